@@ -80,7 +80,7 @@ if TYPE_CHECKING:
     from aether.api.patterns import extract_pattern_to_long_term as extract_pattern_to_long_term
     from aether.api.patterns import trigger_pattern_extraction as trigger_pattern_extraction
     from aether.api.recall import recall as recall
-    from aether.api.search import search_memory as search_memory
+    from aether.api.recall import search_memory as search_memory
     from aether.api.status import get_compression_stats as get_compression_stats
     from aether.api.status import get_memory_status as get_memory_status
     from aether.api.tokens import record_usage as record_usage
@@ -125,8 +125,7 @@ _NAMES_IN = {
         "create_associative_link detect_patterns_across_sessions extract_pattern_to_long_term "
         "trigger_pattern_extraction"
     ),
-    "aether.api.recall": "recall",
-    "aether.api.search": "search_memory",
+    "aether.api.recall": "recall search_memory",
     "aether.api.status": "get_compression_stats get_memory_status",
     "aether.api.tokens": "record_usage",
     "aether.api.working": (

@@ -193,15 +193,12 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
     )
     return [
         LogLine(
-            entry.revision,
-            entry.at,
-            entry.by,
-            entry.operation,
+            entry.revision, entry.at, entry.by, entry.operation,
             f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
             [*entry.patches, *entry.appends],
         )
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
-    ]
+    ]  # fmt: skip
 
 
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:

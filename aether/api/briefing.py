@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from pathlib import Path
 
 from aether.api import hook_sessions
 from aether.api.home import Home, counter_of, find, now, read
-from aether.api.hook_sessions import find_session
 from aether.errors import AetherError
 from aether.memory.briefing import briefing
 from aether.memory.sessions import sessions_of
 from aether.paths import project_root
 from aether.store import config
-from aether.store.snapshot import Snapshot, load
+from aether.store.snapshot import load
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3
@@ -34,32 +32,26 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     place = find(home)
     snapshot = read(place)
     settings = config.or_default(place)
-    since = _last_active(place, session, snapshot) if session and source in briefing.RESUMED else ""
+    since = ""
+    if session and source in briefing.RESUMED and (known := hook_sessions.find_session(place, session)):
+        # The last event of the session, or the last summary of its own conversation.
+        own = (
+            stored["compressed_at"]
+            for stored in sessions_of(snapshot.documents["memory"])
+            if (stored["metadata"].get("architect") or {}).get("session") == session
+        )
+        since = max(str(known["at"]), *own, "")
     wide = None
     with contextlib.suppress(AetherError):  # the briefing of the project works without the user's own home
         other = find(os.environ[USER_HOME]) if os.environ.get(USER_HOME) else place
         wide = None if other == place else load(other).documents
     brief = briefing.briefing(
         snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
-        budget=settings.claude_brief_tokens, since=since, root=project_root(place),
-        wide=wide,
+        budget=settings.claude_brief_tokens, since=since, root=project_root(place), wide=wide,
     )  # fmt: skip
     if session and source not in briefing.RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))
     return brief
-
-
-def _last_active(home: Path, session: str, snapshot: Snapshot) -> str:
-    """Return the time of the last event of `session`, or of the last summary of its own conversation."""
-    known = find_session(home, session)
-    if not known:
-        return ""
-    own = (
-        stored["compressed_at"]
-        for stored in sessions_of(snapshot.documents["memory"])
-        if (stored["metadata"].get("architect") or {}).get("session") == session
-    )
-    return max(str(known["at"]), *own, "")
 
 
 def subagent_brief(home: Home, caste: str) -> str:
@@ -67,13 +59,9 @@ def subagent_brief(home: Home, caste: str) -> str:
     place = find(home)
     documents = read(place).documents
     budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
+    count = counter_of(documents["memory"])
     return briefing.agent_brief(
-        documents,
-        caste,
-        now=now(),
-        count=counter_of(documents["memory"]),
-        budget=budget,
-        root=project_root(place),
+        documents, caste, now=now(), count=count, budget=budget, root=project_root(place)
     )
 
 

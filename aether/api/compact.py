@@ -12,13 +12,12 @@ from __future__ import annotations
 import hashlib
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from aether import clock
 from aether.api import tokens
-from aether.api import tokens as usages
 from aether.api.conversations import record_directory, resume_in
 from aether.api.home import Home
 from aether.api.summarize import Summarizer, WrittenSummary, write_summary
@@ -208,8 +207,8 @@ def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home
     the answer of a model is never lost because of its usage.
     """
     try:
-        model, tokens = _REQUESTS.pop((record_directory(home), conversation_id))
-        usages.record_usage(model, tokens, usage, home=home)
+        model, estimate = _REQUESTS.pop((record_directory(home), conversation_id))
+        tokens.record_usage(model, estimate, usage, home=home)
     except (KeyError, AetherError):
         return False
     return True
@@ -317,7 +316,7 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
         found.raws[place] if place is not None and message is made.messages[place] else message.raw
         for place, message in zip(result.places, result.messages, strict=True)
     ]
-    record = make_receipt(found, made, result, written, raws, step=0)
+    record = make_receipt(found, made, result, written, raws)
     make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
@@ -332,9 +331,7 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
         words = f"{failure['backend']}: {failure['message']}"
         words = redact(words, rules) if rules else words
         failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
-    findings = [
-        *found.findings, *failures, *result.findings, *save_copies(found, at, record, result),
-    ]  # fmt: skip
+    findings = [*found.findings, *failures, *result.findings, *save_copies(found, at, record, result)]
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
         found.counter, record, findings,
@@ -379,19 +376,9 @@ class Case(NamedTuple):
 
 
 def resolve_case(
-    conversation_id: str,
-    raws: Sequence[JsonObject],
-    *,
-    model: str | None,
-    window: int | None,
-    policy: str | Policy,
-    system: Any,
-    tools: Any,
-    wire: ProviderFormat | None,
-    note: str,
-    options: Options,
-    home: Home,
-) -> Case:
+    conversation_id: str, raws: Sequence[JsonObject], *, model: str | None, window: int | None, policy: str | Policy,
+    system: Any, tools: Any, wire: ProviderFormat | None, note: str, options: Options, home: Home,
+) -> Case:  # fmt: skip
     """Look up and count everything that a decision about the call needs.
 
     Raises:
@@ -419,20 +406,10 @@ def resolve_case(
     )  # fmt: skip
     # If the caller gives the window, an unknown model is no finding.
     doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]
+    findings = [*limits.findings, *doubts, *unpaired_findings(sums.messages)]
     return Case(
-        conversation_id,
-        list(raws),
-        sums,
-        budget,
-        limits,
-        chosen,
-        model or "",
-        words,
-        record,
-        options,
-        note,
-        [*limits.findings, *doubts, *unpaired_findings(sums.messages)],
-    )
+        conversation_id, list(raws), sums, budget, limits, chosen, model or "", words, record, options, note, findings
+    )  # fmt: skip
 
 
 def as_dicts(messages: Sequence[Any]) -> list[JsonObject]:
@@ -445,27 +422,21 @@ def as_dicts(messages: Sequence[Any]) -> list[JsonObject]:
         raise InvalidInput(
             f"{shown(messages)} is not a list.", fix="Give a list of messages.", where="messages"
         )
-    return [_as_dict(message, position) for position, message in enumerate(messages)]
-
-
-def _as_dict(message: Any, position: int) -> JsonObject:
-    if isinstance(message, dict):
-        return message
-    meta = getattr(message, "meta", None)
-    if not (isinstance(meta, dict) and hasattr(message, "role") and hasattr(message, "content")):
-        raise InvalidInput(
-            f"{shown(message)} is not a message.",
-            fix="Give each message as an object.",
-            where=f"messages[{position}]",
-        )
-    beside = {key: meta[key] for key in META_KEYS if key in meta}
-    own = {key: value for key, value in meta.items() if key not in beside}
-    return {
-        "role": message.role,
-        "content": message.content,
-        **beside,
-        **({convert.META: own} if own else {}),
-    }
+    raws: list[JsonObject] = []
+    for position, message in enumerate(messages):
+        if isinstance(message, dict):
+            raws.append(message)
+            continue
+        meta = getattr(message, "meta", None)
+        if not (isinstance(meta, dict) and hasattr(message, "role") and hasattr(message, "content")):
+            where = f"messages[{position}]"
+            fix = "Give each message as an object."
+            raise InvalidInput(f"{shown(message)} is not a message.", fix=fix, where=where)
+        beside = {key: meta[key] for key in META_KEYS if key in meta}
+        own = {key: value for key, value in meta.items() if key not in beside}
+        meta_part = {convert.META: own} if own else {}
+        raws.append({"role": message.role, "content": message.content, **beside, **meta_part})
+    return raws
 
 
 def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
@@ -511,23 +482,14 @@ def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> No
     for name, method in (("storage", "save_transcript"), ("exporter", "emit")):
         part = getattr(options, name)
         if part is not None and not hasattr(part, method):
-            raise InvalidInput(
-                f"{shown(part)} has no {method}.",
-                fix=f"Give an object that is a {name}.",
-                where=f"options.{name}",
-            )
+            fix = f"Give an object that is a {name}."
+            raise InvalidInput(f"{shown(part)} has no {method}.", fix=fix, where=f"options.{name}")
 
 
 def make_receipt(
-    case: Case,
-    plan: Plan,
-    result: Compacted,
-    written: WrittenSummary,
-    raws: Sequence[JsonObject],
-    *,
-    step: int,
+    case: Case, plan: Plan, result: Compacted, written: WrittenSummary, raws: Sequence[JsonObject]
 ) -> Receipt:
-    """Return the record of one compaction that resulted in the messages `raws`."""
+    """Return the record of one compaction that resulted in the messages `raws`; its step is not known yet."""
     summary: JsonObject = {}
     if result.summary:
         tokens = case.sums.count(rendered(result.summary))
@@ -535,7 +497,7 @@ def make_receipt(
     stayed = {place for place in result.places if place is not None}
     return Receipt(
         conversation_id=case.conversation_id,
-        step=step,
+        step=0,
         at=clock.stamp(clock.now()),
         policy=_policy_json(case.policy),
         effective={
@@ -576,13 +538,8 @@ def _policy_json(policy: Policy) -> JsonObject:
 def event_moment(case: Case, preflight: str) -> tell.Moment:
     """Return the fields that every event of this call has."""
     return tell.Moment(
-        clock.stamp(clock.now()),
-        case.conversation_id,
-        case.model,
-        case.budget.used,
-        case.budget.window,
-        preflight,
-    )
+        clock.stamp(clock.now()), case.conversation_id, case.model, case.budget.used, case.budget.window, preflight
+    )  # fmt: skip
 
 
 def emit_event(case: Case, event: Event) -> None:
@@ -608,21 +565,12 @@ def emit_decision(case: Case, at: tell.Moment, *, plan: Plan | None, reason: str
     policy = {
         "trigger_pct": case.policy.trigger, "hard_cap_buffer": case.limits.reserve, "strategy": case.policy.strategy,
     }  # fmt: skip
-    kept = plan and {
-        "pinned": plan.why.pinned,
-        "recent_turns": plan.why.recent,
-        "tool_pairs": plan.why.tool_pairs,
-    }
+    why = plan and plan.why
+    kept = why and {"pinned": why.pinned, "recent_turns": why.recent, "tool_pairs": why.tool_pairs}
     pruned = len(case.raws) - len(plan.kept) if plan else None
     event = tell.trigger_decision(
-        at,
-        triggered=plan is not None,
-        reason=reason,
-        policy=policy,
-        kept=kept,
-        pruned_count=pruned,
-        note=case.note,
-    )
+        at, triggered=plan is not None, reason=reason, policy=policy, kept=kept, pruned_count=pruned, note=case.note
+    )  # fmt: skip
     emit_event(case, event)
 
 
@@ -663,11 +611,9 @@ def save_copies(case: Case, at: tell.Moment, found: Receipt, result: Compacted) 
         emit_event(case, tell.redaction_disabled(at, storage.name))
     try:
         # Copies may be older than the home: a step that they have already is not overwritten.
-        step = (
-            max(found.step, storage.next_step(case.conversation_id))
-            if hasattr(storage, "next_step")
-            else found.step
-        )
+        step = found.step
+        if hasattr(storage, "next_step"):
+            step = max(step, storage.next_step(case.conversation_id))
         place = storage.save_transcript(case.conversation_id, clean(case.raws), step)
         if result.summary:
             about = {"text": rendered(result.summary), **found.summary, "receipt": found._asdict()}
@@ -719,10 +665,7 @@ def options_from_config(
         carriers.append(exporters.callback(save, rules=redaction_rules(config)))
     return Options(
         backend=config.summarizer_backend,
-        settings=Settings(
-            model=config.summarizer_model,
-            timeout_seconds=config.summarization_timeout,
-        ),
+        settings=Settings(model=config.summarizer_model, timeout_seconds=config.summarization_timeout),
         storage=kept,
         exporter=exporters.fan_out(carriers),
         rules=redaction_rules(config),
@@ -733,12 +676,8 @@ def options_from_config(
 def _exporter(config: CompactConfig) -> Exporter:
     urls = {"ariadne": config.ariadne_url, "otlp": config.otlp_url}
     kinds = cast("list[exporters.Kind]", [kind.strip() for kind in config.exporter.split(",")])
-    made = [
-        exporters.exporter(
-            kind, url=urls.get(kind, ""), path=config.telemetry_path, rules=redaction_rules(config)
-        )
-        for kind in kinds
-    ]
+    path, rules = config.telemetry_path, redaction_rules(config)
+    made = [exporters.exporter(kind, url=urls.get(kind, ""), path=path, rules=rules) for kind in kinds]
     return exporters.fan_out(made) if len(made) > 1 else made[0]
 
 
@@ -765,14 +704,10 @@ def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
     """Return a storage of the caller so that its errors become `StorageFailed`: its copies are not the record."""
     name = str(getattr(storage, "name", "") or type(storage).__name__)
     kind = NumberedStorageFunctions if hasattr(storage, "next_step") else StorageFunctions
-    saves = (_guarded(getattr(storage, each), name) for each in kind._fields[1:])
-    return cast("StorageAdapter", kind(name, *saves))
 
-
-def _guarded(do: Callable[..., Any], name: str) -> Callable[..., Any]:
-    def guard(*arguments: Any) -> Any:
+    def call(method: str, *arguments: Any) -> Any:
         try:
-            found = do(*arguments)
+            found = getattr(storage, method)(*arguments)
             return found if isinstance(found, int) else str(found or name)
         except Exception as reason:
             what = f"{type(reason).__name__}: {reason}"
@@ -780,4 +715,4 @@ def _guarded(do: Callable[..., Any], name: str) -> Callable[..., Any]:
                 what, fix="Check the storage; the home has the full history.", where=name
             ) from reason
 
-    return guard
+    return cast("StorageAdapter", kind(name, *(partial(call, method) for method in kind._fields[1:])))

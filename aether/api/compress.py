@@ -14,18 +14,9 @@ from typing import Any, NamedTuple, cast
 
 from aether.api.drain import lock_patience
 from aether.api.handoffs import ensure_file, evicted_session, free_id, read_handoff, summary_change
-from aether.api.home import (
-    Home,
-    change,
-    change_snapshot,
-    counter_of,
-    find,
-    fold_if_possible,
-    now,
-    read,
-)
+from aether.api.home import Home, change, change_snapshot, counter_of, find, fold_if_possible, now, read
 from aether.backends import backend as backend_of
-from aether.backends.base import Completion, Request, Settings
+from aether.backends.base import Completion, Settings
 from aether.backends.request import session_request
 from aether.clock import new_id
 from aether.errors import BackendFailed, InvalidInput
@@ -136,14 +127,9 @@ def trigger_phase_boundary_compression(
 
 
 def ingest_session(
-    phase: int,
-    compressed_json: str | Mapping[str, Any],
-    *,
-    home: Home,
-    architect: JsonObject | None,
-    compression_id: str | None,
-    by: str = "",
-) -> IngestResult:
+    phase: int, compressed_json: str | Mapping[str, Any], *, home: Home, architect: JsonObject | None,
+    compression_id: str | None, by: str = "",
+) -> IngestResult:  # fmt: skip
     """Do the same as `trigger_phase_boundary_compression`, with `by` as the author of the change."""
     from aether.backends.request import instruction
 
@@ -231,14 +217,8 @@ def prepare_for_summary(home: Home, *, by: str = "queen") -> Prepared:
     """Prepare the hand-off for the next summary of a host: all items of the phase in working memory."""
     place = find(home)
     phase = handoff.phase_to_compress(read(place).documents)
-    return prepare(
-        phase,
-        manual=True,
-        new=has_newer_items(phase, place),
-        home=place,
-        settings=_hook_settings(place),
-        by=by,
-    )
+    new, settings = has_newer_items(phase, place), _hook_settings(place)
+    return prepare(phase, manual=True, new=new, home=place, settings=settings, by=by)
 
 
 def _hook_settings(home: Path) -> Config:
@@ -284,7 +264,13 @@ def compress(
     prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
-    reach = _settings(settings)._replace(**cast(Any, overrides))
+    reach = Settings(
+        model=settings.architect_model, base_url=settings.architect_base_url,
+        timeout_seconds=settings.architect_timeout_seconds, max_retries=settings.architect_max_retries,
+        max_output_tokens=settings.architect_max_output_tokens, window_tokens=settings.architect_window_tokens,
+        input_usd_per_million=settings.architect_input_usd_per_million or None,
+        output_usd_per_million=settings.architect_output_usd_per_million or None,
+    )._replace(**cast(Any, overrides))  # fmt: skip
     notes: list[str] = []
     stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, by=by)
     if stored is None and module.NAME != FALLBACK:
@@ -323,14 +309,17 @@ def _ask(
         request = session_request(given, feedback=feedback)
         try:
             spent.append(module.complete(request, settings=reach, count=count))
+            costs = [one.cost_usd for one in spent if one.cost_usd is not None]
+            author = {
+                "backend": spent[-1].backend, "model": spent[-1].model,
+                "input_tokens": sum(one.input_tokens for one in spent),
+                "output_tokens": sum(one.output_tokens for one in spent),
+                "cost_usd": round(sum(costs), 6) if costs else None, "calls": sum(one.calls for one in spent),
+                "tries": len(spent), "task": request.task, "prompt_sha256": given["prompt"]["sha256"],
+            }  # fmt: skip
             return ingest_session(
-                record["phase"],
-                spent[-1].text,
-                home=place,
-                architect=_cost(spent, request, given),
-                compression_id=record["id"],
-                by=by,
-            )
+                record["phase"], spent[-1].text, home=place, architect=author, compression_id=record["id"], by=by
+            )  # fmt: skip
         except InvalidInput as reason:
             feedback = str(reason)
             notes.append(f"{module.NAME}: answer rejected: {reason.what}")
@@ -338,32 +327,3 @@ def _ask(
             notes.append(f"{module.NAME}: {reason.what}")
             return None
     return None
-
-
-def _cost(spent: list[Completion], request: Request, given: JsonObject) -> JsonObject:
-    """Return the author of the answer and the cost of all tries, for the receipt."""
-    costs = [one.cost_usd for one in spent if one.cost_usd is not None]
-    return {
-        "backend": spent[-1].backend,
-        "model": spent[-1].model,
-        "input_tokens": sum(one.input_tokens for one in spent),
-        "output_tokens": sum(one.output_tokens for one in spent),
-        "cost_usd": round(sum(costs), 6) if costs else None,
-        "calls": sum(one.calls for one in spent),
-        "tries": len(spent),
-        "task": request.task,
-        "prompt_sha256": given["prompt"]["sha256"],
-    }
-
-
-def _settings(settings: config.Config) -> Settings:
-    return Settings(
-        model=settings.architect_model,
-        base_url=settings.architect_base_url,
-        timeout_seconds=settings.architect_timeout_seconds,
-        max_retries=settings.architect_max_retries,
-        max_output_tokens=settings.architect_max_output_tokens,
-        window_tokens=settings.architect_window_tokens,
-        input_usd_per_million=settings.architect_input_usd_per_million or None,
-        output_usd_per_million=settings.architect_output_usd_per_million or None,
-    )

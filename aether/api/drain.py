@@ -166,11 +166,9 @@ def _next_batch(home: Path, waiting: list[str]) -> _Batch:
             break
         batch.met.append(name)
         if entry is None and (home / "hooks" / "spool" / name).exists():
-            if os.access(
-                home / "hooks" / "spool" / name, os.R_OK
-            ):  # perhaps for now: the entries after it wait
-                raise OSError(errno.EIO, f"{name} cannot be read")
-            continue  # it is another user's
+            if not os.access(home / "hooks" / "spool" / name, os.R_OK):
+                continue  # it is another user's
+            raise OSError(errno.EIO, f"{name} cannot be read")  # perhaps for now: the entries after it wait
         batch.names.append(name)
         found = _read(batch, name, entry, waiting) if entry is not None else []
         batch.notes.extend(found)

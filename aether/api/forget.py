@@ -13,7 +13,7 @@ import re
 import stat
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -325,7 +325,13 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             present.append(one)
     if present:
         forget(present, home=place)
-    with _all_locks(place):
+    with ExitStack() as locks:  # every lock that a writer of the home takes, in the same order
+        if (place / "data" / "memories").is_dir():
+            locks.enter_context(memory_tool.directory_lock(place))
+            memory_tool.synchronize_directory(place)
+        if (hooks := place / "hooks").is_dir():
+            locks.enter_context(locked(hooks, timeout=config.or_default(place).lock_timeout_seconds))
+        locks.enter_context(write_lock(place))
         with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
         plan = _rewrites(place, wanted, match)
@@ -335,19 +341,6 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             left = finish(place)
     done = bool(plan.steps or present)
     return plan.report()._replace(left=left, forgotten=len(present), done=done)
-
-
-def _all_locks(place: Path) -> ExitStack:
-    """Take every lock that a writer of the home takes, in the same order, and return the stack that releases them."""
-    with ExitStack() as stack:
-        if (place / "data" / "memories").is_dir():
-            stack.enter_context(memory_tool.directory_lock(place))
-            memory_tool.synchronize_directory(place)
-        hooks = place / "hooks"
-        patience = config.or_default(place).lock_timeout_seconds
-        stack.enter_context(locked(hooks, timeout=patience) if hooks.is_dir() else nullcontext())
-        stack.enter_context(write_lock(place))
-        return stack.pop_all()
 
 
 def _rewrites(place: Path, ids: list[str], match: str) -> _Rewrites:

@@ -14,16 +14,7 @@ from typing import IO, Any, NamedTuple
 from aether.api.home import Home, change, now, read
 from aether.errors import InvalidInput, NotFound
 from aether.memory import graph
-from aether.memory.graph import (
-    AddedObservations,
-    Deletion,
-    Entity,
-    Graph,
-    Match,
-    Merged,
-    NewObservations,
-    Relation,
-)
+from aether.memory.graph import AddedObservations, Entity, Graph, Match, NewObservations, Relation
 from aether.messages.records import BadLine
 from aether.messages.sources import knowledge_graph
 from aether.redact.redact import redact, without_whole_blocks
@@ -38,7 +29,7 @@ GRAPH_SOURCE = "mcp"
 class GraphImported(NamedTuple):
     """Result of an import."""
 
-    merged: Merged
+    merged: graph.Merged
     bad_lines: list[BadLine]
     """Lines that are neither entities nor relations."""
     revision: int
@@ -104,7 +95,7 @@ def delete_entities(names: Iterable[str], *, home: Home = None) -> int:
     return int(_change("delete_entities", lambda at: graph.delete_entities(at, given), home))
 
 
-def delete_observations(deletions: Iterable[Deletion], *, home: Home = None) -> int:
+def delete_observations(deletions: Iterable[graph.Deletion], *, home: Home = None) -> int:
     """Remove observations, and return how many there were."""
     given = _without_secrets(list(deletions))
     return int(_change("delete_observations", lambda at: graph.delete_observations(at, given), home))

@@ -161,13 +161,8 @@ def summary_change(
     }  # fmt: skip
 
     def store(documents: Mapping[str, Any]) -> Change:
-        return _with_session(
-            snapshot._replace(documents=dict(documents)),
-            opening.result,
-            "" if fault else prose,
-            architect,
-            now,
-        )
+        state = snapshot._replace(documents=dict(documents))
+        return _with_session(state, opening.result, "" if fault else prose, architect, now)
 
     change = chain_changes(snapshot.documents, lambda _: opening, store)
     return change._replace(result=change.result[-1])

@@ -58,11 +58,7 @@ def drained(place: Path) -> Path:
 
 
 def change(
-    home: Home,
-    plan: Callable[[Mapping[str, Any]], Change],
-    author: Author,
-    *,
-    settings: Config | None = None,
+    home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author, *, settings: Config | None = None
 ) -> Committed:
     """Commit the change that `plan` makes of the documents, export its events, and return its result.
 

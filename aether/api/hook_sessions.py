@@ -210,14 +210,22 @@ def phase_markers(entry: JsonObject) -> list[PhaseMarker]:
 def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Collection[str]) -> list[Draft]:
     from aether.memory.capture import extract
     from aether.messages.model import as_text
-    from aether.messages.sources.claude_code import hook_records, record_identity
+    from aether.messages.sources.claude_code import has_source_id, hook_records, record_identity
     from aether.text.cleaning import without_echoes
+
+    def is_repeated(record: Record) -> bool:
+        if record.kind == "boundary":  # all alike, and a second one has no effect
+            return False
+        if has_source_id(record):
+            return record_identity(record) in seen
+        # Without an id only immediate repetitions count; a call and its answer are two records.
+        return record_identity(record) in seen[-2 if record.kind in {"call", "result"} else -1 :]
 
     state = cast("State", session["state"]) if session["state"] else extract.new_state()
     state["fixed_phase"] = phase
     state["file"] = as_text(entry.get("transcript")) or state["file"]
     seen = session["seen"]
-    fresh = [record for record in hook_records(entry) if not _is_repeated(record, seen)]
+    fresh = [record for record in hook_records(entry) if not is_repeated(record)]
     found: list[Draft] = []
     for record in fresh:
         repeats = injected and record.kind in {"user", "assistant"}
@@ -237,14 +245,3 @@ def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Coll
         del pointer["line"]  # the hook does not know the line of the transcript
         pointer["via"] = HOOKS
     return found
-
-
-def _is_repeated(record: Record, seen: list[str]) -> bool:
-    from aether.messages.sources.claude_code import has_source_id, record_identity
-
-    if record.kind == "boundary":  # all alike, and a second one has no effect
-        return False
-    if has_source_id(record):
-        return record_identity(record) in seen
-    # Without an id only immediate repetitions count; a call and its answer are two records.
-    return record_identity(record) in seen[-2 if record.kind in {"call", "result"} else -1 :]

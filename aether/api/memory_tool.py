@@ -19,26 +19,10 @@ from typing import Any, NamedTuple
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, UnsafePath
 from aether.memory import memory_tool as tool
-from aether.memory.memory_tool import (
-    MAX_FILE_BYTES,
-    ROOT,
-    Files,
-    apply_edits,
-    checksum,
-    compare,
-    storable,
-    writable,
-)
+from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, files
 from aether.store.commit import Author
-from aether.store.files import (
-    TEMP_SUFFIX,
-    locked,
-    make_directory,
-    storage_errors,
-    sync_directory,
-    write_whole,
-)
+from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.types import Change, Finding
 
 # Characters: the log names a person's edit by its paths, up to this length.
@@ -104,7 +88,7 @@ def synchronize_directory(home: Path) -> DirectoryState:
     state, edits = _read_directory(home)
     if edits:
         author = Author("edited by hand", by="hand", reason=", ".join(edits)[:_NAMED_CHARS])
-        change(home, lambda documents: apply_edits(documents[tool.DOCUMENT], edits), author)
+        change(home, lambda documents: tool.apply_edits(documents[tool.DOCUMENT], edits), author)
         state = state._replace(files=read(home).documents[tool.DOCUMENT]["files"])
     return write_directory(home, state)
 
@@ -168,7 +152,7 @@ def _written(home: Path, path: str, *, there: str | None, text: str | None) -> b
                 while directory != _directory(home):
                     directory.rmdir()
                     directory = directory.parent
-            sync_directory(directory)
+            files.sync_directory(directory)
         else:
             make_directory(target.parent)
             # An editor may save during the milliseconds of writing and syncing.
@@ -197,7 +181,7 @@ def _walk(directory: Path, path: str, found: DirectoryState) -> None:
     with os.scandir(directory) as entries:
         for entry in entries:
             place = f"{path}/{entry.name}"
-            if entry.name.endswith(TEMP_SUFFIX):
+            if entry.name.endswith(files.TEMP_SUFFIX):
                 continue
             if entry.is_dir(follow_symlinks=False):
                 _walk(directory / entry.name, place, found)
@@ -214,7 +198,7 @@ def _walk(directory: Path, path: str, found: DirectoryState) -> None:
 
 def _text(file: Path, path: str) -> str | None:
     """Return the note in `file`; None if there is no file, or it is not a note."""
-    if not writable(path, None):
+    if not tool.writable(path, None):
         return None
     try:
         if not stat.S_ISREG(file.lstat().st_mode):
@@ -228,7 +212,7 @@ def _text(file: Path, path: str) -> str | None:
         text = data.decode()
     except UnicodeDecodeError:
         return None
-    return text if len(data) <= MAX_FILE_BYTES and storable(text) else None
+    return text if len(data) <= MAX_FILE_BYTES and tool.storable(text) else None
 
 
 def _stamps(home: Path) -> dict[str, str]:

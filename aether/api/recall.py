@@ -1,35 +1,133 @@
-"""Recall: an index of the entries about a query, their neighbours in time, and single entries in full.
+"""Search and recall: entries that match a query in full, or an index of them, their neighbours in time, and single entries.
 
-Each step says its cost in tokens, so that a model reads no more than it needs. `prompt_recall` runs at every prompt: it
-counts no access, takes no lock, and cuts up only the few entries that can match. Ranking is in `memory.recall` and
-`memory.briefing.prompt_match`.
+Each step of recall says its cost in tokens, so that a model reads no more than it needs. `prompt_recall` runs at every prompt:
+it counts no access, takes no lock, and cuts up only the few entries that can match. Ranking is in `memory.search`,
+`memory.recall` and `memory.briefing.prompt_match`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from pathlib import PurePath
 
 from aether import clock
 from aether.api import hook_sessions
-from aether.api.home import Home, copied, counter_of, find, now, read
-from aether.api.search import search_memory, searchable_archive
-from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.api.home import Home, change, copied, counter_of, find, now, read
+from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, shown
+from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.memory.items import memory_block
 from aether.memory.recall import RecallLine
-from aether.store.search_index import Candidate, Query, plain_text, term_counts, term_marks
+from aether.memory.search import LIMIT, search
+from aether.store import archive as store_archive
+from aether.store import search_index
+from aether.store.commit import Author
+from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot, load
-from aether.types import Counter, JsonObject
+from aether.types import Change, Counter, JsonObject
 
-__all__ = ["RecallLine", "full", "prompt_recall", "recall", "timeline"]
+__all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]
 
 # Archived entries that are read for a prompt; those with most of its words come first.
 ARCHIVED_LIMIT = 40
 # Characters: a passage counts as injected if a line that was injected holds its start, because lines are cut.
 REPEAT_CHARS = 60
+
+
+def search_memory(
+    query: str,
+    limit: int | None = LIMIT,
+    *,
+    layers: Iterable[str] = (),
+    types: Iterable[str] = (),
+    phase: int | str | None = None,
+    caste: str | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
+    by_layer: bool = False,
+    context: int = 0,
+    home: Home = None,
+) -> list[JsonObject]:
+    """Return the entries that match `query`, best first, and count an access of each.
+
+    Each hit has id, layer, type, content, relevance (0 to 1), score, and the whole entry.
+
+    `limit` is the number of hits to return, by layer if `by_layer`; None returns all. `layers`, `types`,
+    `phase`, `caste`, `since` and `until` (excluded) filter the entries. `by_layer` orders by layer, relevance and
+    time instead of by score. `context` adds that many neighbours in time to each hit
+    on either side.
+
+    Raises:
+        InvalidInput: the query is blank, or an option has an impossible value.
+    """
+    place = find(home)
+    snapshot = read(place)
+    at = now()
+    hits = search(
+        snapshot.documents["memory"], query, now=at, archived=searchable_archive(snapshot), limit=limit, layers=layers,
+        types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
+        by_layer=by_layer, context=context,
+    )  # fmt: skip
+    found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
+
+    def access(documents: Mapping[str, object]) -> Change:
+        memory = documents["memory"]
+        return items.record_access(memory, found, now=at) if isinstance(memory, dict) else Change({})
+
+    if found:
+        # A home that cannot be written can still be searched.
+        with suppress(StorageFailed, LockTimeout):
+            change(place, access, Author("access"))
+    return [copied(hit) for hit in hits]
+
+
+def find_by_id(id: str, *, home: Home = None) -> JsonObject:
+    """Return the hit for the item, session or pattern with this id, in whichever layer or archive it is.
+
+    Raises:
+        NotFound: nothing has this id.
+    """
+    snapshot = read(home)
+    source = searchable_archive(snapshot)
+    for hit in search(snapshot.documents["memory"], id, now=now(), archived=source, limit=1):
+        if hit["id"] == id:
+            found: JsonObject = copied(hit)
+            return found
+    raise NotFound(
+        f"{shown(id)} is in no layer and not in the archive.",
+        fix='See "aether memory search".',
+        where="memory",
+    )
+
+
+def _time(given: str | datetime | None, where: str) -> datetime | None:
+    return clock.parse(given, where=where) if isinstance(given, str) else given
+
+
+def searchable_archive(snapshot: Snapshot) -> Source:
+    """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
+    head = store_archive.head(snapshot, "items")
+    if head < 0:
+        return EMPTY
+    archive = Archive(head, lambda after: store_archive.records(snapshot, "items", after=after))
+    whole = search_index.indexed_source(snapshot.home / "index.sqlite", archive)
+    # Ids as rows of the index spell them.
+    hidden = frozenset(map(plain_text, items.forgotten_ids(snapshot.documents["memory"])))
+
+    def find(ask: Query) -> Found:
+        found = whole.find(ask)
+        return found._replace(candidates=[each for each in found.candidates if each.row.id not in hidden])
+
+    def read(places: Sequence[int]) -> dict[int, JsonObject]:
+        stored = whole.read(places)
+        return {
+            place: each for place, each in stored.items() if plain_text(each["item"].get("id")) not in hidden
+        }
+
+    return Source(find, read) if hidden else whole
 
 
 def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[RecallLine]:
@@ -156,16 +254,16 @@ def _in_archive(
     """Return the archived candidates, and how many of the other entries hold each word."""
     source = searchable_archive(snapshot)
     answer = source.find(Query(wanted.words, (), ()))
-    marked = term_marks(wanted.words)
+    marked = search_index.term_marks(wanted.words)
 
     def words(candidate: Candidate) -> int:
-        return len(term_counts(candidate.row.marked, marked))
+        return len(search_index.term_counts(candidate.row.marked, marked))
 
     newest = {each.row.id: each for each in answer.candidates}
     likely = sorted(newest.values(), key=lambda each: (-words(each), -each.place))[:ARCHIVED_LIMIT]
     held = dict(answer.held)
     for candidate in likely:
-        for word in term_counts(candidate.row.marked, marked):
+        for word in search_index.term_counts(candidate.row.marked, marked):
             held[word] -= 1
     stored = source.read([candidate.place for candidate in likely]) if likely else {}
     found = [lines.item_record(record["item"], "archive") for record in stored.values()]
@@ -186,11 +284,8 @@ def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -
             f"- {lines.date_and_age(one.record.at, at)} {one.record.type}: {one.passage} [{one.record.id}]"
             for one in found[:number]
         ]
-        text = memory_block(
-            [*said, f"In full: aether recall --full {found[0].record.id}"],
-            occasion="prompt",
-            at=clock.stamp(at),
-        )
+        said.append(f"In full: aether recall --full {found[0].record.id}")
+        text = memory_block(said, occasion="prompt", at=clock.stamp(at))
         if count(text) <= budget:
             return text, [one.record.id for one in found[:number]]
     return "", []

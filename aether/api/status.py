@@ -108,6 +108,12 @@ def overview(*, home: Home = None) -> JsonObject:
     fill = token_usage(memory)
     held = sessions.sessions_of(memory)
     last = max(held, key=lambda session: session["compressed_at"], default=None)
+    try:
+        newest = max((place / "hooks" / "sessions").glob("*.json"), key=os.path.getmtime, default=None)
+        event = json.loads(newest.read_bytes()) if newest else {}
+    except (OSError, ValueError):
+        event = {}
+    at = event.get("at") if isinstance(event, dict) else ""
     return {
         "home": str(place),
         "revision": snapshot.revision,
@@ -125,7 +131,7 @@ def overview(*, home: Home = None) -> JsonObject:
         "hooks": {
             "paused": (place / "hooks" / "paused").exists(),
             "waiting": len(spool.waiting(str(place))),
-            "last_event": _last_event(place / "hooks" / "sessions"),
+            "last_event": at if isinstance(at, str) else "",
         },
         "problems": config_problems(place),
         "log": recent_log(place),
@@ -149,14 +155,3 @@ def recent_log(home: Path) -> list[str]:
         return []
     since = f"{clock.now() - timedelta(days=LOG_DAYS):%Y-%m-%dT%H:%M:%SZ}"
     return [line for line in lines if line >= since][-LOG_LINES:]
-
-
-def _last_event(directory: Path) -> str:
-    """Return the time of the last event of a session; empty if it is unknown."""
-    try:
-        newest = max(directory.glob("*.json"), key=os.path.getmtime, default=None)
-        found = json.loads(newest.read_bytes()) if newest else {}
-    except (OSError, ValueError):
-        return ""
-    at = found.get("at") if isinstance(found, dict) else ""
-    return at if isinstance(at, str) else ""

@@ -7,7 +7,7 @@ extractive backend writes the summary, and the record says so. A failing summari
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple, cast
 
@@ -23,8 +23,8 @@ from aether.types import Counter, JsonObject
 FALLBACK = "extractive"
 # Name in the receipt of a summariser that is a function of the caller.
 CALLER = "caller"
-# Shares of the wanted size: after an answer that is too long, or refused, a model is asked twice more.
-SHARES = (1.0, 0.5, 0.25)
+# Of the wanted size: after an answer that is too long, or refused, a model is asked twice more.
+SHARES = (0.5, 0.25)
 # A smaller size cannot hold a summary.
 LEAST_TOKENS = 32
 
@@ -44,20 +44,19 @@ class WrittenSummary(NamedTuple):
 
 
 def write_summary(
-    task: SummaryTask,
-    *,
-    backend: str | Summarizer,
-    settings: Settings,
-    count: Counter,
-    rules: Rules | None = DEFAULT,
-) -> WrittenSummary:
+    task: SummaryTask, *, backend: str | Summarizer, settings: Settings, count: Counter, rules: Rules | None = DEFAULT
+) -> WrittenSummary:  # fmt: skip
     """Return the prose for `task` by `backend`, else by the extractive one, with a record of the tries.
 
     Requests to a backend other than the extractive one leave this machine, so they are redacted by `rules`.
     """
     spent: list[Completion] = []
     failures: list[JsonObject] = []
-    for name, wanted in _tries(task, backend):
+    first = backend if isinstance(backend, str) else CALLER
+    smaller = [most for share in SHARES if (most := int(task.max_tokens * share)) >= LEAST_TOKENS]
+    briefs = [task._replace(strategy="brief", max_tokens=most) for most in smaller]
+    tries = [] if first == FALLBACK else [(first, wanted) for wanted in (task, *briefs)]
+    for name, wanted in [*tries, (FALLBACK, task)]:
         last = failures[-1] if failures else {}
         if last.get("backend") == name and last["final"]:
             continue
@@ -88,18 +87,6 @@ def write_summary(
         reason_given = f"It {fault}."
         failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})
     return WrittenSummary(None, _record(spent, task, failures), _failures_for_receipt(failures))
-
-
-def _tries(task: SummaryTask, backend: str | Summarizer) -> Iterator[tuple[str, SummaryTask]]:
-    """Yield the name of the backend and the task of each try."""
-    name = backend if isinstance(backend, str) else CALLER
-    if name != FALLBACK:
-        yield name, task
-        for share in SHARES[1:]:
-            most = int(task.max_tokens * share)
-            if most >= LEAST_TOKENS:
-                yield name, task._replace(strategy="brief", max_tokens=most)
-    yield FALLBACK, task
 
 
 def _ask_caller(own: Summarizer, task: SummaryTask, settings: Settings) -> Completion:
@@ -152,13 +139,11 @@ def _record(spent: list[Completion], task: SummaryTask, failures: list[JsonObjec
     costs = [one.cost_usd for one in spent if one.cost_usd is not None]
     last = spent[-1] if spent else Completion("", "none")
     return {
-        "strategy": task.strategy,
-        "backend": last.backend,
-        "model": last.model,
+        "strategy": task.strategy, "backend": last.backend, "model": last.model,
         "input_tokens": sum(one.input_tokens for one in spent),
         "output_tokens": sum(one.output_tokens for one in spent),
         "cost_usd": round(sum(costs), 6) if costs else None,
         "prompt_sha256": "" if last.backend in (FALLBACK, CALLER) else prompt_sha256(task.strategy),
         "tries": sum(one.calls for one in spent),
         "rejected": [f"{each['backend']}: {each['message']}" for each in failures],
-    }
+    }  # fmt: skip

@@ -24,17 +24,7 @@ from aether.tokens import counters as calibration
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
 from aether.tokens.counters import counter, label
-from aether.tokens.models import (
-    FACTOR_PLACES,
-    Entry,
-    Profile,
-    Reports,
-    after,
-    parsed,
-    profile,
-    reported,
-    written,
-)
+from aether.tokens.models import FACTOR_PLACES, Entry, Profile, Reports, profile
 from aether.types import Change, Counter, Finding
 
 
@@ -170,14 +160,9 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     factor = reports.factor if learned else round(factor * found.factor, FACTOR_PLACES)
     doubt = tokens_models.finding(found)
     return Counting(
-        counter(name, factor),
-        label(name, factor),
-        name,
-        factor,
-        len(reports.ratios) if learned else 0,
-        found,
+        counter(name, factor), label(name, factor), name, factor, len(reports.ratios) if learned else 0, found,
         (*findings, *([doubt] if doubt else [])),
-    )
+    )  # fmt: skip
 
 
 def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, home: Home = None) -> Counting:
@@ -199,15 +184,15 @@ def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, ho
         raise InvalidInput(
             f"{shown(counted)} is not a number of tokens.", fix="Give the count of aether.", where="counted"
         )
-    tokens, place = reported(usage), find(home)
+    tokens, place = tokens_models.reported(usage), find(home)
     path = _path(place)
     with write_lock(place), storage_errors(path):
         now = counting(model, place=place)
         known = dict(_read(path, _id(path)))
         held = known.get(model, Reports(now.counter))
-        known[model] = after(held, now.counter, counted / now.factor, tokens)
+        known[model] = tokens_models.after(held, now.counter, counted / now.factor, tokens)
         if known[model] != held:
-            write_whole(path, files.json_document(written(known)))
+            write_whole(path, files.json_document(tokens_models.written(known)))
     return counting(model, place=place)
 
 
@@ -286,4 +271,5 @@ def _entries(path: Path, found: FileId) -> tuple[Entry, ...]:
 def _read(path: Path, found: FileId) -> dict[str, Reports]:
     """Return the reports in the file at `path`, which callers copy before they change it."""
     with storage_errors(path):
-        return parsed(files.parse_json(path.read_bytes(), where=str(path)), where=str(path)) if found else {}
+        data = files.parse_json(path.read_bytes(), where=str(path)) if found else None
+        return tokens_models.parsed(data, where=str(path)) if found else {}

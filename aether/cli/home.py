@@ -343,7 +343,7 @@ def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
 
 
 def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]:
-    from aether.api.search import search_memory
+    from aether.api.recall import search_memory
     from aether.api.status import get_memory_status
     from aether.cli import demo
 

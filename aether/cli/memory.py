@@ -124,14 +124,14 @@ def get(ask: Ask, item_id: str) -> None:
     Example:
       aether memory get "$ITEM"
     """
-    from aether.api import search, working
+    from aether.api import recall, working
     from aether.errors import NotFound
 
     place = ask.place()
     try:
         item = working.get_working_memory_item(item_id, home=place)
     except NotFound:
-        hit = search.find_by_id(item_id, home=place)
+        hit = recall.find_by_id(item_id, home=place)
         emit(ask, hit["entry"], hit_page(hit))
     else:
         emit(ask, item, item_lines(item))
@@ -259,9 +259,9 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     Example:
       aether memory search "atomic writes" --limit 5
     """
-    from aether.api import search
+    from aether.api import recall
 
-    found = search.search_memory(
+    found = recall.search_memory(
         query, home=ask.place(), **{name: value for name, value in options.items() if value}
     )
     emit(ask, found, hits_table(found))

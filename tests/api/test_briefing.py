@@ -44,7 +44,9 @@ def test_an_empty_home_yields_no_briefing(home):
 
 
 def test_a_known_session_that_is_resumed_gets_the_changes_since_then(told, monkeypatch):
-    monkeypatch.setattr(briefing, "find_session", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"})
+    monkeypatch.setattr(
+        briefing.hook_sessions, "find_session", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"}
+    )
 
     assert briefing.session_brief(told, "resume", "s1") == ""
     assert briefing.session_brief(told, "compact", "s1") != ""

@@ -8,7 +8,7 @@ import pytest
 
 import aether
 from aether.api import admin as homes_of
-from aether.api import colony, conversations, forget, graph, hook_sessions, recall, search, working
+from aether.api import colony, conversations, forget, graph, hook_sessions, recall, working
 from aether.api.colony import emit_signal
 from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound
 from aether.store import conversations as store_conversations
@@ -107,7 +107,7 @@ def planted(home, text):
     working.clear_working_memory(home=home)
     aether.add_working_memory_item(f"Open: {text} once more", "decision", 0.9, home=home)
     aether.prepare_compression_data(5, home=home, manual=True)
-    search.search_memory(text, home=home)
+    recall.search_memory(text, home=home)
     _by_hand(home, text)
 
 
@@ -177,7 +177,7 @@ def test_the_log_is_as_it_was_and_another_revision_can_be_undone(place):
         else line
         for line in before
     ]
-    assert [hit["content"] for hit in search.search_memory("erased", home=place)] == [
+    assert [hit["content"] for hit in recall.search_memory("erased", home=place)] == [
         "It is [ERASED] again.", "It is [ERASED].",
     ]  # fmt: skip
     assert aether.undo(revision, home=place).revision == revision

@@ -8,7 +8,7 @@ import pytest
 
 import aether
 from aether.api import admin as homes
-from aether.api import colony, forget, graph, recall, search, working
+from aether.api import colony, forget, graph, recall, working
 from aether.errors import InvalidInput, NotFound
 from aether.store import archive, snapshot
 from tests.cli import stage
@@ -40,7 +40,7 @@ def is_sound(place):
 
 
 def found(place, text="Quorvex"):
-    return [hit["id"] for hit in search.search_memory(text, home=place)]
+    return [hit["id"] for hit in recall.search_memory(text, home=place)]
 
 
 @pytest.mark.parametrize("by", ["id", "text"])
@@ -313,7 +313,7 @@ def test_an_entry_that_left_working_memory_is_superseded_and_one_undo_reverses_i
     assert (done.item["content"], done.item["type"]) == (NEW, "constraint")
     assert (done.item["metadata"]["supersedes"], done.item["metadata"]["ticket"]) == (named, 7)
     assert {one.layer for one in done.forgotten} == {"archive", "short_term_memory", "long_term_memory"}
-    assert [hit["id"] for hit in search.search_memory("Windows", home=place)] == [done.item["id"]]
+    assert [hit["id"] for hit in recall.search_memory("Windows", home=place)] == [done.item["id"]]
     assert OLD not in json.dumps(snapshot.load(place).documents["memory"])
     with pytest.raises(NotFound):
         recall.full([named], home=place)
@@ -347,7 +347,7 @@ def test_without_a_text_nothing_is_corrected(place):
         forget.supersede(named, {"relevance_score": 0.1}, home=place)
 
     assert f"aether memory update {named} --content" in said.value.fix
-    assert len(search.search_memory(OLD, home=place)) == 3
+    assert len(recall.search_memory(OLD, home=place)) == 3
     with pytest.raises(InvalidInput, match="required"):
         forget.supersede(named, {"content": " "}, home=place)
     assert aether.list_working_memory_items(home=place) == []

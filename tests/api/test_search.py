@@ -1,7 +1,7 @@
 import pytest
 
 import aether
-from aether.api import search
+from aether.api import recall
 from aether.errors import InvalidInput, NotFound, StorageFailed
 from tests.api.calls import memory, snapshot
 from tests.memory.states import answer
@@ -134,7 +134,7 @@ def test_a_home_that_cannot_be_written_can_be_searched(home, monkeypatch):
     def refuse(*args, **kwargs):
         raise StorageFailed("Read-only file system.", fix="Make it writable.")
 
-    monkeypatch.setattr(search, "change", refuse)
+    monkeypatch.setattr(recall, "change", refuse)
 
     assert [hit["content"] for hit in aether.search_memory("importer", home=home)] == [
         "The importer reads records one by one."
@@ -145,8 +145,8 @@ def test_anything_is_found_by_its_id_wherever_it_is(home):
     item_id = aether.add_working_memory_item("The importer reads records one by one.", "note", home=home)
     aether.clear_working_memory(home=home)
 
-    hit = search.find_by_id(item_id, home=home)
+    hit = recall.find_by_id(item_id, home=home)
 
     assert (hit["id"], hit["layer"]) == (item_id, "archive")
     with pytest.raises(NotFound, match="in no layer and not in the archive"):
-        search.find_by_id("wm_0", home=home)
+        recall.find_by_id("wm_0", home=home)

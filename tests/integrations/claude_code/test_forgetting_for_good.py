@@ -8,7 +8,7 @@ import pytest
 
 import aether
 from aether.api import admin as operations_home
-from aether.api import forget, graph, recall, search
+from aether.api import forget, graph, recall
 from aether.errors import NotFound
 from aether.integrations.claude_code import hook
 from aether.integrations.mcp_server import server, tools
@@ -83,7 +83,7 @@ def everywhere(told, session):
         "prompt": told(
             "UserPromptSubmit", f"{session}p", prompt="where is legacyFormat read?", prompt_id="p3"
         ),
-        "search": json.dumps([hit["entry"] for hit in search.search_memory("legacyFormat 7", home=home)]),
+        "search": json.dumps([hit["entry"] for hit in recall.search_memory("legacyFormat 7", home=home)]),
         "recall": " ".join(line.gist for line in lines),
         "timeline": " ".join(line.gist for line in recall.timeline(anchor, before=50, after=50, home=home)),
         "mcp recall": tools.recall("legacyFormat 7 support", home=home).text,
@@ -106,7 +106,7 @@ def test_a_compressed_rule_that_is_forgotten_by_its_id_appears_nowhere(told):
         home=told.home,
     )
     rule, *_ = [
-        hit["id"] for hit in search.search_memory(RULE, home=told.home)
+        hit["id"] for hit in recall.search_memory(RULE, home=told.home)
         if hit["type"] == "constraint" and hit["content"] == RULE
     ]  # fmt: skip
     before = everywhere(told, "s3")
