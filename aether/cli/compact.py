@@ -408,8 +408,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
     emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(found))
     if found.wire != found.provider and found.wire in CHECKED:
         note(
-            ask,
-            f"Checked as converted for {found.provider}; --for {found.wire} checks the file unconverted.",
+            ask, f"Checked as converted for {found.provider}; --for {found.wire} checks the file unconverted."
         )
     if found.others:
         note(ask, f"{found.others} more conversation(s) in the file: choose with --nth.")

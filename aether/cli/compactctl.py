@@ -155,11 +155,7 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     rows = diff_messages(before, then)
     changed = [(_SIGNS[row.change], row.role, row.text) for row in rows if row.change != "kept"]
     data = [row._asdict() for row in rows]
-    emit(
-        ask,
-        data,
-        [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"],
-    )
+    emit(ask, data, [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"])
 
 
 @compactctl.command("compact")

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import (
-    Ask,
-    Command,
-    Table,
-    confirmed,
-    emit,
-    note,
-    pass_ask,
-    plain,
-    read_text,
-    say,
-)
+from aether.cli.output import Ask, Command, Table, confirmed, emit, note, pass_ask, plain, read_text, say
 
 if TYPE_CHECKING:
     from aether.api.forget import Erased, Forgotten

@@ -70,14 +70,7 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 
     entries = admin.log(limit=limit, everything=everything, home=ask.place())
     rows = [
-        (
-            entry.revision,
-            when(entry.at),
-            entry.by,
-            entry.operation,
-            " ".join(entry.touched),
-            entry.reason,
-        )
+        (entry.revision, when(entry.at), entry.by, entry.operation, " ".join(entry.touched), entry.reason)
         for entry in entries
     ]
     head = ("rev", "when (UTC)", "who", "what", "touched", "why")
@@ -304,10 +297,7 @@ INDENT = 3
 
 @click.command("demo", cls=Command)
 @click.option(
-    "--keep",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Keep the home in this new directory",
+    "--keep", type=click.Path(file_okay=False), metavar="DIR", help="Keep the home in this new directory"
 )
 @pass_ask
 def demo_command(ask: Ask, keep: str | None) -> None:

@@ -507,15 +507,7 @@ def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
 
 def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
     """Return search hits, best first, one per line."""
-    rows = [
-        (
-            f"{hit['score']:.2f}",
-            LAYER_NAMES[hit["layer"]],
-            hit["id"],
-            hit["content"],
-        )
-        for hit in hits
-    ]
+    rows = [(f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], hit["content"]) for hit in hits]
     return Table(rows, head=("score", "layer", "id", "text"), right=[0])
 
 

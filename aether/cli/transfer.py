@@ -7,18 +7,7 @@ from typing import Any
 
 import click
 
-from aether.cli.output import (
-    Ask,
-    Command,
-    Table,
-    as_json,
-    emit,
-    note,
-    pass_ask,
-    progress,
-    say,
-    write_file,
-)
+from aether.cli.output import Ask, Command, Table, as_json, emit, note, pass_ask, progress, say, write_file
 
 # Beyond these the closing words of an import would be a list: `aether log` has all.
 MOST_UNDOS = 3
