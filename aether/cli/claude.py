@@ -16,6 +16,7 @@ from aether.cli.output import (
     emit,
     facts,
     note,
+    note_undo,
     pass_ask,
     plain,
     progress,
@@ -25,11 +26,8 @@ from aether.cli.output import (
 
 if TYPE_CHECKING:
     from aether.integrations.claude_code.install import FileChange
-    from aether.integrations.claude_code.rescue import Transcript
 
 BYTES_PER_KB = 1_000
-# Beyond these the closing words would be a list: `aether log` has all.
-MOST_UNDOS = 3
 
 
 @click.group("claude", cls=Group)
@@ -292,20 +290,13 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
         where = install.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
         note(ask, "A single transcript: aether import FILE")
-    _note_undo(ask, done, everywhere=everywhere)
-    return 1 if any(one.state == "failed" for one in done) else 0
-
-
-def _note_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
     by_home: dict[str, list[int]] = {}
     for one in done:
         by_home.setdefault(one.home, []).extend(one.revisions)
     for home, revisions in by_home.items():
         if revisions:
-            where = f" --home {_shell([home])}" if everywhere else ""
-            *earlier, last = [f"aether undo {revision}{where}" for revision in reversed(revisions)]
-            shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-            note(ask, f"To undo it: {', '.join(shown)}")
+            note_undo(ask, revisions, f" --home {_shell([home])}" if everywhere else "")
+    return 1 if any(one.state == "failed" for one in done) else 0
 
 
 @click.command("hook", cls=Command)

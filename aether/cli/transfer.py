@@ -7,10 +7,19 @@ from typing import Any
 
 import click
 
-from aether.cli.output import Ask, Command, Table, as_json, emit, note, pass_ask, progress, say, write_file
-
-# Beyond these the closing words of an import would be a list: `aether log` has all.
-MOST_UNDOS = 3
+from aether.cli.output import (
+    Ask,
+    Command,
+    Table,
+    as_json,
+    emit,
+    note,
+    note_undo,
+    pass_ask,
+    progress,
+    say,
+    write_file,
+)
 
 
 @click.command("import", cls=Command)
@@ -55,9 +64,7 @@ def import_command(
         say(f"{bad['file']}: {line}{bad['reason']}")
     emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
     if done.revisions:
-        *earlier, last = [f"aether undo {revision}" for revision in reversed(done.revisions)]
-        shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-        note(ask, f"To undo it: {', '.join(shown)}")
+        note_undo(ask, done.revisions)
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
 

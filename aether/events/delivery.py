@@ -173,6 +173,7 @@ def warn(who: str, words: str) -> None:
 _OPEN: weakref.WeakSet[BackgroundExporter] = weakref.WeakSet()
 
 
+@atexit.register
 def _close_all() -> None:
     """Flush and close all exporters, together within the longest of their timeouts."""
     left = list(_OPEN)
@@ -186,6 +187,5 @@ def _renew_all() -> None:
         one._renew()  # noqa: SLF001 - of this module
 
 
-atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows does not fork
     os.register_at_fork(after_in_child=_renew_all)

@@ -19,7 +19,7 @@ from aether.api.home import Home
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable
 from aether.messages import convert
-from aether.messages.validate import repair
+from aether.messages.validate import sendable
 from aether.types import JsonObject
 
 # The conversation of an agent without a checkpointer's thread.
@@ -90,8 +90,7 @@ def _fitted(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
         tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
-    repaired = repair(convert.read(done.messages, "openai"), "openai").messages
-    return _own(spelled, request.messages, [message.raw for message in repaired])
+    return _own(spelled, request.messages, sendable(done.messages, "openai", meta=True))
 
 
 def _with_meta(found: Any, message: Any) -> list[JsonObject]:

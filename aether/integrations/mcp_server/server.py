@@ -170,7 +170,13 @@ def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
 
     async def call(ctx: Any, **arguments: Any) -> Any:
         if "progress" in signature.parameters:
-            arguments["progress"] = _progress_to(ctx)
+            loop, step = asyncio.get_running_loop(), count(1)
+
+            def report(text: str) -> None:
+                with suppress(RuntimeError):  # the client left; the work goes on
+                    asyncio.run_coroutine_threadsafe(ctx.report_progress(next(step), None, text), loop)
+
+            arguments["progress"] = report  # a client that did not ask gets nothing
         try:
             answer = await asyncio.to_thread(lambda: tool.do(**arguments, home=served_home(home)))
         except AetherError as reason:
@@ -203,17 +209,6 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_surrogates(each) for key, each in value.items()}
     return [_without_surrogates(each) for each in value] if isinstance(value, list) else value
-
-
-def _progress_to(ctx: Any) -> Callable[[str], None]:
-    """Return a function for a thread to report progress; a client that did not ask gets nothing."""
-    loop, step = asyncio.get_running_loop(), count(1)
-
-    def report(text: str) -> None:
-        with suppress(RuntimeError):  # the client left; the work goes on
-            asyncio.run_coroutine_threadsafe(ctx.report_progress(next(step), None, text), loop)
-
-    return report
 
 
 def register_resources(server: Any, home: str | None, *, memory: bool) -> None:
