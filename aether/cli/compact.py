@@ -99,24 +99,14 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
         after = apply(made, None).tokens_after if made.triggered else made.tokens_before
     findings = [*_doubts(asked), *made.findings]
     data = {
-        "conversation": asked["conversation_id"],
-        "wire": loaded.format,
-        "messages": len(made.messages),
-        "tokens": made.tokens_before,
-        "window": made.bounds.window,
-        "limit": made.bounds.limit,
-        "goal": made.bounds.goal,
-        "tokens_after": after,
-        "triggered": made.triggered,
-        "reason": made.reason,
-        "kept": made.why._asdict(),
-        "removed": len(made.messages) - len(made.kept) if made.triggered else 0,
-        "shortened": len(made.changed),
-        "protected": len(made.protected),
-        "asks_a_summariser": made.task is not None,
-        "steps": list(made.steps),
+        "conversation": asked["conversation_id"], "wire": loaded.format, "messages": len(made.messages),
+        "tokens": made.tokens_before, "window": made.bounds.window, "limit": made.bounds.limit,
+        "goal": made.bounds.goal, "tokens_after": after, "triggered": made.triggered, "reason": made.reason,
+        "kept": made.why._asdict(), "removed": len(made.messages) - len(made.kept) if made.triggered else 0,
+        "shortened": len(made.changed), "protected": len(made.protected),
+        "asks_a_summariser": made.task is not None, "steps": list(made.steps),
         "findings": [finding._asdict() for finding in findings],
-    }
+    }  # fmt: skip
     emit(ask, data, _plan_lines(data))
 
 

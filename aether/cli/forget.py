@@ -155,13 +155,10 @@ def _note_left_over(ask: Ask, found: Forgotten) -> None:
 
 def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:
     return {
-        "forgotten": done,
-        "targets": [target._asdict() for target in found.targets],
-        "similar": [target._asdict() for target in found.similar],
-        "elsewhere": found.elsewhere,
-        "receipt_id": found.receipt["receipt_id"] if found.receipt else "",
-        "revision": found.revision,
-    }
+        "forgotten": done, "targets": [target._asdict() for target in found.targets],
+        "similar": [target._asdict() for target in found.similar], "elsewhere": found.elsewhere,
+        "receipt_id": found.receipt["receipt_id"] if found.receipt else "", "revision": found.revision,
+    }  # fmt: skip
 
 
 def _lines(found: Forgotten) -> list[str | Table]:

@@ -260,14 +260,11 @@ def list_(ask: Ask) -> None:
     found = admin.list_snapshots(home=ask.place())
     rows = [
         (
-            made["snapshot_id"],
-            when(made["timestamp"]),
-            made["revision"],
-            "automatic" if made["automatic"] else "by hand",
-            made["label"],
+            made["snapshot_id"], when(made["timestamp"]), made["revision"],
+            "automatic" if made["automatic"] else "by hand", made["label"],
         )
         for made in found
-    ]
+    ]  # fmt: skip
     emit(ask, found, Table(rows, head=("id", "when (UTC)", "revision", "taken", "label"), right=[2]))
     if not found:
         note(ask, "No snapshot was taken yet.")
@@ -463,17 +460,11 @@ def checked(place: Path) -> JsonObject:
 def _compressed(facts: list[dict[str, Any]]) -> list[str | Table]:
     rows = [
         (
-            fact["phase"],
-            fact["items"],
-            fact["tokens_before"],
-            fact["tokens_after"],
-            f"{fact['ratio']:.2f}x",
-            fact["carried"],
-            fact["patterns"],
-            fact["session_id"],
+            fact["phase"], fact["items"], fact["tokens_before"], fact["tokens_after"],
+            f"{fact['ratio']:.2f}x", fact["carried"], fact["patterns"], fact["session_id"],
         )
         for fact in facts
-    ]
+    ]  # fmt: skip
     before, after = (sum(fact[side] for fact in facts) for side in ("tokens_before", "tokens_after"))
     items, carried, patterns = (
         sum(fact[name] for fact in facts) for name in ("items", "carried", "patterns")

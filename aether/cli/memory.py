@@ -494,14 +494,11 @@ def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
     """Return items, one per line."""
     rows = [
         (
-            item["id"],
-            item["type"],
-            f"{item['metadata']['relevance_score']:.2f}",
-            item["token_count"],
+            item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", item["token_count"],
             item["content"],
         )
         for item in items
-    ]
+    ]  # fmt: skip
     return Table(rows, head=("id", "type", "rel", "tokens", "content"), right=[2, 3])
 
 
@@ -624,15 +621,11 @@ def stats_lines(found: Mapping[str, Any]) -> list[str | Table]:
     )
     rows = [
         (
-            session["session_id"],
-            session["phase"],
-            session["compressed_at"][:10],
-            session["original_tokens"],
-            session["compressed_tokens"],
-            f"{session['compression_ratio']:.2f}x",
+            session["session_id"], session["phase"], session["compressed_at"][:10],
+            session["original_tokens"], session["compressed_tokens"], f"{session['compression_ratio']:.2f}x",
         )
         for session in found["sessions"]
-    ]
+    ]  # fmt: skip
     head = ("session", "phase", "date", "before", "after", "ratio")
     return [*lines, "", Table(rows, head=head, right=[1, 3, 4, 5])] if rows else lines
 

@@ -107,15 +107,11 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
     )
     rows = [
         (
-            row.kind,
-            row.samples,
-            row.exact,
-            row.estimated,
-            f"{100 * row.error:+.1f} %",
+            row.kind, row.samples, row.exact, row.estimated, f"{100 * row.error:+.1f} %",
             f"{100 * row.worst:+.1f} %",
         )
         for row in (*found.rows, found.total)
-    ]
+    ]  # fmt: skip
     data = {
         "rows": [row._asdict() for row in found.rows],
         "total": found.total._asdict(),
@@ -144,14 +140,11 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
     found = tokens.models(*names, home=ask.home)
     rows = [
         (
-            one.model,
-            f"{one.window}{'' if one.known else '?'}",
-            one.output or "",
-            f"{one.factor:g}",
+            one.model, f"{one.window}{'' if one.known else '?'}", one.output or "", f"{one.factor:g}",
             one.reports,
         )
         for one in found
-    ]
+    ]  # fmt: skip
     text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
     emit(ask, [one._asdict() for one in found], text)
     note(ask, f"Counted by {found[0].counter.partition(' ×')[0]}, times the factor.")
