@@ -81,12 +81,9 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
     plugin = str(install.plugin_directory())
     data = {
-        "scope": scope,
-        "files": [one._asdict() for one in files],
-        "home": str(home) if home else None,
-        "made_home": made,
-        "plugin": plugin,
-    }
+        "scope": scope, "files": [one._asdict() for one in files], "home": str(home) if home else None,
+        "made_home": made, "plugin": plugin,
+    }  # fmt: skip
     lines = _change_lines(files, dry_run=dry_run)
     emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
     if not dry_run:
@@ -232,27 +229,17 @@ def resume(ask: Ask) -> None:
 
 @claude_command.command("rescue")
 @click.option(
-    "--project",
-    "everywhere",
-    flag_value=False,
-    type=bool,
-    default=False,
+    "--project", "everywhere", flag_value=False, type=bool, default=False,
     help="The transcripts of this project  [default]",
-)
+)  # fmt: skip
 @click.option(
-    "--all",
-    "everywhere",
-    flag_value=True,
-    type=bool,
+    "--all", "everywhere", flag_value=True, type=bool,
     help="The transcripts of every project, each into its own home",
-)
+)  # fmt: skip
 @click.option(
-    "--older-than",
-    type=click.FloatRange(0),
-    default=0.0,
-    metavar="DAYS",
+    "--older-than", type=click.FloatRange(0), default=0.0, metavar="DAYS",
     help="Only files of at least this age in days  [default: all]",
-)
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
@@ -334,12 +321,9 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
 
 @click.command("mcp", cls=Command)
 @click.option(
-    "--tools",
-    type=click.Choice(["memory", "graph", "all"]),
-    default="memory",
-    show_default=True,
+    "--tools", type=click.Choice(["memory", "graph", "all"]), default="memory", show_default=True,
     help="The tools of aether, those of the official memory server, or both",
-)
+)  # fmt: skip
 @click.option("--list", "listed", is_flag=True, help="Print the descriptions of the tools, and serve nothing")
 @pass_ask
 def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:

@@ -159,11 +159,9 @@ def show(ask: Ask) -> None:
     status, roadmap = found["colony_status"], found["phases"]["roadmap"]
     checkin = status["queen_checkin"]
     data = {
-        "current_phase": status["current_phase"],
-        "phases_completed": status["phases_completed"],
-        "queen_checkin": checkin,
-        "roadmap": roadmap,
-    }
+        "current_phase": status["current_phase"], "phases_completed": status["phases_completed"],
+        "queen_checkin": checkin, "roadmap": roadmap,
+    }  # fmt: skip
     current = "—" if status["current_phase"] is None else status["current_phase"]
     roadmap_table = Table(
         [

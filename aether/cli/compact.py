@@ -354,22 +354,17 @@ def messages_command() -> None:
 @messages_command.command("check")
 @click.argument("file")
 @click.option(
-    "--for",
-    "provider",
-    type=click.Choice(CHECKED),
+    "--for", "provider", type=click.Choice(CHECKED),
     help="The provider; other formats are converted first  [default: the provider of the file's format]",
-)
+)  # fmt: skip
 @click.option("--repair", is_flag=True, help="Repair errors without inventing content")
 @click.option(
     "--output", type=click.Path(dir_okay=False), help="Write the repaired conversation to this file"
 )
 @click.option(
-    "--nth",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
+    "--nth", type=click.IntRange(min=0), default=0, show_default=True,
     help="Which conversation, of a file of several",
-)
+)  # fmt: skip
 @pass_ask
 def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | None, nth: int) -> int:
     """Report errors that a provider would reject.

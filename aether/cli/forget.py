@@ -26,11 +26,9 @@ OUTSIDE = (
 @click.command("forget", cls=Command)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option(
-    "--match",
-    metavar="TEXT",
-    default="",
+    "--match", metavar="TEXT", default="",
     help="Forget all that holds this text, in any case (--erase: exactly); - reads it from stdin",
-)
+)  # fmt: skip
 @click.option("--similar", is_flag=True, help="Also entries that say the same in other words")
 @click.option("--erase", is_flag=True, help="Replace the text in every file of the home; no undo")
 @click.option("--dry-run", is_flag=True, help="Show the affected entries, and change nothing")
@@ -133,12 +131,9 @@ def _erased_data(found: Erased) -> dict[str, Any]:
         "receipt_id": "",
         "revision": 0,
         "erased": {
-            "places": found.places,
-            "files": found.files,
-            "skipped": found.skipped,
-            "left": found.left,
+            "places": found.places, "files": found.files, "skipped": found.skipped, "left": found.left,
         },
-    }
+    }  # fmt: skip
 
 
 def _erased_table(found: Erased) -> Table:

@@ -356,12 +356,9 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
 
     place, imported = start_demo(directory)
     data["imported"] = {
-        "records": imported.records,
-        "items": imported.items,
-        "tokens": imported.tokens,
-        "types": imported.types,
-        "phases": imported.phases,
-    }
+        "records": imported.records, "items": imported.items, "tokens": imported.tokens,
+        "types": imported.types, "phases": imported.phases,
+    }  # fmt: skip
     rows = sorted(imported.types.items(), key=lambda pair: (-pair[1], pair[0]))
     counts = (
         f"   {imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens, "

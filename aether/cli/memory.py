@@ -90,11 +90,9 @@ def add(
         hand_off = written if added.handoff else failed
         note(ask, f"Compression is needed: aether memory compress --phase N. {hand_off}")
     data = {
-        "id": str(added),
-        "compression_needed": added.compression_needed,
-        "evicted": added.evicted,
+        "id": str(added), "compression_needed": added.compression_needed, "evicted": added.evicted,
         "handoff": added.handoff,
-    }
+    }  # fmt: skip
     emit(ask, data, str(added))
 
 
@@ -561,13 +559,11 @@ def verify_lines(usage: Any, verdict: str) -> list[str]:
     """Return the lines of `memory verify`."""
     return facts(
         [
-            ("Max", usage.maximum),
-            ("Current", f"{usage.current} ({usage.percent:g}%)"),
-            ("Threshold", usage.threshold),
-            ("Status", verdict),
+            ("Max", usage.maximum), ("Current", f"{usage.current} ({usage.percent:g}%)"),
+            ("Threshold", usage.threshold), ("Status", verdict),
         ],
         indent=0,
-    )
+    )  # fmt: skip
 
 
 def ingested_lines(done: Any) -> list[str]:

@@ -33,11 +33,9 @@ PROGRESS_AFTER_SECONDS = 1.0
 # Beyond these the closing words of an import would be a list: `aether log` has all.
 MOST_UNDOS = 3
 LAYER_NAMES = {
-    "working_memory": "working",
-    "short_term_memory": "session",
-    "long_term_memory": "pattern",
+    "working_memory": "working", "short_term_memory": "session", "long_term_memory": "pattern",
     "archive": "archive",
-}
+}  # fmt: skip
 # Characters of our own words beyond ASCII, for streams that are ASCII only.
 _IN_ASCII = str.maketrans(
     {"─": "-", "…": "...", "→": "->", "↔": "<->", "—": "-", "×": "x", "±": "+-", "�": "?"}

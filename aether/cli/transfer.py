@@ -30,11 +30,9 @@ from aether.cli.output import (
     help="Put every item into this phase  [default: cut at compaction boundaries]",
 )
 @click.option(
-    "--format",
-    "format_",
-    metavar="NAME",
+    "--format", "format_", metavar="NAME",
     help="claude_code, codex, chat, openhands, items or plain  [default: detected]",
-)
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def import_command(
@@ -72,13 +70,11 @@ def import_command(
 def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
     rows = [
         (
-            draft["type"],
-            f"{draft['relevance_score']:.2f}",
-            draft["metadata"].get("phase", ""),
+            draft["type"], f"{draft['relevance_score']:.2f}", draft["metadata"].get("phase", ""),
             draft["content"],
         )
         for draft in done.preview
-    ]
+    ]  # fmt: skip
     lines: list[str | Table] = [Table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])]
     verb = "would be stored" if dry_run else "stored"
     lines.append(

@@ -286,11 +286,9 @@ class CompactManager:
             part = part if part in ("system", "developer") else ""
             tokens[part] = tokens.get(part, 0) + message_tokens(message, count)
         return TokenBudget(
-            system_tokens(system, count) + tokens.get("system", 0),
-            tokens.get("developer", 0),
-            tools_tokens(tools, count),
-            tokens.get("", 0),
-        )
+            system_tokens(system, count) + tokens.get("system", 0), tokens.get("developer", 0),
+            tools_tokens(tools, count), tokens.get("", 0),
+        )  # fmt: skip
 
     def _result(
         self, done: compact.Compaction, given: Sequence[Any], raws: Sequence[JsonObject]

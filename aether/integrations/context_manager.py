@@ -266,12 +266,9 @@ def raw_of(message: Message, earlier: Sequence[JsonObject] = ()) -> JsonObject:
         InvalidInput: it is a result and no call is open.
     """
     meta = {
-        "id": message.id,
-        "at": clock.stamp(message.timestamp),
-        "tokens": message.token_count,
-        **message.metadata._asdict(),
-        "context_tags": list(message.metadata.context_tags),
-    }
+        "id": message.id, "at": clock.stamp(message.timestamp), "tokens": message.token_count,
+        **message.metadata._asdict(), "context_tags": list(message.metadata.context_tags),
+    }  # fmt: skip
     if message.metadata.is_permanent:
         meta["protected"] = True
     if message.role == "tool_call":

@@ -169,11 +169,9 @@ def _tools(agent: Any) -> list[JsonObject]:
     """Return the schemas of the agent's own tools in the sent form."""
     return [
         {
-            "type": "function",
-            "name": tool.name,
-            "description": getattr(tool, "description", ""),
+            "type": "function", "name": tool.name, "description": getattr(tool, "description", ""),
             "parameters": tool.params_json_schema,
         }
         for tool in getattr(agent, "tools", ())
         if hasattr(tool, "params_json_schema")
-    ]
+    ]  # fmt: skip

@@ -194,9 +194,6 @@ def _rescued(one: Transcript, which: str, progress: Callable[[str], None], *, dr
     except AetherError as reason:  # a problem of that home only
         return one._replace(state="failed", reason=str(reason))
     return one._replace(
-        state="planned" if dry_run else "imported",
-        items=done.items,
-        known=done.known,
-        bad_lines=len(done.bad_lines),
-        revisions=tuple(done.revisions),
-    )
+        state="planned" if dry_run else "imported", items=done.items, known=done.known,
+        bad_lines=len(done.bad_lines), revisions=tuple(done.revisions),
+    )  # fmt: skip

@@ -80,12 +80,9 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
             where="mcp",
         ) from reason
     server = MCPServer(
-        NAME,
-        version=__version__,
-        instructions=catalogue.instructions(tools),
-        tools=[_made(tool, home) for tool in offered],
-        log_level="WARNING",
-    )
+        NAME, version=__version__, instructions=catalogue.instructions(tools),
+        tools=[_made(tool, home) for tool in offered], log_level="WARNING",
+    )  # fmt: skip
     register_resources(server, home, memory=tools != "graph")
     if tools != "graph":
         register_prompts(server, home)
@@ -121,11 +118,9 @@ def _made(tool: Tool, home: str | None) -> Any:
     from mcp.types import ToolAnnotations
 
     hints = ToolAnnotations(
-        read_only_hint=tool.reads,
-        destructive_hint=tool.destroys,
-        idempotent_hint=tool.reads or tool.repeats,
+        read_only_hint=tool.reads, destructive_hint=tool.destroys, idempotent_hint=tool.reads or tool.repeats,
         open_world_hint=False,
-    )
+    )  # fmt: skip
     made = _kind().from_function(
         _call(tool, home), tool.name, description=tool.description, annotations=hints
     )
