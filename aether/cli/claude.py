@@ -180,12 +180,10 @@ def status(ask: Ask) -> int:
     session = found.last_session
     pairs = [
         ("MCP server", ", ".join(found.servers) or "not in settings"),
-        ("on PATH", "not in every shell" if found.path else "yes"),
-        ("home", found.home or "none"),
-        ("paused", "yes" if found.paused else "no"),
-        ("waiting", f"{found.waiting} events"),
+        ("on PATH", "not in every shell" if found.path else "yes"), ("home", found.home or "none"),
+        ("paused", "yes" if found.paused else "no"), ("waiting", f"{found.waiting} events"),
         ("last session", f"{when(session['at'])}  {session['session']}" if session else "none yet"),
-    ]
+    ]  # fmt: skip
     installed = Table(rows, head=("scope", "installed", "settings"))
     data = {**found._asdict(), "installed": [one._asdict() for one in found.installed]}
     emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)])

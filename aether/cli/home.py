@@ -485,14 +485,12 @@ def _session(session: Any) -> list[str | Table]:
 def _patterns(found: list[Any]) -> list[str | Table]:
     rows = [
         (
-            one.pattern["type"].removesuffix("_pattern"),
-            f"{one.pattern['confidence']:.1f}",
-            one.pattern["occurrences"],
-            ", ".join(map(str, one.pattern["metadata"]["related_phases"])),
+            one.pattern["type"].removesuffix("_pattern"), f"{one.pattern['confidence']:.1f}",
+            one.pattern["occurrences"], ", ".join(map(str, one.pattern["metadata"]["related_phases"])),
             one.pattern["pattern"],
         )
         for one in found[:SHOWN_PATTERNS]
-    ]
+    ]  # fmt: skip
     more = len(found) - len(rows)
     head = ("type", "sure", "sessions", "phases", "pattern")
     return [

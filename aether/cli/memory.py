@@ -53,17 +53,9 @@ def memory_command() -> None:
 @click.option("--metadata", help="More fields, as a JSON object")
 @pass_ask
 def add(
-    ask: Ask,
-    *,
-    text: str,
-    type_: str,
-    relevance: float,
-    source: str,
-    caste: str | None,
-    phase: int | None,
-    protect: bool,
-    metadata: str | None,
-) -> None:
+    ask: Ask, *, text: str, type_: str, relevance: float, source: str, caste: str | None, phase: int | None,
+    protect: bool, metadata: str | None,
+) -> None:  # fmt: skip
     """Store one item and print its id.
 
     TEXT is the content, or - for standard input.
@@ -144,15 +136,9 @@ def get(ask: Ask, item_id: str) -> None:
 @click.option("--metadata", help="Metadata to merge in, as a JSON object; a null removes its key")
 @pass_ask
 def update(
-    ask: Ask,
-    *,
-    item_id: str,
-    content: str | None,
-    type_: str | None,
-    relevance: float | None,
-    protected: bool | None,
-    metadata: str | None,
-) -> None:
+    ask: Ask, *, item_id: str, content: str | None, type_: str | None, relevance: float | None,
+    protected: bool | None, metadata: str | None,
+) -> None:  # fmt: skip
     """Change one item and recount its tokens.
 
     Archived items and patterns are corrected with --content: a new item holds the new text, and all entries of the old
@@ -397,12 +383,10 @@ def compress(ask: Ask, phase: int, architect: str | None) -> int:
     for words in done.notes:
         say(f"Note: {words.rstrip('.')}.")
     data = {
-        "handoff": str(done.prepared.path) if done.prepared.path else None,
-        "reason": done.prepared.reason,
-        "architect": done.architect,
-        "notes": done.notes,
+        "handoff": str(done.prepared.path) if done.prepared.path else None, "reason": done.prepared.reason,
+        "architect": done.architect, "notes": done.notes,
         "result": done.ingested._asdict() if done.ingested else None,
-    }
+    }  # fmt: skip
     if done.ingested is not None:
         emit(ask, data, ingested_lines(done.ingested))
         return 0
@@ -575,15 +559,13 @@ def ingested_lines(done: Any) -> list[str]:
         f"Phase {session['phase']} compression complete:",
         *facts(
             [
-                ("Session", session["session_id"]),
-                ("Items compressed", done.items),
+                ("Session", session["session_id"]), ("Items compressed", done.items),
                 ("Original tokens", session["original_tokens"]),
                 ("Compressed tokens", session["compressed_tokens"]),
-                ("Ratio", f"{session['compression_ratio']:.2f}x"),
-                ("New patterns", len(done.patterns)),
+                ("Ratio", f"{session['compression_ratio']:.2f}x"), ("New patterns", len(done.patterns)),
             ]
         ),
-    ]
+    ]  # fmt: skip
     if session["compressed_tokens"] >= session["original_tokens"]:
         lines.append(
             "  There was too little to compress: the session is no smaller than its items. aether undo takes it back."

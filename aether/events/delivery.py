@@ -67,13 +67,9 @@ class BackgroundExporter:
     """
 
     def __init__(
-        self,
-        name: str,
-        send: Callable[[Sequence[Event], float], SendResult],
-        *,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-        queue_events: int = QUEUE_EVENTS,
-    ) -> None:
+        self, name: str, send: Callable[[Sequence[Event], float], SendResult], *,
+        timeout_seconds: float = TIMEOUT_SECONDS, queue_events: int = QUEUE_EVENTS,
+    ) -> None:  # fmt: skip
         self.name = name
         self.timeout_seconds = timeout_seconds
         self.lost = 0

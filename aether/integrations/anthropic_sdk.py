@@ -33,15 +33,9 @@ _sendable = partial(sendable, format="anthropic")
 
 
 def compacted(
-    conversation_id: str,
-    request: Mapping[str, Any],
-    *,
-    client: Any = None,
-    window: int | None = None,
-    policy: str | Policy = "compact",
-    options: Options = DEFAULT_OPTIONS,
-    home: Home = None,
-) -> JsonObject:
+    conversation_id: str, request: Mapping[str, Any], *, client: Any = None, window: int | None = None,
+    policy: str | Policy = "compact", options: Options = DEFAULT_OPTIONS, home: Home = None,
+) -> JsonObject:  # fmt: skip
     """Return `request`, the arguments of `messages.create`, with messages that fit the model's window.
 
     System prompt and tools are counted, and `max_tokens` stays free for the answer. With `client` the provider's own

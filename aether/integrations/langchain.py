@@ -27,14 +27,9 @@ NO_THREAD = "default"
 
 
 def compaction_middleware(
-    conversation_id: str | None = None,
-    *,
-    model: str | None = None,
-    window: int | None = None,
-    policy: str | Policy = "compact",
-    options: Options = DEFAULT_OPTIONS,
-    home: Home = None,
-) -> Any:
+    conversation_id: str | None = None, *, model: str | None = None, window: int | None = None,
+    policy: str | Policy = "compact", options: Options = DEFAULT_OPTIONS, home: Home = None,
+) -> Any:  # fmt: skip
     """Return an `AgentMiddleware` that compacts the messages of each call of the model.
 
     The conversation is the thread of the run unless named; `model` is the agent's own, `window` that model's.

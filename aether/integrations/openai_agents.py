@@ -73,14 +73,9 @@ class AetherSession:
 
 
 def compaction_filter(
-    session: AetherSession | str,
-    *,
-    model: str | None = None,
-    window: int | None = None,
-    policy: str | Policy = "compact",
-    options: Options = DEFAULT_OPTIONS,
-    home: Home = None,
-) -> Filter:
+    session: AetherSession | str, *, model: str | None = None, window: int | None = None,
+    policy: str | Policy = "compact", options: Options = DEFAULT_OPTIONS, home: Home = None,
+) -> Filter:  # fmt: skip
     """Return the `call_model_input_filter` of a run that keeps each input within the model's window.
 
     `session` is the run's own, or, without one, an id to record compactions under. `model` is the agent's unless

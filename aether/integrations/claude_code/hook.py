@@ -242,10 +242,16 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
 
     A wrong setting has its default; but the private paths are None if they may be set and cannot be read.
     """
-    files = (os.path.join(home, "config.toml"), user_file())
-    if not any(map(_mentions_hooks, files)) and not any(
-        name.startswith("AETHER_CLAUDE_") for name in os.environ
-    ):
+    mentioned = any(name.startswith("AETHER_CLAUDE_") for name in os.environ)
+    for path in (os.path.join(home, "config.toml"), user_file()):
+        try:
+            with open(path, "rb") as file:
+                mentioned = mentioned or b"claude" in file.read()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            mentioned = True  # an unreadable file may hold a setting of hooks
+    if not mentioned:
         return (*DEFAULT_SETTINGS, "")
     from pathlib import Path
 
@@ -257,17 +263,6 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
         return settings.claude_capture, private, settings.claude_deadline_seconds, words
     words += " Calls of tools are not kept, for claude.private_paths cannot be read."
     return settings.claude_capture, None, settings.claude_deadline_seconds, words
-
-
-def _mentions_hooks(path: str) -> bool:
-    """Return whether the file at `path` may hold a setting of hooks; an unreadable file may."""
-    try:
-        with open(path, "rb") as file:
-            return b"claude" in file.read()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
 
 
 def _seconds_to_keep(event: str) -> float:

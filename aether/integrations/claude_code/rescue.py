@@ -56,13 +56,9 @@ class Transcript(NamedTuple):
 
 
 def rescue(
-    home: Home = None,
-    *,
-    everywhere: bool = False,
-    older_than: float = 0.0,
-    dry_run: bool = False,
+    home: Home = None, *, everywhere: bool = False, older_than: float = 0.0, dry_run: bool = False,
     progress: Callable[[str], None] = lambda words: None,
-) -> list[Transcript]:
+) -> list[Transcript]:  # fmt: skip
     """Import the transcripts of this project, or with `everywhere` of each into its own home, and return the results.
 
     Only files of at least `older_than` days are imported. No home is created: a project without one is skipped.
