@@ -16,6 +16,7 @@ from aether.cli.output import (
     emit,
     facts,
     note,
+    note_undo,
     pass_ask,
     plain,
     progress,
@@ -25,11 +26,8 @@ from aether.cli.output import (
 
 if TYPE_CHECKING:
     from aether.integrations.claude_code.install import FileChange
-    from aether.integrations.claude_code.rescue import Transcript
 
 BYTES_PER_KB = 1_000
-# Beyond these the closing words would be a list: `aether log` has all.
-MOST_UNDOS = 3
 
 
 @click.group("claude", cls=Group)
@@ -83,12 +81,9 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
     plugin = str(install.plugin_directory())
     data = {
-        "scope": scope,
-        "files": [one._asdict() for one in files],
-        "home": str(home) if home else None,
-        "made_home": made,
-        "plugin": plugin,
-    }
+        "scope": scope, "files": [one._asdict() for one in files], "home": str(home) if home else None,
+        "made_home": made, "plugin": plugin,
+    }  # fmt: skip
     lines = _change_lines(files, dry_run=dry_run)
     emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
     if not dry_run:
@@ -185,12 +180,10 @@ def status(ask: Ask) -> int:
     session = found.last_session
     pairs = [
         ("MCP server", ", ".join(found.servers) or "not in settings"),
-        ("on PATH", "not in every shell" if found.path else "yes"),
-        ("home", found.home or "none"),
-        ("paused", "yes" if found.paused else "no"),
-        ("waiting", f"{found.waiting} events"),
+        ("on PATH", "not in every shell" if found.path else "yes"), ("home", found.home or "none"),
+        ("paused", "yes" if found.paused else "no"), ("waiting", f"{found.waiting} events"),
         ("last session", f"{when(session['at'])}  {session['session']}" if session else "none yet"),
-    ]
+    ]  # fmt: skip
     installed = Table(rows, head=("scope", "installed", "settings"))
     data = {**found._asdict(), "installed": [one._asdict() for one in found.installed]}
     emit(ask, data, [installed, *facts(pairs, indent=0), *log_lines(found.log, found.home)])
@@ -234,27 +227,17 @@ def resume(ask: Ask) -> None:
 
 @claude_command.command("rescue")
 @click.option(
-    "--project",
-    "everywhere",
-    flag_value=False,
-    type=bool,
-    default=False,
+    "--project", "everywhere", flag_value=False, type=bool, default=False,
     help="The transcripts of this project  [default]",
-)
+)  # fmt: skip
 @click.option(
-    "--all",
-    "everywhere",
-    flag_value=True,
-    type=bool,
+    "--all", "everywhere", flag_value=True, type=bool,
     help="The transcripts of every project, each into its own home",
-)
+)  # fmt: skip
 @click.option(
-    "--older-than",
-    type=click.FloatRange(0),
-    default=0.0,
-    metavar="DAYS",
+    "--older-than", type=click.FloatRange(0), default=0.0, metavar="DAYS",
     help="Only files of at least this age in days  [default: all]",
-)
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
@@ -292,20 +275,13 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
         where = install.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")
         note(ask, "A single transcript: aether import FILE")
-    _note_undo(ask, done, everywhere=everywhere)
-    return 1 if any(one.state == "failed" for one in done) else 0
-
-
-def _note_undo(ask: Ask, done: list[Transcript], *, everywhere: bool) -> None:
     by_home: dict[str, list[int]] = {}
     for one in done:
         by_home.setdefault(one.home, []).extend(one.revisions)
     for home, revisions in by_home.items():
         if revisions:
-            where = f" --home {_shell([home])}" if everywhere else ""
-            *earlier, last = [f"aether undo {revision}{where}" for revision in reversed(revisions)]
-            shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-            note(ask, f"To undo it: {', '.join(shown)}")
+            note_undo(ask, revisions, f" --home {_shell([home])}" if everywhere else "")
+    return 1 if any(one.state == "failed" for one in done) else 0
 
 
 @click.command("hook", cls=Command)
@@ -343,12 +319,9 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
 
 @click.command("mcp", cls=Command)
 @click.option(
-    "--tools",
-    type=click.Choice(["memory", "graph", "all"]),
-    default="memory",
-    show_default=True,
+    "--tools", type=click.Choice(["memory", "graph", "all"]), default="memory", show_default=True,
     help="The tools of aether, those of the official memory server, or both",
-)
+)  # fmt: skip
 @click.option("--list", "listed", is_flag=True, help="Print the descriptions of the tools, and serve nothing")
 @pass_ask
 def mcp_command(ask: Ask, tools: str, *, listed: bool) -> None:

@@ -58,14 +58,11 @@ def list_(ask: Ask, caste: str | None) -> None:
     found = colony.active_signals(caste=caste, home=ask.place())
     rows = [
         (
-            signal["type"],
-            f"{signal['effective_strength']:.2f}",
-            f"{signal['strength']:.2f}",
-            when(signal["created_at"]),
-            str(signal["metadata"].get("context", "")),
+            signal["type"], f"{signal['effective_strength']:.2f}", f"{signal['strength']:.2f}",
+            when(signal["created_at"]), str(signal["metadata"].get("context", "")),
         )
         for signal in found
-    ]
+    ]  # fmt: skip
     emit(ask, found, Table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
     if not found:
         note(ask, "No signal is active.")
@@ -162,11 +159,9 @@ def show(ask: Ask) -> None:
     status, roadmap = found["colony_status"], found["phases"]["roadmap"]
     checkin = status["queen_checkin"]
     data = {
-        "current_phase": status["current_phase"],
-        "phases_completed": status["phases_completed"],
-        "queen_checkin": checkin,
-        "roadmap": roadmap,
-    }
+        "current_phase": status["current_phase"], "phases_completed": status["phases_completed"],
+        "queen_checkin": checkin, "roadmap": roadmap,
+    }  # fmt: skip
     current = "—" if status["current_phase"] is None else status["current_phase"]
     roadmap_table = Table(
         [

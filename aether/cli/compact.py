@@ -99,24 +99,14 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
         after = apply(made, None).tokens_after if made.triggered else made.tokens_before
     findings = [*_doubts(asked), *made.findings]
     data = {
-        "conversation": asked["conversation_id"],
-        "wire": loaded.format,
-        "messages": len(made.messages),
-        "tokens": made.tokens_before,
-        "window": made.bounds.window,
-        "limit": made.bounds.limit,
-        "goal": made.bounds.goal,
-        "tokens_after": after,
-        "triggered": made.triggered,
-        "reason": made.reason,
-        "kept": made.why._asdict(),
-        "removed": len(made.messages) - len(made.kept) if made.triggered else 0,
-        "shortened": len(made.changed),
-        "protected": len(made.protected),
-        "asks_a_summariser": made.task is not None,
-        "steps": list(made.steps),
+        "conversation": asked["conversation_id"], "wire": loaded.format, "messages": len(made.messages),
+        "tokens": made.tokens_before, "window": made.bounds.window, "limit": made.bounds.limit,
+        "goal": made.bounds.goal, "tokens_after": after, "triggered": made.triggered, "reason": made.reason,
+        "kept": made.why._asdict(), "removed": len(made.messages) - len(made.kept) if made.triggered else 0,
+        "shortened": len(made.changed), "protected": len(made.protected),
+        "asks_a_summariser": made.task is not None, "steps": list(made.steps),
         "findings": [finding._asdict() for finding in findings],
-    }
+    }  # fmt: skip
     emit(ask, data, _plan_lines(data))
 
 
@@ -364,22 +354,17 @@ def messages_command() -> None:
 @messages_command.command("check")
 @click.argument("file")
 @click.option(
-    "--for",
-    "provider",
-    type=click.Choice(CHECKED),
+    "--for", "provider", type=click.Choice(CHECKED),
     help="The provider; other formats are converted first  [default: the provider of the file's format]",
-)
+)  # fmt: skip
 @click.option("--repair", is_flag=True, help="Repair errors without inventing content")
 @click.option(
     "--output", type=click.Path(dir_okay=False), help="Write the repaired conversation to this file"
 )
 @click.option(
-    "--nth",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
+    "--nth", type=click.IntRange(min=0), default=0, show_default=True,
     help="Which conversation, of a file of several",
-)
+)  # fmt: skip
 @pass_ask
 def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | None, nth: int) -> int:
     """Report errors that a provider would reject.
@@ -408,8 +393,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
     emit(ask, {"file": file, **fields, **lists, "output": output or ""}, _lines(found))
     if found.wire != found.provider and found.wire in CHECKED:
         note(
-            ask,
-            f"Checked as converted for {found.provider}; --for {found.wire} checks the file unconverted.",
+            ask, f"Checked as converted for {found.provider}; --for {found.wire} checks the file unconverted."
         )
     if found.others:
         note(ask, f"{found.others} more conversation(s) in the file: choose with --nth.")

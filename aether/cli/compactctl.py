@@ -54,11 +54,9 @@ def compactctl() -> None:
 
 _CONFIG = click.option("--config", metavar="FILE", help="Settings in TOML, YAML or JSON")
 _MESSAGES = click.option(
-    "--messages",
-    metavar="JSON|FILE|-",
-    required=True,
+    "--messages", metavar="JSON|FILE|-", required=True,
     help="A list of messages, a file that holds them, or stdin",
-)
+)  # fmt: skip
 
 
 @compactctl.command("validate-config")
@@ -85,11 +83,9 @@ def validate_config(ask: Ask, config: str | None, merge_env: bool) -> None:
     values = config_values(config_from_values(found.values))
     rows = [(path, found.origins[path], " ".join(as_json(value).split())) for path, value in values.items()]
     data = {
-        "valid": True,
-        "config": nested(values),
-        "origins": {path: found.origins[path] for path in values},
+        "valid": True, "config": nested(values), "origins": {path: found.origins[path] for path in values},
         "findings": [finding._asdict() for finding in found.findings],
-    }
+    }  # fmt: skip
     emit(ask, data, Table(rows, head=("setting", "from", "value")))
     note(ask, "The configuration is valid.")
 
@@ -142,35 +138,24 @@ def diff(ask: Ask, messages: str, after: str | None, config: str | None) -> None
     before = _raws(loaded)
     if after is None:
         then = dry_run(
-            before,
-            _configured(ask, config),
-            system=loaded.system,
-            tools=loaded.tools,
-            wire=loaded.format,
-            force=True,
-            home=ask.home,
-        ).after
+            before, _configured(ask, config), system=loaded.system, tools=loaded.tools, wire=loaded.format,
+            force=True, home=ask.home,
+        ).after  # fmt: skip
     else:
         then = _raws(_loaded(after))
     rows = diff_messages(before, then)
     changed = [(_SIGNS[row.change], row.role, row.text) for row in rows if row.change != "kept"]
     data = [row._asdict() for row in rows]
-    emit(
-        ask,
-        data,
-        [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"],
-    )
+    emit(ask, data, [f"{len(before)} -> {len(then)} messages", Table(changed), "- removed   + added"])
 
 
 @compactctl.command("compact")
 @_MESSAGES
 @click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
 @click.option(
-    "--session",
-    default="compactctl",
-    show_default=True,
+    "--session", default="compactctl", show_default=True,
     help="Name that the whole conversation is kept under",
-)
+)  # fmt: skip
 @click.option(
     "--note", "why", default="manual", show_default=True, help="The reason, for the receipt and the event"
 )
@@ -216,13 +201,9 @@ def compact(
 @compactctl.command("create-config")
 @click.option("--output", metavar="FILE", help="Write to this new file; its extension names the format")
 @click.option(
-    "--format",
-    "kind",
-    type=click.Choice(("toml", "yaml", "json")),
-    default="yaml",
-    show_default=True,
+    "--format", "kind", type=click.Choice(("toml", "yaml", "json")), default="yaml", show_default=True,
     help="The format on stdout",
-)
+)  # fmt: skip
 @pass_ask
 def create_config(ask: Ask, output: str | None, kind: str) -> None:
     """Write an example of every setting at its default.

@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import (
-    Ask,
-    Command,
-    Table,
-    confirmed,
-    emit,
-    note,
-    pass_ask,
-    plain,
-    read_text,
-    say,
-)
+from aether.cli.output import Ask, Command, Table, confirmed, emit, note, pass_ask, plain, read_text, say
 
 if TYPE_CHECKING:
     from aether.api.forget import Erased, Forgotten
@@ -37,11 +26,9 @@ OUTSIDE = (
 @click.command("forget", cls=Command)
 @click.argument("ids", metavar="[ID]...", nargs=-1)
 @click.option(
-    "--match",
-    metavar="TEXT",
-    default="",
+    "--match", metavar="TEXT", default="",
     help="Forget all that holds this text, in any case (--erase: exactly); - reads it from stdin",
-)
+)  # fmt: skip
 @click.option("--similar", is_flag=True, help="Also entries that say the same in other words")
 @click.option("--erase", is_flag=True, help="Replace the text in every file of the home; no undo")
 @click.option("--dry-run", is_flag=True, help="Show the affected entries, and change nothing")
@@ -144,12 +131,9 @@ def _erased_data(found: Erased) -> dict[str, Any]:
         "receipt_id": "",
         "revision": 0,
         "erased": {
-            "places": found.places,
-            "files": found.files,
-            "skipped": found.skipped,
-            "left": found.left,
+            "places": found.places, "files": found.files, "skipped": found.skipped, "left": found.left,
         },
-    }
+    }  # fmt: skip
 
 
 def _erased_table(found: Erased) -> Table:
@@ -166,13 +150,10 @@ def _note_left_over(ask: Ask, found: Forgotten) -> None:
 
 def _data(found: Forgotten, *, done: bool) -> dict[str, Any]:
     return {
-        "forgotten": done,
-        "targets": [target._asdict() for target in found.targets],
-        "similar": [target._asdict() for target in found.similar],
-        "elsewhere": found.elsewhere,
-        "receipt_id": found.receipt["receipt_id"] if found.receipt else "",
-        "revision": found.revision,
-    }
+        "forgotten": done, "targets": [target._asdict() for target in found.targets],
+        "similar": [target._asdict() for target in found.similar], "elsewhere": found.elsewhere,
+        "receipt_id": found.receipt["receipt_id"] if found.receipt else "", "revision": found.revision,
+    }  # fmt: skip
 
 
 def _lines(found: Forgotten) -> list[str | Table]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -24,6 +24,11 @@ from aether.cli.output import (
     read_text,
     when,
 )
+
+if TYPE_CHECKING:
+    from aether.api.importing import Imported
+    from aether.memory.ingest import IngestResult
+    from aether.types import JsonObject, Pattern
 
 
 @click.command("init", cls=Command)
@@ -70,14 +75,7 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 
     entries = admin.log(limit=limit, everything=everything, home=ask.place())
     rows = [
-        (
-            entry.revision,
-            when(entry.at),
-            entry.by,
-            entry.operation,
-            " ".join(entry.touched),
-            entry.reason,
-        )
+        (entry.revision, when(entry.at), entry.by, entry.operation, " ".join(entry.touched), entry.reason)
         for entry in entries
     ]
     head = ("rev", "when (UTC)", "who", "what", "touched", "why")
@@ -262,14 +260,11 @@ def list_(ask: Ask) -> None:
     found = admin.list_snapshots(home=ask.place())
     rows = [
         (
-            made["snapshot_id"],
-            when(made["timestamp"]),
-            made["revision"],
-            "automatic" if made["automatic"] else "by hand",
-            made["label"],
+            made["snapshot_id"], when(made["timestamp"]), made["revision"],
+            "automatic" if made["automatic"] else "by hand", made["label"],
         )
         for made in found
-    ]
+    ]  # fmt: skip
     emit(ask, found, Table(rows, head=("id", "when (UTC)", "revision", "taken", "label"), right=[2]))
     if not found:
         note(ask, "No snapshot was taken yet.")
@@ -304,10 +299,7 @@ INDENT = 3
 
 @click.command("demo", cls=Command)
 @click.option(
-    "--keep",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="Keep the home in this new directory",
+    "--keep", type=click.Path(file_okay=False), metavar="DIR", help="Keep the home in this new directory"
 )
 @pass_ask
 def demo_command(ask: Ask, keep: str | None) -> None:
@@ -329,6 +321,22 @@ def demo_command(ask: Ask, keep: str | None) -> None:
         _show(ask, directory, kept=True)
 
 
+class PhaseDone(NamedTuple):
+    """One phase, completed and compressed."""
+
+    phase: int
+    items: int
+    types: dict[str, int]
+    ingested: IngestResult
+
+
+class Promoted(NamedTuple):
+    """A pattern, and the sessions that show it."""
+
+    pattern: Pattern
+    sessions: list[str]
+
+
 def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
     data: dict[str, Any] = {}
     for lines in _steps(directory, data):
@@ -345,16 +353,12 @@ def _show(ask: Ask, directory: Path, *, kept: bool) -> None:
 def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]:
     from aether.api.recall import search_memory
     from aether.api.status import get_memory_status
-    from aether.cli import demo
 
-    place, imported = demo.start(directory)
+    place, imported = start_demo(directory)
     data["imported"] = {
-        "records": imported.records,
-        "items": imported.items,
-        "tokens": imported.tokens,
-        "types": imported.types,
-        "phases": imported.phases,
-    }
+        "records": imported.records, "items": imported.items, "tokens": imported.tokens,
+        "types": imported.types, "phases": imported.phases,
+    }  # fmt: skip
     rows = sorted(imported.types.items(), key=lambda pair: (-pair[1], pair[0]))
     counts = (
         f"   {imported.records} records of a coding session → {imported.items} items, {imported.tokens} tokens, "
@@ -365,7 +369,7 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
         counts,
         Table(rows, head=("type", "items"), right=[1], indent=INDENT),
     ]
-    phases = [demo.finish_phase(place, phase) for phase in imported.phases]
+    phases = [finish_phase(place, phase) for phase in imported.phases]
     data["phases"] = [
         {
             "phase": done.phase, "items": done.items, "session_id": session["session_id"],
@@ -378,31 +382,86 @@ def _steps(directory: Path, data: dict[str, Any]) -> Iterator[list[str | Table]]
     ]  # fmt: skip
     yield _compressed(data["phases"])
     yield _session(phases[0].ingested.session)
-    found = demo.promoted(place)
+    found = promoted(place)
     data["patterns"] = [{**one.pattern, "sessions": one.sessions} for one in found]
     yield _patterns(found)
     hits = search_memory(QUERY, limit=5, home=place)
     data["search"] = {"query": QUERY, "hits": hits}
     yield _hits(hits)
     data["status"] = get_memory_status(home=place)
-    data["check"] = demo.checked(place)
+    data["check"] = checked(place)
     yield _closing(data)
+
+
+def start_demo(directory: Path) -> tuple[Path, Imported]:
+    """Return a fresh home in `directory`, and the result of importing the sample transcript into it."""
+    from aether import paths
+    from aether.api import admin, importing
+
+    place = admin.init(directory / paths.HOME_NAME)
+    return place, importing.import_transcripts([paths.resource("data/samples/colony.jsonl")], home=place)
+
+
+def finish_phase(place: Path, phase: int) -> PhaseDone:
+    """Complete `phase`, compress its items with the extractive architect, and return the result."""
+    from aether.api import colony, compress
+    from aether.api.home import read
+
+    held = [
+        item for item in read(place).documents["memory"]["working_memory"]["items"]
+        if item["metadata"].get("phase", phase) <= phase
+    ]  # fmt: skip
+    types: dict[str, int] = {}
+    for item in held:
+        types[item["type"]] = types.get(item["type"], 0) + 1
+    colony.start_phase(phase, home=place)
+    colony.complete_phase(phase, home=place)
+    done = compress.compress(phase, architect="extractive", home=place)
+    if done.ingested is None:  # pragma: no cover - the sample has items in every phase, and a test says so
+        raise RuntimeError(done.prepared.reason)
+    return PhaseDone(phase, len(held), types, done.ingested)
+
+
+def promoted(place: Path) -> list[Promoted]:
+    """Return the patterns, those that most sessions show first."""
+    from aether.api import patterns
+    from aether.api.home import read
+
+    patterns.promote(home=place)
+    found: list[Pattern] = read(place).documents["memory"]["long_term_memory"]["patterns"]
+    ranked = sorted(
+        found, key=lambda pattern: (-pattern["occurrences"], -pattern["confidence"], pattern["id"])
+    )
+    return [
+        Promoted(pattern, [entry["session_id"] for entry in pattern["metadata"]["evidence"]])
+        for pattern in ranked
+    ]
+
+
+def checked(place: Path) -> JsonObject:
+    """Return the findings on the home, and whether an undo and its undo work."""
+    from aether.api import admin
+    from aether.api.home import read
+
+    before = read(place).documents["memory"]
+    undone = admin.undo(home=place)
+    admin.undo(read(place).revision, home=place)
+    same = read(place).documents["memory"] == before
+    return {
+        "findings": [finding._asdict() for finding in admin.examine(home=place)],
+        "undone": undone._asdict(),
+        "restored": same,
+    }
 
 
 def _compressed(facts: list[dict[str, Any]]) -> list[str | Table]:
     rows = [
         (
-            fact["phase"],
-            fact["items"],
-            fact["tokens_before"],
-            fact["tokens_after"],
-            f"{fact['ratio']:.2f}x",
-            fact["carried"],
-            fact["patterns"],
-            fact["session_id"],
+            fact["phase"], fact["items"], fact["tokens_before"], fact["tokens_after"],
+            f"{fact['ratio']:.2f}x", fact["carried"], fact["patterns"], fact["session_id"],
         )
         for fact in facts
-    ]
+    ]  # fmt: skip
     before, after = (sum(fact[side] for fact in facts) for side in ("tokens_before", "tokens_after"))
     items, carried, patterns = (
         sum(fact[name] for fact in facts) for name in ("items", "carried", "patterns")
@@ -426,14 +485,12 @@ def _session(session: Any) -> list[str | Table]:
 def _patterns(found: list[Any]) -> list[str | Table]:
     rows = [
         (
-            one.pattern["type"].removesuffix("_pattern"),
-            f"{one.pattern['confidence']:.1f}",
-            one.pattern["occurrences"],
-            ", ".join(map(str, one.pattern["metadata"]["related_phases"])),
+            one.pattern["type"].removesuffix("_pattern"), f"{one.pattern['confidence']:.1f}",
+            one.pattern["occurrences"], ", ".join(map(str, one.pattern["metadata"]["related_phases"])),
             one.pattern["pattern"],
         )
         for one in found[:SHOWN_PATTERNS]
-    ]
+    ]  # fmt: skip
     more = len(found) - len(rows)
     head = ("type", "sure", "sessions", "phases", "pattern")
     return [

@@ -151,11 +151,8 @@ def _usage(reason: click.ClickException) -> dict[str, str]:
     context = getattr(reason, "ctx", None)
     where = context.command_path if context else "aether"
     return {
-        "code": "UsageError",
-        "where": where,
-        "what": reason.format_message(),
-        "fix": f"See {where} --help.",
-    }
+        "code": "UsageError", "where": where, "what": reason.format_message(), "fix": f"See {where} --help.",
+    }  # fmt: skip
 
 
 def _print_error(words: dict[str, str], ask: Ask, *, as_data: bool, code: int) -> int:

@@ -53,17 +53,9 @@ def memory_command() -> None:
 @click.option("--metadata", help="More fields, as a JSON object")
 @pass_ask
 def add(
-    ask: Ask,
-    *,
-    text: str,
-    type_: str,
-    relevance: float,
-    source: str,
-    caste: str | None,
-    phase: int | None,
-    protect: bool,
-    metadata: str | None,
-) -> None:
+    ask: Ask, *, text: str, type_: str, relevance: float, source: str, caste: str | None, phase: int | None,
+    protect: bool, metadata: str | None,
+) -> None:  # fmt: skip
     """Store one item and print its id.
 
     TEXT is the content, or - for standard input.
@@ -90,11 +82,9 @@ def add(
         hand_off = written if added.handoff else failed
         note(ask, f"Compression is needed: aether memory compress --phase N. {hand_off}")
     data = {
-        "id": str(added),
-        "compression_needed": added.compression_needed,
-        "evicted": added.evicted,
+        "id": str(added), "compression_needed": added.compression_needed, "evicted": added.evicted,
         "handoff": added.handoff,
-    }
+    }  # fmt: skip
     emit(ask, data, str(added))
 
 
@@ -146,15 +136,9 @@ def get(ask: Ask, item_id: str) -> None:
 @click.option("--metadata", help="Metadata to merge in, as a JSON object; a null removes its key")
 @pass_ask
 def update(
-    ask: Ask,
-    *,
-    item_id: str,
-    content: str | None,
-    type_: str | None,
-    relevance: float | None,
-    protected: bool | None,
-    metadata: str | None,
-) -> None:
+    ask: Ask, *, item_id: str, content: str | None, type_: str | None, relevance: float | None,
+    protected: bool | None, metadata: str | None,
+) -> None:  # fmt: skip
     """Change one item and recount its tokens.
 
     Archived items and patterns are corrected with --content: a new item holds the new text, and all entries of the old
@@ -399,12 +383,10 @@ def compress(ask: Ask, phase: int, architect: str | None) -> int:
     for words in done.notes:
         say(f"Note: {words.rstrip('.')}.")
     data = {
-        "handoff": str(done.prepared.path) if done.prepared.path else None,
-        "reason": done.prepared.reason,
-        "architect": done.architect,
-        "notes": done.notes,
+        "handoff": str(done.prepared.path) if done.prepared.path else None, "reason": done.prepared.reason,
+        "architect": done.architect, "notes": done.notes,
         "result": done.ingested._asdict() if done.ingested else None,
-    }
+    }  # fmt: skip
     if done.ingested is not None:
         emit(ask, data, ingested_lines(done.ingested))
         return 0
@@ -494,28 +476,17 @@ def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
     """Return items, one per line."""
     rows = [
         (
-            item["id"],
-            item["type"],
-            f"{item['metadata']['relevance_score']:.2f}",
-            item["token_count"],
+            item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", item["token_count"],
             item["content"],
         )
         for item in items
-    ]
+    ]  # fmt: skip
     return Table(rows, head=("id", "type", "rel", "tokens", "content"), right=[2, 3])
 
 
 def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
     """Return search hits, best first, one per line."""
-    rows = [
-        (
-            f"{hit['score']:.2f}",
-            LAYER_NAMES[hit["layer"]],
-            hit["id"],
-            hit["content"],
-        )
-        for hit in hits
-    ]
+    rows = [(f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], hit["content"]) for hit in hits]
     return Table(rows, head=("score", "layer", "id", "text"), right=[0])
 
 
@@ -572,13 +543,11 @@ def verify_lines(usage: Any, verdict: str) -> list[str]:
     """Return the lines of `memory verify`."""
     return facts(
         [
-            ("Max", usage.maximum),
-            ("Current", f"{usage.current} ({usage.percent:g}%)"),
-            ("Threshold", usage.threshold),
-            ("Status", verdict),
+            ("Max", usage.maximum), ("Current", f"{usage.current} ({usage.percent:g}%)"),
+            ("Threshold", usage.threshold), ("Status", verdict),
         ],
         indent=0,
-    )
+    )  # fmt: skip
 
 
 def ingested_lines(done: Any) -> list[str]:
@@ -590,15 +559,13 @@ def ingested_lines(done: Any) -> list[str]:
         f"Phase {session['phase']} compression complete:",
         *facts(
             [
-                ("Session", session["session_id"]),
-                ("Items compressed", done.items),
+                ("Session", session["session_id"]), ("Items compressed", done.items),
                 ("Original tokens", session["original_tokens"]),
                 ("Compressed tokens", session["compressed_tokens"]),
-                ("Ratio", f"{session['compression_ratio']:.2f}x"),
-                ("New patterns", len(done.patterns)),
+                ("Ratio", f"{session['compression_ratio']:.2f}x"), ("New patterns", len(done.patterns)),
             ]
         ),
-    ]
+    ]  # fmt: skip
     if session["compressed_tokens"] >= session["original_tokens"]:
         lines.append(
             "  There was too little to compress: the session is no smaller than its items. aether undo takes it back."
@@ -632,15 +599,11 @@ def stats_lines(found: Mapping[str, Any]) -> list[str | Table]:
     )
     rows = [
         (
-            session["session_id"],
-            session["phase"],
-            session["compressed_at"][:10],
-            session["original_tokens"],
-            session["compressed_tokens"],
-            f"{session['compression_ratio']:.2f}x",
+            session["session_id"], session["phase"], session["compressed_at"][:10],
+            session["original_tokens"], session["compressed_tokens"], f"{session['compression_ratio']:.2f}x",
         )
         for session in found["sessions"]
-    ]
+    ]  # fmt: skip
     head = ("session", "phase", "date", "before", "after", "ratio")
     return [*lines, "", Table(rows, head=head, right=[1, 3, 4, 5])] if rows else lines
 

@@ -30,12 +30,12 @@ HELP_COLUMNS = 100
 LEAST_COLUMNS = 12
 # Shorter work shows no progress: a spinner that flashes up distracts.
 PROGRESS_AFTER_SECONDS = 1.0
+# Beyond these the closing words of an import would be a list: `aether log` has all.
+MOST_UNDOS = 3
 LAYER_NAMES = {
-    "working_memory": "working",
-    "short_term_memory": "session",
-    "long_term_memory": "pattern",
+    "working_memory": "working", "short_term_memory": "session", "long_term_memory": "pattern",
     "archive": "archive",
-}
+}  # fmt: skip
 # Characters of our own words beyond ASCII, for streams that are ASCII only.
 _IN_ASCII = str.maketrans(
     {"─": "-", "…": "...", "→": "->", "↔": "<->", "—": "-", "×": "x", "±": "+-", "�": "?"}
@@ -147,6 +147,13 @@ def note(ask: Ask, *parts: str | Table) -> None:
     """Write helpful words to stderr; nothing with `--quiet`."""
     if not ask.quiet:
         _write(sys.stderr, parts)
+
+
+def note_undo(ask: Ask, revisions: Sequence[int], options: str = "") -> None:
+    """Write the commands that undo `revisions`, newest first, to stderr; of a long list the first and the last."""
+    *earlier, last = [f"aether undo {revision}{options}" for revision in reversed(revisions)]
+    shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
+    note(ask, f"To undo it: {', '.join(shown)}")
 
 
 def emit(ask: Ask, data: Any, text: str | Table | Iterable[str | Table]) -> None:

@@ -28,14 +28,9 @@ if TYPE_CHECKING:
 )
 @pass_ask
 def recall_command(
-    ask: Ask,
-    *,
-    words: tuple[str, ...],
-    limit: int,
-    budget: int | None,
-    around: str | None,
+    ask: Ask, *, words: tuple[str, ...], limit: int, budget: int | None, around: str | None,
     ids: tuple[str, ...],
-) -> None:
+) -> None:  # fmt: skip
     """Recall from memory, step by step.
 
     With QUERY an index of matching entries, each line with the tokens of its full text; with --timeline the

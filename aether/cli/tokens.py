@@ -22,11 +22,9 @@ def tokens_command() -> None:
 @tokens_command.command("count")
 @click.argument("files", nargs=-1, required=True)
 @click.option(
-    "--counter",
-    "name",
-    type=click.Choice(COUNTERS),
+    "--counter", "name", type=click.Choice(COUNTERS),
     help="The counter  [default: the home's counter, else estimate]",
-)
+)  # fmt: skip
 @pass_ask
 def count(ask: Ask, files: tuple[str, ...], name: str | None) -> None:
     """Count the tokens of files; - is standard input.
@@ -82,12 +80,9 @@ def use(ask: Ask, name: str) -> None:
 @tokens_command.command("calibrate")
 @click.argument("files", nargs=-1)
 @click.option(
-    "--against",
-    type=click.Choice(COUNTERS[1:]),
-    default="o200k_base",
-    show_default=True,
+    "--against", type=click.Choice(COUNTERS[1:]), default="o200k_base", show_default=True,
     help="The exact counter",
-)
+)  # fmt: skip
 @click.option("--apply", is_flag=True, help="Make the corrected estimate the home's counter")
 @pass_ask
 def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> None:
@@ -107,21 +102,15 @@ def calibrate(ask: Ask, files: tuple[str, ...], against: str, apply: bool) -> No
     )
     rows = [
         (
-            row.kind,
-            row.samples,
-            row.exact,
-            row.estimated,
-            f"{100 * row.error:+.1f} %",
+            row.kind, row.samples, row.exact, row.estimated, f"{100 * row.error:+.1f} %",
             f"{100 * row.worst:+.1f} %",
         )
         for row in (*found.rows, found.total)
-    ]
+    ]  # fmt: skip
     data = {
-        "rows": [row._asdict() for row in found.rows],
-        "total": found.total._asdict(),
-        "factor": found.factor,
+        "rows": [row._asdict() for row in found.rows], "total": found.total._asdict(), "factor": found.factor,
         "applied": apply,
-    }
+    }  # fmt: skip
     text = Table(rows, head=("kind", "samples", "exact", "estimate", "error", "worst"), right=range(1, 6))
     emit(ask, data, [text, f"factor {found.factor:g}{' (applied)' if apply else ''}"])
 
@@ -144,14 +133,11 @@ def models(ask: Ask, names: tuple[str, ...]) -> None:
     found = tokens.models(*names, home=ask.home)
     rows = [
         (
-            one.model,
-            f"{one.window}{'' if one.known else '?'}",
-            one.output or "",
-            f"{one.factor:g}",
+            one.model, f"{one.window}{'' if one.known else '?'}", one.output or "", f"{one.factor:g}",
             one.reports,
         )
         for one in found
-    ]
+    ]  # fmt: skip
     text = Table(rows, head=("model", "window", "answer", "factor", "reports"), right=range(1, 5))
     emit(ask, [one._asdict() for one in found], text)
     note(ask, f"Counted by {found[0].counter.partition(' ×')[0]}, times the factor.")

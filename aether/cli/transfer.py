@@ -14,14 +14,12 @@ from aether.cli.output import (
     as_json,
     emit,
     note,
+    note_undo,
     pass_ask,
     progress,
     say,
     write_file,
 )
-
-# Beyond these the closing words of an import would be a list: `aether log` has all.
-MOST_UNDOS = 3
 
 
 @click.command("import", cls=Command)
@@ -32,11 +30,9 @@ MOST_UNDOS = 3
     help="Put every item into this phase  [default: cut at compaction boundaries]",
 )
 @click.option(
-    "--format",
-    "format_",
-    metavar="NAME",
+    "--format", "format_", metavar="NAME",
     help="claude_code, codex, chat, openhands, items or plain  [default: detected]",
-)
+)  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def import_command(
@@ -66,9 +62,7 @@ def import_command(
         say(f"{bad['file']}: {line}{bad['reason']}")
     emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
     if done.revisions:
-        *earlier, last = [f"aether undo {revision}" for revision in reversed(done.revisions)]
-        shown = [*earlier[:MOST_UNDOS], *(["…"] if len(earlier) > MOST_UNDOS else []), last]
-        note(ask, f"To undo it: {', '.join(shown)}")
+        note_undo(ask, done.revisions)
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
 
@@ -76,13 +70,11 @@ def import_command(
 def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
     rows = [
         (
-            draft["type"],
-            f"{draft['relevance_score']:.2f}",
-            draft["metadata"].get("phase", ""),
+            draft["type"], f"{draft['relevance_score']:.2f}", draft["metadata"].get("phase", ""),
             draft["content"],
         )
         for draft in done.preview
-    ]
+    ]  # fmt: skip
     lines: list[str | Table] = [Table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])]
     verb = "would be stored" if dry_run else "stored"
     lines.append(

@@ -67,13 +67,9 @@ class BackgroundExporter:
     """
 
     def __init__(
-        self,
-        name: str,
-        send: Callable[[Sequence[Event], float], SendResult],
-        *,
-        timeout_seconds: float = TIMEOUT_SECONDS,
-        queue_events: int = QUEUE_EVENTS,
-    ) -> None:
+        self, name: str, send: Callable[[Sequence[Event], float], SendResult], *,
+        timeout_seconds: float = TIMEOUT_SECONDS, queue_events: int = QUEUE_EVENTS,
+    ) -> None:  # fmt: skip
         self.name = name
         self.timeout_seconds = timeout_seconds
         self.lost = 0
@@ -173,6 +169,7 @@ def warn(who: str, words: str) -> None:
 _OPEN: weakref.WeakSet[BackgroundExporter] = weakref.WeakSet()
 
 
+@atexit.register
 def _close_all() -> None:
     """Flush and close all exporters, together within the longest of their timeouts."""
     left = list(_OPEN)
@@ -186,6 +183,5 @@ def _renew_all() -> None:
         one._renew()  # noqa: SLF001 - of this module
 
 
-atexit.register(_close_all)
 if hasattr(os, "register_at_fork"):  # pragma: no branch - Windows does not fork
     os.register_at_fork(after_in_child=_renew_all)

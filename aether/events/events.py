@@ -138,15 +138,9 @@ def token_estimate(moment: Moment, breakdown: Mapping[str, int]) -> Event:
 
 
 def trigger_decision(
-    moment: Moment,
-    *,
-    triggered: bool,
-    reason: str,
-    policy: Mapping[str, Any],
-    kept: Mapping[str, int] | None = None,
-    pruned_count: int | None = None,
-    note: str = "",
-) -> Event:
+    moment: Moment, *, triggered: bool, reason: str, policy: Mapping[str, Any],
+    kept: Mapping[str, int] | None = None, pruned_count: int | None = None, note: str = "",
+) -> Event:  # fmt: skip
     """Return the event that it was decided whether to compact; `note` is that of a manual compaction."""
     optional = {
         "kept": None if kept is None else dict(kept),
@@ -160,14 +154,9 @@ def trigger_decision(
 
 
 def summary_created(
-    moment: Moment,
-    *,
-    strategy: str,
-    input_messages: int,
-    input_tokens: int,
-    summary_tokens: int,
+    moment: Moment, *, strategy: str, input_messages: int, input_tokens: int, summary_tokens: int,
     summary: str,
-) -> Event:
+) -> Event:  # fmt: skip
     """Return the event that `summary` took the place of messages of `input_tokens` tokens."""
     made = _event(
         moment, SUMMARY_CREATED, strategy=strategy, input_messages=input_messages, summary_tokens=summary_tokens,

@@ -36,14 +36,9 @@ NO_EXPORTER = FunctionExporter(lambda event: None, lambda: None, lambda: None)
 
 
 def exporter(
-    kind: Kind,
-    *,
-    url: str = "",
-    path: str | os.PathLike[str] = "",
-    timeout_seconds: float = TIMEOUT_SECONDS,
-    content: bool | None = None,
-    rules: Rules | None = DEFAULT,
-) -> Exporter:
+    kind: Kind, *, url: str = "", path: str | os.PathLike[str] = "", timeout_seconds: float = TIMEOUT_SECONDS,
+    content: bool | None = None, rules: Rules | None = DEFAULT,
+) -> Exporter:  # fmt: skip
     """Return the exporter of `kind`.
 
     `url` is the address of the viewer or collector, empty for its usual one on this machine; `path` the file of the

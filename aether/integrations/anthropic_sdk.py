@@ -20,7 +20,7 @@ from aether.api.tokens import counting
 from aether.compaction.policy import policy as named
 from aether.compaction.shapes import Policy
 from aether.messages import convert
-from aether.messages.validate import repair
+from aether.messages.validate import sendable
 from aether.tokens.count import message_tokens, system_tokens, tools_tokens
 from aether.types import Counter, JsonObject
 
@@ -29,18 +29,13 @@ _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
 
 # The parts of a usage that are input: Anthropic leaves the cached ones out of the first.
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+_sendable = partial(sendable, format="anthropic")
 
 
 def compacted(
-    conversation_id: str,
-    request: Mapping[str, Any],
-    *,
-    client: Any = None,
-    window: int | None = None,
-    policy: str | Policy = "compact",
-    options: Options = DEFAULT_OPTIONS,
-    home: Home = None,
-) -> JsonObject:
+    conversation_id: str, request: Mapping[str, Any], *, client: Any = None, window: int | None = None,
+    policy: str | Policy = "compact", options: Options = DEFAULT_OPTIONS, home: Home = None,
+) -> JsonObject:  # fmt: skip
     """Return `request`, the arguments of `messages.create`, with messages that fit the model's window.
 
     System prompt and tools are counted, and `max_tokens` stays free for the answer. With `client` the provider's own
@@ -77,12 +72,6 @@ def answered(conversation_id: str, answer: Any, *, home: Home = None) -> bool:
     usage = getattr(answer, "usage", None)
     tokens = [getattr(usage, name, None) or 0 for name in _INPUT]
     return compact.answered(conversation_id, sum(tokens), home=home)
-
-
-def _sendable(messages: list[JsonObject]) -> list[JsonObject]:
-    """Return messages in the provider's format: no half of a pair, and no `meta` of aether."""
-    repaired = repair(convert.read(messages, "anthropic"), "anthropic").messages
-    return [convert.bare(message.raw) for message in repaired]
 
 
 def _exact(client: Any, request: Mapping[str, Any], count: Counter) -> Counter:

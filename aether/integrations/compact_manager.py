@@ -168,15 +168,11 @@ class CompactManager:
     """
 
     def __init__(
-        self,
-        config: CompactConfig | str | PathLike[str] | None = None,
-        *,
+        self, config: CompactConfig | str | PathLike[str] | None = None, *,
         token_estimator: TokenEstimator | Callable[[str], int] | None = None,
-        storage: StorageAdapter | None = None,
-        exporter: Exporter | EventSink | None = None,
-        summarizer: Summarizer | None = None,
-        home: Home = None,
-    ) -> None:
+        storage: StorageAdapter | None = None, exporter: Exporter | EventSink | None = None,
+        summarizer: Summarizer | None = None, home: Home = None,
+    ) -> None:  # fmt: skip
         self._doubts: list[Finding] = []
         if isinstance(config, CompactConfig):
             self.config = config
@@ -203,14 +199,9 @@ class CompactManager:
         self._options = options
 
     def preflight(
-        self,
-        session_id: str,
-        messages: Sequence[Any],
-        *,
-        system: Any = None,
-        tools: Any = None,
+        self, session_id: str, messages: Sequence[Any], *, system: Any = None, tools: Any = None,
         wire: ProviderFormat | None = None,
-    ) -> CompactionResult:
+    ) -> CompactionResult:  # fmt: skip
         """Return messages that fit: the same, or compacted ones if the trigger fires.
 
         `system` and `tools` are the rest of the request; they are counted and never changed.
@@ -227,15 +218,9 @@ class CompactManager:
         return self._result(done, messages, raws)
 
     def manual_compact(
-        self,
-        session_id: str,
-        messages: Sequence[Any],
-        note: str = "manual",
-        *,
-        system: Any = None,
-        tools: Any = None,
-        wire: ProviderFormat | None = None,
-    ) -> CompactionResult:
+        self, session_id: str, messages: Sequence[Any], note: str = "manual", *, system: Any = None,
+        tools: Any = None, wire: ProviderFormat | None = None,
+    ) -> CompactionResult:  # fmt: skip
         """Return compacted messages even if no trigger fires; `note` is the reason in event and receipt.
 
         Raises:
@@ -286,11 +271,9 @@ class CompactManager:
             part = part if part in ("system", "developer") else ""
             tokens[part] = tokens.get(part, 0) + message_tokens(message, count)
         return TokenBudget(
-            system_tokens(system, count) + tokens.get("system", 0),
-            tokens.get("developer", 0),
-            tools_tokens(tools, count),
-            tokens.get("", 0),
-        )
+            system_tokens(system, count) + tokens.get("system", 0), tokens.get("developer", 0),
+            tools_tokens(tools, count), tokens.get("", 0),
+        )  # fmt: skip
 
     def _result(
         self, done: compact.Compaction, given: Sequence[Any], raws: Sequence[JsonObject]

@@ -266,12 +266,9 @@ def raw_of(message: Message, earlier: Sequence[JsonObject] = ()) -> JsonObject:
         InvalidInput: it is a result and no call is open.
     """
     meta = {
-        "id": message.id,
-        "at": clock.stamp(message.timestamp),
-        "tokens": message.token_count,
-        **message.metadata._asdict(),
-        "context_tags": list(message.metadata.context_tags),
-    }
+        "id": message.id, "at": clock.stamp(message.timestamp), "tokens": message.token_count,
+        **message.metadata._asdict(), "context_tags": list(message.metadata.context_tags),
+    }  # fmt: skip
     if message.metadata.is_permanent:
         meta["protected"] = True
     if message.role == "tool_call":
@@ -344,13 +341,9 @@ class ContextManager:
     """
 
     def __init__(
-        self,
-        default_context_size: int = 4096,
-        compression_threshold: float = 0.7,
-        *,
-        home: str | PathLike[str] | None = None,
-        count: Counter | None = None,
-    ) -> None:
+        self, default_context_size: int = 4096, compression_threshold: float = 0.7, *,
+        home: str | PathLike[str] | None = None, count: Counter | None = None,
+    ) -> None:  # fmt: skip
         _require(default_context_size >= 1, "default_context_size", default_context_size, "at least 1")
         _require(
             0 < compression_threshold <= 1, "compression_threshold", compression_threshold, "above 0 and at most 1"
@@ -378,12 +371,9 @@ class ContextManager:
         return self._create(conversation_id, model_context_size).conversation
 
     def add_message(
-        self,
-        conversation_id: str,
-        role: str,
-        content: str,
+        self, conversation_id: str, role: str, content: str,
         metadata: Mapping[str, Any] | MessageMetadata | None = None,
-    ) -> Message:
+    ) -> Message:  # fmt: skip
         """Return the new message, added to the conversation, which is created if it is missing.
 
         A context that reaches the threshold is compressed; the conversation keeps every message.
@@ -513,18 +503,15 @@ class ContextManager:
         times = [message.timestamp for message in conversation.messages]
         roles = [message.role for message in conversation.messages]
         return {
-            "conversation_id": conversation_id,
-            "total_messages": len(conversation.messages),
+            "conversation_id": conversation_id, "total_messages": len(conversation.messages),
             "total_tokens": conversation.total_tokens,
             "session_duration": (max(times) - min(times)).total_seconds() if times else 0.0,
             "messages_by_role": {role: roles.count(role) for role in dict.fromkeys(roles)},
             "context_usage_percentage": budget.usage_percentage,
-            "context_should_compress": budget.should_compress,
-            "context_compressed": bool(_summary(held)),
-            "context_tokens_used": budget.used_tokens,
-            "context_tokens_max": budget.max_tokens,
+            "context_should_compress": budget.should_compress, "context_compressed": bool(_summary(held)),
+            "context_tokens_used": budget.used_tokens, "context_tokens_max": budget.max_tokens,
             "context_tokens_over": budget.over_tokens,
-        }
+        }  # fmt: skip
 
     def _create(self, conversation_id: str, size: int | None) -> _Held:
         valid = isinstance(conversation_id, str) and bool(conversation_id)

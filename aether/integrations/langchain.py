@@ -19,7 +19,7 @@ from aether.api.home import Home
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable
 from aether.messages import convert
-from aether.messages.validate import repair
+from aether.messages.validate import sendable
 from aether.types import JsonObject
 
 # The conversation of an agent without a checkpointer's thread.
@@ -27,14 +27,9 @@ NO_THREAD = "default"
 
 
 def compaction_middleware(
-    conversation_id: str | None = None,
-    *,
-    model: str | None = None,
-    window: int | None = None,
-    policy: str | Policy = "compact",
-    options: Options = DEFAULT_OPTIONS,
-    home: Home = None,
-) -> Any:
+    conversation_id: str | None = None, *, model: str | None = None, window: int | None = None,
+    policy: str | Policy = "compact", options: Options = DEFAULT_OPTIONS, home: Home = None,
+) -> Any:  # fmt: skip
     """Return an `AgentMiddleware` that compacts the messages of each call of the model.
 
     The conversation is the thread of the run unless named; `model` is the agent's own, `window` that model's.
@@ -90,8 +85,7 @@ def _fitted(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
         tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
-    repaired = repair(convert.read(done.messages, "openai"), "openai").messages
-    return _own(spelled, request.messages, [message.raw for message in repaired])
+    return _own(spelled, request.messages, sendable(done.messages, "openai", meta=True))
 
 
 def _with_meta(found: Any, message: Any) -> list[JsonObject]:

@@ -16,6 +16,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from aether.api import compact, conversations
@@ -24,13 +25,13 @@ from aether.api.home import Home
 from aether.clock import short_id
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
-from aether.messages import convert
-from aether.messages.validate import repair
+from aether.messages.validate import sendable
 from aether.types import JsonObject
 
 Filter = Callable[[Any], Awaitable[Any]]
 # Suffix of the conversation that records sent items which differ from those of the session.
 AS_SENT = " (as sent)"
+_sendable = partial(sendable, format="responses")
 
 
 class AetherSession:
@@ -72,14 +73,9 @@ class AetherSession:
 
 
 def compaction_filter(
-    session: AetherSession | str,
-    *,
-    model: str | None = None,
-    window: int | None = None,
-    policy: str | Policy = "compact",
-    options: Options = DEFAULT_OPTIONS,
-    home: Home = None,
-) -> Filter:
+    session: AetherSession | str, *, model: str | None = None, window: int | None = None,
+    policy: str | Policy = "compact", options: Options = DEFAULT_OPTIONS, home: Home = None,
+) -> Filter:  # fmt: skip
     """Return the `call_model_input_filter` of a run that keeps each input within the model's window.
 
     `session` is the run's own, or, without one, an id to record compactions under. `model` is the agent's unless
@@ -97,8 +93,11 @@ def compaction_filter(
     def preflight(
         data: Any, name: str, items: list[JsonObject], unsaved: list[JsonObject] | None = None
     ) -> list[JsonObject]:
+        named = getattr(data.agent, "model", None)
+        named = named if isinstance(named, str) else getattr(named, "model", None)
+        named = named if isinstance(named, str) and named else UNNAMED_MODEL
         done = compact.preflight(
-            name, items, model=model or _model(data.agent), window=window, policy=policy,
+            name, items, model=model or named, window=window, policy=policy,
             system=data.model_data.instructions, tools=_tools(data.agent), wire="responses",
             options=options._replace(record=record, unsaved=unsaved),
         )  # fmt: skip
@@ -108,9 +107,14 @@ def compaction_filter(
         return _sendable(fitting)
 
     def compacted(data: Any) -> list[JsonObject]:
-        items = _continued(list(data.model_data.input), seen)
+        items = list(data.model_data.input)
+        for before, after in seen:  # items that were compacted earlier in the same run
+            if items[: len(before)] == before:
+                items = [*after, *items[len(before) :]]
         stored = [] if own == beside else conversations.context(own, home=record)
-        unsaved = _behind(stored, items) if stored else None
+        # The SDK leaves out open calls of a killed run, and stores some items only after the model's answer.
+        pairs = ((stored, items), (_sendable(stored), _sendable(items))) if stored else ()
+        unsaved = next((given[len(known) :] for known, given in pairs if given[: len(known)] == known), None)
         if unsaved is not None:
             # Another process may have compacted it just now; or the unsaved items are too large to stay.
             with contextlib.suppress(Conflict, BudgetExceeded):
@@ -156,46 +160,13 @@ def usage_hooks(session: AetherSession | str, *, home: Home = None) -> Any:
     return Usage()
 
 
-def _continued(given: list[Any], seen: list[tuple[list[Any], list[JsonObject]]]) -> list[Any]:
-    """Return `given` with the items that were compacted earlier in the same run replaced by the compacted ones."""
-    for before, after in seen:
-        if given[: len(before)] == before:
-            return [*after, *given[len(before) :]]
-    return given
-
-
-def _behind(stored: list[JsonObject], items: list[JsonObject]) -> list[JsonObject] | None:
-    """Return the part of `items` after the stored ones; None if they do not start with those.
-
-    The SDK leaves out open calls of a killed run, and stores some items only after the model's answer.
-    """
-    for known, given in ((stored, items), (_sendable(stored), _sendable(items))):
-        if given[: len(known)] == known:
-            return given[len(known) :]
-    return None
-
-
-def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return items in the server's format: no half of a pair, and no `meta` of aether."""
-    repaired = repair(convert.read(items, "responses"), "responses").messages
-    return [convert.bare(message.raw) for message in repaired]
-
-
-def _model(agent: Any) -> str:
-    model = getattr(agent, "model", None)
-    name = model if isinstance(model, str) else getattr(model, "model", None)
-    return name if isinstance(name, str) and name else UNNAMED_MODEL
-
-
 def _tools(agent: Any) -> list[JsonObject]:
     """Return the schemas of the agent's own tools in the sent form."""
     return [
         {
-            "type": "function",
-            "name": tool.name,
-            "description": getattr(tool, "description", ""),
+            "type": "function", "name": tool.name, "description": getattr(tool, "description", ""),
             "parameters": tool.params_json_schema,
         }
         for tool in getattr(agent, "tools", ())
         if hasattr(tool, "params_json_schema")
-    ]
+    ]  # fmt: skip

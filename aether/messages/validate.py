@@ -16,11 +16,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.messages.convert import provider, read
+from aether.messages.convert import bare, provider, read
 from aether.messages.findings import bad_name, error
 from aether.messages.model import Message, ProviderFormat
 from aether.messages.providers import anthropic, openai
-from aether.types import Finding
+from aether.types import Finding, JsonObject
 
 # Gemini accepts dots and colons too; Anthropic longer names.
 _TOOL_NAMES = {"anthropic": anthropic.NAME, "openai": openai.NAME, "responses": openai.NAME}
@@ -65,6 +65,12 @@ def check(
 def has_errors(found: Sequence[Finding]) -> bool:
     """Return whether one of the findings is an error."""
     return any(finding.level == "error" for finding in found)
+
+
+def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, meta: bool = False) -> list[JsonObject]:
+    """Return `raws` as the provider accepts them: no half of a pair, and, unless `meta`, no `meta` of aether."""
+    messages = repair(read(raws, format), format).messages
+    return [message.raw if meta else bare(message.raw) for message in messages]
 
 
 def repair(messages: Sequence[Message], format: ProviderFormat) -> Repaired:

@@ -1,10 +1,10 @@
 import aether
-from aether.cli import demo
+from aether.cli import home as demo
 from tests.api.calls import memory, whole
 
 
 def test_the_demo_goes_round_the_whole_loop(tmp_path):
-    place, imported = demo.start(tmp_path)
+    place, imported = demo.start_demo(tmp_path)
 
     assert imported.bad_lines == []
     assert len(imported.phases) >= 3

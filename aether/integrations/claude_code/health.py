@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -87,10 +88,18 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         for path in Path(place).glob("hooks/sessions/*.json")
         if (known := find_session(Path(place), path.stem)) is not None
     ]
+    servers = []
+    for scope in install.SCOPES:
+        with contextlib.suppress(
+            OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError
+        ):  # the local servers are in the user's file
+            kept = json.loads(install.server_path(scope, project=at).read_bytes())
+            named = (kept["projects"][str(at)] if scope == "local" else kept)["mcpServers"].values()
+            servers += [scope] if any(map(install.is_own_server, named)) else []
     report = Report(
         installed,
         [
-            *[scope for scope in install.SCOPES if _has_server(scope, at)],
+            *servers,
             *(["plugin"] if any(one.plugin for one in installed) else []),
         ],
         place if os.path.isdir(place) else "",
@@ -125,16 +134,6 @@ def _installed(scope: str, path: Path) -> Installed:
         plugin=any(name.partition("@")[0] == PLUGIN for name in enabled),
         problem="",
     )  # fmt: skip
-
-
-def _has_server(scope: str, project: Path) -> bool:
-    """Return whether the MCP servers of `scope` include that of aether; the local ones are in the user's file."""
-    try:
-        found = json.loads(install.server_path(scope, project=project).read_bytes())
-        servers = (found["projects"][str(project)] if scope == "local" else found)["mcpServers"].values()
-    except (OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError):
-        return False
-    return any(map(install.is_own_server, servers))
 
 
 def _problems(report: Report) -> list[str]:

@@ -242,10 +242,16 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
 
     A wrong setting has its default; but the private paths are None if they may be set and cannot be read.
     """
-    files = (os.path.join(home, "config.toml"), user_file())
-    if not any(map(_mentions_hooks, files)) and not any(
-        name.startswith("AETHER_CLAUDE_") for name in os.environ
-    ):
+    mentioned = any(name.startswith("AETHER_CLAUDE_") for name in os.environ)
+    for path in (os.path.join(home, "config.toml"), user_file()):
+        try:
+            with open(path, "rb") as file:
+                mentioned = mentioned or b"claude" in file.read()
+        except FileNotFoundError:
+            continue
+        except OSError:
+            mentioned = True  # an unreadable file may hold a setting of hooks
+    if not mentioned:
         return (*DEFAULT_SETTINGS, "")
     from pathlib import Path
 
@@ -257,17 +263,6 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
         return settings.claude_capture, private, settings.claude_deadline_seconds, words
     words += " Calls of tools are not kept, for claude.private_paths cannot be read."
     return settings.claude_capture, None, settings.claude_deadline_seconds, words
-
-
-def _mentions_hooks(path: str) -> bool:
-    """Return whether the file at `path` may hold a setting of hooks; an unreadable file may."""
-    try:
-        with open(path, "rb") as file:
-            return b"claude" in file.read()
-    except FileNotFoundError:
-        return False
-    except OSError:
-        return True
 
 
 def _seconds_to_keep(event: str) -> float:
@@ -306,8 +301,12 @@ def set_deadline(seconds: float, home: str, event: str, session: str) -> None:
     """Let the process exit with 0 and a line in the log after `seconds`; 0 removes the deadline."""
     import faulthandler
 
+    def time_out(*_: object) -> NoReturn:
+        spool.log_failure(home, event, session, "was not done in time")
+        os._exit(0)
+
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, lambda *_: _time_out(home, event, session))
+        signal.signal(signal.SIGALRM, time_out)
         signal.setitimer(signal.ITIMER_REAL, seconds)
     faulthandler.cancel_dump_traceback_later()
     if seconds:
@@ -315,8 +314,3 @@ def set_deadline(seconds: float, home: str, event: str, session: str) -> None:
         if not _OPENED:
             _OPENED.append(os.open(os.devnull, os.O_WRONLY))
         faulthandler.dump_traceback_later(seconds + GRACE_SECONDS, exit=True, file=_OPENED[0])
-
-
-def _time_out(home: str, event: str, session: str) -> NoReturn:
-    spool.log_failure(home, event, session, "was not done in time")
-    os._exit(0)

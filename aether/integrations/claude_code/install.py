@@ -140,7 +140,22 @@ def uninstall(
         Conflict: somebody else changed a file meanwhile.
         StorageFailed: a file cannot be read or written.
     """
-    plans = [_plan_out(path, merge, unmerge) for path, merge, unmerge in _files(scope, project)]
+    plans = []
+    for path, merge, unmerge in _files(scope, project):
+        present = _read(path)
+        text = _text(path, present)
+        if not text.strip() or unmerge(text, "") == text:
+            plans.append(_Plan(path, present, present))
+            continue
+        earlier, copies = _clean_backup(path, unmerge)
+        before = _text(path, earlier)
+        after = earlier
+        if merge(before) != text:
+            without = unmerge(text, before)
+            # A file that aether made and nobody else uses is removed.
+            unused = earlier is None and not parse_settings(without)
+            after = None if unused else _bytes(without, like=present)
+        plans.append(_Plan(path, present, after, tuple(copy for copy, data in copies if data == after)))
     return [_applied(plan, shared=scope == "project", dry_run=dry_run) for plan in plans]
 
 
@@ -172,22 +187,6 @@ def _files(scope: str, project: Path | None) -> list[tuple[Path, _Merge, _Unmerg
     return files
 
 
-def _plan_out(path: Path, merge: _Merge, unmerge: _Unmerge) -> _Plan:
-    present = _read(path)
-    text = _text(path, present)
-    if not text.strip() or unmerge(text, "") == text:
-        return _Plan(path, present, present)
-    earlier, copies = _clean_backup(path, unmerge)
-    before = _text(path, earlier)
-    if merge(before) == text:
-        after = earlier
-    else:
-        without = unmerge(text, before)
-        # A file that aether made and nobody else uses is removed.
-        after = None if earlier is None and not parse_settings(without) else _bytes(without, like=present)
-    return _Plan(path, present, after, tuple(copy for copy, data in copies if data == after))
-
-
 def _clean_backup(path: Path, unmerge: _Unmerge) -> tuple[bytes | None, list[tuple[Path, bytes]]]:
     """Return the newest backup without our entries, if there is one, and all backups."""
     names = sorted(_backups().glob(f"{_backup_prefix(path)}*"), reverse=True)
@@ -205,7 +204,10 @@ def _applied(plan: _Plan, *, shared: bool, dry_run: bool) -> FileChange:
     if before == after:
         return FileChange(str(path), "unchanged", "", "")
     change = "created" if before is None else "removed" if after is None else "changed"
-    done = FileChange(str(path), change, "", _diff(plan))
+    old, new = (_text(path, data).splitlines(keepends=True) for data in (before, after))
+    lines = difflib.unified_diff(old, new, f"{path} (now)", f"{path} (then)")
+    ended = (line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+    done = FileChange(str(path), change, "", "".join(ended))
     if dry_run:
         return done
     with _disk(path):
@@ -288,14 +290,6 @@ def _text(path: Path, data: bytes | None) -> str:
 def _bytes(text: str, *, like: bytes | None) -> bytes:
     mark = BYTE_ORDER_MARK if (like or b"").startswith(BYTE_ORDER_MARK.encode()) else ""
     return f"{mark}{text}".encode()
-
-
-def _diff(plan: _Plan) -> str:
-    old, new = (_text(plan.path, data).splitlines(keepends=True) for data in (plan.before, plan.after))
-    lines = difflib.unified_diff(old, new, f"{plan.path} (now)", f"{plan.path} (then)")
-    return "".join(
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
 
 
 def read_settings(path: Path) -> JsonObject:

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -57,13 +56,9 @@ class Transcript(NamedTuple):
 
 
 def rescue(
-    home: Home = None,
-    *,
-    everywhere: bool = False,
-    older_than: float = 0.0,
-    dry_run: bool = False,
+    home: Home = None, *, everywhere: bool = False, older_than: float = 0.0, dry_run: bool = False,
     progress: Callable[[str], None] = lambda words: None,
-) -> list[Transcript]:
+) -> list[Transcript]:  # fmt: skip
     """Import the transcripts of this project, or with `everywhere` of each into its own home, and return the results.
 
     Only files of at least `older_than` days are imported. No home is created: a project without one is skipped.
@@ -81,20 +76,29 @@ def rescue(
         )
     own = None if everywhere else find(home)
     found = transcripts(older_than=older_than)
-    placed = [_placed(one, _home_of(one.directory, own, named=named)) for one in found]
+    placed = [_placed(one, own, named=named) for one in found]
     # A file that names no directory is reported if it lies beside one that is imported.
     beside = {_folder(one) for one in placed if one.home}
     wanted = [
         one for one in placed if everywhere or one.home or (not one.directory and _folder(one) in beside)
     ]
-    done = []
-    for at, one in enumerate(wanted, 1):
-        which = f"{at} of {len(wanted)}: {Path(one.path).name}"
-        done.append(_rescued(one, partial(_report, progress, which), dry_run=dry_run))
-    return done
+    return [
+        _rescued(one, f"{at} of {len(wanted)}: {Path(one.path).name}", progress, dry_run=dry_run)
+        for at, one in enumerate(wanted, 1)
+    ]
 
 
-def _placed(one: Transcript, home: str) -> Transcript:
+def _placed(one: Transcript, own: Path | None, *, named: bool) -> Transcript:
+    """Return `one` with the home of its project; with `own` only that home, and for its project only.
+
+    A `named` home is that of the project in the current directory.
+    """
+    home = ""
+    if one.directory and named and own is not None:
+        home = str(own) if project.root_of(one.directory) == project.root_of(os.getcwd()) else ""
+    elif one.directory:
+        home = project.home_of(one.directory)
+        home = home if own is None or home == str(own) else ""
     if home and not os.path.isdir(one.directory):
         # It may have been a project of its own, with memory that is not for the project above it.
         return one._replace(
@@ -103,24 +107,6 @@ def _placed(one: Transcript, home: str) -> Transcript:
             reason=f'{one.directory} no longer exists. If it was part of this project: aether import "{one.path}"',
         )
     return one._replace(home=home)
-
-
-def _report(progress: Callable[[str], None], which: str, records: int, items: int) -> None:
-    progress(f"{which}, {records} records read, {items} items stored")
-
-
-def _home_of(directory: str, own: Path | None, *, named: bool) -> str:
-    """Return the home for a session's directory, or nothing; with `own` only that home, and for its project only.
-
-    A `named` home is that of the project in the current directory.
-    """
-    if not directory or own is None:
-        return project.home_of(directory) if directory else ""
-    if named:
-        is_own = project.root_of(directory) == project.root_of(os.getcwd())
-    else:
-        is_own = project.home_of(directory) == str(own)
-    return str(own) if is_own else ""
 
 
 def _folder(one: Transcript) -> str:
@@ -187,7 +173,7 @@ def cleanup_days(directory: str) -> float:
     return CLEANUP_DAYS
 
 
-def _rescued(one: Transcript, report: Callable[[int, int], None], *, dry_run: bool) -> Transcript:
+def _rescued(one: Transcript, which: str, progress: Callable[[str], None], *, dry_run: bool) -> Transcript:
     if one.state != "found":
         return one
     if not os.path.isdir(one.home):
@@ -195,15 +181,15 @@ def _rescued(one: Transcript, report: Callable[[int, int], None], *, dry_run: bo
             state="skipped", reason=f'its project has no home: run "aether init" in {one.directory}'
         )
     try:
-        done = import_transcripts([one.path], dry_run=dry_run, home=one.home, progress=report)
+        done = import_transcripts(
+            [one.path], dry_run=dry_run, home=one.home,
+            progress=lambda records, items: progress(f"{which}, {records} records read, {items} items stored"),
+        )  # fmt: skip
     except (InvalidInput, NotFound) as reason:
         return one._replace(state="skipped", reason=reason.what)
     except AetherError as reason:  # a problem of that home only
         return one._replace(state="failed", reason=str(reason))
     return one._replace(
-        state="planned" if dry_run else "imported",
-        items=done.items,
-        known=done.known,
-        bad_lines=len(done.bad_lines),
-        revisions=tuple(done.revisions),
-    )
+        state="planned" if dry_run else "imported", items=done.items, known=done.known,
+        bad_lines=len(done.bad_lines), revisions=tuple(done.revisions),
+    )  # fmt: skip

@@ -59,23 +59,18 @@ def _of_the_turn(path: str, *, agent: bool) -> Iterator[Record]:
     A turn that a person interrupted ended without an event, so its texts belong to the next one.
     """
     at_start, seen = False, set()
-    for record in _backwards(path):
-        if bool(record.agent) != agent or not record.uuid:
-            continue
-        if record.kind == "user" and record.tool != _TYPED_DURING_TURN:
-            at_start = not record.text.startswith(_INTERRUPTED)
-        elif at_start and record.kind in {"assistant", "call"}:
-            return
-        elif record.kind in {"assistant", "user"} and (record.uuid, record.part) not in seen:
-            seen.add((record.uuid, record.part))
-            yield record
-
-
-def _backwards(path: str) -> Iterator[Record]:
     try:
         with _opened(path) as file:
-            for line in _lines(file):
-                yield from reversed(_read(line))
+            for record in (record for line in _lines(file) for record in reversed(_read(line))):
+                if bool(record.agent) != agent or not record.uuid:
+                    continue
+                if record.kind == "user" and record.tool != _TYPED_DURING_TURN:
+                    at_start = not record.text.startswith(_INTERRUPTED)
+                elif at_start and record.kind in {"assistant", "call"}:
+                    return
+                elif record.kind in {"assistant", "user"} and (record.uuid, record.part) not in seen:
+                    seen.add((record.uuid, record.part))
+                    yield record
     except (OSError, ValueError):
         return
 

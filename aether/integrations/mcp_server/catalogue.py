@@ -114,10 +114,8 @@ _NOTE: JsonObject = {
 }
 GRAPH = (
     Tool(
-        graph_tools.create_entities,
-        "Create multiple new entities in the knowledge graph",
-        {"entities": shapes.array_of(shapes.ENTITY)},
-        output={"entities": shapes.array_of(shapes.ENTITY)},
+        graph_tools.create_entities, "Create multiple new entities in the knowledge graph",
+        {"entities": shapes.array_of(shapes.ENTITY)}, output={"entities": shapes.array_of(shapes.ENTITY)},
     ),
     Tool(
         graph_tools.create_relations,
@@ -170,7 +168,7 @@ GRAPH = (
         reads=True,
         output=_FOUND | _NOTE,
     ),
-)
+)  # fmt: skip
 SETS: dict[str, tuple[Tool, ...]] = {"memory": MEMORY, "graph": GRAPH, "all": (*MEMORY, *GRAPH)}
 DEFAULT_SET = "memory"
 

@@ -80,12 +80,9 @@ def build(home: str | None = None, *, tools: str = catalogue.DEFAULT_SET) -> Any
             where="mcp",
         ) from reason
     server = MCPServer(
-        NAME,
-        version=__version__,
-        instructions=catalogue.instructions(tools),
-        tools=[_made(tool, home) for tool in offered],
-        log_level="WARNING",
-    )
+        NAME, version=__version__, instructions=catalogue.instructions(tools),
+        tools=[_made(tool, home) for tool in offered], log_level="WARNING",
+    )  # fmt: skip
     register_resources(server, home, memory=tools != "graph")
     if tools != "graph":
         register_prompts(server, home)
@@ -121,11 +118,9 @@ def _made(tool: Tool, home: str | None) -> Any:
     from mcp.types import ToolAnnotations
 
     hints = ToolAnnotations(
-        read_only_hint=tool.reads,
-        destructive_hint=tool.destroys,
-        idempotent_hint=tool.reads or tool.repeats,
+        read_only_hint=tool.reads, destructive_hint=tool.destroys, idempotent_hint=tool.reads or tool.repeats,
         open_world_hint=False,
-    )
+    )  # fmt: skip
     made = _kind().from_function(
         _call(tool, home), tool.name, description=tool.description, annotations=hints
     )
@@ -170,7 +165,13 @@ def _call(tool: Tool, home: str | None) -> Callable[..., Any]:
 
     async def call(ctx: Any, **arguments: Any) -> Any:
         if "progress" in signature.parameters:
-            arguments["progress"] = _progress_to(ctx)
+            loop, step = asyncio.get_running_loop(), count(1)
+
+            def report(text: str) -> None:
+                with suppress(RuntimeError):  # the client left; the work goes on
+                    asyncio.run_coroutine_threadsafe(ctx.report_progress(next(step), None, text), loop)
+
+            arguments["progress"] = report  # a client that did not ask gets nothing
         try:
             answer = await asyncio.to_thread(lambda: tool.do(**arguments, home=served_home(home)))
         except AetherError as reason:
@@ -203,17 +204,6 @@ def _without_surrogates(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _without_surrogates(each) for key, each in value.items()}
     return [_without_surrogates(each) for each in value] if isinstance(value, list) else value
-
-
-def _progress_to(ctx: Any) -> Callable[[str], None]:
-    """Return a function for a thread to report progress; a client that did not ask gets nothing."""
-    loop, step = asyncio.get_running_loop(), count(1)
-
-    def report(text: str) -> None:
-        with suppress(RuntimeError):  # the client left; the work goes on
-            asyncio.run_coroutine_threadsafe(ctx.report_progress(next(step), None, text), loop)
-
-    return report
 
 
 def register_resources(server: Any, home: str | None, *, memory: bool) -> None:

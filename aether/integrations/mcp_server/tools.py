@@ -123,20 +123,20 @@ def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:
     """
     if not ids:
         raise InvalidInput("no id is given.", fix="Take ids from recall.", where="ids")
-    whole = "\n\n".join(_full(each, home) for each in ids)
-    return _marked([part_of(whole, part, ask="the same ids")], "")
-
-
-def _full(id: str, home: Path) -> str:
-    if id in NAMES:
-        return f"# {id}\n{as_json(homes.show(id, home=home))}"
-    if id.startswith(ENTITY):
-        return f"# {id}\n{graph.describe_entity(id.removeprefix(ENTITY), home=home).text}"
-    try:
-        (entry,) = api_recall.full([id], home=home)
-    except NotFound as reason:
-        raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
-    return f"# {id} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}\n{entry['text']}"
+    texts = []
+    for each in ids:
+        if each in NAMES:
+            texts.append(f"# {each}\n{as_json(homes.show(each, home=home))}")
+        elif each.startswith(ENTITY):
+            texts.append(f"# {each}\n{graph.describe_entity(each.removeprefix(ENTITY), home=home).text}")
+        else:
+            try:
+                (entry,) = api_recall.full([each], home=home)
+            except NotFound as reason:
+                raise NotFound(reason.what, fix="Take ids from recall.", where=reason.where) from reason
+            head = f"# {each} · {entry['layer']} · {entry['type']} · {entry['at'][:16]}"
+            texts.append(f"{head}\n{entry['text']}")
+    return _marked([part_of("\n\n".join(texts), part, ask="the same ids")], "")
 
 
 def _marked(lines: Sequence[str], how: str) -> Answer:
