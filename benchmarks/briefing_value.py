@@ -26,9 +26,9 @@ import report
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import aether
+from aether.api.compress import ingest_summary
 from aether.api.drain import drain
 from aether.api.home import counter_of, now, read
-from aether.api.compress import ingest_summary
 from aether.integrations.claude_code.event import entry_of
 from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, briefing, steering
 from aether.memory.briefing.sections import is_scratch, path_shortener

@@ -55,8 +55,7 @@ sys.path.insert(0, str(ROOT))
 
 import report  # noqa: E402 - runnable without an installation
 
-from aether.api.compact import preflight  # noqa: E402
-from aether.api.compact import Options  # noqa: E402
+from aether.api.compact import Options, preflight  # noqa: E402
 from aether.compaction.budget import Bounds, bounds  # noqa: E402
 from aether.compaction.policy import policy  # noqa: E402
 from aether.messages.convert import message, read  # noqa: E402

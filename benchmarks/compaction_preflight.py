@@ -33,8 +33,11 @@ sys.path.insert(0, str(ROOT))
 
 import report  # noqa: E402 - runnable without an installation
 
-from aether.api.compact import Compaction, preflight  # noqa: E402
-from aether.api.compact import Options  # noqa: E402
+from aether.api.compact import (  # noqa: E402
+    Compaction,
+    Options,
+    preflight,
+)
 from tests.laws.histories import history  # noqa: E402
 
 MESSAGES = 10_000

@@ -407,10 +407,9 @@ def entry_line(entry: Entry) -> bytes:
 
 def entry_of(fields: JsonObject) -> Entry:
     """Return the entry that a line's fields describe."""
-    words = (fields.get(name, "") for name in ("at", "by", "operation", "reason"))
-    empty: dict[str, Any] = {}
-    tables = (fields.get(name, empty) for name in ("patches", "inverse", "appends"))
-    return Entry(int(fields["revision"]), *words, *tables, fields.get("erased", False))
+    words = {name: fields.get(name, "") for name in ("at", "by", "operation", "reason")}
+    tables = {name: fields.get(name, {}) for name in ("patches", "inverse", "appends")}
+    return Entry(int(fields["revision"]), **words, **tables, erased=fields.get("erased", False))
 
 
 def month_files(home: Path) -> list[Path]:

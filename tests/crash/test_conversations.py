@@ -9,9 +9,8 @@ import os
 import signal
 
 import pytest
-from aether.api.compact import Options
 
-from aether.api.compact import preflight, undo_compaction
+from aether.api.compact import Options, preflight, undo_compaction
 from aether.errors import AetherError, Conflict
 from aether.storage import storage
 from aether.store import conversations, doctor

@@ -41,8 +41,8 @@ def test_without_a_tolerance_the_longest_front_is_found():
     for most in range(0, 1_300, 7):
         sizes = [1 + at * at % 37 for at in range(60)]
         found = longest_fitting(
-            range(60), lambda places: sum(sizes[place] for place in places), most=most, tried=0
-        )
+            range(60), lambda places, sizes=sizes: sum(sizes[place] for place in places), most=most, tried=0
+        )  # fmt: skip
 
         assert sum(sizes[: len(found)]) <= most
         assert len(found) == 60 or sum(sizes[: len(found) + 1]) > most
