@@ -301,12 +301,8 @@ def set_deadline(seconds: float, home: str, event: str, session: str) -> None:
     """Let the process exit with 0 and a line in the log after `seconds`; 0 removes the deadline."""
     import faulthandler
 
-    def time_out(*_: object) -> NoReturn:
-        spool.log_failure(home, event, session, "was not done in time")
-        os._exit(0)
-
     if hasattr(signal, "setitimer"):
-        signal.signal(signal.SIGALRM, time_out)
+        signal.signal(signal.SIGALRM, lambda *_: _time_out(home, event, session))
         signal.setitimer(signal.ITIMER_REAL, seconds)
     faulthandler.cancel_dump_traceback_later()
     if seconds:
@@ -314,3 +310,8 @@ def set_deadline(seconds: float, home: str, event: str, session: str) -> None:
         if not _OPENED:
             _OPENED.append(os.open(os.devnull, os.O_WRONLY))
         faulthandler.dump_traceback_later(seconds + GRACE_SECONDS, exit=True, file=_OPENED[0])
+
+
+def _time_out(home: str, event: str, session: str) -> NoReturn:
+    spool.log_failure(home, event, session, "was not done in time")
+    os._exit(0)
