@@ -78,14 +78,8 @@ def otlp(url: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> Backgrou
                 continue
             with _captured_logs() as words:
                 failed = exporter.export(batch) is not SpanExportResult.SUCCESS
-            if failed:  # the first of the words says why; the later ones are about giving up
-                reason = (
-                    truncate(redact(" ".join(words[0].split()).rstrip(".")), REASON_CHARS) if words else ""
-                )
-                lost, trouble = (
-                    lost + len(batch),
-                    f"{to} did not accept them" + (f" ({reason})" if reason else ""),
-                )
+            if failed:
+                lost, trouble = lost + len(batch), f"{to} did not accept them{_reason(words)}"
         return SendResult(lost, trouble)
 
     return BackgroundExporter("OTLP", send, timeout_seconds=timeout_seconds)
@@ -108,6 +102,12 @@ def _captured_logs() -> Iterator[list[str]]:
         yield words
     finally:
         logger.removeHandler(listener)
+
+
+def _reason(words: list[str]) -> str:
+    """Return the first of `words` in brackets: the later ones are about giving up."""
+    reason = " ".join(words[0].split()).rstrip(".") if words else ""
+    return f" ({truncate(redact(reason), REASON_CHARS)})" if reason else ""
 
 
 def _span(event: Event, resource: Any) -> Any:
