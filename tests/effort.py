@@ -13,11 +13,12 @@ NO_CLOCK = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, He
 def load_profile() -> None:
     """Load the profile that `HYPOTHESIS_PROFILE` names: `dev` unless it is set, and `ci` in `.ci/run`.
 
-    `dev` tries the same few examples each time, so that a change alone makes it fail. `ci` tries many, and
-    others each time.
+    `dev` tries a few examples and `ci` more, the same ones each time, so that only a change makes them fail.
+    `explore` tries many others each time: for a person who looks for faults.
     """
     settings.register_profile("dev", max_examples=20, derandomize=True, database=None, **NO_CLOCK)
-    settings.register_profile("ci", max_examples=100, print_blob=True, **NO_CLOCK)
+    settings.register_profile("ci", max_examples=60, derandomize=True, database=None, **NO_CLOCK)
+    settings.register_profile("explore", max_examples=200, print_blob=True, **NO_CLOCK)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
 

@@ -17,8 +17,12 @@ from aether.types import JsonObject
 SCHEMA = "data/schemas/session_answer.schema.json"
 # The prompt for each strategy of a summary.
 SUMMARIES = {
-    strategy: f"summaries/{strategy}"
-    for strategy in "task_state brief decision_log code_delta step_ledger requirements_ledger".split()
+    "task_state": "summaries/task_state",
+    "brief": "summaries/brief",
+    "decision_log": "summaries/decision_log",
+    "code_delta": "summaries/code_delta",
+    "step_ledger": "summaries/step_ledger",
+    "requirements_ledger": "summaries/requirements_ledger",
 }
 # Keywords that all providers accept in a schema for structured output; some refuse bounds and titles.
 _STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")

@@ -44,7 +44,9 @@ def ran_on_a_terminal(directory, *words, columns=80, rows=24, keys=b"", until=b"
     """
     leader, follower = pty.openpty()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")
+    }
     environment |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", **env}
     with subprocess.Popen(
         [sys.executable, "-m", "aether", *words], cwd=directory, env=environment,
