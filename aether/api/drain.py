@@ -259,7 +259,7 @@ def _commit(batch: _Batch, settings: config.Config) -> tuple[_Stored, int]:
         spool.log_failure(str(batch.home), "drain", session, reason)
     with suppress(AetherError):  # the next command folds, and the next addition writes the hand-off
         if stored.folds:
-            fold_home(batch.home, now=clock.now())
+            fold_home(batch.home, now=clock.now(), timeout=settings.lock_timeout_seconds)
         if stored.handoff:
             from aether.api.handoffs import ensure_file, handoff_path
 

@@ -312,7 +312,8 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
 
     Raises:
         InvalidInput, NotFound: as `preview_erase`; nothing was changed.
-        LockTimeout: another process used the home for too long; nothing was erased.
+        LockTimeout: another process used the home, or a conversation, for too long. Nothing was erased, or the next
+            writer completes the erasure.
         StorageFailed: the disk refused. If all new files were written by then, the next writer completes the erasure.
     """
     place, wanted = drained(find(home)), list(ids)
@@ -338,7 +339,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         left: list[str] = []
         if plan.steps:
             stage(place, plan.steps)
-            left = finish(place)
+            left = finish(place, timeout=config.or_default(place).lock_timeout_seconds)
     done = bool(plan.steps or present)
     return plan.report()._replace(left=left, forgotten=len(present), done=done)
 

@@ -11,7 +11,6 @@ from aether.text.words import pluralize
 
 # Bad lines that are named: with more, the whole file is wrong.
 MOST_BAD_LINES = 10
-REASON_COLUMNS = 100
 
 
 @click.group("graph", cls=Group)

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import AetherError, Conflict
-from aether.store import archive, config, documents, rewrite
+from aether.store import archive, config, documents, rewrite, spool
 from aether.store.files import (
     ConcurrentWrite,
     append,
@@ -128,7 +128,11 @@ def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
     with locked(home, timeout=seconds):
         if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
-            rewrite.finish(home)
+            for path in rewrite.finish(home, timeout=seconds):
+                reason = (
+                    "changed while an erasing was interrupted, and may still hold the text: erase it again."
+                )
+                spool.log_failure(str(home), "erase", "", f"{path} {reason}")
         yield
 
 
@@ -199,13 +203,13 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     return fold(snapshot, now=now) if snapshot.irregular or snapshot.known else snapshot
 
 
-def fold_home(home: Path, *, now: datetime) -> Snapshot:
-    """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary."""
+def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:
+    """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`."""
     snapshot = load(home)
     empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps))
     if empty and not snapshot.irregular and not snapshot.torn:
         return snapshot
-    with write_lock(home):
+    with write_lock(home, timeout=timeout):
         return fold(settle(load(home), now=now), now=now)
 
 

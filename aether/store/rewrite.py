@@ -70,13 +70,13 @@ def stage(home: Path, steps: Iterable[Step]) -> None:
         write_whole(place / PLAN, json_line(plan))
 
 
-def finish(home: Path) -> list[str]:
+def finish(home: Path, *, timeout: float = 30.0) -> list[str]:
     """Carry out the staged steps and return the files that were left because they had changed meanwhile.
 
-    The caller holds the lock of the home. Undecided files are dropped.
+    The caller holds the lock of the home. Undecided files are dropped. `timeout` is for the lock of each conversation.
 
     Raises:
-        StorageFailed: a part is still to be done.
+        LockTimeout, StorageFailed: a part is still to be done; the next call goes on with it.
     """
     import shutil
 
@@ -89,7 +89,7 @@ def finish(home: Path) -> list[str]:
                 source = home / path
                 # Other files are written under the lock of the home.
                 talk = source.name == CONVERSATION and source.exists()
-                with locked(source.parent) if talk else nullcontext():
+                with locked(source.parent, timeout=timeout) if talk else nullcontext():
                     if not _carry_out(home, place / str(number), path, to, tuple(known)):
                         left.append(path)
             (place / PLAN).unlink()

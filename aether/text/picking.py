@@ -1,7 +1,7 @@
 """Picking: as much of a ranking as a budget allows.
 
-``longest`` takes the front of a ranking whose whole is measured, because entries share headings and fields;
-``weightiest`` takes entries that each cost a known number of tokens. The same input gives the same choice.
+``longest_fitting`` takes the front of a ranking whose whole is measured, because entries share headings and fields;
+``heaviest_fitting`` takes entries that each cost a known number of tokens. The same input gives the same choice.
 """
 
 from __future__ import annotations

@@ -179,20 +179,16 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, chosen, tmp_path, c
     assert after["waiting"] == []
     assert len(after["items"]) == 10
 
-    for number, name in enumerate(measured.names):
-        for fault in faults.RAISED if kind == "raised" else faults.KILLED:
-            if faults.apply_to(name, fault):
-                home = copies(original)
-                where = f"{fault.name} at call {number} ({name})"
-                _drain_with_fault(home, faults.Calls(number, fault))
-                doctor.repair(home, now=homes.NOW)
-                errors = [
-                    one for one in doctor.examine(home) if one.level == "error" or one.code == "temp-file"
-                ]
-                assert not errors, where
-                homes.anew(home)
-                assert drain(home).left == "", where
-                assert drained_state(home) == after, where
+    for number, name, fault in chosen(faults.cases(measured.names, kind)):
+        home = copies(original)
+        where = f"{fault.name} at call {number} ({name})"
+        _drain_with_fault(home, faults.Calls(number, fault))
+        doctor.repair(home, now=homes.NOW)
+        errors = [one for one in doctor.examine(home) if one.level == "error" or one.code == "temp-file"]
+        assert not errors, where
+        homes.anew(home)
+        assert drain(home).left == "", where
+        assert drained_state(home) == after, where
 
     gc.collect()
     assert len(measured.names) >= 60

@@ -7,9 +7,10 @@ import shutil
 
 import pytest
 
-from aether.errors import StorageFailed
+from aether.errors import LockTimeout, StorageFailed
 from aether.store import doctor, files, rewrite
 from aether.store.commit import write_lock
+from aether.store.files import locked
 from aether.store.rewrite import Step, file_identity, finish, stage
 from tests import homes
 
@@ -110,3 +111,25 @@ def test_a_name_below_a_file_has_no_identity(home):
     put(home, "one", b"one")
 
     assert file_identity(home / "one/below") is None
+
+
+def test_a_writer_waits_for_a_held_conversation_no_longer_than_its_own_time(home):
+    """A rewrite that cannot be finished is an error of the writer, and stays for the next one."""
+    name = "conversations/talk/history.jsonl"
+    put(home, name, b"one")
+    stage(home, [step(home, name, b"1")])
+
+    with locked(home / "conversations/talk"), pytest.raises(LockTimeout), write_lock(home, timeout=0.05):
+        pass
+    with write_lock(home):
+        assert (home / name).read_bytes() == b"1"
+
+
+def test_a_file_that_an_interrupted_rewrite_left_is_named_in_the_log(home):
+    put(home, "one", b"one")
+    stage(home, [step(home, "one", b"1")])
+    put(home, "one", b"changed meanwhile")
+
+    with write_lock(home):
+        assert (home / "one").read_bytes() == b"changed meanwhile"
+    assert "one changed while an erasing was interrupted" in (home / "hook.log").read_text()
