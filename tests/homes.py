@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -101,6 +102,11 @@ def ids(home: Path) -> list[str]:
     working = anew(home).documents["memory"]["working_memory"]
     assert working["current_tokens"] == sum(entry["token_count"] for entry in working["items"])
     return [entry["id"] for entry in working["items"]]
+
+
+def heed_interrupts() -> None:
+    """Let a child process be interrupted although the suite runs where Ctrl-C is ignored, as in a background job."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def plain_environment() -> dict[str, str]:

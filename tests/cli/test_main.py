@@ -155,7 +155,7 @@ def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_p
     )
     running = process(
         tmp_path, "memory", "compress", "--phase", "1", "--architect", f"command:{sys.executable} slow.py",
-        start_new_session=True,
+        start_new_session=True, preexec_fn=homes.heed_interrupts,
     )  # fmt: skip
     while not (tmp_path / "begun").exists():
         assert running.poll() is None, running.stderr.read()

@@ -23,6 +23,7 @@ from aether.cli.main import main
 from aether.cli.output import Ask, Table, aligned, columns, drawn, emit, facts, note, one_line, plain, when
 from aether.errors import InvalidInput, NotFound
 from aether.store import spool
+from tests import homes
 from tests.cli.stage import shown
 from tests.hook_player import put, turn
 
@@ -48,9 +49,9 @@ def ran_on_a_terminal(directory, *words, columns=80, rows=24, keys=b"", until=b"
         name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")
     }
     environment |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", **env}
-    with subprocess.Popen(
+    with subprocess.Popen(  # noqa: PLW1509 - this process has one thread
         [sys.executable, "-m", "aether", *words], cwd=directory, env=environment,
-        stdin=follower, stdout=follower, stderr=follower, start_new_session=True,
+        stdin=follower, stdout=follower, stderr=follower, start_new_session=True, preexec_fn=homes.heed_interrupts,
     ) as running:  # fmt: skip
         os.close(follower)
         shown = b""
