@@ -49,9 +49,10 @@ def ran_on_a_terminal(directory, *words, columns=80, rows=24, keys=b"", until=b"
         name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")
     }
     environment |= {"PYTHONPATH": str(ROOT), "TERM": "xterm", **env}
-    with subprocess.Popen(  # noqa: PLW1509 - this process has one thread
+    with subprocess.Popen(
         [sys.executable, "-m", "aether", *words], cwd=directory, env=environment,
-        stdin=follower, stdout=follower, stderr=follower, start_new_session=True, preexec_fn=homes.heed_interrupts,
+        stdin=follower, stdout=follower, stderr=follower, start_new_session=True,
+        preexec_fn=homes.heed_interrupts,  # noqa: PLW1509 - this process has one thread
     ) as running:  # fmt: skip
         os.close(follower)
         shown = b""
