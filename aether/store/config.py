@@ -212,6 +212,8 @@ def _of_config(path: Path) -> _Read:
     if known is None or known[0] != (found.st_mtime_ns, found.st_size):
         try:
             read = _checked(parse_file(path), str(path), InvalidDocument, late=True)
+        except NotFound as reason:
+            return _Read({}, {"": reason}, {})  # the disk may answer the next time
         except InvalidInput as reason:
             read = _Read({}, {"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))}, {})
         except AetherError as reason:

@@ -709,7 +709,7 @@ def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
     for number, file in enumerate(sorted(files, key=lambda path: path.stat().st_size)[:MOST_FILES]):
         one, other = homes.fresh(tmp_path / f"a{number}"), homes.fresh(tmp_path / f"b{number}")
         (room := tmp_path / f"room{number}").mkdir()
-        told = (payload | hook._from_transcript(payload) for payload in payloads(file, room))
+        told = (payload | hook.from_transcript(payload) for payload in payloads(file, room))
         put(one, *filter(None, map(entry_of, told)))
         assert drain_drain(one).left == ""
         by_hooks, by_import = notes_of(one), Counter()

@@ -158,15 +158,7 @@ def _keep(payload: JsonObject, home: str, private: str | None) -> JsonObject | N
     """Return the entry of the event, having put it into the spool; with `private` None nothing is put there."""
     from aether.integrations.claude_code.event import entry_of
 
-    found: JsonObject = {}
-    if private is not None and payload["hook_event_name"] in TRANSCRIPT_EVENTS:
-        from aether.integrations.claude_code.transcript import agent_task, interim_texts
-
-        last, own = _text(payload, "last_assistant_message"), _text(payload, "agent_transcript_path")
-        if payload["hook_event_name"] == "SubagentStop":
-            found = {"task_text": agent_task(own), "said": interim_texts(own, message=last, agent=True)}
-        else:
-            found = {"said": interim_texts(_text(payload, "transcript_path"), message=last)}
+    found = {} if private is None else from_transcript(payload)
     entry = entry_of(payload | found, private=private or "")
     if entry is not None and private is not None:
         now = time.time_ns()
@@ -174,6 +166,18 @@ def _keep(payload: JsonObject, home: str, private: str | None) -> JsonObject | N
         entry["at"] = f"{at}.{now // 1000 % 10**6:06d}Z"
         spool.put(home, entry)
     return entry
+
+
+def from_transcript(payload: JsonObject) -> JsonObject:
+    """Return the fields of an event that only the transcript of its session holds."""
+    if payload["hook_event_name"] not in TRANSCRIPT_EVENTS:
+        return {}
+    from aether.integrations.claude_code.transcript import agent_task, interim_texts
+
+    last, own = _text(payload, "last_assistant_message"), _text(payload, "agent_transcript_path")
+    if payload["hook_event_name"] == "SubagentStop":
+        return {"task_text": agent_task(own), "said": interim_texts(own, message=last, agent=True)}
+    return {"said": interim_texts(_text(payload, "transcript_path"), message=last)}
 
 
 def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, ready: bool) -> str:
