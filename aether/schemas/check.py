@@ -25,13 +25,19 @@ def schema(name: str) -> dict[str, Any]:
     return found
 
 
+@lru_cache(maxsize=32)
+def _validator(name: str) -> Any:
+    from jsonschema import Draft202012Validator
+
+    return Draft202012Validator(schema(name))
+
+
 def findings(name: str, value: Any) -> list[Finding]:
     """Return a finding for each place at which `value` breaks the schema called `name`, in document order."""
-    from jsonschema import Draft202012Validator
     from jsonschema.exceptions import best_match
 
     found = []
-    for error in Draft202012Validator(schema(name)).iter_errors(value):
+    for error in _validator(name).iter_errors(value):
         deepest = best_match([error]) or error
         rule, where = f"schema-{deepest.validator}", f"{name}#{pointer(*deepest.absolute_path) or '/'}"
         what = deepest.message
