@@ -14,6 +14,7 @@ from functools import reduce
 from itertools import chain
 from typing import Any, NamedTuple
 
+from aether.compaction.progress import progress_of
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
 from aether.messages.convert import new_message
@@ -46,7 +47,9 @@ from aether.types import Counter
 
 # A page: the rest of a longer opening request is material, which the archive keeps.
 GOAL_CHARS = 4_000
-REQUEST_CHARS = 600
+REQUEST_CHARS = 2_000
+# Without room for all, the heads of requests: what is wanted comes first, pasted material after it.
+SHORT_REQUEST_CHARS = 240
 STATEMENT_CHARS = 400
 ARGUMENT_CHARS = 120
 # With more statements, comparing all pairs takes longer than reading them; equal ones are still merged.
@@ -85,6 +88,8 @@ NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
 # Files read last are about to be used; a path costs as much as three names, so more would displace ids that people gave.
 NEWEST_READ = 3
+# Paragraphs of the state: about the newest answer.
+NEWEST_STATE = 12
 # The newest of the dropped requests, whose names may stay.
 NAMED_REQUESTS = 100
 # On average no text has longer tokens.
@@ -145,7 +150,11 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     is_removed = set(removed).__contains__
     mine = [call for call in made if is_removed(call.at)]
     earlier = (parsed(messages[at].text) for at in summaries)
+    present = progress_of(messages, made)
     facts = Facts(
+        current=present.current,
+        state=present.state,
+        next=present.next,
         **{
             field: tuple(dict.fromkeys(one.text for one in extracts if one.field == field))
             for field in ("goals", "requests", "constraints", "decisions")
@@ -170,6 +179,9 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     requests = _newest_once((*older.requests, *newer.requests))
     found = Facts(
         goals=goals,
+        current=newer.current or older.current,
+        state=newer.state or older.state,
+        next=newer.next if newer.state else older.next,
         requests=tuple(text for text in requests if text not in goals),
         constraints=_distinct((*older.constraints, *newer.constraints)),
         decisions=_distinct(_newest_once((*older.decisions, *newer.decisions))),
@@ -194,7 +206,7 @@ def _extracts(
             continue
         if message.role == "assistant":
             for one in statements_by_kind(text).get("decision", ()):
-                if not _DESCRIBES.search(one) or states_choice(one):
+                if states_choice(one):
                     yield _Extract("decisions", one.lstrip("-*•+ ") or one)
         elif at == opening:
             yield _Extract("goals", _head(text, GOAL_CHARS))
@@ -418,6 +430,14 @@ def _is_read(file: FileFact) -> bool:
     return file.action == "read"
 
 
+def _is_long(text: str) -> bool:
+    return len(text) > SHORT_REQUEST_CHARS
+
+
+def _shorter(text: str) -> str:
+    return _head(text, SHORT_REQUEST_CHARS)
+
+
 # The easiest to find again first; goals, constraints and the newest pointer to the full text are never dropped.
 _DROPS = (
     _Drop("errors that are over", "errors", lambda error: not error.open),
@@ -429,20 +449,27 @@ _DROPS = (
     ),
     _Drop("files that were read", "files", _is_read, stay=NEWEST_READ),
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
-    _Drop("requests", "requests", stay=NEWEST),
     _Drop("names", "names", stay=NEWEST_NAMES),
+    _Drop("ends of requests", "requests", _is_long, left=_shorter),
+    _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
     _Drop("names", "names"),
+    _Drop("requests", "requests", stay=NEWEST),
+    _Drop("current requests", "current"),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Drop("files that were read", "files", _is_read),
     _Drop("lookups", "lookups", stay=1),
     _Drop("requests", "requests"),
+    _Drop("names", "names"),
     _Drop("decisions", "decisions", stay=NEWEST),
+    _Drop("paragraphs of the state", "state", stay=NEWEST),
     _Drop("open errors", "errors", stay=NEWEST),
     _Drop("open errors", "errors"),
     _Drop("files", "files", stay=NEWEST_FILES),
     _Drop("decisions", "decisions"),
     _Drop("open calls", "open_calls"),
     _Drop("files", "files"),
+    _Drop("paragraphs of the state", "state"),
+    _Drop("next steps", "next"),
 )
 
 

@@ -278,6 +278,10 @@ def _lines(said: Sequence[RemovedText], previous: str) -> list[_Line]:
     return list(found.values())
 
 
+# A heading whose lines were cut.
+_TRAILING_HEADING = re.compile(r"(?:^|\n)[^\n-][^\n]{0,40}:\s*\Z")
+
+
 def cut_prose(prose: str, *, most: int, count: Counter) -> str:
     """Return the head of `prose` of at most `most` tokens, up to the end of a sentence or a line.
 
@@ -294,4 +298,4 @@ def cut_prose(prose: str, *, most: int, count: Counter) -> str:
             low = middle
         else:
             high = middle - 1
-    return prose[: ends[low - 1]].rstrip() if low else ""
+    return _TRAILING_HEADING.sub("", prose[: ends[low - 1]]).rstrip() if low else ""

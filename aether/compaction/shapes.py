@@ -54,7 +54,7 @@ class Policy(NamedTuple):
     """Least share of the tokens to remove: less is not worth the prompt cache it costs."""
     min_progress: float = 0.05
     """Least growth since the last compaction, as share of the window, before another one is tried."""
-    summary_share: float = 0.25
+    summary_share: float = 0.35
     """Most of the target that the summary may take."""
     strategy: Strategy = "task_state"
     """The subject of a summary; one prompt each."""
@@ -69,6 +69,12 @@ class Facts(NamedTuple):
 
     goals: tuple[str, ...] = ()
     """The opening request first, never changed; then each request that revised it, newest last."""
+    current: tuple[str, ...] = ()
+    """The newest request of the person; like `state` and `next` it is replaced by each compaction."""
+    state: tuple[str, ...] = ()
+    """Plan with status, last checks with outcome, the answers that ended the last turns."""
+    next: tuple[str, ...] = ()
+    """What the plan still has, and what the last answer offers or asks."""
     requests: tuple[str, ...] = ()
     """Other requests of the person, newest last."""
     constraints: tuple[str, ...] = ()

@@ -177,6 +177,9 @@ _NAMES = _Section("Names", "names")
 _LOOKUPS = _Section("Look up", "lookups")
 _BEFORE_PROSE = (
     _Section("Goal", "goals"),
+    _Section("Current request", "current"),
+    _Section("State", "state"),
+    _Section("Next", "next"),
     _Section("Constraints", "constraints"),
     _Section("Decisions", "decisions"),
     _Section("Requests", "requests"),

@@ -65,14 +65,14 @@ def test_what_changes_the_direction_is_a_goal_and_everything_else_a_request():
 
 def test_where_the_opening_stays_it_is_no_fact():
     assert facts(user(OPENING), user("Add a test for it."), positions=[1]) == Facts(
-        requests=("Add a test for it.",)
+        current=("Add a test for it.",), requests=("Add a test for it.",)
     )
 
 
 def test_after_a_summary_the_next_request_is_not_the_opening():
     found = facts(user(rendered(Summary(1, Facts(goals=(OPENING,)), "Done."))), user("Add a test for it."))
 
-    assert found == Facts(requests=("Add a test for it.",))
+    assert found == Facts(current=("Add a test for it.",), requests=("Add a test for it.",))
 
 
 @rows(
@@ -197,7 +197,7 @@ def test_positions_out_of_range_and_repeated_ones_do_no_harm():
 
 
 def test_a_long_request_keeps_its_opening_sentences():
-    text = "Import the file. " + "Mind the gap in it. " * 100
+    text = "Import the file. " + "Mind the gap in it. " * 200
 
     (request,) = facts(user(OPENING), user(text), positions=[1]).requests
 
@@ -265,7 +265,7 @@ def test_a_rule_in_a_later_request_is_a_constraint_beside_it():
 
 
 def test_a_request_whose_room_ends_between_two_sentences_is_cut_there():
-    text = "Abcde fgh. " + "Mind the x " * 53 + "now.   " + "And the rest of it is told here. " * 9
+    text = "Abcde fgh. " + "Mind the x " * 180 + "now.   " + "And the rest of it is told here. " * 9
 
     (request,) = facts(user(OPENING), user(text), positions=[1]).requests
 
@@ -357,7 +357,7 @@ def test_a_shortened_message_gives_its_facts_too():
     messages = conversation(user("Ship it. Never push to main."), model("Fine."))
 
     assert with_facts_of_cut(Facts(goals=("Ship it.",)), messages, 0) == Facts(
-        goals=("Ship it.",), constraints=("Never push to main.",)
+        goals=("Ship it.",), current=("Ship it. Never push to main.",), constraints=("Never push to main.",)
     )
 
 
@@ -466,13 +466,14 @@ def test_a_little_too_much_costs_only_an_error_that_is_over():
 
 
 def test_a_dropped_request_leaves_its_names():
-    kept, lost = fit_facts(RICH, count=chars, most=size(RICH) - 90)
+    rich = RICH._replace(names=())
+    kept, lost = fit_facts(rich, count=chars, most=size(rich) - 220)
     gone = len(RICH.requests) - len(kept.requests)
 
     assert 0 < gone <= 5
     assert kept.requests == RICH.requests[gone:]
-    assert kept.names == (*(f"T-{n}0001" for n in range(gone)), *RICH.names)
-    assert lost[-1] == f"{gone} requests"
+    assert kept.names == tuple(f"T-{n}0001" for n in range(gone))
+    assert f"{gone} requests" in lost
 
 
 def test_the_oldest_names_are_dropped_before_the_newest_and_before_decisions():

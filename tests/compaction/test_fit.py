@@ -102,7 +102,7 @@ def test_of_loose_groups_the_oldest_are_removed_and_the_newest_stay_up_to_the_go
     assert found.kept == (0, *range(first, 602))
     assert found.why.middle > 20
     one_more = message_tokens(messages[first - 1], count) + message_tokens(messages[first - 2], count)
-    room = int(0.25 * 9_600)
+    room = int(policy("compact").summary_share * 9_600)
     assert 9_600 - one_more < found.total - summary_tokens(found) + room <= 9_600
     assert f"select: {found.why.middle // 2} newer groups kept, as there is room" in found.steps
 
@@ -273,7 +273,7 @@ def test_facts_that_cannot_fit_are_dropped_at_last_with_a_finding():
 
     assert found.total <= 850
     told = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
-    assert told == [f"no room for 1 goal, {400 - len(found.facts.constraints)} constraints."]
+    assert told == [f"no room for 1 current request, 1 goal, {400 - len(found.facts.constraints)} constraints."]
 
 
 def test_of_constraints_that_cannot_all_fit_the_newest_stay():

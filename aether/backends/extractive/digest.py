@@ -37,8 +37,8 @@ Sort = Literal["asked", "decided", "solved", "blocked", "done", "noted", "ran", 
 
 # Worth of a line, as relevance: lines of the previous summary first, then what binds, then what informs.
 WORTH: Mapping[Sort, float] = {
-    "previous": 0.9, "decided": 0.8, "blocked": 0.7, "solved": 0.7, "asked": 0.6, "done": 0.5, "changed": 0.5,
-    "ran": 0.3, "noted": 0.3,
+    "previous": 0.9, "decided": 0.7, "blocked": 0.6, "solved": 0.6, "asked": 0.6, "done": 0.5, "changed": 0.5,
+    "ran": 0.3, "noted": 0.7,
 }  # fmt: skip
 # The newest message against the oldest: the newest shows the present state.
 RECENCY = 0.3
@@ -132,7 +132,8 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
 
 def _known(facts: JsonObject) -> frozenset[str]:
     """Return the sentences that are in the facts already."""
-    texts = (*facts["goals"], *facts["constraints"], *facts["decisions"], *facts["requests"])
+    fields = ("goals", "current", "state", "next", "constraints", "decisions", "requests")
+    texts = [text for field in fields for text in facts.get(field, ())]
     plain = [" ".join(text.split()) for text in texts]
     # An answered question is there together with its answer.
     plain += [text.removeprefix("Asked: ") for text in plain if text.startswith("Asked: ")]

@@ -1,0 +1,197 @@
+"""Progress: where a conversation is, read from the whole of it: its current request, its state and the next step.
+
+The state is what a machine showed, the plan, the last checks and the last commit or push with their outcome, and the
+answers that ended the last turns, verbatim. The next step is what the plan still has, and what the last answer offers
+or asks. Unlike the other facts they describe the present, so each compaction replaces those of the one before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from aether.compaction.summary import is_summary
+from aether.messages.model import Message
+from aether.messages.shell import (
+    command_signature,
+    command_target,
+    covers,
+    is_notable,
+    outcome_line,
+    short_command,
+)
+from aether.messages.tool_calls import Call, file_changes
+from aether.text.classify import closing_question, is_empty_reply
+from aether.text.cleaning import clean, without_injected
+from aether.text.regex import lazy
+from aether.text.words import sentences
+
+# A page at most: the newest answer first, older ones from their heads.
+ANSWER_CHARS = 2_400
+ANSWERS_CHARS = 4_800
+# A shorter text announces the next call or says that it is done.
+LEAST_ANSWER = 160
+REQUEST_CHARS = 600
+PLAN_ENTRIES = 12
+CHECKS = 6
+NEXT_SENTENCES = 6
+# A plan is replaced by its newest version; tasks are added and updated one by one.
+_PLAN_KEYS = ("todos", "plan", "tasks", "items")
+_TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
+_TASK_ID = ("taskId", "task_id", "id")
+_OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
+MOST_NAMED = 12
+_COMMITS = lazy(r"\bgit\b[^|;&]*\bcommit\b")
+_PROVES = lazy(r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b")
+_PUSHES = lazy(r"\bgit\b[^|;&]*\bpush\b")
+_CREATED = lazy(r"[Tt]ask #?(\d+)")
+_FORWARD = lazy(
+    r"\b(?:next(?: steps?)?\b(?! to\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
+    r"not yet|follow[- ]?ups?|afterwards|before (?:merging|releasing|pushing|shipping)|"
+    r"(?:i|we)(?:'ll| will| can| could)\b|you (?:can|could|may want|might want|should|need)|"
+    r"want me to|shall i|should i|would you like|do you want|let me know)",
+    re.IGNORECASE,
+)
+
+
+class Progress(NamedTuple):
+    """The present of a conversation; every text is verbatim from it but for the words that name a status."""
+
+    current: tuple[str, ...] = ()
+    state: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+
+
+def progress_of(messages: Sequence[Message], calls: Sequence[Call]) -> Progress:
+    """Return the current request, the state and the next step of a conversation with these `calls`."""
+    request, answers = _spoken(messages)
+    plan = _plan(calls)
+    last = answers[-1] if answers else ""
+    ahead = [f"{status}: {text}" for text, status in plan if status not in _OVER]
+    said = [one for one in sentences(last) if _FORWARD.search(one)][-NEXT_SENTENCES:]
+    question = closing_question(last)
+    return Progress(
+        current=(request,) if request else (),
+        state=(
+            *_shown_answers(answers),
+            *(f"{status}: {text}" for text, status in plan[-PLAN_ENTRIES:]),
+            *_checks(calls),
+            *_version_control(calls, whole=not any(map(is_summary, messages))),
+        ),
+        next=tuple(dict.fromkeys((*ahead[:PLAN_ENTRIES], *said, *([question] if question else [])))),
+    )
+
+
+def _spoken(messages: Sequence[Message]) -> tuple[str, list[str]]:
+    """Return the newest request of a person, and the texts that ended the turns of the model, oldest first."""
+    request, answers, last = "", list[str](), ""
+    for message in messages:
+        text = clean(without_injected(message.text)) if message.role in {"user", "assistant"} else ""
+        if not text or is_summary(message):
+            continue
+        if message.role == "user":
+            if last:
+                answers.append(last)
+            last = ""
+            request = request if is_empty_reply(text) and request else text[:REQUEST_CHARS]
+        else:
+            last = text if len(text) >= LEAST_ANSWER or not last else last
+    return request, [*answers, last] if last else answers
+
+
+def _shown_answers(answers: Sequence[str]) -> Iterator[str]:
+    """Yield the newest answers in their order, by paragraph, as far as there is room."""
+    chosen, room = list[str](), ANSWERS_CHARS
+    for text in reversed(answers):
+        if len(text) < LEAST_ANSWER or room < LEAST_ANSWER:
+            continue
+        chosen.append(_head(text, min(room, ANSWER_CHARS)))
+        room -= len(chosen[-1])
+    for text in reversed(chosen):
+        yield from (part.strip() for part in re.split(r"\n\s*\n", text) if part.strip())
+
+
+def _head(text: str, most: int) -> str:
+    if len(text) <= most:
+        return text
+    cut = max(text.rfind(end, 0, most) for end in (". ", "\n", ".\n"))
+    return text[: cut + 1].rstrip() if cut > 0 else text[:most]
+
+
+def _plan(calls: Iterable[Call]) -> list[tuple[str, str]]:
+    """Return the entries of the newest plan or task list with their status, in order."""
+    whole: list[tuple[str, str]] = []
+    tasks: dict[str, tuple[str, str]] = {}
+    for call in calls:
+        listed = next((call.arguments[key] for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), [])
+        entries = [(_text_of(one), one["status"]) for one in listed if _is_entry(one)]
+        if entries:
+            whole = [(text, status) for text, status in entries if text]
+        elif call.tool.lower().startswith("task"):
+            _count_task(tasks, call)
+    return whole or list(tasks.values())
+
+
+def _is_entry(one: Any) -> bool:
+    return isinstance(one, dict) and isinstance(one.get("status"), str)
+
+
+def _text_of(one: dict[str, Any]) -> str:
+    return next((" ".join(one[key].split()) for key in _TEXT_KEYS if isinstance(one.get(key), str)), "")
+
+
+def _count_task(tasks: dict[str, tuple[str, str]], call: Call) -> None:
+    given = call.arguments
+    known = next((str(given[key]) for key in _TASK_ID if given.get(key)), "")
+    if known and isinstance(given.get("status"), str) and known in tasks:
+        tasks[known] = (tasks[known][0], given["status"])
+    elif not known and isinstance(given.get("subject"), str) and call.result is not None:
+        made = _CREATED.search(call.result.text)
+        tasks[made[1] if made else str(len(tasks) + 1)] = (_text_of(given), "pending")
+
+
+def _checks(calls: Iterable[Call]) -> list[str]:
+    """Return the last run of each of the newest checks, commits and pushes, with its outcome.
+
+    A run that a later one covers says nothing of the present.
+    """
+    found: dict[str, str] = {}
+    for call in calls:
+        if call.command and call.result is not None and is_notable(call.command):
+            ran, target = short_command(call.command), command_target(call.command)
+            end = outcome_line(without_injected(call.result.text))
+            for earlier in [one for one in found if covers(target, one)]:
+                del found[earlier]
+            found[target] = f"Ran `{ran}`" + (f": {end}" if end else "")
+    return list(found.values())[-CHECKS:]
+
+
+def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
+    """Yield what the calls show of commits, pushes and checks after the last edits; `whole`: no call is missing."""
+    edited: dict[str, None] = {}
+    committed = pushed = False
+    unpushed = unchecked = False
+    for call in calls:
+        if call.result is None or call.result.is_error:
+            continue
+        changes = list(file_changes(call.arguments, call.command))
+        edited.update(dict.fromkeys(change.path for change in changes))
+        unchecked = unchecked or bool(changes)
+        if _COMMITS.search(call.command):
+            committed, unpushed = True, True
+            edited.clear()
+        elif _PROVES.search(command_signature(call.command)):
+            unchecked = False
+        if _PUSHES.search(call.command):
+            pushed, unpushed = True, False
+    if edited:
+        names = [path.rpartition("/")[2] for path in edited]
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        yield f"Uncommitted, as far as the calls show: {', '.join(names[-MOST_NAMED:])}{more}."
+    if whole and edited and not committed:
+        yield "No commit was made in this conversation."
+    elif unpushed and (whole or pushed):
+        yield "The last commit was not pushed." if pushed else "Nothing was pushed in this conversation."
+    if unchecked:
+        yield "Nothing was built or tested after the last edit."
