@@ -76,11 +76,14 @@ def write_summary(
             continue
         spent.append(answer)
         # The extractive backend copies by design, so only an empty answer of it is rejected.
-        fault = model_fault(
-            answer.text, given=[said.text for said in wanted.said], before=wanted.previous,
-            most_tokens=wanted.max_tokens, count=count,
-        )  # fmt: skip
-        if not fault or (name == FALLBACK and fault != EMPTY):
+        if name == FALLBACK:
+            fault = "" if answer.text.strip() else EMPTY
+        else:
+            fault = model_fault(
+                answer.text, given=[said.text for said in wanted.said], before=wanted.previous,
+                most_tokens=wanted.max_tokens, count=count,
+            )  # fmt: skip
+        if not fault:
             return WrittenSummary(
                 answer.text, _record(spent, wanted, failures), _failures_for_receipt(failures)
             )

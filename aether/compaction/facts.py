@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -114,6 +114,8 @@ _TEXT_CHARS = 20_000
 _MOST_BY_TOOL = 600
 # Weight of one use, by its author.
 _BY_PERSON, _BY_MODEL, _BY_CALL, _BY_TOOL = 8, 4, 2, 1
+# Each compaction of a conversation reads the texts of the one before again.
+CACHED_TEXTS = 4_096
 _BY_TOOLS = frozenset({"call", "result"})
 # Small bare numbers count things; they identify nothing.
 _SPECIFIC_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
@@ -181,7 +183,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         goals=goals,
         current=newer.current or older.current,
         state=newer.state or older.state,
-        next=newer.next if newer.state else older.next,
+        next=newer.next if newer.state or newer.next else older.next,
         requests=tuple(text for text in requests if text not in goals),
         constraints=_distinct((*older.constraints, *newer.constraints)),
         decisions=_distinct(_newest_once((*older.decisions, *newer.decisions))),
@@ -627,22 +629,30 @@ def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tup
         for block in messages[at].blocks:
             if block.kind == "text" and messages[at].role != "system":
                 weight = _BY_PERSON if messages[at].role == "user" else _BY_MODEL
-                yield weight, names_in(clean(_ends(block.text, _TEXT_CHARS)))
+                yield weight, list(_names_in_message(_ends(block.text, _TEXT_CHARS)))
             elif block.kind in _BY_TOOLS:
                 by_tool -= 1
                 if by_tool < _MOST_BY_TOOL:
-                    # Of a line of `ls -l` only the name is read.
-                    text = _LISTED.sub(
-                        lambda line: (
-                            "" if line[0].startswith("total ") else "".join(_LISTED_NAME.findall(line[0]))
-                        ),
-                        without_injected(_ends(block.text, _HEAD_CHARS)),
-                    )
-                    found = identifiers(text)
-                    every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(text))
-                    ids = (name for name in dict.fromkeys(every) if _is_name(name) and _ID.fullmatch(name))
                     weight = _BY_CALL if block.kind == "call" else _BY_TOOL
-                    yield weight, [name for name in ids if not _LINE_NUMBER.fullmatch(name)]
+                    yield weight, list(_ids_in(_ends(block.text, _HEAD_CHARS)))
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _names_in_message(text: str) -> tuple[str, ...]:
+    return tuple(names_in(clean(text)))
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _ids_in(text: str) -> tuple[str, ...]:
+    """Return the ids and URLs in the text of a call or a result; of a line of `ls -l` only the name is read."""
+    listed = _LISTED.sub(
+        lambda line: "" if line[0].startswith("total ") else "".join(_LISTED_NAME.findall(line[0])),
+        without_injected(text),
+    )
+    found = identifiers(listed)
+    every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(listed))
+    ids = (name for name in dict.fromkeys(every) if _is_name(name) and _ID.fullmatch(name))
+    return tuple(name for name in ids if not _LINE_NUMBER.fullmatch(name))
 
 
 def _ends(text: str, most: int) -> str:

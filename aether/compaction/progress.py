@@ -43,7 +43,9 @@ _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
 MOST_NAMED = 12
 _COMMITS = lazy(r"\bgit\b[^|;&]*\bcommit\b")
-_PROVES = lazy(r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b")
+_PROVES = lazy(
+    r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
+)
 _PUSHES = lazy(r"\bgit\b[^|;&]*\bpush\b")
 _CREATED = lazy(r"[Tt]ask #?(\d+)")
 _FORWARD = lazy(
@@ -124,7 +126,9 @@ def _plan(calls: Iterable[Call]) -> list[tuple[str, str]]:
     whole: list[tuple[str, str]] = []
     tasks: dict[str, tuple[str, str]] = {}
     for call in calls:
-        listed = next((call.arguments[key] for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), [])
+        listed: list[Any] = next(
+            (call.arguments[key] for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), []
+        )
         entries = [(_text_of(one), one["status"]) for one in listed if _is_entry(one)]
         if entries:
             whole = [(text, status) for text, status in entries if text]
@@ -156,15 +160,18 @@ def _checks(calls: Iterable[Call]) -> list[str]:
 
     A run that a later one covers says nothing of the present.
     """
-    found: dict[str, str] = {}
+    found: dict[str, Call] = {}
     for call in calls:
         if call.command and call.result is not None and is_notable(call.command):
-            ran, target = short_command(call.command), command_target(call.command)
-            end = outcome_line(without_injected(call.result.text))
+            target = command_target(call.command)
             for earlier in [one for one in found if covers(target, one)]:
                 del found[earlier]
-            found[target] = f"Ran `{ran}`" + (f": {end}" if end else "")
-    return list(found.values())[-CHECKS:]
+            found[target] = call
+    shown = []
+    for call in list(found.values())[-CHECKS:]:
+        end = outcome_line(without_injected(call.result.text)) if call.result else ""
+        shown.append(f"Ran `{short_command(call.command)}`" + (f": {end}" if end else ""))
+    return shown
 
 
 def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:

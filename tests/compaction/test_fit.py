@@ -273,7 +273,9 @@ def test_facts_that_cannot_fit_are_dropped_at_last_with_a_finding():
 
     assert found.total <= 850
     told = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
-    assert told == [f"no room for 1 current request, 1 goal, {400 - len(found.facts.constraints)} constraints."]
+    assert told == [
+        f"no room for 1 current request, 1 goal, {400 - len(found.facts.constraints)} constraints."
+    ]
 
 
 def test_of_constraints_that_cannot_all_fit_the_newest_stay():

@@ -27,7 +27,7 @@ def facts() -> st.SearchStrategy[Facts]:
     files = st.builds(FileFact, texts(), actions, st.integers(0, 30), hashes)
     errors = st.builds(ErrorFact, texts(), st.booleans())
     return st.builds(
-        Facts, several, several, several, several, several, st.lists(files, max_size=3).map(tuple),
+        Facts, *[several] * 8, st.lists(files, max_size=3).map(tuple),
         st.lists(errors, max_size=3).map(tuple), several, several,
     )  # fmt: skip
 

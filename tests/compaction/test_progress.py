@@ -1,0 +1,149 @@
+"""The progress of a conversation: the newest request, the state that its calls show, and the next step."""
+
+from __future__ import annotations
+
+from aether.compaction.facts import facts_of, merged_facts
+from aether.compaction.progress import ANSWER_CHARS, PLAN_ENTRIES, progress_of
+from aether.compaction.shapes import Facts, Summary
+from aether.compaction.summary import rendered
+from aether.messages.tool_calls import calls_of
+from tests.compaction.conversations import bash, conversation, model, tool, user
+
+ANSWER = (
+    "The parser reads quoted fields now, and the test of the empty file passes as well.\n\n"
+    "The old reader stays for one release because the importer still calls it. Want me to remove it next?"
+)
+
+
+def progress(*parts):
+    messages = conversation(*parts)
+    return progress_of(messages, calls_of(messages))
+
+
+def test_the_newest_request_is_the_current_one_and_thanks_do_not_replace_it():
+    found = progress(user("Fix the parser."), model("On it."), user("Add a test, too."), user("thanks!"))
+
+    assert found.current == ("Add a test, too.",)
+
+
+def test_the_last_answer_is_the_state_by_paragraph_and_its_question_the_next_step():
+    found = progress(user("Fix the parser."), model("Let me look."), model(ANSWER))
+
+    assert found.state == tuple(ANSWER.split("\n\n"))
+    assert found.next == ("Want me to remove it next?",)
+
+
+def test_an_announcement_before_a_call_is_not_the_answer_of_a_turn():
+    found = progress(user("Fix it."), model(ANSWER), *[bash("make lint")], model("Let me wait."))
+
+    assert found.state[:2] == tuple(ANSWER.split("\n\n"))
+
+
+def test_a_long_answer_is_cut_at_the_end_of_a_sentence():
+    long = "The cache is written before the index is closed. " * 100
+
+    (shown,) = progress(user("Why?"), model(long)).state
+
+    assert long.startswith(shown)
+    assert shown.endswith("closed.")
+    assert ANSWER_CHARS - 60 < len(shown) <= ANSWER_CHARS
+
+
+def test_the_newest_plan_shows_what_is_open():
+    todos = [
+        {"content": "Read the parser", "status": "completed"},
+        {"content": "Write the test", "status": "pending"},
+    ]
+    old = tool("TodoWrite", "ok", todos=[{"content": "Start", "status": "in_progress"}])
+
+    found = progress(user("Go."), old, tool("TodoWrite", "ok", todos=todos))
+
+    assert found.state == ("completed: Read the parser", "pending: Write the test")
+    assert found.next == ("pending: Write the test",)
+
+
+def test_tasks_that_are_made_and_updated_one_by_one_are_a_plan():
+    found = progress(
+        user("Go."),
+        tool("TaskCreate", "Task #1 created", subject="Log rotation", description="x"),
+        tool("TaskCreate", "Task #2 created", subject="Stale sessions", description="y"),
+        tool("TaskUpdate", "ok", taskId="1", status="completed"),
+        tool("TaskUpdate", "ok", taskId="9", status="completed"),
+    )
+
+    assert found.state == ("completed: Log rotation", "pending: Stale sessions")
+    assert found.next == ("pending: Stale sessions",)
+
+
+def test_a_long_plan_is_bounded():
+    todos = [{"content": f"Step {at}", "status": "pending"} for at in range(PLAN_ENTRIES * 3)]
+
+    found = progress(user("Go."), tool("TodoWrite", "ok", todos=todos))
+
+    assert len(found.state) == len(found.next) == PLAN_ENTRIES
+
+
+def test_only_the_last_run_of_a_check_is_named_and_one_that_covers_it_replaces_it():
+    found = progress(
+        user("Go."),
+        bash("pytest -q tests/a.py", "1 failed, 2 passed in 0.1s"),
+        bash("cat a.py"),
+        bash("pytest -q", "9 passed in 0.4s"),
+        bash("make lint", "0 issues."),
+    )
+
+    assert found.state == ("Ran `pytest -q`: 9 passed in 0.4s", "Ran `make lint`: 0 issues.")
+
+
+def edit(path):
+    return tool("Edit", "ok", file_path=path, old_string="a", new_string="b")
+
+
+def test_edits_without_a_commit_or_a_check_are_named():
+    found = progress(user("Go."), bash("make test", "ok"), edit("src/a.py"), edit("src/b.py"))
+
+    assert found.state[-3:] == (
+        "Uncommitted, as far as the calls show: a.py, b.py.",
+        "No commit was made in this conversation.",
+        "Nothing was built or tested after the last edit.",
+    )
+
+
+def test_a_commit_ends_the_list_of_edits_and_a_push_ends_the_wait_for_one():
+    committed = progress(user("Go."), edit("a.py"), bash("git add -A && git commit -m x", "[main 1a2b3c4] x"))
+    pushed = progress(
+        user("Go."),
+        edit("a.py"),
+        bash("git commit -am x", "[main 1a2b3c4] x"),
+        bash("git push", "main -> main"),
+    )
+
+    assert "Nothing was pushed in this conversation." in committed.state
+    assert not [line for line in committed.state if line.startswith("Uncommitted")]
+    assert not [line for line in pushed.state if "pushed" in line]
+
+
+def test_after_a_summary_nothing_is_said_of_the_calls_before_it():
+    before = user(rendered(Summary(1, Facts(goals=("Ship it.",)), "Done.")))
+
+    found = progress(before, user("Go on."), edit("a.py"), bash("make test", "ok"))
+
+    assert "No commit was made in this conversation." not in found.state
+    assert "Uncommitted, as far as the calls show: a.py." in found.state
+
+
+def test_the_progress_of_the_newer_stretch_replaces_that_of_the_older():
+    older = Facts(current=("one",), state=("old",), next=("first",))
+    newer = Facts(current=("two",), state=("new",))
+
+    assert merged_facts(older, newer)[1:4] == (("two",), ("new",), ())
+    assert merged_facts(older, Facts())[1:4] == older[1:4]
+
+
+def test_progress_is_read_from_the_messages_that_stay_as_well():
+    messages = conversation(user("Fix the parser."), model(ANSWER), user("Now the docs."))
+
+    found = facts_of(messages, [0])
+
+    assert found.current == ("Now the docs.",)
+    assert found.state == tuple(ANSWER.split("\n\n"))
