@@ -564,7 +564,7 @@ class ContextManager:
             ask = compact.compact if force else compact.preflight
             raws = ask(
                 held.conversation.id, raws, window=_size(held), policy=chosen, wire="plain", home=self._home,
-                options=Options(counter=self._count),
+                repair=False, options=Options(counter=self._count),
             ).messages  # fmt: skip
         changed = raws != held.context.raws
         held.context.raws[:] = raws

@@ -16,7 +16,6 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Any
 
 from aether.api import compact, conversations
@@ -25,13 +24,13 @@ from aether.api.home import Home
 from aether.clock import short_id
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
+from aether.messages.convert import bare
 from aether.messages.validate import sendable
 from aether.types import JsonObject
 
 Filter = Callable[[Any], Awaitable[Any]]
 # Suffix of the conversation that records sent items which differ from those of the session.
 AS_SENT = " (as sent)"
-_sendable = partial(sendable, format="responses")
 
 
 class AetherSession:
@@ -99,12 +98,14 @@ def compaction_filter(
         done = compact.preflight(
             name, items, model=model or named, window=window, policy=policy,
             system=data.model_data.instructions, tools=_tools(data.agent), wire="responses",
-            options=options._replace(record=record, unsaved=unsaved),
+            repair=False, options=options._replace(record=record, unsaved=unsaved),
         )  # fmt: skip
         fitting = [*done.messages, *(unsaved or ())]
         if done.triggered:
             seen[:] = [(list(data.model_data.input), fitting)]
-        return _sendable(fitting)
+        sent = sendable(fitting, "responses")
+        compact.report_findings(name, [*done.findings, *sent.findings], options)
+        return list(map(bare, sent.raws))
 
     def compacted(data: Any) -> list[JsonObject]:
         items = list(data.model_data.input)
@@ -170,3 +171,8 @@ def _tools(agent: Any) -> list[JsonObject]:
         for tool in getattr(agent, "tools", ())
         if hasattr(tool, "params_json_schema")
     ]  # fmt: skip
+
+
+def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return what the SDK may send of `items`."""
+    return list(map(bare, sendable(items, "responses").raws))

@@ -590,7 +590,7 @@ def test_calls_and_results_without_each_other_are_findings(home):
         {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "2"}]},
     ]
 
-    found = preflight("c", messages, window=WINDOW, home=home).findings
+    found = preflight("c", messages, window=WINDOW, repair=False, home=home).findings
 
     assert [(one.code, one.where) for one in found] == [
         ("orphan-result", "messages[1]"), ("missing-result", "messages[2]"),
