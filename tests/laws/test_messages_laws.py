@@ -200,7 +200,7 @@ def test_real_sessions_are_grouped_checked_and_repaired(folder, least):
 
 
 def plain_words(value):
-    return " ".join("".join(map(lambda char: char if char.isalnum() else " ", json.dumps(value))).split())
+    return " ".join("".join(char if char.isalnum() else " " for char in json.dumps(value)).split())
 
 
 @examples(60)
