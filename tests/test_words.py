@@ -6,7 +6,9 @@ Packages are added to `CHECKED` as they are cleaned. Text for models in prompts/
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 # The documents written by hand; their generated blocks are left out.
 PAGES = [
     "README.md", "CHANGELOG.md", "SECURITY.md", "docs/architecture.md", "docs/compaction.md", "docs/configuration.md", "docs/formats.md",
-    "docs/glossary.md", "docs/integrations.md", "docs/release.md", "docs/security.md", "docs/why.md",
+    "docs/glossary.md", "docs/integrations.md", "docs/claude-code.md", "docs/mcp.md", "docs/observability.md", "docs/release.md", "docs/security.md", "docs/why.md",
 ]  # fmt: skip
 CHECKED = ["aether"]
 # Each banned term, and the words that say it plainly.
@@ -118,6 +120,13 @@ def printed(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, literals(node)
 
 
+def comments(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each comment of a program."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and (
@@ -146,6 +155,25 @@ def test_errors_findings_notes_and_docstrings_are_plain():
         for line, text in (*errors_of(tree), *printed(tree), *docstrings(tree))
         for slip in slips(text)
     ]
+
+    assert found == []
+
+
+def test_comments_are_plain():
+    folders = ("aether", "benchmarks", "docs", "examples")
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {slip}"
+        for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+        for line, text in comments(path)
+        for slip in slips(text)
+    ]
+
+    assert found == []
+
+
+def test_examples_and_the_ci_are_plain():
+    paths = [ROOT / ".ci/run", *sorted((ROOT / "examples").glob("*.py"))]
+    found = [f"{path.name}: {slip}" for path in paths for slip in slips(path.read_text(encoding="utf-8"))]
 
     assert found == []
 

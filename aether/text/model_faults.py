@@ -18,7 +18,7 @@ from aether.types import Counter
 
 # A model counts by another tokenizer, up to a third more than ours; the caller cuts a small excess.
 SLACK = 1.35
-# A summary of a few words may stand for a few words; only from here on must it be shorter than its input.
+# A summary of a few words may replace a few words; only from here on must it be shorter than its input.
 LEAST_COMPARED_TOKENS = 60
 # Runs of this many words are not repeated by chance, nor by quoting names and numbers.
 RUN_WORDS = 8
@@ -36,7 +36,7 @@ ERROR_CHARS = 800
 # So much of the input shows the script that it is in.
 _SAMPLE_TEXTS, _SAMPLE_CHARS = 50, 200
 
-# So many words of the input, wherever they are, show that an answer is about it; one of its goal or its files does.
+# So many words of any part of the input show that an answer is about it; one of its goal or its files does, too.
 LEAST_SHARED = 2
 # And a longer answer shares at least this part of its words with it, also in another language.
 LEAST_SHARED_PART = 0.1
@@ -193,7 +193,7 @@ def _length(text: str, given: Iterable[str], most_tokens: int, count: Counter) -
         if total > tokens:
             # The rest need not be counted, which takes long after thousands of messages.
             return ""
-    return f"has {tokens} tokens, no fewer than the {total} that it stands for"
+    return f"has {tokens} tokens, no fewer than the {total} that it replaces"
 
 
 def _unspecific(text: str, given: Collection[str], about: Collection[str] | None) -> str:
