@@ -52,9 +52,9 @@ _TALK = frozenset(
     "please summarize summarise summarized summarised summary summaries short shorter long longer brief briefly discuss "
     "discussed discusses discussion talk talked chat conversation dialogue transcript message messages text content context "
     "user users assistant agent agents model models llm ai language service unavailable available overloaded busy try again "
-    "later retry wait moment session compaction compacted compressed history above below following previous earlier prior "
+    "later retry wait moment compaction compacted compressed history above below following previous earlier prior "
     "provided provide given input output response answer answered reply request requested asked ask asks help helped wanted "
-    "some several various many multiple different other certain general generally specific few lot lots thing things stuff "
+    "some several various many multiple different certain general generally specific few lot lots thing things stuff "
     "something anything everything nothing topic topics subject subjects point points detail details information matter "
     "matters aspect aspects item items part parts step steps continue continued continues continuing proceed progress "
     "ongoing yes no not ok okay fine good great sure well ready done finished complete completed completes happened occurred "
@@ -212,10 +212,11 @@ def _unspecific(text: str, given: Collection[str], about: Collection[str] | None
         return ""
     own |= set(stems(" ".join(said & _TOPIC)))
     shared: set[str] = set()
-    need = 1 if small else max(LEAST_SHARED, int(LEAST_SHARED_PART * len(own)))
+    need = 1 if small or len(own) < 2 * LEAST_SHARED else max(LEAST_SHARED, int(LEAST_SHARED_PART * len(own)))
     for each in given:
         shared.update(own.intersection(stems(each)))
-        if len(shared) >= min(need, len(own)):
+        # A number is not shared by chance, and is the same in every language.
+        if len(shared) + sum(len(word) > 1 and word.isdecimal() for word in shared) >= need:
             return ""
     return UNRELATED
 
