@@ -414,15 +414,15 @@ def resolve_case(
         (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )
     key = (str(record), conversation_id)
-    sums = _TALLIES[key] = tally(raws, wire=wire, count=count, before=_TALLIES.pop(key, None))
+    sums = _TALLIES[key] = tally(raws, provider=wire, count=count, before=_TALLIES.pop(key, None))
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
     sent, doubtful = Sendable(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
     # Messages of another program may answer the calls of these: that program repairs what it sends.
-    if repair and options.unsaved is None and not is_sendable(raws, sums.wire):
-        sent = sendable(raws, sums.wire, keep=protected_positions(sums.messages, chosen))
+    if repair and options.unsaved is None and not is_sendable(raws, sums.provider):
+        sent = sendable(raws, sums.provider, keep=protected_positions(sums.messages, chosen))
         doubtful = sent.findings
-        sums = tally(sent.raws, wire=sums.wire, count=count, before=sums)
+        sums = tally(sent.raws, provider=sums.provider, count=count, before=sums)
     limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
     behind = sum(message_tokens(one, count) for one in convert.read(options.unsaved or (), wire))
     budget = ContextBudget(
