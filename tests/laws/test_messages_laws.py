@@ -141,12 +141,12 @@ def require_a_partition(messages):
 
 
 @given(histories("anthropic", "openai", "responses", "gemini"), st.sets(st.integers(0, 40)))
-def test_whichever_groups_go_no_result_is_left_without_its_call(case, gone):
+def test_whichever_groups_go_no_result_is_left_without_its_call(case, removed):
     provider, raws = case
     messages = convert.read(raws, provider)
     found = groups(messages)
 
-    kept = sorted(at for number, group in enumerate(found) if number not in gone for at in group.members)
+    kept = sorted(at for number, group in enumerate(found) if number not in removed for at in group.members)
     left = check([messages[at] for at in kept], provider)
 
     assert not {

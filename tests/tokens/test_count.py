@@ -323,7 +323,7 @@ def test_equal_messages_are_counted_each():
 
 
 @pytest.mark.parametrize("changed", [{"provider": "plain"}, {"count": lambda text: 7 * len(text)}])
-def test_a_tally_by_another_counter_or_wire_is_of_no_use(changed):
+def test_a_tally_by_another_counter_or_format_is_of_no_use(changed):
     raws = [{"role": "user", "content": "yes"}]
     settings = {"provider": "openai", "count": len}
     before = tally(raws, **settings)
@@ -351,7 +351,7 @@ CALLED = {"role": "tool", "tool_call_id": "a", "content": "ok"}
 SAID = {"role": "user", "content": "And now?"}
 
 
-def test_without_a_wire_the_messages_tell_it():
+def test_without_a_format_the_messages_show_it():
     assert tally([SAID], provider=None, count=len).provider == "plain"
     assert tally([SAID, CALLED], provider=None, count=len).provider == "openai"
 
@@ -382,11 +382,13 @@ def test_a_conversation_turns_out_to_be_of_a_wire_when_that_shows():
     assert after == tally([SAID, CALLED], provider="openai", count=len)
 
 
-def test_another_conversation_of_the_same_name_has_its_own_wire():
+def test_another_conversation_of_the_same_name_has_its_own_format():
     before = tally([CALLED], provider=None, count=len)
     other = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]}]
 
-    assert tally(other, provider=None, count=len, before=before) == tally(other, provider="anthropic", count=len)
+    assert tally(other, provider=None, count=len, before=before) == tally(
+        other, provider="anthropic", count=len
+    )
 
 
 def test_the_provider_format_stays_known_after_a_summary():
