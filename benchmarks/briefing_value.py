@@ -48,7 +48,7 @@ EDITS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit"})
 DEMANDS = re.compile(r"\b(?:always|never|must not|must|prefer)\b|^(?:do not|don't) \w", re.IGNORECASE)
 SENTENCE = re.compile(r"[^.!?\n]+[.!?\n]?")
 SENTENCE_WORDS = (4, 40)
-# Of the words of a demand, that many must stand in what is told.
+# Of the words of a demand, that many must be in the briefing.
 SAID_AT = 0.8
 
 
@@ -172,7 +172,7 @@ def measured(place: Path) -> dict[str, Any]:
             steered.append(len(plain))
             sizes["compact"].append(count(brief))
             sizes["startup"].append(count(told(home, "startup", root)))
-            # What a new session would be told once the compaction is taken in.
+            # The briefing of a new session after the compaction is drained.
             later = place / f"later-{met}"
             shutil.copytree(home.parent, later)
             assert ingest_summary(later / ".aether", "Summary.", session="later") is not None

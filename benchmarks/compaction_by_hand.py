@@ -30,7 +30,7 @@ from aether.messages.validate import check, has_errors  # noqa: E402
 
 SEED = 60
 TURNS = 60
-# Turns between two stretches; each begins with requests, constraints and decisions of its own.
+# Turns between two stretches; each starts with requests, constraints and decisions of its own.
 STRETCH = 20
 WINDOW = 200_000
 LEAST = 0.40

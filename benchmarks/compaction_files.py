@@ -48,7 +48,7 @@ def compactions() -> tuple[list[Compaction], int]:
     for entry in listed:
         path = DATA / Path(entry["file"]).name
         if path.exists():
-            # Not splitlines(): inside the JSON stand characters that it takes for line ends.
+            # Not splitlines(): the JSON has characters that it takes for line ends.
             lines = path.read_text(encoding="utf-8").split("\n")
             segment = lines[entry["segment_starts_line"] - 1 : entry["boundary_line"] - 1]
             summary = json.loads(lines[entry["summary_line"] - 1])["message"]["content"]
@@ -84,7 +84,7 @@ def summarised(raws: list[dict], most: int) -> str:
     messages = read(raws, "anthropic")
     places = range(len(messages))
     facts, _ = fit_facts(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE))
-    # Lines are joined anew within the message, which costs a token or two.
+    # Lines are joined again within the message, which costs a token or two.
     room = most - estimate(rendered(Summary(1, facts, "Done."))) - 4
     task = SummaryTask("task_state", 1, removed_texts(messages, places), "", facts, room)
     asked = summary_request(task_as_json(task))

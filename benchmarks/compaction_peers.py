@@ -516,7 +516,7 @@ def version(package: str) -> str:
 
 def main() -> None:
     """Measure, print and write."""
-    logging.disable(logging.ERROR)  # Agent Framework tells of each summary that it skipped
+    logging.disable(logging.ERROR)  # Agent Framework warns of each summary that it skipped
     talks = conversations()
     assert len(talks) >= 200
     for talk in talks:

@@ -82,7 +82,7 @@ def available() -> list[str]:
 def measured(name: str, raws: list[dict]) -> dict[str, float]:
     """Return what counting `raws` costs by the counter `name`."""
     count = Recording(counter(name))
-    whole = tally(raws, wire=WIRE, count=count)
+    whole = tally(raws, provider=WIRE, count=count)
     characters = count.characters
     new = {"role": "user", "content": [{"type": "text", "text": "And now the next step, please."}]}
     grown = [*raws, new]
@@ -91,15 +91,15 @@ def measured(name: str, raws: list[dict]) -> dict[str, float]:
     compacted = [*raws[:2], new, *raws[MESSAGES // 2 :]]
 
     def again(conversation: list[dict]) -> Tally:
-        return tally(conversation, wire=WIRE, count=count, before=whole)
+        return tally(conversation, provider=WIRE, count=count, before=whole)
 
     for after, asked in ((grown, 30), (changed, 23), (compacted, 30), (raws, 0)):
         count.characters = 0
-        assert again(after) == tally(after, wire=WIRE, count=whole.count)
+        assert again(after) == tally(after, provider=WIRE, count=whole.count)
         count.characters = 0
         again(after)
         assert count.characters == asked, (name, asked, count.characters)
-    seconds = best(lambda: tally(raws, wire=WIRE, count=count))
+    seconds = best(lambda: tally(raws, provider=WIRE, count=count))
     one_more = best(lambda: again(grown))
     return {
         "tokens": whole.total,

@@ -1,4 +1,4 @@
-"""An agent of the OpenAI Agents SDK whose session outgrows its window; here a script stands for the model."""
+"""An agent of the OpenAI Agents SDK whose session outgrows its window; here a script plays the model."""
 
 from agents import Agent, RunConfig, Runner, set_tracing_disabled
 from agents.testing import ScriptedModel, assistant_message
@@ -9,7 +9,7 @@ set_tracing_disabled(True)
 model = ScriptedModel([[assistant_message(f"Chapter {nth} is about ants. " * 40)] for nth in range(20)])
 agent = Agent(name="reader", model=model)
 
-# begin: all that compaction takes
+# start: all that compaction takes
 session = AetherSession("book-club")
 config = RunConfig(call_model_input_filter=compaction_filter(session, window=3_000))
 for nth in range(20):
@@ -18,5 +18,5 @@ for nth in range(20):
 
 sent = model.calls[-1].input
 print(len(sent), "items are sent instead of 39; the first:", sent[0]["content"])
-print("and the one that stands for what is not sent:")
+print("and the summary of what is not sent:")
 print(next(item["content"] for item in sent if "<COMPACT-SUMMARY" in str(item)))

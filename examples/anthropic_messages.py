@@ -12,5 +12,5 @@ for nth in range(20):
 
 sent = fitting["messages"]
 print(len(sent), "messages are sent instead of 39; the first:", sent[0]["content"])
-print("and the one that stands for what is not sent:")
+print("and the summary of what is not sent:")
 print(next(one["content"] for one in sent if "<COMPACT-SUMMARY" in str(one)))

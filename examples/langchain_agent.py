@@ -1,4 +1,4 @@
-"""A LangChain agent whose thread outgrows its window; here a fake stands for the model."""
+"""A LangChain agent whose thread outgrows its window; here a fake plays the model."""
 
 from langchain.agents import create_agent
 from langchain_core.language_models import FakeListChatModel

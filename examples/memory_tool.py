@@ -1,4 +1,4 @@
-"""The memory tool of Anthropic's SDK over a home; a function on this machine stands for the model."""
+"""The memory tool of Anthropic's SDK over a home; a function on this machine plays the model."""
 
 import json
 

@@ -58,14 +58,14 @@ def removal(snapshot: Snapshot, id: str) -> Change:
     """Return the change that moves one item to the archive."""
     working = snapshot.documents["memory"]["working_memory"]
     at = [entry["id"] for entry in working["items"]].index(id)
-    gone = working["items"][at]
-    total = working["current_tokens"] - gone["token_count"]
+    removed = working["items"][at]
+    total = working["current_tokens"] - removed["token_count"]
     patch = [
         {"op": "remove", "path": f"/working_memory/items/{at}"},
         {"op": "replace", "path": "/working_memory/current_tokens", "value": total},
     ]
     record = {
-        "item": gone,
+        "item": removed,
         "left_at": stamp(NOW),
         "why": "removed",
         "session_id": None,
@@ -91,7 +91,7 @@ def patch(home: Path, *operations: dict[str, Any], document: str = "memory", ope
     return commit(home, lambda _: Change({document: list(operations)}), Author(operation), now=NOW).revision
 
 
-def anew(home: Path) -> Snapshot:
+def reopened(home: Path) -> Snapshot:
     """Return the home as a reader sees it that has never seen it before."""
     snapshot._CACHE.pop(home, None)
     return snapshot.load(home)
@@ -99,7 +99,7 @@ def anew(home: Path) -> Snapshot:
 
 def ids(home: Path) -> list[str]:
     """Return the ids in working memory, as a new reader sees them; the token total is checked on the way."""
-    working = anew(home).documents["memory"]["working_memory"]
+    working = reopened(home).documents["memory"]["working_memory"]
     assert working["current_tokens"] == sum(entry["token_count"] for entry in working["items"])
     return [entry["id"] for entry in working["items"]]
 

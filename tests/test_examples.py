@@ -21,11 +21,11 @@ NEEDS = {"agents_sdk_minimal": "agents", "langchain_agent": "langchain"}
 SHOWN = {
     "agents_sdk_minimal": [
         "N items are sent instead of 39; the first: Read chapter 0.",
-        "and the one that stands for what is not sent:", "<COMPACT-SUMMARY vN>",
+        "and the summary of what is not sent:", "<COMPACT-SUMMARY vN>",
     ],
     "anthropic_messages": [
         "N messages are sent instead of 39; the first: Read chapter 0.",
-        "and the one that stands for what is not sent:", "<COMPACT-SUMMARY vN>",
+        "and the summary of what is not sent:", "<COMPACT-SUMMARY vN>",
     ],
     "coding_session": [
         "compacted on the way: True - by hand, tokens fewer by 40 % or more: True",

@@ -95,7 +95,7 @@ def test_rendering_strips_the_head_and_fills_the_variables():
         '"high_value_items"',
     ],
 )
-def test_the_architect_is_told_the_rules(rule):
+def test_the_architect_gets_the_rules(rule):
     assert rule in prompts.render("architect", **DOLLARS)
 
 

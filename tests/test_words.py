@@ -6,7 +6,9 @@ Packages are added to `CHECKED` as they are cleaned. Text for models in prompts/
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 # The documents written by hand; their generated blocks are left out.
 PAGES = [
     "README.md", "CHANGELOG.md", "SECURITY.md", "docs/architecture.md", "docs/compaction.md", "docs/configuration.md", "docs/formats.md",
-    "docs/glossary.md", "docs/integrations.md", "docs/release.md", "docs/security.md", "docs/why.md",
+    "docs/glossary.md", "docs/integrations.md", "docs/claude-code.md", "docs/mcp.md", "docs/observability.md", "docs/release.md", "docs/security.md", "docs/why.md",
 ]  # fmt: skip
 CHECKED = ["aether"]
 # Each banned term, and the words that say it plainly.
@@ -40,8 +42,16 @@ BANNED = {
 }
 # Parts of names that the vocabulary has replaced.
 # A parameter of a public function: callers may give it by name.
-PUBLIC = {"aether/api/tokens.py: counted"}
-NAMES_BANNED = "tell tells told amiss anew mend mended stands gone begun begin due drafts salvage gist anchors likeness counted lean ladder climb taking departures reminders"
+PUBLIC = {"aether/api/tokens.py: counted"} | {
+    f"aether/{module}.py: wire"
+    for module in (
+        "api/compact", "api/compact_views", "api/conversations", "integrations/compact_manager", "compaction/plan",
+        "compaction/shapes", "tokens/models",
+    )
+}  # fmt: skip
+NAMES_BANNED = "tell tells told amiss anew mend mended stands gone begun begin due drafts salvage gist anchors likeness counted lean ladder climb taking departures reminders wire"
+# In the names of tests this is plain English: "unsaved messages are counted".
+PLAIN_IN_TESTS = {"counted", "wire"}
 # Fields that are keys of JSON output: they stay as they are.
 JSON_KEYS = {"gist"}
 # A relative clause in the place of a subject.
@@ -118,6 +128,13 @@ def printed(tree: ast.Module) -> Iterator[tuple[int, str]]:
             yield node.lineno, literals(node)
 
 
+def comments(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the line and the text of each comment of a program."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline):
+        if token.type == tokenize.COMMENT:
+            yield token.start[0], token.string
+
+
 def docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and (
@@ -139,6 +156,19 @@ def test_names_are_plain():
     assert found - PUBLIC == set()
 
 
+def test_names_of_tests_and_their_helpers_are_plain():
+    banned = set(NAMES_BANNED.split()) - PLAIN_IN_TESTS
+
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for name in defined(ast.parse(path.read_text(encoding="utf-8")), path.name)
+        if banned & set(words_of(name))
+    }
+
+    assert found == set()
+
+
 def test_errors_findings_notes_and_docstrings_are_plain():
     found = [
         f"{module}:{line}: {slip}"
@@ -146,6 +176,25 @@ def test_errors_findings_notes_and_docstrings_are_plain():
         for line, text in (*errors_of(tree), *printed(tree), *docstrings(tree))
         for slip in slips(text)
     ]
+
+    assert found == []
+
+
+def test_comments_are_plain():
+    folders = ("aether", "benchmarks", "docs", "examples")
+    found = [
+        f"{path.relative_to(ROOT)}:{line}: {slip}"
+        for path in sorted(path for folder in folders for path in (ROOT / folder).rglob("*.py"))
+        for line, text in comments(path)
+        for slip in slips(text)
+    ]
+
+    assert found == []
+
+
+def test_examples_and_the_ci_are_plain():
+    paths = [ROOT / ".ci/run", *sorted((ROOT / "examples").glob("*.py"))]
+    found = [f"{path.name}: {slip}" for path in paths for slip in slips(path.read_text(encoding="utf-8"))]
 
     assert found == []
 

@@ -10,6 +10,7 @@ because the exact record is in the home. The steps themselves are in `compaction
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
@@ -25,6 +26,7 @@ from aether.backends import backend as backend_of
 from aether.backends.base import Settings
 from aether.clock import short_id
 from aether.compaction.budget import Bounds, ContextBudget, bounds, fires
+from aether.compaction.partition import protected_positions
 from aether.compaction.plan import LastCompaction, Plan, apply, plan
 from aether.compaction.policy import CompactConfig, validated
 from aether.compaction.policy import policy as named
@@ -37,6 +39,7 @@ from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
 from aether.messages.model import Message, ProviderFormat
+from aether.messages.validate import Sendable, is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
@@ -57,6 +60,9 @@ UNNAMED_MODEL = "unnamed"
 # Emitted at each turn; each event in a remote storage costs several requests.
 _EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
 _TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
+# The logged findings of integrations: a caller that passes the whole conversation each time gets each of them once.
+_REPORTED: OrderedDict[tuple[str, Finding], None] = OrderedDict()
+KEPT_REPORTS = 1_000
 # By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
 
@@ -80,6 +86,8 @@ class Options(NamedTuple):
     """Messages that are sent after these and recorded by another program. If it is given, even empty, the messages
     are the live ones of the record: additions by others meanwhile are kept, and if the messages are not live any
     more, nothing is changed (`Conflict`)."""
+    report: Callable[[Finding], None] | None = None
+    """Gets the findings of an integration, whose result is only messages; None: the logger `aether`, each once."""
 
 
 DEFAULT_OPTIONS = Options()
@@ -122,6 +130,7 @@ def preflight(
     tools: Any = None,
     wire: ProviderFormat | None = None,
     resume: bool = True,
+    repair: bool = True,
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Compaction:
@@ -129,7 +138,9 @@ def preflight(
 
     Continue with the returned messages, or pass the whole conversation each time: earlier compactions are then applied
     again, unless `resume` is off. The default of `window` is that of the model. `system` and `tools` are counted and never
-    changed.
+    changed. Messages that the provider would refuse are returned repaired, with a finding for each change: orphans, blank
+    blocks and the like are dropped, but no text of users, of the assistant, or of a protected message. The record keeps
+    the messages as given. Without `repair` they are returned as broken as they are.
 
     Raises:
         InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
@@ -142,7 +153,7 @@ def preflight(
         given = resume_in(options.record or record_directory(home), conversation_id, given)
     found = resolve_case(
         conversation_id, given, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
-        note="", options=options, home=home,
+        note="", repair=repair, options=options, home=home,
     )  # fmt: skip
     return _preflight(found, force=False)
 
@@ -158,6 +169,7 @@ def compact(
     tools: Any = None,
     wire: ProviderFormat | None = None,
     note: str = "manual",
+    repair: bool = True,
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Compaction:
@@ -168,7 +180,7 @@ def compact(
     """
     found = resolve_case(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
-        note=note, options=options, home=home,
+        note=note, repair=repair, options=options, home=home,
     )  # fmt: skip
     return _preflight(found, force=True)
 
@@ -184,6 +196,7 @@ def compaction_plan(
     tools: Any = None,
     wire: ProviderFormat | None = None,
     force: bool = False,
+    repair: bool = True,
     options: Options = DEFAULT_OPTIONS,
     home: Home = None,
 ) -> Plan:
@@ -194,7 +207,7 @@ def compaction_plan(
     """
     found = resolve_case(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
-        note="", options=options, home=home,
+        note="", repair=repair, options=options, home=home,
     )  # fmt: skip
     return _make_plan(found, load(found.record, found.conversation_id), force=force)
 
@@ -230,7 +243,7 @@ def _preflight(found: Case, *, force: bool) -> Compaction:
     at = event_moment(found, short_id("preflight"))
     emit_token_estimate(found, at)
     try:
-        if not force and not fires(found.budget, found.policy, len(found.raws)):
+        if not force and not fires(found.budget, found.policy, len(found.sent)):
             return _remember_request(found, _unchanged(found, at, []))
         return _remember_request(found, _compact_with_retries(found, at, force=force))
     except AetherError as reason:
@@ -291,7 +304,7 @@ def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
     emit_decision(found, at, plan=None, reason=reason)
     used = found.budget.used
     return Compaction(
-        found.raws, False, reason, used, used, found.budget.window, found.budget.limit, found.counter, None,
+        found.sent, False, reason, used, used, found.budget.window, found.budget.limit, found.counter, None,
         [*found.findings, *findings],
     )  # fmt: skip
 
@@ -305,7 +318,7 @@ def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
         found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
         overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
         last=LastCompaction(last["tokens_after"]) if last else None,
-        pointer=lambda position: f"{where} n={known()[position]}",
+        pointer=lambda position: f"{where} n={known()[found.origins[position]]}",
     )  # fmt: skip
 
 
@@ -313,13 +326,13 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
     """Apply the plan, record the compaction, and emit its events."""
     result = apply(made, written.prose)
     raws = [
-        found.raws[place] if place is not None and message is made.messages[place] else message.raw
+        found.sent[place] if place is not None and message is made.messages[place] else message.raw
         for place, message in zip(result.places, result.messages, strict=True)
     ]
     record = make_receipt(found, made, result, written, raws)
     make_directory(found.record)
     step = conversations.record_compaction(
-        found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
+        found.record, found.conversation_id, before=found.raws, after=raws, places=record.places,
         receipt=record._asdict(), now=clock.now(), read=log,
     )  # fmt: skip
     record = record._replace(step=step)
@@ -363,7 +376,13 @@ class Case(NamedTuple):
 
     conversation_id: str
     raws: list[JsonObject]
+    """As given."""
+    sent: list[JsonObject]
+    """After the repair; the same if nothing was repaired."""
+    origins: list[int]
+    """Position among `raws` of each sent message."""
     sums: Tally
+    """Counts of the sent messages."""
     budget: ContextBudget
     limits: Bounds
     policy: Policy
@@ -377,7 +396,7 @@ class Case(NamedTuple):
 
 def resolve_case(
     conversation_id: str, raws: Sequence[JsonObject], *, model: str | None, window: int | None, policy: str | Policy,
-    system: Any, tools: Any, wire: ProviderFormat | None, note: str, options: Options, home: Home,
+    system: Any, tools: Any, wire: ProviderFormat | None, note: str, repair: bool = True, options: Options, home: Home,
 ) -> Case:  # fmt: skip
     """Look up and count everything that a decision about the call needs.
 
@@ -395,9 +414,15 @@ def resolve_case(
         (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )
     key = (str(record), conversation_id)
-    sums = _TALLIES[key] = tally(raws, wire=wire, count=count, before=_TALLIES.pop(key, None))
+    sums = _TALLIES[key] = tally(raws, provider=wire, count=count, before=_TALLIES.pop(key, None))
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
+    sent, doubtful = Sendable(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
+    # Messages of another program may answer the calls of these: that program repairs what it sends.
+    if repair and options.unsaved is None and not is_sendable(raws, sums.provider):
+        sent = sendable(raws, sums.provider, keep=protected_positions(sums.messages, chosen))
+        doubtful = sent.findings
+        sums = tally(sent.raws, provider=sums.provider, count=count, before=sums)
     limits = bounds(chosen, counting.profile.window if window is None and counting.profile else window or 0)
     behind = sum(message_tokens(one, count) for one in convert.read(options.unsaved or (), wire))
     budget = ContextBudget(
@@ -406,9 +431,9 @@ def resolve_case(
     )  # fmt: skip
     # If the caller gives the window, an unknown model is no finding.
     doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]
-    findings = [*limits.findings, *doubts, *unpaired_findings(sums.messages)]
+    findings = [*limits.findings, *doubts, *doubtful]
     return Case(
-        conversation_id, list(raws), sums, budget, limits, chosen, model or "", words, record, options, note, findings
+        conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "", words, record, options, note, findings
     )  # fmt: skip
 
 
@@ -469,6 +494,20 @@ def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
     ]  # fmt: skip
 
 
+def report_findings(conversation_id: str, findings: Sequence[Finding], options: Options) -> None:
+    """Hand the findings of a call whose result has no place for them to the caller, else to the logger `aether`, once."""
+    for finding in findings:
+        key = (conversation_id, finding)
+        if options.report is not None:
+            options.report(finding)
+        elif finding.level != "info" and key not in _REPORTED:
+            _REPORTED[key] = None
+            text = f"conversation {shown(conversation_id)}: {finding.where}: {finding.message} {finding.fix}"
+            logging.getLogger("aether").warning(text)
+    while len(_REPORTED) > KEPT_REPORTS:
+        _REPORTED.popitem(last=False)
+
+
 def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:
     wanted = {
         "model": model is None or isinstance(model, str),
@@ -494,7 +533,7 @@ def make_receipt(
     if result.summary:
         tokens = case.sums.count(rendered(result.summary))
         summary = {"version": result.summary.version, "tokens": tokens, **written.record}
-    stayed = {place for place in result.places if place is not None}
+    places = [None if place is None else case.origins[place] for place in result.places]
     return Receipt(
         conversation_id=case.conversation_id,
         step=0,
@@ -512,10 +551,10 @@ def make_receipt(
         messages_before=len(case.raws),
         messages_after=len(raws),
         kept=result.kept._asdict(),
-        removed=[at for at in range(len(case.raws)) if at not in stayed],
-        places=list(result.places),
-        protected=list(result.protected),
-        cuts=[cut._asdict() for cut in result.cuts],
+        removed=sorted({*range(len(case.raws))} - {*places}),
+        places=places,
+        protected=sorted({case.origins[at] for at in result.protected}),
+        cuts=[cut._replace(at=case.origins[cut.at])._asdict() for cut in result.cuts],
         steps=list(result.steps),
         summary=summary,
         sha256_before=messages_checksum(case.raws),
@@ -567,7 +606,7 @@ def emit_decision(case: Case, at: tell.Moment, *, plan: Plan | None, reason: str
     }  # fmt: skip
     why = plan and plan.why
     kept = why and {"pinned": why.pinned, "recent_turns": why.recent, "tool_pairs": why.tool_pairs}
-    pruned = len(case.raws) - len(plan.kept) if plan else None
+    pruned = len(case.sent) - len(plan.kept) if plan else None
     event = tell.trigger_decision(
         at, triggered=plan is not None, reason=reason, policy=policy, kept=kept, pruned_count=pruned, note=case.note
     )  # fmt: skip
@@ -585,7 +624,9 @@ def emit_compaction(case: Case, at: tell.Moment, found: Receipt, result: Compact
         "pinned": found.kept["pinned"], "recent_turns": found.kept["recent"], "tool_pairs": found.kept["tool_pairs"],
     }  # fmt: skip
     if result.summary:
-        removed = sum(case.sums.tokens[position] for position in found.removed)
+        removed = sum(case.sums.tokens) - sum(
+            case.sums.tokens[place] for place in result.places if place is not None
+        )
         event = tell.summary_created(
             at, strategy=found.summary.get("strategy", case.policy.strategy), input_messages=len(found.removed),
             input_tokens=removed, summary_tokens=found.summary["tokens"], summary=rendered(result.summary),

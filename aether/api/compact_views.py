@@ -102,20 +102,26 @@ def _rows(before: list[JsonObject], after: list[JsonObject], receipt: JsonObject
     places: list[int | None] = receipt["places"]
     protected = set(receipt["protected"])
     old, new = read(before), read(after)
+    stayed = set(places)
     reached = 0
+
+    def removed(until: int) -> Iterator[DiffRow]:
+        yield from (
+            _row("removed", one, None, old[one], protected)
+            for one in range(reached, until)
+            if one not in stayed
+        )
+
     for at, place in enumerate(places):
         following = next((later for later in places[at:] if later is not None), len(before))
-        for removed in range(reached, following):
-            yield _row("removed", removed, None, old[removed], protected)
+        yield from removed(following)
         reached = max(reached, following)
         if place is None:
             yield _row("added", None, at, new[at], protected)
         else:
             changed = old[place].raw != new[at].raw
             yield _row("shortened" if changed else "kept", place, at, new[at], protected)
-            reached = place + 1
-    for removed in range(reached, len(before)):
-        yield _row("removed", removed, None, old[removed], protected)
+    yield from removed(len(before))
 
 
 def _row(

@@ -130,12 +130,12 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
                 names += batch.names
                 if len(batch.names) < len(batch.met):
                     left = "some entries belong to another user, who has to drain them."
-            with suppress(OSError):  # a marker that cannot be removed expires in a minute
+            with suppress(OSError):  # a file that cannot be removed expires in a minute
                 _marker(home).unlink(missing_ok=True)
     except AetherError as reason:
         left = str(reason)
         if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
-            with suppress(OSError):  # without the marker the next hook waits as long
+            with suppress(OSError):  # without this file the next hook waits as long
                 if not _marker(home).is_symlink():
                     _marker(home).touch()
     return Drained(len(names), ids, needed, left)

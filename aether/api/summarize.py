@@ -8,13 +8,14 @@ extractive backend writes the summary, and the record says so. A failing summari
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import PurePath
 from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple, cast
 
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
 from aether.backends.request import prompt_sha256, summary_request
-from aether.compaction.shapes import SummaryTask
+from aether.compaction.shapes import Facts, SummaryTask
 from aether.errors import AetherError, BackendFailed
 from aether.redact.redact import DEFAULT, Rules, redacted
 from aether.text.model_faults import EMPTY, model_fault
@@ -75,13 +76,13 @@ def write_summary(
             failures.append(_failure(name, reason.code, reason.what, final=not refused))
             continue
         spent.append(answer)
-        # The extractive backend copies by design, so only an empty answer of it is rejected.
+        # The extractive backend selects from the input, so only an empty answer of it is rejected.
         if name == FALLBACK:
             fault = "" if answer.text.strip() else EMPTY
         else:
             fault = model_fault(
                 answer.text, given=[said.text for said in wanted.said], before=wanted.previous,
-                most_tokens=wanted.max_tokens, count=count,
+                most_tokens=wanted.max_tokens, count=count, about=_about(wanted.facts),
             )  # fmt: skip
         if not fault:
             return WrittenSummary(
@@ -90,6 +91,13 @@ def write_summary(
         reason_given = f"It {fault}."
         failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})
     return WrittenSummary(None, _record(spent, task, failures), _failures_for_receipt(failures))
+
+
+def _about(facts: Facts) -> list[str]:
+    """Return what a summary has to be about: goals, requests, decisions, files, open calls and names."""
+    said = (facts.goals, facts.constraints, facts.decisions, facts.requests, facts.open_calls, facts.names)
+    paths = [PurePath(file.path).name for file in facts.files]
+    return [*(text for texts in said for text in texts), *paths]
 
 
 def _ask_caller(own: Summarizer, task: SummaryTask, settings: Settings) -> Completion:

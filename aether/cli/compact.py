@@ -72,6 +72,10 @@ def _choices(command: Any) -> Any:
             help="The number of the conversation in a file of several, from 0",
         ),
         click.option("--force", is_flag=True, help="Compact even if no trigger fires"),
+        click.option(
+            "--no-repair", "repair", flag_value=False, default=True,
+            help="Leave messages that the provider would refuse as they are",
+        ),
     )  # fmt: skip
     for option in reversed(options):
         command = option(command)
@@ -147,7 +151,8 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     """Compact a conversation, and keep the whole of it.
 
     FILE holds a conversation in any format that is known, or is - for standard input; it is not changed. The whole
-    conversation is kept in the home, or else in .compact/, so that "aether compact undo" gives it back.
+    conversation is kept in the home, or else in .compact/, so that "aether compact undo" gives it back. What the provider
+    would refuse (halves of tool calls, blank blocks) is repaired in the result, and named on stderr.
 
     \b
     Example:
@@ -170,7 +175,11 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         do = compact.compact if force else partial(compact.preflight, resume=False)
         done = do(**asked, options=options)
     messages = read([bare(raw) for raw in done.messages], loaded.format)
-    data = conversation_bytes(loaded._replace(messages=messages if done.triggered else loaded.messages))
+    before = asked["messages"]
+    same = len(before) == len(done.messages) and all(
+        one is old for one, old in zip(done.messages, before, strict=False)
+    )
+    data = conversation_bytes(loaded if same else loaded._replace(messages=messages))
     if output is not None:
         write_file(output, data)
     receipt = done.receipt._asdict() if done.receipt else None
@@ -323,7 +332,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
         "conversation_id": chosen["conversation"] or _name(ask, file, loaded),
         "messages": [message.raw for message in loaded.messages],
         "model": chosen["model"], "window": chosen["window"], "policy": rules, "system": loaded.system,
-        "tools": loaded.tools, "wire": loaded.format, "home": ask.home,
+        "tools": loaded.tools, "wire": loaded.format, "repair": chosen["repair"], "home": ask.home,
     }  # fmt: skip
 
 

@@ -367,31 +367,33 @@ def with_facts_of_cut(facts: Facts, messages: Sequence[Message], at: int) -> Fac
 
 
 def fit_summary(
-    facts: Facts, version: int, wire: ProviderFormat, *, count: Counter, most: int
+    facts: Facts, version: int, provider: ProviderFormat, *, count: Counter, most: int
 ) -> FittedSummary:
     """Return the facts that fit into a summary of `most` tokens; goals and constraints may exceed it."""
-    around = tokens_around(wire, count)
+    around = tokens_around(provider, count)
     kept, lost = fit_facts(facts, count=count, most=max(1, most - around))
-    return FittedSummary(kept, lost, message_tokens(summary_message(Summary(version, kept, ""), wire), count))
+    return FittedSummary(
+        kept, lost, message_tokens(summary_message(Summary(version, kept, ""), provider), count)
+    )
 
 
-def tokens_around(wire: ProviderFormat, count: Counter) -> int:
+def tokens_around(provider: ProviderFormat, count: Counter) -> int:
     """Return the tokens of a summary message beside its text."""
-    return message_tokens(new_message(summary_role(wire), "", wire), count)
+    return message_tokens(new_message(summary_role(provider), "", provider), count)
 
 
-def summary_role(wire: ProviderFormat) -> Role:
+def summary_role(provider: ProviderFormat) -> Role:
     """Return the role of a summary message.
 
     A response of the model that thinks before it calls cannot follow one that does not, and the first message
     must be the user's in formats that join the messages of one side: Anthropic and Gemini.
     """
-    return "user" if wire in ("anthropic", "gemini") else "assistant"
+    return "user" if provider in ("anthropic", "gemini") else "assistant"
 
 
-def summary_message(summary: Summary, wire: ProviderFormat) -> Message:
+def summary_message(summary: Summary, provider: ProviderFormat) -> Message:
     """Return the message that replaces the removed ones."""
-    return new_message(summary_role(wire), rendered(summary), wire)
+    return new_message(summary_role(provider), rendered(summary), provider)
 
 
 def removed_texts(messages: Sequence[Message], removed: Iterable[int]) -> tuple[RemovedText, ...]:

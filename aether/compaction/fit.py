@@ -85,7 +85,7 @@ class _Fit(NamedTuple):
     limits: Bounds
     draft: Draft
     before: PreviousSummary
-    wire: ProviderFormat
+    provider: ProviderFormat
     bare: int
     """Tokens of an empty summary."""
 
@@ -151,12 +151,12 @@ def fit_conversation(
     Raises:
         BudgetExceeded: the messages that must be kept do not fit.
     """
-    wire: ProviderFormat = messages[0].format if messages else "plain"
+    provider: ProviderFormat = messages[0].format if messages else "plain"
     everything = [True] * len(parts.groups)
     draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
     before = previous_summary(messages, (parts.groups[at].members[0] for at in parts.summaries))
-    bare = fit_summary(Facts(), before.version + 1, wire, count=count, most=1).tokens
-    run = _Fit(policy, limits, draft, before, wire, bare)
+    bare = fit_summary(Facts(), before.version + 1, provider, count=count, most=1).tokens
+    run = _Fit(policy, limits, draft, before, provider, bare)
     held = steps.held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
     loose = steps.loose_groups(parts, held)
     if not run.removes or not steps.cannot_reach(draft, policy, loose, goal=limits.goal):
@@ -289,7 +289,7 @@ def _with_facts(run: _Fit, removed: list[int], facts: Facts, most: int) -> _Summ
 
 
 def _sized(run: _Fit, facts: Facts, most: int) -> tuple[Facts, list[str], int]:
-    return fit_summary(facts, run.before.version + 1, run.wire, count=run.draft.count, most=most)
+    return fit_summary(facts, run.before.version + 1, run.provider, count=run.draft.count, most=most)
 
 
 def _shrink_summary(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:

@@ -177,6 +177,11 @@ def _protected(messages: Sequence[Message], found: Sequence[Group], policy: Poli
             yield from group.members
 
 
+def protected_positions(messages: Sequence[Message], policy: Policy) -> frozenset[int]:
+    """Return the positions of the messages that the policy protects, with all members of their groups."""
+    return frozenset(_protected(messages, groups(messages), policy))
+
+
 def is_protected(message: Message, policy: Policy, roles: frozenset[str]) -> bool:
     """Return whether the role, the flag or the label of `message` protects it.
 

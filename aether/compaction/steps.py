@@ -34,7 +34,7 @@ SHORT = 200
 SHORT_SHARE = 1 / 16
 # Tokens for the line that says how much was cut.
 MARKER_TOKENS = 24
-# Tokens per text when nothing else helps; the last size is little more than the marker.
+# Tokens per text when nothing else helps; the last size is little more than the note of the cut.
 HARD_SIZES = (SHORT, 64, MARKER_TOKENS + 8)
 # A text says what it is at its head and how it ended at its tail; errors are at either.
 HEAD_SHARE = 0.65

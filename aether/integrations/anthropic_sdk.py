@@ -29,7 +29,6 @@ _COUNTED = ("model", "messages", "system", "tools", "tool_choice", "thinking")
 
 # The parts of a usage that are input: Anthropic leaves the cached ones out of the first.
 _INPUT = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-_sendable = partial(sendable, format="anthropic")
 
 
 def compacted(
@@ -53,7 +52,7 @@ def compacted(
     if client is not None:
         count = _exact(
             client,
-            {**request, "messages": _sendable(messages)},
+            {**request, "messages": [*map(convert.bare, sendable(messages, "anthropic").raws)]},
             counting(request["model"], place=place).count,
         )
         options = options._replace(counter=count, counter_name="count_tokens")
@@ -61,7 +60,8 @@ def compacted(
         conversation_id, messages, model=request["model"], window=window, policy=chosen, system=system, tools=tools,
         wire="anthropic", options=options._replace(record=place),
     )  # fmt: skip
-    return {**request, "messages": _sendable(done.messages)}
+    compact.report_findings(conversation_id, done.findings, options)
+    return {**request, "messages": list(map(convert.bare, done.messages))}
 
 
 def answered(conversation_id: str, answer: Any, *, home: Home = None) -> bool:

@@ -200,11 +200,12 @@ class CompactManager:
 
     def preflight(
         self, session_id: str, messages: Sequence[Any], *, system: Any = None, tools: Any = None,
-        wire: ProviderFormat | None = None,
+        wire: ProviderFormat | None = None, repair: bool = True,
     ) -> CompactionResult:  # fmt: skip
         """Return messages that fit: the same, or compacted ones if the trigger fires.
 
-        `system` and `tools` are the rest of the request; they are counted and never changed.
+        `system` and `tools` are the rest of the request; they are counted and never changed. Messages that the provider
+        would refuse are repaired, with a finding for each change, unless `repair` is off.
 
         Raises:
             InsufficientBudgetError: the protected messages do not fit; nothing was changed.
@@ -213,13 +214,14 @@ class CompactManager:
         raws = as_dicts(messages)
         done = compact.preflight(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
-            policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, options=self._options,
+            policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, repair=repair,
+            options=self._options,
         )  # fmt: skip
         return self._result(done, messages, raws)
 
     def manual_compact(
         self, session_id: str, messages: Sequence[Any], note: str = "manual", *, system: Any = None,
-        tools: Any = None, wire: ProviderFormat | None = None,
+        tools: Any = None, wire: ProviderFormat | None = None, repair: bool = True,
     ) -> CompactionResult:  # fmt: skip
         """Return compacted messages even if no trigger fires; `note` is the reason in event and receipt.
 
@@ -230,7 +232,7 @@ class CompactManager:
         done = compact.compact(
             session_id, raws, model=self.config.model, window=self.config.max_context_tokens,
             policy=self.config.policy.policy(), system=system, tools=tools, wire=wire, note=note,
-            options=self._options,
+            repair=repair, options=self._options,
         )  # fmt: skip
         return self._result(done, messages, raws)
 
@@ -284,7 +286,8 @@ class CompactManager:
         new = _message if objects else _same
         messages = [own[id(raw)] if id(raw) in own else new(raw) for raw in done.messages]
         if receipt is None:
-            kept_as_given = given if isinstance(given, list) and not done.triggered else messages
+            same = len(messages) == len(given) and all(map(lambda a, b: a is b, messages, given))
+            kept_as_given = given if isinstance(given, list) and same else messages
             return CompactionResult(
                 kept_as_given, None, done.triggered, done.tokens_before, done.tokens_after, 0, {},
                 self.config.policy, [*self._doubts, *done.findings],
@@ -308,7 +311,7 @@ class CompactManager:
 
 def _message(raw: JsonObject) -> Message:
     beside = {key: raw[key] for key in META_KEYS if key in raw}
-    return Message(raw["role"], raw["content"], {**raw.get(META, {}), **beside})
+    return Message(raw["role"], raw.get("content"), {**raw.get(META, {}), **beside})
 
 
 def _same(raw: JsonObject) -> JsonObject:

@@ -518,7 +518,7 @@ class ContextManager:
         _require(valid, "conversation_id", conversation_id, "a text that is not empty")
         size = self.default_context_size if size is None else size
         _require(size >= 1, "model_context_size", size, "at least 1")
-        nothing = tally([], wire="plain", count=self._count)
+        nothing = tally([], provider="plain", count=self._count)
         metadata = ConversationMetadata(conversation_id, context_window_size=size)
         held = _Held(Conversation(conversation_id, metadata), _Raws([], nothing), _Raws([], nothing))
         self._conversations[conversation_id] = held
@@ -548,7 +548,7 @@ class ContextManager:
         return window._replace(trigger=self.compression_threshold, target=target, reserve=SAFETY_MARGIN)
 
     def _tally(self, held: _Raws) -> Tally:
-        held.sums = tally(held.raws, wire="plain", count=self._count, before=held.sums)
+        held.sums = tally(held.raws, provider="plain", count=self._count, before=held.sums)
         return held.sums
 
     def _budget(self, held: _Held) -> ContextBudget:
@@ -564,7 +564,7 @@ class ContextManager:
             ask = compact.compact if force else compact.preflight
             raws = ask(
                 held.conversation.id, raws, window=_size(held), policy=chosen, wire="plain", home=self._home,
-                options=Options(counter=self._count),
+                repair=False, options=Options(counter=self._count),
             ).messages  # fmt: skip
         changed = raws != held.context.raws
         held.context.raws[:] = raws

@@ -19,7 +19,6 @@ from aether.api.home import Home
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable
 from aether.messages import convert
-from aether.messages.validate import sendable
 from aether.types import JsonObject
 
 # The conversation of an agent without a checkpointer's thread.
@@ -85,7 +84,8 @@ def _fitted(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
         tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
-    return _own(spelled, request.messages, sendable(done.messages, "openai", meta=True))
+    compact.report_findings(conversation_id, done.findings, options)
+    return _own(spelled, request.messages, done.messages)
 
 
 def _with_meta(found: Any, message: Any) -> list[JsonObject]:

@@ -16,8 +16,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
@@ -25,35 +24,43 @@ from aether.api.home import Home
 from aether.clock import short_id
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
+from aether.messages.convert import bare
 from aether.messages.validate import sendable
 from aether.types import JsonObject
 
 Filter = Callable[[Any], Awaitable[Any]]
 # Suffix of the conversation that records sent items which differ from those of the session.
 AS_SENT = " (as sent)"
-_sendable = partial(sendable, format="responses")
 
 
 class AetherSession:
     """The SDK's `Session`: a conversation of the home, or of `.compact/` without a home.
 
     Several processes may use one session at once. With `compaction_filter` no `limit` is needed: the items that it cuts
-    off are not in the summary.
+    off are not in the summary. `session_settings` are the SDK's: an object of its class, a dict of the same fields, or
+    empty by default.
+
+    Raises:
+        TypeError: the settings are neither, or have an unknown field, as the SDK's sessions raise it.
     """
 
     def __init__(self, session_id: str, *, home: Home = None, session_settings: Any = None) -> None:
         self.session_id = session_id
-        self.session_settings = session_settings
+        self.session_settings = _settings(session_settings)
         self.home = conversations.record_directory(home)
 
     async def get_items(self, limit: int | None = None) -> list[JsonObject]:
-        """Return the context: the newest summary and the items since; with `limit` the newest items of it."""
-        limit = getattr(self.session_settings, "limit", None) if limit is None else limit
+        """Return the context: the newest summary and the items since; with `limit` the newest items of it.
+
+        A negative limit is none, as in the SDK's own sessions.
+        """
+        if limit is None and self.session_settings is not None:
+            limit = _settings(self.session_settings).limit
         items = await asyncio.to_thread(conversations.context, self.session_id, home=self.home)
-        if limit is None:
+        if limit is None or limit < 0:
             return items
         # The SDK would send an output whose call was cut off, and the server rejects it.
-        return _sendable(items[-limit:] if limit > 0 else [])
+        return _sendable(items[-limit:] if limit else [])
 
     async def add_items(self, items: Sequence[Any]) -> None:
         """Append items; all or none of them are stored."""
@@ -99,12 +106,14 @@ def compaction_filter(
         done = compact.preflight(
             name, items, model=model or named, window=window, policy=policy,
             system=data.model_data.instructions, tools=_tools(data.agent), wire="responses",
-            options=options._replace(record=record, unsaved=unsaved),
+            repair=False, options=options._replace(record=record, unsaved=unsaved),
         )  # fmt: skip
         fitting = [*done.messages, *(unsaved or ())]
         if done.triggered:
             seen[:] = [(list(data.model_data.input), fitting)]
-        return _sendable(fitting)
+        sent = sendable(fitting, "responses")
+        compact.report_findings(name, [*done.findings, *sent.findings], options)
+        return list(map(bare, sent.raws))
 
     def compacted(data: Any) -> list[JsonObject]:
         items = list(data.model_data.input)
@@ -170,3 +179,34 @@ def _tools(agent: Any) -> list[JsonObject]:
         for tool in getattr(agent, "tools", ())
         if hasattr(tool, "params_json_schema")
     ]  # fmt: skip
+
+
+class _Settings(NamedTuple):
+    """The SDK's session settings where the SDK is not installed."""
+
+    limit: int | None = None
+
+
+def _settings(given: Any) -> Any:
+    """Return `given` as the SDK's session settings."""
+    kind: Any = _Settings
+    # Only a limit is needed without the SDK, and a program that runs agents has imported it.
+    with contextlib.suppress(ImportError):
+        from agents.memory import SessionSettings as kind  # noqa: N813
+    if given is None:
+        return kind()
+    if not isinstance(given, dict):
+        if not hasattr(given, "limit"):
+            raise TypeError(f"session settings must be SessionSettings or a dict, not {type(given).__name__}")
+        return given
+    unknown = sorted(
+        str(name) for name in given if name not in ("limit", *getattr(kind, "__dataclass_fields__", ()))
+    )
+    if unknown:
+        raise TypeError(f"Unknown session settings: {', '.join(unknown)}")
+    return kind(**given)
+
+
+def _sendable(items: Sequence[JsonObject]) -> list[JsonObject]:
+    """Return what the SDK may send of `items`."""
+    return list(map(bare, sendable(items, "responses").raws))

@@ -21,6 +21,8 @@ class RepairedRaws(NamedTuple):
 
     raws: list[JsonObject]
     findings: list[Finding]
+    places: list[int]
+    """Of each message, the position before the repair of the one that it was, or follows."""
 
 
 def error(code: str, where: str, message: str, fix: str) -> Finding:

@@ -12,18 +12,30 @@ returned as they are. The rules of each provider are in its module below `aether
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.messages.convert import bare, provider, read
-from aether.messages.findings import bad_name, error
+from aether.messages.convert import META, bare, new_message, provider, read
+from aether.messages.findings import RepairedRaws, bad_name, changed, error
 from aether.messages.model import Message, ProviderFormat
 from aether.messages.providers import anthropic, openai
+from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 # Gemini accepts dots and colons too; Anthropic longer names.
+_POSITION = lazy(r"(\w+\[)(\d+)\]")
 _TOOL_NAMES = {"anthropic": anthropic.NAME, "openai": openai.NAME, "responses": openai.NAME}
+
+
+class Sendable(NamedTuple):
+    """Messages as a provider accepts them, with aether's `meta`; valid ones are the very objects that were given."""
+
+    raws: list[JsonObject]
+    findings: list[Finding]
+    """The changes; each `where` is the place before them."""
+    places: list[int]
+    """Of each message, the position of the given one that it is, was made of, or follows."""
 
 
 class Repaired(NamedTuple):
@@ -67,10 +79,80 @@ def has_errors(found: Sequence[Finding]) -> bool:
     return any(finding.level == "error" for finding in found)
 
 
-def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, meta: bool = False) -> list[JsonObject]:
-    """Return `raws` as the provider accepts them: no half of a pair, and, unless `meta`, no `meta` of aether."""
-    messages = repair(read(raws, format), format).messages
-    return [message.raw if meta else bare(message.raw) for message in messages]
+def is_sendable(raws: Sequence[JsonObject], format: ProviderFormat) -> bool:
+    """Return whether the provider accepts `raws`, without their `meta`."""
+    return not has_errors(list(provider(format).findings(list(map(bare, raws)))))
+
+
+def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collection[int] = ()) -> Sendable:
+    r"""Return `raws` as the provider accepts them; without an error of `check` all stay as they are.
+
+    What a repair drops of the messages at the positions `keep` comes back as text, in a message of the user.
+
+    >>> orphan = {"role": "tool", "tool_call_id": "a", "content": "ok"}
+    >>> [raw["content"] for raw in sendable([{"role": "user", "content": "Go."}, orphan], "openai", keep=[1]).raws]
+    ['Go.', 'Result of a tool:\nok']
+    """
+    module, sent = provider(format), list(map(bare, raws))
+    places = list(range(len(sent)))
+    if is_sendable(raws, format):
+        return Sendable(list(raws), [], places)
+    given = {id(one): raw for one, raw in zip(sent, raws, strict=True)}
+    saved: list[Finding] = []
+    left = set(keep)
+    while True:
+        done = module.repaired(sent)
+        dropped = {
+            at: places[at] for found in done.findings if found.level == "warning" for at in _place(found)
+        }
+        texts = {at: _texts(raws[of], done, places, of, format) for at, of in dropped.items() if of in left}
+        if not any(texts.values()):
+            break
+        left.difference_update(dropped.values())
+        rows = list(zip(sent, places, strict=True))
+        for at in sorted(texts, reverse=True):
+            found = (new_message("user", text, format).raw for text in texts[at])
+            rows[at + 1 : at + 1] = [(raw, places[at]) for raw in found]
+            what = "Its text is protected, and became a message of the user."
+            saved.append(changed("kept-text", f"messages[{places[at]}]", what))
+        sent, places = [raw for raw, _ in rows], [place for _, place in rows]
+    origins = [places[at] for at in done.places]
+    made = [
+        given[id(one)] if id(one) in given else _marked(one, raws[at])
+        for one, at in zip(done.raws, origins, strict=True)
+    ]
+    return Sendable(made, [*(_moved(found, places) for found in done.findings), *saved[::-1]], origins)
+
+
+def _place(found: Finding) -> list[int]:
+    """Return the position that a finding of a repair names, if it names one."""
+    named = _POSITION.match(found.where)
+    return [int(named[2])] if named else []
+
+
+def _moved(found: Finding, places: Sequence[int]) -> Finding:
+    """Return a finding about the position before messages were inserted."""
+    return found._replace(
+        where=_POSITION.sub(lambda named: f"{named[1]}{places[int(named[2])]}]", found.where)
+    )
+
+
+def _texts(
+    raw: JsonObject, done: RepairedRaws, places: Sequence[int], place: int, format: ProviderFormat
+) -> list[str]:
+    """Return the texts of a message that those made of it lack, as a person would write them."""
+    made = [one for one, at in zip(done.raws, done.places, strict=True) if places[at] == place]
+    there = {block.text.strip() for one in made for block in provider(format).message(one).blocks}
+    heads = {"result": "Result of {}:\n", "call": "Call of {}: ", "text": ""}
+    return [
+        heads[block.kind].format(block.tool or "a tool") + block.text
+        for block in provider(format).message(raw).blocks
+        if block.kind in heads and block.text.strip() and block.text.strip() not in there
+    ]
+
+
+def _marked(made: JsonObject, given: JsonObject) -> JsonObject:
+    return {**made, META: given[META]} if META in given else made
 
 
 def repair(messages: Sequence[Message], format: ProviderFormat) -> Repaired:

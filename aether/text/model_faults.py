@@ -1,8 +1,9 @@
 """Model faults: the reasons for which a model's answer is not the requested summary.
 
 A fault is an empty text, a placeholder, a refusal, the text of an error, an echo of the instruction or of the input,
-or a text longer than requested or than its input. A summary that mentions errors and refusals is fine: only an
-answer that opens as one, and says little else, is a fault. Omissions are checked by `memory.fidelity`.
+a text longer than requested or than its input, or one without a word of its own about the input: "discussed some
+code" fits any conversation. A summary that mentions errors and refusals is fine: only an answer that opens as one, and
+says little else, is a fault. Omissions are checked by `memory.fidelity`.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ import re
 from collections.abc import Collection, Iterable
 
 from aether.text.regex import lazy
-from aether.text.words import words
+from aether.text.words import stems, words
 from aether.types import Counter
 
 # A model counts by another tokenizer, up to a third more than ours; the caller cuts a small excess.
 SLACK = 1.35
-# A summary of a few words may stand for a few words; only from here on must it be shorter than its input.
+# A summary of a few words may replace a few words; only from here on must it be shorter than its input.
 LEAST_COMPARED_TOKENS = 60
 # Runs of this many words are not repeated by chance, nor by quoting names and numbers.
 RUN_WORDS = 8
@@ -32,8 +33,47 @@ LEAST_INSTRUCTION_CHARS = 40
 # Refusals and errors give their reason in a few sentences; a longer text is about the conversation.
 REFUSAL_CHARS = 600
 ERROR_CHARS = 800
+# So much of the input shows the script that it is in.
+_SAMPLE_TEXTS, _SAMPLE_CHARS = 50, 200
+
+# So many words of any part of the input show that an answer is about it; one of its goal or its files does, too.
+LEAST_SHARED = 2
+# And a longer answer shares at least this part of its words with it, also in another language.
+LEAST_SHARED_PART = 0.1
+# In a span of so few words "the bug was fixed" can be all that there is to say.
+SMALL_SPAN_WORDS = 30
 
 EMPTY = "is empty"
+UNSPECIFIC = "says nothing specific: name the goal, the files, the results"
+UNRELATED = "has no word of the goal, the files or the rest of its input"
+
+# Words that a text about any conversation consists of.
+_TALK = frozenset(
+    "please summarize summarise summarized summarised summary summaries short shorter long longer brief briefly discuss "
+    "discussed discusses discussion talk talked chat conversation dialogue transcript message messages text content context "
+    "user users assistant agent agents model models llm ai language service unavailable available overloaded busy try again "
+    "later retry wait moment compaction compacted compressed history above below following previous earlier prior "
+    "provided provide given input output response answer answered reply request requested asked ask asks help helped wanted "
+    "some several various many multiple different certain general generally specific few lot lots thing things stuff "
+    "something anything everything nothing topic topics subject subjects point points detail details information matter "
+    "matters aspect aspects item items part parts step steps continue continued continues continuing proceed progress "
+    "ongoing yes no not ok okay fine good great sure well ready done finished complete completed completes happened occurred "
+    "went go going make made makes making use used using get got need needed needs want wants let look looked looking see "
+    "seen know say said says told first then next finally also etc here like cannot can't couldn't don't didn't won't unable "
+    "enough more less much most only still already now so too very really it's that's there's i'm i'll i've you're we're "
+    "failed fail fails failure retries maximum reached technical successful successfully relevant important main key current currently temporarily end ended start started".split()
+)
+# Words about any work on programs: they say something of a small span only.
+_TOPIC = frozenset(
+    "code coding codebase program programs programming software file files function functions module modules class classes "
+    "script scripts project projects repository repo bug bugs error errors issue issues problem problems fix fixed fixes "
+    "fixing change changed changes changing update updated updates edit edited edits modify modified modification "
+    "modifications improve improved improvement improvements implement implemented implementation feature features task "
+    "tasks work worked works working write wrote written add added adds remove removed create created run ran command "
+    "commands tool tools call calls test tests tested testing debug debugged debugging result results data solution "
+    "solutions solve solved resolve resolved handle handled review reviewed check checked development developer refactor "
+    "refactored refactoring support supported".split()
+)
 
 _REFUSES = lazy(
     r"\W*(?:(?:i'm|i am|we're)(?: (?:so|very|really|truly))? (?:sorry|afraid)|(?:my )?apologies|i apologi[sz]e|sorry|unfortunately)\b[^.!?\n]{0,80}\b"
@@ -54,6 +94,7 @@ _FAILED = lazy(
     r"(?:http(?:/\d(?:\.\d)?)? )?[45]\d\d[ :,-]+(?:bad request|unauthori[sz]ed|payment required|forbidden|not found|request time-?out|payload too large|too many requests|internal server error|bad gateway|service unavailable|gateway time-?out)\W*(?:$|[.:,{-])|(?:error|status)(?: code)?:? [45]\d\d\b|\w+(?:Error|Exception)\b[:(]|"
     r"(?:internal server error|bad gateway|service unavailable|gateway time-?out|too many requests|rate[ -]?limit(?:ed)?(?: exceeded| reached)?\W*(?:$|for|please|try|retry|on)|overloaded(?:_error)?\W*(?:$|please|try)|"
     r"quota exceeded|insufficient (?:quota|credits?)|request timed out|connection (?:error|refused|reset|timed out)\b|(?:invalid|incorrect|missing) api[ _-]?key|unauthori[sz]ed\W*$|"
+    r"(?:the )?(?:\w+ ){0,3}(?:model|server|service|api|backend|endpoint|llm|provider)s? (?:(?:is|are|was|were) )?(?:currently |temporarily |now )?(?:unavailable|overloaded|unreachable|offline|down|not (?:available|responding|reachable))\W*(?:$|please|try|retry|for now|at the moment)|"
     r"(?:the )?(?:model|server|service) is (?:currently )?(?:overloaded|unavailable|not available|busy)|prompt is too long|context[_ ]length[_ ]exceeded|maximum context length|"
     r"an error occurred|something went wrong|no response from|upstream (?:error|connect)))",
     re.IGNORECASE | re.MULTILINE,
@@ -65,7 +106,8 @@ _TRACE = lazy(
 _HTML = lazy(r"\W*<(?:!doctype html|html|head|body)\b", re.IGNORECASE)
 _MARKUP = lazy(r"<[^<>]{0,200}>|\{\{[^{}]*\}\}|\[[^\[\]\n]{0,60}\](?!\()|[#*_`>|~=-]+")
 _PLACEHOLDER = lazy(
-    r"\W*(?:n/?a|none|null|nil|undefined|todo|tbd|empty|no (?:summary|content|response|answer|output)(?: (?:requested|available|provided))?|"
+    r"\W*(?:(?:please |kindly |can you |could you )*(?:summari[sz]e|shorten|condense|compress)\b[^.\n]{0,80}|too (?:short|long|brief|large|small|little|much)\b[^.\n]{0,40}|"
+    r"n/?a|none|null|nil|undefined|todo|tbd|empty|no (?:summary|content|response|answer|output)(?: (?:requested|available|provided))?|"
     r"(?:insert |your |the )?summary(?: (?:goes )?here)?|lorem ipsum.*|ok(?:ay)?|sure|done|test|placeholder|understood|got it|i understand|\.+|"
     r"(?:sure|certainly|of course|here(?: is|'s))[^.\n]{0,60}summary[^.\n]{0,60}[:.!]?)\W*",
     re.IGNORECASE | re.DOTALL,
@@ -74,19 +116,21 @@ _ERROR_KEYS = frozenset({"error", "errors", "detail", "exception", "traceback"})
 _FENCED = lazy(r"\A\s*```\w*\s*\n(.*?)\n?```\s*\Z", re.DOTALL)
 # The message of a server, or a model's refusal, has no lists and no headings.
 _REPORTS = lazy(
-    r"^\s*(?:[-*•] |\d{1,2}[.)] |#{1,6} )|\b(?:we|the (?:user|agent|assistant|team)|they) \w+ed\b",
+    r"^\s*(?:[-*•] |\d{1,2}[.)] |#{1,6} )|\b(?:we|the (?:user|agent|assistant|team)|they) \w+ed\b|"
+    r"\b(?:(?:is|are|was|were|gets?|got) (?:now |also )?(?:retried|fixed|handled|caught|resolved|logged|skipped|ignored)|came from)\b",
     re.MULTILINE,
 )
 
 
 def model_fault(
     answer: str, *, given: Collection[str] = (), before: str = "", instruction: str = "",
-    most_tokens: int = 0, count: Counter | None = None,
+    most_tokens: int = 0, count: Counter | None = None, about: Collection[str] | None = None,
 ) -> str:  # fmt: skip
     """Return why `answer` cannot be the summary of the texts `given`, in words that follow "It"; empty if it can.
 
     `before` is the summary that the new one replaces: it may be repeated, and counts as input. Lengths are compared
-    only if a `count` is given; an `instruction` may contain the texts, too.
+    only if a `count` is given; an `instruction` may contain the texts, too. With `about`, the goals, files, open calls and
+    names of the input, an answer also has to share a word with these, or a few with the rest of the input.
 
     >>> model_fault("I'm sorry, I can't help with that."), model_fault("Chose SQLite; the tests pass.")
     ('is a refusal', '')
@@ -110,6 +154,7 @@ def model_fault(
         )
         or (_length(text, (before, *given), most_tokens, count) if count else "")
         or _echo(text, given)
+        or _unspecific(plain, (before, *given), about)
     )
 
 
@@ -148,7 +193,43 @@ def _length(text: str, given: Iterable[str], most_tokens: int, count: Counter) -
         if total > tokens:
             # The rest need not be counted, which takes long after thousands of messages.
             return ""
-    return f"has {tokens} tokens, no fewer than the {total} that it stands for"
+    return f"has {tokens} tokens, no fewer than the {total} that it replaces"
+
+
+def _unspecific(text: str, given: Collection[str], about: Collection[str] | None) -> str:
+    """Return the fault of a text that could be about any conversation, or that is not about this one."""
+    said = set(words(text))
+    small = sum(len(each.split()) for each in given) <= SMALL_SPAN_WORDS
+    topics = said & _TOPIC & {word for each in given for word in words(each)} if small else frozenset()
+    own = set(stems(" ".join((said - _TALK - _TOPIC) | topics)))
+    if not own:
+        # Of a greeting there is nothing specific to say.
+        empty = small and any(given) and all(_TALK.issuperset(words(each)) for each in given)
+        return "" if empty else UNSPECIFIC
+    if about is None or not any(given) or _other_script(text, given):
+        return ""
+    if not own.isdisjoint(stem for each in about for stem in stems(each)):
+        return ""
+    own |= set(stems(" ".join(said & _TOPIC)))
+    shared: set[str] = set()
+    need = 1 if small or len(own) < 2 * LEAST_SHARED else max(LEAST_SHARED, int(LEAST_SHARED_PART * len(own)))
+    for each in given:
+        shared.update(own.intersection(stems(each)))
+        # A number is not shared by chance, and is the same in every language.
+        if len(shared) + sum(len(word) > 1 and word.isdecimal() for word in shared) >= need:
+            return ""
+    return UNRELATED
+
+
+def _other_script(text: str, given: Collection[str]) -> bool:
+    """Return whether `text` and what was `given` are mostly in two alphabets, so that they share no words."""
+    sample = " ".join(each[:_SAMPLE_CHARS] for each in list(given)[:_SAMPLE_TEXTS])
+    return _is_latin(text) != _is_latin(sample)
+
+
+def _is_latin(text: str) -> bool:
+    letters = [char for char in text if char.isalpha()]
+    return 2 * sum(char < "\u0250" for char in letters) >= len(letters)
 
 
 def _echo(text: str, given: Collection[str]) -> str:

@@ -65,11 +65,11 @@ def message_tokens(message: Message, count: Counter) -> int:
     >>> message_tokens(Message("user", (), raw, "openai"), lambda text: len(text.split()))
     6
     """
-    raw, wire = message.raw, message.format
-    keys = _SENT.get(wire)
+    raw, provider = message.raw, message.format
+    keys = _SENT.get(provider)
     if keys is None:
-        return MESSAGE_TOKENS + _block({key: raw[key] for key in raw if key != "meta"}, count, wire)
-    return MESSAGE_TOKENS + _fields({key: raw[key] for key in keys if key in raw}, count, wire)
+        return MESSAGE_TOKENS + _block({key: raw[key] for key in raw if key != "meta"}, count, provider)
+    return MESSAGE_TOKENS + _fields({key: raw[key] for key in keys if key in raw}, count, provider)
 
 
 def tools_tokens(tools: Any, count: Counter) -> int:
@@ -95,43 +95,43 @@ def system_tokens(system: Any, count: Counter) -> int:
     return found + MESSAGE_TOKENS if found else 0
 
 
-def _value(value: Any, count: Counter, wire: ProviderFormat) -> int:
+def _value(value: Any, count: Counter, provider: ProviderFormat) -> int:
     if isinstance(value, str):
         return count(value)
     if isinstance(value, dict):
-        return _block(value, count, wire)
+        return _block(value, count, provider)
     if isinstance(value, list | tuple):
-        return sum(_value(below, count, wire) for below in value)
+        return sum(_value(below, count, provider) for below in value)
     return 0
 
 
-def _block(block: JsonObject, count: Counter, wire: ProviderFormat) -> int:
+def _block(block: JsonObject, count: Counter, provider: ProviderFormat) -> int:
     shown = medium(block)
     if shown:
-        return media_tokens(shown, wire)
+        return media_tokens(shown, provider)
     kind = block.get("type")
     if kind == "redacted_thinking":
         return _sealed(block.get("data"))
     if kind == "thinking":  # a signature counts only in place of absent text
-        return _value(block.get("thinking"), count, wire) or _sealed(block.get("signature"))
+        return _value(block.get("thinking"), count, provider) or _sealed(block.get("signature"))
     kind = kind if isinstance(kind, str) else None
     if kind is not None and kind not in _KNOWN:
-        return _data(block, count, wire)
+        return _data(block, count, provider)
     call = kind in _CALLS or "functionCall" in block
-    return _fields(block, count, wire) + (CALL_TOKENS if call else 0)
+    return _fields(block, count, provider) + (CALL_TOKENS if call else 0)
 
 
-def _fields(block: JsonObject, count: Counter, wire: ProviderFormat) -> int:
+def _fields(block: JsonObject, count: Counter, provider: ProviderFormat) -> int:
     total = 0
     for key, value in block.items():
         if key in _SILENT:
             continue
         if key in _DATA:
-            total += _data(value, count, wire)
+            total += _data(value, count, provider)
         elif key in _SEALED:
             total += _sealed(value)
         else:
-            total += _value(value, count, wire)
+            total += _value(value, count, provider)
     return total
 
 
@@ -139,25 +139,25 @@ def _sealed(value: Any) -> int:
     return math.ceil(len(value) / SEALED_CHARS_PER_TOKEN) if isinstance(value, str) else 0
 
 
-def _data(value: Any, count: Counter, wire: ProviderFormat) -> int:
+def _data(value: Any, count: Counter, provider: ProviderFormat) -> int:
     """Return the tokens of `value` as JSON; media and sealed reasoning in it are counted apart, by their size."""
     if not isinstance(value, dict | list):
         return count(value) if isinstance(value, str) else 0
     aside: list[int] = []
-    return count(_json(_open(value, aside, wire))) + sum(aside)
+    return count(_json(_open(value, aside, provider))) + sum(aside)
 
 
-def _open(value: Any, aside: list[int], wire: ProviderFormat) -> Any:
+def _open(value: Any, aside: list[int], provider: ProviderFormat) -> Any:
     if isinstance(value, list):
-        return [_open(below, aside, wire) for below in value]
+        return [_open(below, aside, provider) for below in value]
     if not isinstance(value, dict):
         return value
     shown = medium(value)
     if shown and shown.base64:  # arguments such as {"type": "file"} are not always a file
-        aside.append(media_tokens(shown, wire))
+        aside.append(media_tokens(shown, provider))
         return None
     aside.append(_sealed(value.get("encrypted_content")))
-    return {key: _open(below, aside, wire) for key, below in value.items() if key != "encrypted_content"}
+    return {key: _open(below, aside, provider) for key, below in value.items() if key != "encrypted_content"}
 
 
 def _json(value: Any) -> str:
@@ -176,12 +176,16 @@ class Tally(NamedTuple):
     messages: list[Message]
     tokens: list[int]
     total: int
-    wire: ProviderFormat
+    provider: ProviderFormat
     count: Counter
 
 
 def tally(
-    raws: Sequence[JsonObject], *, wire: ProviderFormat | None, count: Counter, before: Tally | None = None
+    raws: Sequence[JsonObject],
+    *,
+    provider: ProviderFormat | None,
+    count: Counter,
+    before: Tally | None = None,
 ) -> Tally:
     """Return the tokens of each of `raws`; messages that `before` holds are not counted again.
 
@@ -190,12 +194,12 @@ def tally(
     """
     same = list(map(eq, raws, before.raws)) if before else []
     new = [at for at in range(len(raws)) if at >= len(same) or not same[at]]
-    if wire is None and before and before.wire != "plain":
-        found = convert.detect_format([raws[at] for at in new], after=before.wire)
-        wire = found if found == before.wire else None
-    wire = wire or convert.detect_format(raws)
-    if before is None or before.wire != wire or before.count != count:
-        before, same, new = Tally([], [], [], 0, wire, count), [], list(range(len(raws)))
+    if provider is None and before and before.provider != "plain":
+        found = convert.detect_format([raws[at] for at in new], after=before.provider)
+        provider = found if found == before.provider else None
+    provider = provider or convert.detect_format(raws)
+    if before is None or before.provider != provider or before.count != count:
+        before, same, new = Tally([], [], [], 0, provider, count), [], list(range(len(raws)))
     if not new and len(raws) == len(before.raws):
         return before
     lost = [at for at in range(len(before.raws)) if at >= len(same) or not same[at]]
@@ -204,13 +208,13 @@ def tally(
     for at in new:
         was = moved.get(_key(raws[at])) if moved else None
         message = (
-            convert.message(_copied(raws[at], f"messages[{at}]"), wire)
+            convert.message(_copied(raws[at], f"messages[{at}]"), provider)
             if was is None
             else before.messages[was]
         )
         messages[at : at + 1] = [message]
         tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
-    return Tally([message.raw for message in messages], messages, tokens, sum(tokens), wire, count)
+    return Tally([message.raw for message in messages], messages, tokens, sum(tokens), provider, count)
 
 
 def _copied(value: Any, where: str) -> Any:

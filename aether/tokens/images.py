@@ -87,18 +87,18 @@ def medium(block: JsonObject) -> Medium | None:
     return _medium(kind, block | below)
 
 
-def media_tokens(found: Medium, wire: ProviderFormat) -> int:
-    """Return about how many tokens the provider of `wire` charges for `found`.
+def media_tokens(found: Medium, provider: ProviderFormat) -> int:
+    """Return about how many tokens `provider` charges for `found`.
 
     >>> media_tokens(Medium("picture"), "anthropic"), media_tokens(Medium("sound", "A" * 4000), "gemini")
     (1600, 6)
     """
     size = len(found.base64) * 3 // 4
     if found.kind == "picture":
-        if found.detail == "low" and wire in ("openai", "responses"):
+        if found.detail == "low" and provider in ("openai", "responses"):
             return OPENAI_BASE_TOKENS
         pixels = dimensions(found.base64)
-        return picture_tokens(*pixels, wire) if pixels else PICTURE_TOKENS
+        return picture_tokens(*pixels, provider) if pixels else PICTURE_TOKENS
     if not size:
         return NAMED_TOKENS
     if found.kind == "document":
@@ -106,18 +106,18 @@ def media_tokens(found: Medium, wire: ProviderFormat) -> int:
     return max(1, size // (TEXT_BYTES_PER_TOKEN if found.kind == "text" else SOUND_BYTES_PER_TOKEN))
 
 
-def picture_tokens(width: int, height: int, wire: ProviderFormat) -> int:
-    """Return the tokens of a picture of so many pixels; the plain wire is charged like Anthropic, the dearest.
+def picture_tokens(width: int, height: int, provider: ProviderFormat) -> int:
+    """Return the tokens of a picture of so many pixels; plain messages are charged like Anthropic, the dearest.
 
-    >>> [picture_tokens(1024, 1024, wire) for wire in ("anthropic", "openai", "gemini")]
+    >>> [picture_tokens(1024, 1024, provider) for provider in ("anthropic", "openai", "gemini")]
     [1399, 765, 1120]
     """
-    if wire in ("openai", "responses"):
+    if provider in ("openai", "responses"):
         scale = min(1.0, OPENAI_SQUARE_PIXELS / max(width, height))
         scale = min(scale, OPENAI_SHORT_PIXELS / min(width, height))
         tiles = _tiles(width * scale, height * scale, OPENAI_TILE_PIXELS)
         return OPENAI_BASE_TOKENS + OPENAI_TILE_TOKENS * tiles
-    if wire == "gemini":
+    if provider == "gemini":
         return max(GEMINI_LEAST_TOKENS, GEMINI_TILE_TOKENS * _tiles(width, height, GEMINI_TILE_PIXELS))
     scale = min(1.0, ANTHROPIC_EDGE_PIXELS / max(width, height))
     tokens = math.ceil(width * height * scale * scale / ANTHROPIC_PIXELS_PER_TOKEN)

@@ -46,7 +46,7 @@ def memory(home):
 
 def snapshot(home):
     """Return all documents and the revision, as a new reader sees them."""
-    found = homes.anew(home)
+    found = homes.reopened(home)
     return found.revision, found.documents
 
 

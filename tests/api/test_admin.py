@@ -47,13 +47,13 @@ def test_folding_writes_the_documents(home):
 
     on_disk = json.loads((home / "data" / "memory.json").read_text())
     assert len(on_disk["working_memory"]["items"]) == 1
-    assert revision == homes.anew(home).revision
+    assert revision == homes.reopened(home).revision
     assert aether.fold(home=home) == revision
 
 
 def test_a_document_is_shown_as_it_is_and_as_it_was(home):
     first = aether.add_working_memory_item("first", "x", home=home)
-    then = homes.anew(home).revision
+    then = homes.reopened(home).revision
     aether.add_working_memory_item("second", "x", home=home)
     aether.fold(home=home)
 
@@ -81,7 +81,7 @@ def test_the_log_lists_author_operation_and_reason(home):
         "access",
         "add",
     ]
-    assert len(aether.log(limit=0, home=home)) == homes.anew(home).revision - 1
+    assert len(aether.log(limit=0, home=home)) == homes.reopened(home).revision - 1
 
 
 def test_undo_takes_back_the_last_change_that_was_not_undone(home):
@@ -92,7 +92,7 @@ def test_undo_takes_back_the_last_change_that_was_not_undone(home):
     aether.undo(home=home)
     assert homes.ids(home) == []
     assert [line.operation for line in aether.log(limit=2, home=home)] == ["undo", "undo"]
-    aether.undo(homes.anew(home).revision, home=home)
+    aether.undo(homes.reopened(home).revision, home=home)
     assert homes.ids(home) == [first]
     assert second not in homes.ids(home)
     whole(home)
@@ -307,7 +307,7 @@ def test_a_snapshot_is_of_the_last_committed_change(home):
 
     saved = json.loads(path_of(home, taken).read_text())
     assert saved["documents"]["memory"] == memory(home)
-    assert taken["revision"] == homes.anew(home).revision
+    assert taken["revision"] == homes.reopened(home).revision
 
 
 @pytest.mark.parametrize("harm", [{"timestamp": 5}, {"snapshot_id": "../x"}])
@@ -334,7 +334,7 @@ def test_with_the_clock_set_back_the_newest_snapshots_stay(home, monkeypatch):
     assert entry["checkpoint"] == listed[1]["snapshot_id"]
 
 
-def test_taking_a_snapshot_waits_for_the_lock_as_long_as_is_configured(home):
+def test_making_a_snapshot_waits_for_the_lock_as_long_as_is_configured(home):
     (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
 
     with locked(home), pytest.raises(LockTimeout, match="0 s"):

@@ -14,7 +14,7 @@ from tests.api.calls import memory
 
 
 @pytest.fixture
-def told(home):
+def reported(home):
     """Return a home in which there is something to tell."""
     aether.add_working_memory_item("Never push to main.", "constraint", 0.9, home=home)
     aether.add_working_memory_item("`make test` failed: 2 tests", "error", 0.6, home=home)
@@ -29,8 +29,8 @@ def configure(home, **keys):
 
 
 @pytest.mark.parametrize("source", ["startup", "clear", "compact", "resume", "fork"])
-def test_a_new_session_gets_a_briefing_of_the_memory(told, source):
-    block = briefing.session_brief(told, source)
+def test_a_new_session_gets_a_briefing_of_the_memory(reported, source):
+    block = briefing.session_brief(reported, source)
 
     assert f'occasion="{source}"' in block
     assert "Never push to main." in block
@@ -43,44 +43,44 @@ def test_an_empty_home_yields_no_briefing(home):
     assert briefing.compaction_steering(home) == ""
 
 
-def test_a_known_session_that_is_resumed_gets_the_changes_since_then(told, monkeypatch):
+def test_a_known_session_that_is_resumed_gets_the_changes_since_then(reported, monkeypatch):
     monkeypatch.setattr(
         briefing.hook_sessions, "find_session", lambda home, session: {"at": "2999-01-01T00:00:00.000000Z"}
     )
 
-    assert briefing.session_brief(told, "resume", "s1") == ""
-    assert briefing.session_brief(told, "compact", "s1") != ""
+    assert briefing.session_brief(reported, "resume", "s1") == ""
+    assert briefing.session_brief(reported, "compact", "s1") != ""
 
 
-def test_resuming_right_after_a_compaction_says_nothing_twice(told):
+def test_resuming_right_after_a_compaction_says_nothing_twice(reported):
     known = {"session": "s1", "transcript": "s1.jsonl"}
     at = "2026-11-21T09:00:0{}.000000Z".format
     for nth, event in enumerate(("SessionStart", "UserPromptSubmit", "PreCompact"), start=1):
         more = {"source": "startup", "prompt": f"Look at page {nth} of the report, please."}
-        spool.put(str(told), {"event": event, "at": at(nth), **known, **more})
-    assert "Never push" in briefing.compaction_steering(told, "s1")
-    assert "Never push" in briefing.session_brief(told, "compact", "s1")
+        spool.put(str(reported), {"event": event, "at": at(nth), **known, **more})
+    assert "Never push" in briefing.compaction_steering(reported, "s1")
+    assert "Never push" in briefing.session_brief(reported, "compact", "s1")
     summary = "The tests fail because of the clock, which is injected next; nothing was pushed."
-    assert ingest_summary(told, summary, session="s1").stored
+    assert ingest_summary(reported, summary, session="s1").stored
 
-    assert briefing.session_brief(told, "resume", "s1") == ""
-    assert "Never push" in briefing.session_brief(told, "startup", "s2")
-    aether.add_working_memory_item("We chose SQLite because it needs no server.", "decision", home=told)
-    assert "SQLite" in briefing.session_brief(told, "resume", "s1")
+    assert briefing.session_brief(reported, "resume", "s1") == ""
+    assert "Never push" in briefing.session_brief(reported, "startup", "s2")
+    aether.add_working_memory_item("We chose SQLite because it needs no server.", "decision", home=reported)
+    assert "SQLite" in briefing.session_brief(reported, "resume", "s1")
 
 
-def test_a_new_session_knows_what_the_compacted_one_did(told):
+def test_a_new_session_knows_what_the_compacted_one_did(reported):
     for content, kind, more in (
         ("Changed src/index.py (3 edits): build_index", "code_change", {}),
         ("Move the index to SQLite and look at the dates of the invoices.", "user_input", {}),
         ("We chose SQLite because it needs no server.", "decision", {}),
         ("Finding: the invoices use ISO dates only.", "outcome", {"source": "worker_ant", "caste": "scout"}),
     ):  # fmt: skip
-        aether.add_working_memory_item(content, kind, 0.7, home=told, **more)
+        aether.add_working_memory_item(content, kind, 0.7, home=reported, **more)
 
-    ingest_summary(told, "The index was moved to SQLite; the clock of the tests is next.", session="s1")
+    ingest_summary(reported, "The index was moved to SQLite; the clock of the tests is next.", session="s1")
 
-    new = briefing.session_brief(told, "startup", "s2")
+    new = briefing.session_brief(reported, "startup", "s2")
     for said in (
         "Never push",
         "`make test` failed",
@@ -91,7 +91,7 @@ def test_a_new_session_knows_what_the_compacted_one_did(told):
         "clock",
     ):
         assert said in new, said
-    assert memory(told)["working_memory"]["items"] == []
+    assert memory(reported)["working_memory"]["items"] == []
 
 
 def test_paths_are_relative_to_the_directory_of_the_project(tmp_path):
@@ -105,78 +105,78 @@ def test_paths_are_relative_to_the_directory_of_the_project(tmp_path):
     assert briefing.project_root(tmp_path / "elsewhere") == ""
 
 
-def test_an_unknown_session_that_is_resumed_gets_the_whole_briefing(told):
-    assert "Never push" in briefing.session_brief(told, "resume", "s1")
+def test_an_unknown_session_that_is_resumed_gets_the_whole_briefing(reported):
+    assert "Never push" in briefing.session_brief(reported, "resume", "s1")
 
 
-def test_the_budget_is_that_of_the_configuration(told):
-    configure(told, brief_tokens=1)
+def test_the_budget_is_that_of_the_configuration(reported):
+    configure(reported, brief_tokens=1)
 
-    assert briefing.session_brief(told, "startup") == ""
+    assert briefing.session_brief(reported, "startup") == ""
 
 
-def test_rules_of_the_users_own_home_are_in_the_briefing_of_every_project(told, tmp_path, monkeypatch):
+def test_rules_of_the_users_own_home_are_in_the_briefing_of_every_project(reported, tmp_path, monkeypatch):
     (tmp_path / "own").mkdir()
     own = homes.fresh(tmp_path / "own")
     aether.add_working_memory_item("Prefer tabs.", "preference", home=own)
     monkeypatch.setenv("AETHER_USER_HOME", str(own))
 
-    assert "Prefer tabs. (all projects)" in briefing.session_brief(told, "startup")
+    assert "Prefer tabs. (all projects)" in briefing.session_brief(reported, "startup")
     assert "all projects" not in briefing.session_brief(own, "startup")
 
 
-def test_a_project_cannot_choose_whose_memory_is_read(told, tmp_path):
+def test_a_project_cannot_choose_whose_memory_is_read(reported, tmp_path):
     (tmp_path / "own").mkdir()
     own = homes.fresh(tmp_path / "own")
     aether.add_working_memory_item("Prefer tabs.", "preference", home=own)
-    (told / "config.toml").write_text(f'[claude]\nuser_home = "{own.as_posix()}"\n')
+    (reported / "config.toml").write_text(f'[claude]\nuser_home = "{own.as_posix()}"\n')
 
-    assert "Never push" in briefing.session_brief(told, "startup")
-    assert "Prefer tabs." not in briefing.session_brief(told, "startup")
+    assert "Never push" in briefing.session_brief(reported, "startup")
+    assert "Prefer tabs." not in briefing.session_brief(reported, "startup")
 
 
-def test_without_the_users_own_home_a_briefing_has_the_rules_of_the_project(told, tmp_path, monkeypatch):
+def test_without_the_users_own_home_a_briefing_has_the_rules_of_the_project(reported, tmp_path, monkeypatch):
     monkeypatch.setenv("AETHER_USER_HOME", str(tmp_path / "nowhere"))
 
-    assert "Never push" in briefing.session_brief(told, "startup")
+    assert "Never push" in briefing.session_brief(reported, "startup")
 
 
-def test_a_sub_agent_gets_the_rules(told):
-    block = briefing.subagent_brief(told, "builder")
+def test_a_sub_agent_gets_the_rules(reported):
+    block = briefing.subagent_brief(reported, "builder")
 
     assert 'occasion="subagent"' in block
     assert "Never push to main." in block
 
 
-def test_steering_a_summary_prepares_the_hand_off_of_all_that_is_held(told):
-    plain = briefing.compaction_steering(told, "s1")
+def test_steering_a_summary_prepares_the_hand_off_of_all_that_is_held(reported):
+    plain = briefing.compaction_steering(reported, "s1")
 
     assert "Never push to main." in plain
-    assert len(memory(told)["compression"]["open"][0]["items"]) == 2
-    aether.add_working_memory_item("One more.", "decision", home=told)
-    briefing.compaction_steering(told, "s1")
-    assert len(memory(told)["compression"]["open"][-1]["items"]) == 3
+    assert len(memory(reported)["compression"]["open"][0]["items"]) == 2
+    aether.add_working_memory_item("One more.", "decision", home=reported)
+    briefing.compaction_steering(reported, "s1")
+    assert len(memory(reported)["compression"]["open"][-1]["items"]) == 3
 
 
-def test_steering_a_summary_works_for_a_locked_home(told):
-    (told / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+def test_steering_a_summary_works_for_a_locked_home(reported):
+    (reported / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
 
-    with locked(told):
-        plain = briefing.compaction_steering(told)
+    with locked(reported):
+        plain = briefing.compaction_steering(reported)
 
     assert "Never push to main." in plain
-    assert memory(told)["compression"]["open"] == []
+    assert memory(reported)["compression"]["open"] == []
 
 
-def test_steering_the_summary_of_a_missing_or_full_home_raises_no_error(told, monkeypatch):
+def test_steering_the_summary_of_a_missing_or_full_home_raises_no_error(reported, monkeypatch):
     def full(*args, **kwargs):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patched:
         patched.setattr("aether.api.compress.prepare", full)
-        assert "Never push to main." in briefing.compaction_steering(told)
-    shutil.rmtree(told)
-    assert briefing.compaction_steering(told) == ""
+        assert "Never push to main." in briefing.compaction_steering(reported)
+    shutil.rmtree(reported)
+    assert briefing.compaction_steering(reported) == ""
 
 
 def test_a_briefing_imports_nothing_slow():

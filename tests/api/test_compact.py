@@ -41,7 +41,7 @@ from tests.tables import rows
 WINDOW = 8_000
 
 
-class Told:
+class Reported:
     """An exporter that remembers."""
 
     def __init__(self):
@@ -178,12 +178,12 @@ def test_a_plan_changes_nothing(home):
 def test_a_conversation_that_cannot_fit_raises_stores_nothing_and_emits_an_error(home):
     messages = talk(3)
     messages.insert(1, {"role": "user", "content": "word " * 9_000, "meta": {"protected": True}})
-    told = Told()
+    reported = Reported()
 
     with pytest.raises(BudgetExceeded, match="protected"):
-        preflight("c", messages, window=WINDOW, options=Options(exporter=told), home=home)
+        preflight("c", messages, window=WINDOW, options=Options(exporter=reported), home=home)
 
-    assert told.events[-1].name == "compact.error"
+    assert reported.events[-1].name == "compact.error"
     assert list(store_conversations.stored_conversations(home)) == []
 
 
@@ -214,7 +214,7 @@ def test_an_unknown_backend_is_the_callers_mistake(home):
 
 def test_the_summary_holds_the_prose_of_the_model(home):
     options = Options(
-        backend=lambda said, most, strategy: "They settled on the walnut design for the cabinet."
+        backend=lambda said, most, strategy: "They settled on PostgreSQL for the walnut design."
     )
 
     done = preflight("c", long(), window=WINDOW, options=options, home=home)
@@ -234,29 +234,29 @@ def test_the_summary_holds_the_prose_of_the_model(home):
     ],
 )
 def test_an_invalid_answer_never_becomes_a_summary(home, answer):
-    told = Told()
-    options = Options(backend=lambda said, most, strategy: answer, exporter=told)
+    reported = Reported()
+    options = Options(backend=lambda said, most, strategy: answer, exporter=reported)
 
     done = preflight("c", long(), window=WINDOW, options=options, home=home)
 
     assert done.triggered
     assert done.tokens_after <= done.limit
     assert done.receipt.summary["backend"] == "extractive"
-    failures = [event for event in told.events if event.name == "compact.error"]
+    failures = [event for event in reported.events if event.name == "compact.error"]
     assert failures
     assert {event.properties["fallback"] for event in failures} == {"extractive"}
 
 
 def test_every_decision_emits_an_event(home):
-    told = Told()
+    reported = Reported()
 
-    preflight("c", talk(1), window=WINDOW, options=Options(exporter=told), home=home)
-    quiet = [event.name for event in told.events]
-    told.events.clear()
-    preflight("c", long(), window=WINDOW, options=Options(exporter=told, storage=Kept()), home=home)
+    preflight("c", talk(1), window=WINDOW, options=Options(exporter=reported), home=home)
+    quiet = [event.name for event in reported.events]
+    reported.events.clear()
+    preflight("c", long(), window=WINDOW, options=Options(exporter=reported, storage=Kept()), home=home)
 
     assert quiet == ["compact.token_estimate", "compact.trigger_decision"]
-    assert [event.name for event in told.events] == [
+    assert [event.name for event in reported.events] == [
         "compact.token_estimate", "compact.trigger_decision", "compact.summary_created", "compact.pruned_messages",
         "compact.archival",
     ]  # fmt: skip
@@ -276,15 +276,19 @@ def test_copies_are_redacted_and_what_is_sent_is_not(home):
 
 
 def test_copies_are_whole_without_redaction_and_a_warning_is_emitted(home):
-    storage, told = Kept(), Told()
+    storage, reported = Kept(), Reported()
     messages = [*long(), {"role": "user", "content": "password=hunter2hunter2"}]
 
     preflight(
-        "c", messages, window=WINDOW, options=Options(storage=storage, exporter=told, rules=None), home=home
+        "c",
+        messages,
+        window=WINDOW,
+        options=Options(storage=storage, exporter=reported, rules=None),
+        home=home,
     )
 
     assert "hunter2hunter2" in json.dumps(storage.transcripts)
-    assert "compact.redaction_disabled" in [event.name for event in told.events]
+    assert "compact.redaction_disabled" in [event.name for event in reported.events]
 
 
 def test_a_copy_that_cannot_be_written_is_a_finding_because_the_home_has_the_whole(home):
@@ -306,13 +310,15 @@ def test_a_place_for_copies_that_fails_anyhow_never_fails_the_compaction(home, b
     def fail(*arguments):
         raise error
 
-    storage, told, messages = Broken(), Told(), long()
+    storage, reported, messages = Broken(), Reported(), long()
     setattr(storage, broken, fail)
 
-    done = preflight("c", messages, window=WINDOW, options=Options(storage=storage, exporter=told), home=home)
+    done = preflight(
+        "c", messages, window=WINDOW, options=Options(storage=storage, exporter=reported), home=home
+    )
 
     assert "copy-failed" in [finding.code for finding in done.findings]
-    assert [e.properties["message"] for e in told.events if e.name == "compact.error"] == ["gone."]
+    assert [e.properties["message"] for e in reported.events if e.name == "compact.error"] == ["gone."]
     assert json.dumps(undo_compaction("c", home=home).messages) == json.dumps(messages)
 
 
@@ -322,13 +328,13 @@ def test_a_failing_summariser_is_a_finding(home):
 
     done = preflight("c", long(), window=WINDOW, options=Options(backend=broken), home=home)
 
-    (told,) = {finding for finding in done.findings if finding.code == "summary-not-taken"}
-    assert "no model today, api_key=<REDACTED>" in told.message
-    assert "extractive" in told.fix
+    (reported,) = {finding for finding in done.findings if finding.code == "summary-not-taken"}
+    assert "no model today, api_key=<REDACTED>" in reported.message
+    assert "extractive" in reported.fix
 
 
 def test_nobody_waits_for_events_to_arrive_and_no_exporter_ends_the_work(home, capsys):
-    class Bad(Told):
+    class Bad(Reported):
         def emit(self, event):
             raise RuntimeError("no viewer")
 
@@ -378,7 +384,7 @@ def test_messages_of_another_process_stay_in_the_context(home):
         store_conversations.extend(
             home, "c", [{"role": "user", "content": "Said meanwhile."}], now=clock.now()
         )
-        return "They settled on the walnut design for the cabinet, after looking at three others."
+        return "They settled on PostgreSQL for the walnut design, after looking at three others."
 
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
@@ -394,7 +400,7 @@ def test_two_that_compact_one_conversation_at_once_both_succeed(home):
     def slow(said, most, strategy):
         if not others:
             others.append(preflight("c", messages, window=WINDOW, home=home))
-        return "They settled on the walnut design for the cabinet, after looking at three others."
+        return "They settled on PostgreSQL for the walnut design, after looking at three others."
 
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
@@ -410,7 +416,7 @@ def test_a_compaction_that_lost_a_race_does_not_ask_a_model_again(home):
     def slow(said, most, strategy):
         asked.append(most)
         preflight("c", messages, window=WINDOW, home=home)
-        return "They settled on the walnut design for the cabinet, after looking at three others."
+        return "They settled on PostgreSQL for the walnut design, after looking at three others."
 
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
@@ -553,7 +559,7 @@ def test_passing_the_full_history_each_time_compacts_nothing_twice(home):
 
     def writes(said, most, strategy):
         asked.append(most)
-        return "They settled on the walnut design for the cabinet, after looking at three others."
+        return "They settled on PostgreSQL for the walnut design, after looking at three others."
 
     options = Options(backend=writes)
     whole = long(turns=8)
@@ -590,7 +596,7 @@ def test_calls_and_results_without_each_other_are_findings(home):
         {"role": "assistant", "content": None, "tool_calls": [{**call, "id": "2"}]},
     ]
 
-    found = preflight("c", messages, window=WINDOW, home=home).findings
+    found = preflight("c", messages, window=WINDOW, repair=False, home=home).findings
 
     assert [(one.code, one.where) for one in found] == [
         ("orphan-result", "messages[1]"), ("missing-result", "messages[2]"),
@@ -678,33 +684,35 @@ def test_a_checksum_depends_on_order_and_content():
 
 
 def test_every_event_of_one_call_says_the_same_of_it(home):
-    told = Told()
+    reported = Reported()
 
     preflight(
         "talk",
         history(5, "openai", turns=20),
         model="gpt-4",
         window=WINDOW,
-        options=Options(exporter=told),
+        options=Options(exporter=reported),
         home=home,
     )
 
     common = {
         (event.session_id, event.properties["max"], event.properties["model"], event.properties["preflight"])
-        for event in told.events
+        for event in reported.events
     }
     assert len(common) == 1
-    assert {event.properties["t_est"] for event in told.events} == {told.events[0].properties["t_est"]}
+    assert {event.properties["t_est"] for event in reported.events} == {
+        reported.events[0].properties["t_est"]
+    }
 
 
 def test_an_event_says_what_was_kept_and_how_much_went(home):
-    told = Told()
+    reported = Reported()
 
     done = preflight(
-        "talk", history(5, "openai", turns=20), window=WINDOW, options=Options(exporter=told), home=home
+        "talk", history(5, "openai", turns=20), window=WINDOW, options=Options(exporter=reported), home=home
     )
 
-    of = {event.name: event for event in told.events}
+    of = {event.name: event for event in reported.events}
     decision, pruned = of["compact.trigger_decision"].properties, of["compact.pruned_messages"].properties
     assert decision["triggered"] is True
     assert decision["policy"]["strategy"] == "task_state"
@@ -715,17 +723,17 @@ def test_an_event_says_what_was_kept_and_how_much_went(home):
 
 
 def test_an_untriggered_decision_says_why(home):
-    told = Told()
+    reported = Reported()
 
     preflight(
         "talk",
         [{"role": "user", "content": "Hello."}],
         window=WINDOW,
-        options=Options(exporter=told),
+        options=Options(exporter=reported),
         home=home,
     )
 
-    decision = told.events[-1].properties
+    decision = reported.events[-1].properties
     assert (decision["triggered"], decision["reason"]) == (False, "usage_pct < trigger_pct")
     assert "kept" not in decision
 

@@ -168,18 +168,18 @@ def test_a_handoff_with_digests_of_another_version_is_prepared_again_and_closed(
 
 def test_another_process_that_prepared_meanwhile_is_followed(home, monkeypatch):
     add(home)
-    real, told = compress.read, []
+    real, reported = compress.read, []
 
     def read(place):
         found = real(place)
-        if not told:
-            told.append(True)
-            told.append(aether.prepare_compression_data(1, True, home=home))
+        if not reported:
+            reported.append(True)
+            reported.append(aether.prepare_compression_data(1, True, home=home))
         return found
 
     monkeypatch.setattr(compress, "read", read)
 
-    assert aether.prepare_compression_data(1, True, home=home) == told[1]
+    assert aether.prepare_compression_data(1, True, home=home) == reported[1]
     assert len(memory(home)["compression"]["open"]) == 1
 
 
@@ -332,7 +332,7 @@ def test_undoing_a_compression_brings_its_items_back(home):
     ingest(home, answer(high_value_items=[ATOMIC]))
     later = add(home, ("Arrived later", "observation", 0.5))
 
-    aether.undo(homes.anew(home).revision - 1, home=home)
+    aether.undo(homes.reopened(home).revision - 1, home=home)
 
     state = memory(home)
     assert homes.ids(home) == [*ids, *later]
@@ -352,7 +352,7 @@ def test_undoing_a_compression_brings_its_items_back(home):
 def test_a_compression_can_be_undone_after_its_session_was_evicted(home):
     ids = add(home)
     ingest(home)
-    revision = homes.anew(home).revision
+    revision = homes.reopened(home).revision
     aether.evict_short_term_session(home=home)
 
     aether.undo(revision, home=home)
@@ -611,9 +611,11 @@ def test_of_a_small_memory_nothing_that_matters_is_lost(home):
 
     session = aether.compress(1, home=home).ingested.session
 
-    told = json.dumps(session)
-    assert all(text in told for text in ("needs no package", "ISO dates only", "parser.py", "ModuleNotFound"))
-    assert all(month in told for month in ("March", "April", "May"))
+    reported = json.dumps(session)
+    assert all(
+        text in reported for text in ("needs no package", "ISO dates only", "parser.py", "ModuleNotFound")
+    )
+    assert all(month in reported for month in ("March", "April", "May"))
 
 
 def test_every_architect_gets_the_size_of_the_session(noted, scripted):
@@ -705,10 +707,10 @@ print(json.dumps(answer))
 
     assert done.architect == "command"
     assert len(done.notes) == 2
-    told = [json.loads(line) for line in (tmp_path / "seen").read_text().splitlines()]
-    assert told[0] == ""
-    assert "is empty" in told[1]
-    assert "is a refusal" in told[2]
+    reported = [json.loads(line) for line in (tmp_path / "seen").read_text().splitlines()]
+    assert reported[0] == ""
+    assert "is empty" in reported[1]
+    assert "is a refusal" in reported[2]
     assert done.ingested.session["metadata"]["architect"]["tries"] == 3
 
 

@@ -221,11 +221,11 @@ def test_a_message_that_no_provider_takes_is_reported_and_not_passed_over(odd, c
     source = {"model": "gpt-4o", "messages": listed} if body else listed
 
     found = check_messages(stream(source), provider="openai")
-    mended = check_messages(stream(source), provider="openai", repair=True)
+    fixed = check_messages(stream(source), provider="openai", repair=True)
 
     assert [(one.code, one.where) for one in found.findings] == [(code, "messages[1]")]
-    assert mended.findings == []
-    assert code in {one.code for one in (*mended.converted, *mended.repairs)}
+    assert fixed.findings == []
+    assert code in {one.code for one in (*fixed.converted, *fixed.repairs)}
 
 
 def test_the_words_of_an_agents_own_dialect_are_nothing_wrong():

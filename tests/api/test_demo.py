@@ -20,9 +20,9 @@ def test_the_demo_goes_round_the_whole_loop(tmp_path):
     counts = [each.pattern["occurrences"] for each in patterns]
     assert counts == sorted(counts, reverse=True)
 
-    told = demo.checked(place)
-    assert told["findings"] == []
-    assert told["restored"]
-    assert told["undone"]["operation"]
+    reported = demo.checked(place)
+    assert reported["findings"] == []
+    assert reported["restored"]
+    assert reported["undone"]["operation"]
     assert len(aether.get_compression_stats(home=place)["sessions"]) == len(done)
     whole(place)

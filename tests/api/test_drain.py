@@ -51,10 +51,10 @@ def taken(home, *entries):
 
 
 def test_where_nothing_waits_nothing_is_done(home):
-    before = homes.anew(home).revision
+    before = homes.reopened(home).revision
 
     assert drain_drain(home) == (0, [], False, "")
-    assert homes.anew(home).revision == before
+    assert homes.reopened(home).revision == before
     assert not (home / "hooks").exists()
 
 
@@ -168,7 +168,7 @@ def test_the_same_words_in_another_turn_make_another_note_also_without_ids(home)
     assert len(find_session(home, "s1")["seen"]) == 4
 
 
-def test_taking_in_entry_by_entry_gives_the_same_as_all_at_once(home):
+def test_draining_entry_by_entry_gives_the_same_as_all_at_once(home):
     entries = [*turn(1), *turn(2, "s2"), *turn(3)]
     apart = [text for each in entries for text in taken(home, each)]
 
@@ -265,7 +265,7 @@ def test_sessions_are_kept_apart_and_known(home):
 
     one, other = find_session(home, "s1"), find_session(home, "../../s2")
     assert (one["first_source"], other["first_source"]) == ("startup", "unknown")
-    assert one["revision"] == other["revision"] == homes.anew(home).revision
+    assert one["revision"] == other["revision"] == homes.reopened(home).revision
     assert find_session(home, "s3") is None
     assert len(list((home / "hooks" / "sessions").iterdir())) == 2
 
@@ -283,7 +283,7 @@ def test_starting_a_session_again_is_not_hearing_of_it(home):
     ]
     taken(home, {**turn(2)[0], "at": "2026-03-02T10:16:00.000000Z"})
     assert find_session(home, "s1")["at"] == "2026-03-02T10:16:00.000000Z"
-    assert find_session(home, "s1")["revision"] == homes.anew(home).revision
+    assert find_session(home, "s1")["revision"] == homes.reopened(home).revision
 
 
 @pytest.mark.parametrize("data", [b"{torn", b"[]", b"{}", b"\xff", b"[" * 100_000])
@@ -399,12 +399,12 @@ def test_entries_that_were_stored_but_not_removed_are_not_drained_twice(home, mo
 
 def test_a_backlog_is_drained_batch_by_batch(home, monkeypatch):
     monkeypatch.setattr(drain, "BATCH_ENTRIES", 4)
-    revision = homes.anew(home).revision
+    revision = homes.reopened(home).revision
 
     done = drain_all(home, *[each for number in range(4) for each in turn(number)])
 
     assert (done.entries, len(done.ids)) == (12, 12)
-    assert homes.anew(home).revision == revision + 3
+    assert homes.reopened(home).revision == revision + 3
 
 
 def test_it_says_when_compression_is_needed(home):
@@ -527,9 +527,9 @@ def test_an_entry_that_cannot_be_read_now_is_waited_for(home, monkeypatch):
 
 def test_an_entry_that_another_process_removed_is_skipped(home, monkeypatch):
     put(home, *turn(1))
-    gone = spool.waiting(str(home))
-    spool.remove(str(home), gone)
-    monkeypatch.setattr(spool, "waiting", lambda home: gone)
+    removed = spool.waiting(str(home))
+    spool.remove(str(home), removed)
+    monkeypatch.setattr(spool, "waiting", lambda home: removed)
 
     assert drain_drain(home)[:2] == (3, [])
 
@@ -709,8 +709,8 @@ def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
     for number, file in enumerate(sorted(files, key=lambda path: path.stat().st_size)[:MOST_FILES]):
         one, other = homes.fresh(tmp_path / f"a{number}"), homes.fresh(tmp_path / f"b{number}")
         (room := tmp_path / f"room{number}").mkdir()
-        told = (payload | hook.from_transcript(payload) for payload in payloads(file, room))
-        put(one, *filter(None, map(entry_of, told)))
+        reported = (payload | hook.from_transcript(payload) for payload in payloads(file, room))
+        put(one, *filter(None, map(entry_of, reported)))
         assert drain_drain(one).left == ""
         by_hooks, by_import = notes_of(one), Counter()
         aether.import_transcripts([file], home=other)
@@ -731,9 +731,9 @@ def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
 
 def notes_of(home):
     """Return what is noted, in working memory and archived."""
-    found = homes.anew(home)
-    gone = (record["item"] for _, record in archive.records(found, "items"))
-    items = (*found.documents["memory"]["working_memory"]["items"], *gone)
+    found = homes.reopened(home)
+    removed = (record["item"] for _, record in archive.records(found, "items"))
+    items = (*found.documents["memory"]["working_memory"]["items"], *removed)
     return Counter((item["type"], item["content"]) for item in items)
 
 

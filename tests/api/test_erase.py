@@ -278,7 +278,7 @@ def test_texts_of_a_thing_that_are_too_short_or_words_of_files_stay(place):
 def test_a_text_that_would_damage_files_is_rejected_and_not_repeated(place, ids, text, what):
     aether.add_working_memory_item('note x": "note one', "decision", 0.9, home=place)
     aether.add_working_memory_item("note one", "decision", 0.9, home=place)
-    before = homes.anew(place).revision
+    before = homes.reopened(place).revision
 
     with pytest.raises(InvalidInput, match=what) as refused:
         forget.erase(ids, match=text, home=place)
@@ -286,7 +286,7 @@ def test_a_text_that_would_damage_files_is_rejected_and_not_repeated(place, ids,
     assert (not text.strip()) or text.strip() not in str(refused.value).replace(
         "the words of the file formats", ""
     )
-    assert homes.anew(place).revision == before
+    assert homes.reopened(place).revision == before
 
 
 def test_an_erasure_that_breaks_a_schema_is_refused(place, monkeypatch):

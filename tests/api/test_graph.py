@@ -33,7 +33,7 @@ def test_created_entities_are_there_when_the_home_is_opened_again(home):
     assert graph.create_entities([ANT], home=home) == [ANT]
     assert graph.create_relations([EATS], home=home) == [EATS]
 
-    homes.anew(home)
+    homes.reopened(home)
 
     assert graph.read_graph(home=home) == {"entities": [ANT], "relations": [EATS]}
     assert [line.operation for line in log(home=home)][:2] == ["create relations", "create entities"]
@@ -45,9 +45,9 @@ def test_each_call_does_what_its_name_says(home):
     graph.create_relations([EATS], home=home)
 
     added = graph.add_observations([{"entityName": "ant", "contents": ["It swarms."]}], home=home)
-    gone = graph.delete_observations([{"entityName": "ant", "observations": ["It digs."]}], home=home)
+    removed = graph.delete_observations([{"entityName": "ant", "observations": ["It digs."]}], home=home)
 
-    assert (added, gone) == ([{"entityName": "ant", "addedObservations": ["It swarms."]}], 1)
+    assert (added, removed) == ([{"entityName": "ant", "addedObservations": ["It swarms."]}], 1)
     assert graph.search_nodes("SWARM", home=home)["entities"][0]["observations"] == ["It swarms."]
     assert graph.open_nodes(["ant"], home=home)["relations"] == [EATS]
     assert graph.delete_relations([EATS], home=home) == 1

@@ -64,12 +64,12 @@ def test_the_summary_becomes_that_of_the_session_and_the_rest_comes_from_the_han
 def test_the_next_session_gets_the_same_rules(noted):
     ingest_summary(noted, SUMMARY)
 
-    told = briefing.session_brief(noted, "startup")
+    reported = briefing.session_brief(noted, "startup")
 
-    protected, rules = told.index("Protected"), told.index("Constraints")
-    assert protected < told.index("ledger format v3") < rules < told.index("Never commit")
-    assert "/p/src/index.py" in told
-    assert told.index("Noted by agents") < told.index("Always run the exporter twice.")
+    protected, rules = reported.index("Protected"), reported.index("Constraints")
+    assert protected < reported.index("ledger format v3") < rules < reported.index("Never commit")
+    assert "/p/src/index.py" in reported
+    assert reported.index("Noted by agents") < reported.index("Always run the exporter twice.")
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_a_copy_of_the_instructions_is_rejected_as_summary(home):
         aether.add_working_memory_item(
             f"Never use the old exporter number {number}.", "constraint", home=home
         )
-    told = briefing.compaction_steering(home)
+    reported = briefing.compaction_steering(home)
 
-    done = ingest_summary(home, told)
+    done = ingest_summary(home, reported)
 
     assert done.session["metadata"]["architect"]["summary"] == "It copies one message."
 

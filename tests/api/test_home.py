@@ -239,9 +239,9 @@ def test_several_exporters_at_once_and_one_that_cannot_be(home, capsys):
         "memory.signal_withdrawn"
     ] * 2
     assert len(exported(home)) == 2
-    told = [line for line in shown if line.startswith("[telemetry]")]
-    assert len(told) == 2  # once for each that cannot be, not for each change
-    assert "'syslog' is not an exporter" in told[0]
+    reported = [line for line in shown if line.startswith("[telemetry]")]
+    assert len(reported) == 2  # once for each that cannot be, not for each change
+    assert "'syslog' is not an exporter" in reported[0]
 
 
 def test_a_change_is_kept_if_the_export_of_its_events_fails(home, capsys):

@@ -165,12 +165,12 @@ def test_an_entry_yields_the_notes_that_are_ready(session):
 
 
 def test_repeated_lines_of_injected_memory_make_no_note(session):
-    told = ["- 2026-11-21 Never retry the webhook, because the shop sends it again."]
-    pasted = entry("UserPromptSubmit", prompt=told[0], prompt_id="p1")
-    quoted = entry("Stop", message=f"I know this:\n{told[0]}\nThe port of the shop is 8001 now.")
+    reported = ["- 2026-11-21 Never retry the webhook, because the shop sends it again."]
+    pasted = entry("UserPromptSubmit", prompt=reported[0], prompt_id="p1")
+    quoted = entry("Stop", message=f"I know this:\n{reported[0]}\nThe port of the shop is 8001 now.")
 
-    assert ready_notes(session, pasted, phase=1, injected=told) == []
-    assert [draft["content"] for draft in ready_notes(session, quoted, phase=1, injected=told)] == [
+    assert ready_notes(session, pasted, phase=1, injected=reported) == []
+    assert [draft["content"] for draft in ready_notes(session, quoted, phase=1, injected=reported)] == [
         "The port of the shop is 8001 now."
     ]
 

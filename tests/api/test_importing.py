@@ -202,8 +202,8 @@ def test_notes_that_another_process_imports_meanwhile_are_stored_once(home, tmp_
 
     assert (done.items, done.known) == (4, 6)
     assert others[0].items == 6
-    gone = [each["item"]["content"] for each in aether.export(home=home)["items"]]
-    assert sorted(gone + contents(home)) == [note(nth)["content"] for nth in range(10)]
+    removed = [each["item"]["content"] for each in aether.export(home=home)["items"]]
+    assert sorted(removed + contents(home)) == [note(nth)["content"] for nth in range(10)]
 
 
 def test_notes_imported_at_the_same_time_are_stored_once(home, tmp_path, monkeypatch):
@@ -222,9 +222,9 @@ def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, 
 
     done = load(home, path)
 
-    told = [(line.revision, line.operation, line.reason) for line in aether.log(home=home)[:3]]
+    reported = [(line.revision, line.operation, line.reason) for line in aether.log(home=home)[:3]]
     sizes = (2, 4, 4)
-    assert told == [
+    assert reported == [
         (revision, "import", f"notes.jsonl ({size} items)")
         for revision, size in zip(reversed(done.revisions), sizes, strict=True)
     ]
@@ -320,8 +320,8 @@ def test_a_real_transcript_becomes_items_and_then_a_session(home, path):
     assert compressed.notes == []
     assert homes.ids(home) == []
     assert aether.verify_token_limit(home=home).current == 0
-    gone = {each["item"]["id"] for each in aether.export(home=home)["items"]}
-    assert gone == set(ids) | set(done.evicted)
+    removed = {each["item"]["id"] for each in aether.export(home=home)["items"]}
+    assert removed == set(ids) | set(done.evicted)
     if compressed.ingested.session["original_tokens"] > 1_000:  # less has the room of a page
         assert compressed.ingested.session["compression_ratio"] > 1.8
     assert load(home, path).items == 0
@@ -420,7 +420,7 @@ def draft(content="Use tabs.", *, file="s1.jsonl", key="k1", via=None, **more):
 
 def stored(home, *entries):
     aether.add_working_memory_items(entries, home=home)
-    return homes.anew(home)
+    return homes.reopened(home)
 
 
 @pytest.mark.parametrize(
@@ -473,21 +473,21 @@ def test_archived_notes_are_known(home):
     stored(home, draft(via="hooks"))
     aether.clear_working_memory(home=home)
 
-    assert dedupe.known_keys(homes.anew(home), to_hooks=False) >= {"k1"}
+    assert dedupe.known_keys(homes.reopened(home), to_hooks=False) >= {"k1"}
 
 
 def test_undone_notes_count_as_never_captured(home):
     stored(home, draft(via="hooks"))
     aether.undo(home=home)
 
-    assert dedupe.known_keys(homes.anew(home), to_hooks=False) == set()
+    assert dedupe.known_keys(homes.reopened(home), to_hooks=False) == set()
 
 
 def test_the_archive_is_read_after_a_position(home):
     stored(home, draft())
     aether.clear_working_memory(home=home)
 
-    assert dedupe.known_keys(homes.anew(home), to_hooks=True, after=1 << 60) == set()
+    assert dedupe.known_keys(homes.reopened(home), to_hooks=True, after=1 << 60) == set()
 
 
 @rows("pointer", [None, "somewhere", 7, ["key"]])

@@ -44,7 +44,7 @@ def shown(home):
 
 
 def stored(home):
-    return homes.anew(home).documents["memories"]["files"]
+    return homes.reopened(home).documents["memories"]["files"]
 
 
 def test_a_home_that_cannot_be_written_can_be_viewed(home, monkeypatch):
@@ -88,13 +88,13 @@ def test_every_command_is_in_the_log_and_in_the_directory(home):
 
 
 def test_a_mistake_of_the_model_yields_an_answer_and_changes_nothing(home):
-    before = homes.anew(home).revision
+    before = homes.reopened(home).revision
 
     assert memory_tool_memory_tool({"command": "view", "path": "/etc/passwd"}, home=home).is_error
     assert memory_tool_memory_tool({"command": "delete", "path": "/memories"}, home=home).is_error
     assert memory_tool_memory_tool({}, home=home).is_error
 
-    assert homes.anew(home).revision == before
+    assert homes.reopened(home).revision == before
     assert not (home / "memories").exists()
 
 

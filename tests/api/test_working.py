@@ -60,13 +60,13 @@ def test_an_added_item_is_visible_to_the_next_reader(home):
 
 
 def test_many_are_one_commit(home):
-    before = homes.anew(home).revision
+    before = homes.reopened(home).revision
 
     ids = aether.add_working_memory_items(
         ({"content": f"note {at}", "type": "x"} for at in range(20)), home=home
     )
 
-    assert homes.anew(home).revision == before + 1
+    assert homes.reopened(home).revision == before + 1
     assert homes.ids(home) == ids
     assert len(set(ids)) == 20
 
@@ -368,20 +368,20 @@ def test_a_total_that_is_wrong_is_an_error_and_not_a_number(home):
 
 def test_undoing_an_addition_takes_it_back_and_leaves_later_ones(home):
     first = add(home, "first")
-    revision = homes.anew(home).revision
+    revision = homes.reopened(home).revision
     second = add(home, "second")
 
     line = aether.undo(revision, home=home)
 
     assert (line.operation, line.revision) == ("add", revision)
     assert homes.ids(home) == [second]
-    aether.undo(homes.anew(home).revision, home=home)
+    aether.undo(homes.reopened(home).revision, home=home)
     assert homes.ids(home) == [first, second]
 
 
 def test_undo_is_refused_if_a_later_change_depends_on_it(home):
     item_id = add(home)
-    revision = homes.anew(home).revision
+    revision = homes.reopened(home).revision
     aether.update_working_memory_item(item_id, {"content": "corrected"}, home=home)
     before = snapshot(home)
 

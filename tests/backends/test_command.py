@@ -41,7 +41,7 @@ def alive(pid):
     return state != "Z"
 
 
-def gone(pid):
+def removed(pid):
     deadline = time.monotonic() + 60
     while alive(pid) and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -141,7 +141,7 @@ def test_a_program_that_hangs_is_stopped_with_its_children(tmp_path):
             complete(code)
 
     assert released.is_set()
-    assert all(gone(int(pid)) for pid in pids.read_text().split())
+    assert all(removed(int(pid)) for pid in pids.read_text().split())
 
 
 @posix

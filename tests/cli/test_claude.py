@@ -30,7 +30,7 @@ def claude(capsys, *words, code=0):
     return capsys.readouterr()
 
 
-def test_installing_tells_what_it_did_how_to_take_it_back_and_of_the_plugin(here, capsys, tmp_path):
+def test_installing_reports_what_it_did_how_to_take_it_back_and_of_the_plugin(here, capsys, tmp_path):
     done = claude(capsys, "install")
 
     settings = tmp_path / ".claude" / "settings.json"
@@ -105,7 +105,7 @@ def test_uninstalling_says_that_the_memory_stays(here, capsys, tmp_path):
     assert len(aether.list_working_memory_items()) == 2
 
 
-def test_status_tells_problems_and_exits_with_one(here, capsys, tmp_path):
+def test_status_reports_problems_and_exits_with_one(here, capsys, tmp_path):
     (tmp_path / ".aether" / "hook.log").write_text("what went \x1b[31mwrong\n")
 
     done = claude(capsys, "status", code=1)
@@ -155,7 +155,7 @@ def test_without_path_the_hooks_go_where_the_place_of_the_program_may_stand(
     assert not own.exists()
 
 
-def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
+def test_lines_for_all_that_do_nothing_here_are_reported(here, capsys, monkeypatch):
     monkeypatch.setattr(install, "path_advice", lambda: "aether is not on PATH")
 
     done = claude(capsys, "install", "--project")
@@ -164,7 +164,7 @@ def test_lines_for_all_that_do_nothing_here_are_told(here, capsys, monkeypatch):
     assert "For this machine alone, without PATH: aether claude install --local" in done.err
 
 
-def test_a_server_that_was_left_out_is_told(here, capsys, monkeypatch, tmp_path):
+def test_a_server_that_was_left_out_is_reported(here, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(install, "can_serve", lambda: False)
 
     assert "pip install 'aether-memory[mcp]'" in claude(capsys, "install").err
@@ -190,7 +190,7 @@ def transcript(tmp_path, text, *, name="s.jsonl", cwd=None):
     return path
 
 
-def test_rescuing_tells_each_file_and_how_to_take_it_back(here, capsys, tmp_path):
+def test_rescuing_reports_each_file_and_how_to_take_it_back(here, capsys, tmp_path):
     for number in range(5):
         transcript(tmp_path, f"Never deploy on day {number}.", name=f"{number}.jsonl")
     transcript(tmp_path, "x", name="odd.jsonl").write_text("{}\n")
@@ -292,7 +292,7 @@ def test_it_serves_the_home_and_the_tools_that_are_named(monkeypatch, tmp_path):
     assert started == [(str(tmp_path), "graph"), (None, "memory")]
 
 
-def test_what_a_model_is_told_of_the_tools_is_shown(capsys):
+def test_what_a_model_is_reported_the_tools_is_shown(capsys):
     assert main(["mcp", "--list", "--tools", "all", "--json"]) == 0
 
     listed = json.loads(capsys.readouterr().out)

@@ -151,10 +151,10 @@ def test_the_list_of_no_conversations_says_how_there_come_to_be_some(here, capsy
 def test_what_is_undone_is_shown_where_its_file_cannot_be_written(talk, tmp_path, capsys):
     shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json")
 
-    told = shown(capsys, "compact", "undo", "talk", "--output", "nowhere/whole.json", code=3)
+    reported = shown(capsys, "compact", "undo", "talk", "--output", "nowhere/whole.json", code=3)
 
-    assert json.loads(told.out) == talk
-    assert "the compaction is undone" in told.err
+    assert json.loads(reported.out) == talk
+    assert "the compaction is undone" in reported.err
 
 
 def test_a_conversation_that_is_damaged_is_named_in_the_list(talk, tmp_path, capsys):
@@ -165,20 +165,22 @@ def test_a_conversation_that_is_damaged_is_named_in_the_list(talk, tmp_path, cap
     assert "talk: line" in shown(capsys, "compact", "list").err
 
 
-def test_what_force_finds_nothing_to_do_for_is_not_told_to_use_force(here, tmp_path, capsys):
+def test_what_force_finds_nothing_to_do_for_is_not_advised_to_use_force(here, tmp_path, capsys):
     (tmp_path / "short.json").write_text(json.dumps([{"role": "user", "content": "Hi."}]), encoding="utf-8")
 
-    told = shown(capsys, "compact", "run", "short.json", "--window", "9000", "--force").err
+    reported = shown(capsys, "compact", "run", "short.json", "--window", "9000", "--force").err
 
-    assert "Nothing to do" in told
-    assert "--force" not in told
+    assert "Nothing to do" in reported
+    assert "--force" not in reported
 
 
-def test_the_lines_that_are_told_can_be_pasted(talk, tmp_path, capsys):
+def test_the_lines_that_are_reported_can_be_pasted(talk, tmp_path, capsys):
     (tmp_path / "my talk.json").write_text(json.dumps(talk), encoding="utf-8")
 
-    told = shown(capsys, "compact", "run", "my talk.json", "--window", "8000", "--output", "o.json").err
-    lines = [shlex.split(line.partition(": aether ")[2]) for line in told.splitlines() if ": aether " in line]
+    reported = shown(capsys, "compact", "run", "my talk.json", "--window", "8000", "--output", "o.json").err
+    lines = [
+        shlex.split(line.partition(": aether ")[2]) for line in reported.splitlines() if ": aether " in line
+    ]
 
     assert [words[:2] for words in lines] == [["compact", "diff"], ["compact", "undo"]]
     for words in lines:
@@ -209,10 +211,10 @@ def test_a_terminal_is_not_filled_with_json(talk, capsys, monkeypatch, words):
     shown(capsys, "compact", "run", "talk.json", "--window", "8000")
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
 
-    told = shown(capsys, "compact", *words, code=2)
+    reported = shown(capsys, "compact", *words, code=2)
 
-    assert told.out == ""
-    assert "--output" in told.err
+    assert reported.out == ""
+    assert "--output" in reported.err
     assert json.loads(shown(capsys, "compact", "undo", "talk", "--json").out)["step"] == 1
 
 
@@ -231,18 +233,18 @@ def test_a_file_elsewhere_is_named_with_its_directory(talk, tmp_path_factory, ca
     place = tmp_path_factory.mktemp("other")
     (place / "talk.json").write_text(json.dumps(talk), encoding="utf-8")
 
-    told = shown(capsys, "compact", "plan", str(place / "talk.json"), "--window", "8000", "--json").out
+    reported = shown(capsys, "compact", "plan", str(place / "talk.json"), "--window", "8000", "--json").out
 
-    assert json.loads(told)["conversation"] == f"{place.name}-talk"
+    assert json.loads(reported)["conversation"] == f"{place.name}-talk"
 
 
 def test_the_signs_of_a_difference_are_explained_beside_it(talk, capsys):
     shown(capsys, "compact", "run", "talk.json", "--window", "8000")
 
-    told = shown(capsys, "compact", "diff", "talk")
+    reported = shown(capsys, "compact", "diff", "talk")
 
-    assert told.out.endswith("- removed   ~ shortened   + added\n")
-    assert told.err == ""
+    assert reported.out.endswith("- removed   ~ shortened   + added\n")
+    assert reported.err == ""
 
 
 ORPHAN = {
@@ -277,7 +279,7 @@ def test_what_is_wrong_is_one_line_each_and_ends_with_1(place, capsys):
     )
 
 
-def test_a_repair_tells_what_it_did_and_writes_only_where_asked(place, capsys):
+def test_a_repair_reports_what_it_did_and_writes_only_where_asked(place, capsys):
     done = checked(capsys, "broken.json", "--for", "anthropic", "--repair")
     assert done.out.startswith("repaired orphan-result: messages[0].content[0]: Dropped a result")
     assert done.err == "Nothing was written: name a file with --output.\n"

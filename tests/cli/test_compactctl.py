@@ -253,9 +253,9 @@ def test_a_slip_in_the_name_of_a_variable_is_said_though_another_is_refused(caps
 
     assert called("dry-run", "--messages", "messages.json") == 1
 
-    told = capsys.readouterr().err
-    assert "warning: COMPACT_FOO" in told
-    assert "COMPACT_TRIGGER_PCT: policy.trigger_pct must be" in told
+    reported = capsys.readouterr().err
+    assert "warning: COMPACT_FOO" in reported
+    assert "COMPACT_TRIGGER_PCT: policy.trigger_pct must be" in reported
 
 
 def test_a_terminal_is_not_filled_with_json(capsys, monkeypatch):

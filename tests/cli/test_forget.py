@@ -62,14 +62,14 @@ def test_erasing_shows_where_and_never_what_and_asks_twice(here, capsys, monkeyp
     asked = []
     monkeypatch.setattr(forget, "confirmed", lambda what, yes: asked.append(what) or len(asked) % 2 == 1)
     shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", code=1)
-    told = json.loads(
+    reported = json.loads(
         shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--json", code=1).out
     )
-    assert (len(asked), told["forgotten"], told["erased"]["left"]) == (4, False, [])
+    assert (len(asked), reported["forgotten"], reported["erased"]["left"]) == (4, False, [])
     assert "atomic writes" in shown(capsys, "recall", "atomic").out
 
 
-def test_what_is_erased_is_gone_and_what_is_not_reached_is_said(here, capsys):
+def test_what_is_erased_is_removed_and_what_is_not_reached_is_said(here, capsys):
     done = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--yes")
 
     assert (done.out.startswith("Erased at "), "Not reached: transcripts" in done.err) == (True, True)

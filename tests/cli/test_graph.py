@@ -61,9 +61,9 @@ def test_a_file_that_is_no_graph_is_an_error_of_one_line(line, here, tmp_path, c
 def test_of_many_bad_lines_some_are_named(here, tmp_path, capsys):
     (tmp_path / "torn.jsonl").write_bytes((tmp_path / "memory.jsonl").read_bytes() + b"garbage\n" * 13)
 
-    told = shown(capsys, "graph", "import", "torn.jsonl").err.splitlines()
+    reported = shown(capsys, "graph", "import", "torn.jsonl").err.splitlines()
 
-    assert len(told) == graph.MOST_BAD_LINES + 2
-    assert told[-2] == "… and 3 lines more; --json names all."
+    assert len(reported) == graph.MOST_BAD_LINES + 2
+    assert reported[-2] == "… and 3 lines more; --json names all."
     data = json.loads(shown(capsys, "graph", "import", "torn.jsonl", "--json").out)
     assert (len(data["bad_lines"]), data["known"]) == (13, 2)

@@ -51,9 +51,9 @@ def test_no_noun_shows_the_nouns_and_is_a_usage_error(capsys):
 
 def test_an_unknown_verb_says_where_help_is(capsys):
     assert main(["memory", "mislay"]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("Error: aether memory: No such command 'mislay'.")
-    assert told.endswith(" See aether memory --help.\n")
+    reported = capsys.readouterr().err
+    assert reported.startswith("Error: aether memory: No such command 'mislay'.")
+    assert reported.endswith(" See aether memory --help.\n")
 
 
 def test_an_unknown_noun_is_a_usage_error(capsys):
@@ -87,7 +87,7 @@ def test_with_json_an_error_is_an_object_on_stdout_and_a_line_on_stderr(monkeypa
     assert shown.err == "Error: what. Fix.\n"
 
 
-def test_an_error_of_the_system_is_told_like_ours(monkeypatch, capsys):
+def test_an_error_of_the_system_is_reported_like_ours(monkeypatch, capsys):
     failing(monkeypatch, OSError(36, "File name too long", "x" * 300))
 
     assert main(["log"]) == StorageFailed.exit_code
@@ -101,7 +101,7 @@ def test_a_bug_is_not_hidden(monkeypatch):
         main(["log"])
 
 
-def test_ctrl_c_is_told_and_has_the_code_that_shells_expect(monkeypatch, capsys):
+def test_ctrl_c_is_reported_and_has_the_code_that_shells_expect(monkeypatch, capsys):
     failing(monkeypatch, KeyboardInterrupt())
 
     assert main(["log"]) == INTERRUPTED
@@ -142,10 +142,10 @@ def test_a_reader_that_goes_away_is_no_error(here, tmp_path):
     for words in (["memory", "list"], ["--help"], ["log", "--json"]):
         running = process(tmp_path, *words)
         running.stdout.close()
-        told = running.stderr.read()
+        reported = running.stderr.read()
         running.stderr.close()
 
-        assert (running.wait(), told) == (BROKEN_PIPE, b"")
+        assert (running.wait(), reported) == (BROKEN_PIPE, b"")
 
 
 def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_path):
@@ -163,10 +163,10 @@ def test_a_process_that_is_interrupted_exits_130_without_a_traceback(here, tmp_p
 
     running.send_signal(signal.SIGINT)
 
-    out, told = running.communicate(timeout=120)
+    out, reported = running.communicate(timeout=120)
     assert (running.returncode, out) == (INTERRUPTED, b"")
-    assert b"Interrupted." in told
-    assert b"Traceback" not in told
+    assert b"Interrupted." in reported
+    assert b"Traceback" not in reported
 
 
 @pytest.mark.parametrize("env", [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C"}, {"NO_COLOR": "1"}])
@@ -177,9 +177,9 @@ def test_the_encoding_of_the_terminal_never_stops_a_command(here, tmp_path, env)
         ["memory", "list", "--json"],
         ["memory", "status"],
     ):
-        out, told = process(tmp_path, *words, env=env).communicate(timeout=120)
+        out, reported = process(tmp_path, *words, env=env).communicate(timeout=120)
 
-        assert told == b""
+        assert reported == b""
         assert b"\x1b" not in out
 
 

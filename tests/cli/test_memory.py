@@ -208,9 +208,9 @@ def test_of_several_hand_offs_one_is_named(here, capsys):
     main(["memory", "prepare", "--phase", "1"])
     newer = Path(shown(capsys, "memory", "prepare", "--phase", "1", "--new").out.strip()).stem
 
-    told = shown(capsys, "memory", "ingest", "--phase", "1", "session.json", code=11).err
-    assert newer in told
-    assert "--handoff ID" in told
+    reported = shown(capsys, "memory", "ingest", "--phase", "1", "session.json", code=11).err
+    assert newer in reported
+    assert "--handoff ID" in reported
     shown(capsys, "memory", "ingest", "--phase", "1", "--handoff", newer, "session.json")
     [session] = aether.show("memory")["short_term_memory"]["sessions"]
     assert session["metadata"]["compression_id"] == newer
@@ -250,7 +250,7 @@ def test_an_architect_that_fails_is_replaced_and_the_result_says_so(here, capsys
     assert "compression complete" in done.out
 
 
-def test_promote_and_stats_tell_what_came_of_it(here, capsys):
+def test_promote_and_stats_report_what_came_of_it(here, capsys):
     main(["memory", "compress", "--phase", "1"])
 
     assert "new pattern(s)" in shown(capsys, "memory", "promote").out

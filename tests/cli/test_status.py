@@ -61,7 +61,7 @@ def test_a_quiet_and_a_busy_colony_on_one_line():
     )
 
 
-def test_what_keeps_it_from_working_is_told_and_exits_with_one(here, capsys, tmp_path, monkeypatch):
+def test_what_keeps_it_from_working_is_reported_and_exits_with_one(here, capsys, tmp_path, monkeypatch):
     home = tmp_path / ".aether"
     (home / "config.toml").write_text("[claude]\nrecal = true\n")
     (home / "hook.log").write_text(f"9999-01-01T00:00:00Z Stop s \x1b[31m{'x ' * 400}\n")

@@ -33,11 +33,11 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
 def test_an_import_of_many_batches_says_how_to_take_it_back(here, capsys, monkeypatch):
     monkeypatch.setattr(dedupe, "BATCH_ITEMS", 1)
 
-    told = shown(capsys, "import", "session.jsonl").err.splitlines()[0]
+    reported = shown(capsys, "import", "session.jsonl").err.splitlines()[0]
 
     revisions = [line.revision for line in aether.log(limit=0) if line.operation == "import"]
     undos = [f"aether undo {revision}" for revision in revisions]
-    assert told == f"To undo it: {', '.join([*undos[:3], '…', undos[-1]])}"
+    assert reported == f"To undo it: {', '.join([*undos[:3], '…', undos[-1]])}"
 
 
 def test_bad_lines_are_named(here, tmp_path, capsys):
@@ -57,7 +57,7 @@ def test_standard_input_is_read_for_a_dash(here, capsys, monkeypatch):
     assert "1 item(s) stored" in shown(capsys, "import", "-", "--format", "items").out
 
 
-def test_what_the_limit_pushed_out_is_told(here, tmp_path, capsys):
+def test_what_the_limit_pushed_out_is_reported(here, tmp_path, capsys):
     path = tmp_path / ".aether/data/memory.json"
     path.write_text(
         path.read_text(encoding="utf-8").replace(

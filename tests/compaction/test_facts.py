@@ -468,12 +468,12 @@ def test_a_little_too_much_costs_only_an_error_that_is_over():
 def test_a_dropped_request_leaves_its_names():
     rich = RICH._replace(names=())
     kept, lost = fit_facts(rich, count=chars, most=size(rich) - 220)
-    gone = len(RICH.requests) - len(kept.requests)
+    removed = len(RICH.requests) - len(kept.requests)
 
-    assert 0 < gone <= 5
-    assert kept.requests == RICH.requests[gone:]
-    assert kept.names == tuple(f"T-{n}0001" for n in range(gone))
-    assert f"{gone} requests" in lost
+    assert 0 < removed <= 5
+    assert kept.requests == RICH.requests[removed:]
+    assert kept.names == tuple(f"T-{n}0001" for n in range(removed))
+    assert f"{removed} requests" in lost
 
 
 def test_the_oldest_names_are_dropped_before_the_newest_and_before_decisions():

@@ -272,8 +272,8 @@ def test_facts_that_cannot_fit_are_dropped_at_last_with_a_finding():
     found = fit_in(messages, policy("compact"), window=1_000)
 
     assert found.total <= 850
-    told = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
-    assert told == [
+    reported = [finding.message for finding in found.findings if finding.code == "facts-left-out"]
+    assert reported == [
         f"no room for 1 current request, 1 goal, {400 - len(found.facts.constraints)} constraints."
     ]
 
@@ -613,16 +613,16 @@ def test_each_step_reports_its_number_and_its_tokens():
 def test_removed_messages_are_counted_with_their_original_tokens():
     draft = draft_of(conversation(user("Go."), *(tool("Read", "x" * 900, path="a.py") for _ in range(4))))
     draft.kept[1:4] = [False] * 3
-    gone = sum(draft.given[1:7])
+    removed = sum(draft.given[1:7])
 
     assert fit.steps_taken(draft, policy("compact"), folded=True) == (
-        f"fold_exploration: 1 run, {gone:,} tokens",
+        f"fold_exploration: 1 run, {removed:,} tokens",
     )
     assert fit.steps_taken(draft, policy("compact"), folded=False) == (
-        f"summarise: 6 messages, {gone:,} tokens",
+        f"summarise: 6 messages, {removed:,} tokens",
     )
     assert fit.steps_taken(draft, policy("prune-only"), folded=False) == (
-        f"reduce: 6 messages removed, {gone:,} tokens",
+        f"reduce: 6 messages removed, {removed:,} tokens",
     )
 
 

@@ -84,7 +84,7 @@ def compacted(policy):
     return messages, window, apply(made, prose)
 
 
-def told(message: Message) -> str:
+def reported(message: Message) -> str:
     """Return what a message says, on one line."""
     said = [
         f"[{block.tool}] {block.text}" if block.kind == "call" else block.text for block in message.blocks
@@ -121,7 +121,7 @@ def transcript(policy) -> str:
             else "="
         )
         lines.append(
-            f"{mark} {at:2} {message_tokens(message, estimate):4} {message.role:9} {told(message)}".rstrip()
+            f"{mark} {at:2} {message_tokens(message, estimate):4} {message.role:9} {reported(message)}".rstrip()
         )
     return "\n".join([*lines, *(f"\n{one}" for one in new)]) + "\n"
 

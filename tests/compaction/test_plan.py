@@ -195,10 +195,10 @@ def test_the_task_says_all_that_a_summariser_needs():
     )
 
     assert (found.task.strategy, found.task.version, found.task.previous) == ("brief", 1, "")
-    gone = [one.at for one in found.task.said]
-    assert gone == list(range(2, found.kept[2]))
+    removed = [one.at for one in found.task.said]
+    assert removed == list(range(2, found.kept[2]))
     assert found.task.max_tokens > 90
-    assert found.facts.lookups == (f"{len(gone)} messages in full: line 2 to {gone[-1]}",)
+    assert found.facts.lookups == (f"{len(removed)} messages in full: line 2 to {removed[-1]}",)
 
 
 def test_a_summariser_that_says_nothing_is_replaced_by_sentences():

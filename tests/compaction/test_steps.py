@@ -324,31 +324,31 @@ def lighter(message, kinds, *, most=100, pointer="history 7"):
 
 @rows("most", [30, 60, 200, 1_000])
 def test_a_long_text_is_cut_to_what_it_may_have(most):
-    told = shorten_text(LINES, most=most, count=count, tokens=count(LINES), pointer="history 7")
+    reported = shorten_text(LINES, most=most, count=count, tokens=count(LINES), pointer="history 7")
 
-    assert count(told) <= most
-    assert "; full text: history 7]" in told
+    assert count(reported) <= most
+    assert "; full text: history 7]" in reported
 
 
 def test_head_and_tail_stay_and_are_cut_at_line_ends():
-    told = shorten_text(LINES, most=200, count=count, tokens=count(LINES))
-    head, marker, tail = told.partition("[… ")
+    reported = shorten_text(LINES, most=200, count=count, tokens=count(LINES))
+    head, marker, tail = reported.partition("[… ")
 
     assert LINES.startswith(head.rstrip())
     assert head.endswith("something\n")
     assert len(head) > len(tail)
     assert LINES.endswith(tail.split("]\n")[1])
-    gone = count(LINES) - count(head.rstrip()) - count(tail.split("]\n")[1])
-    assert tail.startswith(f"{gone:,} tokens cut]")
+    removed = count(LINES) - count(head.rstrip()) - count(tail.split("]\n")[1])
+    assert tail.startswith(f"{removed:,} tokens cut]")
     assert marker
 
 
 def test_a_text_without_lines_is_cut_too():
-    told = shorten_text("x" * 10_000, most=100, count=count, tokens=2_500)
+    reported = shorten_text("x" * 10_000, most=100, count=count, tokens=2_500)
 
-    assert count(told) <= 100
-    assert told.startswith("xxx")
-    assert told.endswith("xxx")
+    assert count(reported) <= 100
+    assert reported.startswith("xxx")
+    assert reported.endswith("xxx")
 
 
 def test_a_dense_head_takes_less_of_it():

@@ -43,7 +43,7 @@ def start(request):
 
     with ExitStack() as stack:
 
-        def begin(name, *steps, **settings):
+        def started(name, *steps, **settings):
             fake = stack.enter_context(fakes.serving(fakes.PROTOCOLS[name], *steps))
             chosen = {
                 "model": "some-model",
@@ -54,7 +54,7 @@ def start(request):
             }
             return backend(name)[0], Settings(**(chosen | settings)), fake
 
-        yield begin
+        yield started
 
 
 def check_backend(module, settings, request):

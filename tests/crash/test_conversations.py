@@ -151,7 +151,7 @@ def _require_repaired(home, where):
     assert seen(home)[0] == [*found[0], *said("after")], where
 
 
-def test_short_writes_are_gone_on_with(home):
+def test_short_writes_are_continued(home):
     with faults.short_writes() as writes:
         _talked_here(home)
 
@@ -196,16 +196,18 @@ def test_sixteen_writers_and_a_compactor_lose_nothing(home):
     codes.append(os.waitstatus_to_exitcode(os.waitpid(compactor, 0)[1]))
 
     assert codes == [0] * (WRITERS + 1)
-    told = [message["content"] for message in conversations.history(load(home, ID, whole=True))]
-    assert sorted(told) == sorted(f"{who}.{number}" for who in range(WRITERS) for number in range(ADDITIONS))
+    reported = [message["content"] for message in conversations.history(load(home, ID, whole=True))]
+    assert sorted(reported) == sorted(
+        f"{who}.{number}" for who in range(WRITERS) for number in range(ADDITIONS)
+    )
     for who in range(WRITERS):
-        assert [word for word in told if word.startswith(f"{who}.")] == [
+        assert [word for word in reported if word.startswith(f"{who}.")] == [
             f"{who}.{n}" for n in range(ADDITIONS)
         ]
     assert int((home / "made").read_text()) > 0
     while load(home, ID).open:
         assert conversations.undo(home, ID, now=homes.NOW).findings == []
-    assert [message["content"] for message in seen(home)[0]] == told
+    assert [message["content"] for message in seen(home)[0]] == reported
     assert doctor.examine(home) == []
 
 

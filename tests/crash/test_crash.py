@@ -115,7 +115,7 @@ FEWEST_CALLS = {"commit": 15, "commit over several documents": 20, "init": 60, "
 
 def seen(home):
     """Return everything that a new reader sees in `home`: documents, records and the history."""
-    found = homes.anew(home)
+    found = homes.reopened(home)
     records = {kind: list(archive.records(found, kind)) for kind in ("items", "receipts")}
     history = [(entry.revision, entry.operation) for entry in entries_newest_first(found)]
     assert [revision for revision, _ in history] == list(range(found.revision, 0, -1))
@@ -155,7 +155,7 @@ def _measured(copies, original, act):
     """Return what is seen before and after `act`, and the calls it makes."""
     before = seen(copies(original))
     home = copies(original)
-    homes.anew(home)
+    homes.reopened(home)
     with faults.injected(faults.Calls()) as calls:
         act(home)
     return before, seen(home), calls.names
@@ -163,7 +163,7 @@ def _measured(copies, original, act):
 
 def _raise(home, act, calls):
     """Run `act` with a fault that raises; return how it ended."""
-    homes.anew(home)
+    homes.reopened(home)
     try:
         with faults.injected(calls):
             act(home)
@@ -177,7 +177,7 @@ def _raise(home, act, calls):
 
 
 def _kill(home, act, calls):
-    homes.anew(home)
+    homes.reopened(home)
 
     def child():
         with faults.injected(calls):

@@ -44,7 +44,7 @@ def erase(home):
 
 def seen(home):
     """All that a reader sees: the state at every revision, the notes, what was said."""
-    snapshot = homes.anew(home)
+    snapshot = homes.reopened(home)
     store_conversations._CACHE.clear()
     said = [conversations.full_history(name, home=home) for name in conversations.conversation_ids(home=home)]
     steps, first = states_since(snapshot, 1)
@@ -58,7 +58,7 @@ def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, chosen, tmp_path
     planted(original)
     for _ in range(2):  # the first time reads shipped files as well
         measured = copies(original)
-        homes.anew(measured)
+        homes.reopened(measured)
         with faults.injected(faults.Calls()) as calls:
             erase(measured)
     assert (holders(measured, TEXT), len(holders(original, TEXT)) > 6) == ([], True)
@@ -69,7 +69,7 @@ def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, chosen, tmp_path
         where = f"{fault.name} at call {number} ({calls.names[number]})"
         strike(home, faults.Calls(number, fault), killed=kind == "killed")
 
-        documents = homes.anew(home).documents  # it loads, whatever happened
+        documents = homes.reopened(home).documents  # it loads, whatever happened
         assert json.loads(json.dumps(documents).replace(TEXT, "[ERASED]")) == after[0][0][1], where
         homes.add(home, "later", "what comes after the crash")
         erase(home)
@@ -133,7 +133,7 @@ def strike(home, calls, *, killed):
     """Erase in `home` until the fault of `calls` strikes."""
 
     def act():
-        homes.anew(home)
+        homes.reopened(home)
         with faults.injected(calls):
             erase(home)
 

@@ -56,7 +56,7 @@ def _ingest(home):
 
 def memory_state(home):
     """Return what belongs together: items, sessions, archived items, receipts, compressions, open hand-offs."""
-    found = homes.anew(home)
+    found = homes.reopened(home)
     memory = found.documents["memory"]
     working = memory["working_memory"]
     assert working["current_tokens"] == sum(item["token_count"] for item in working["items"])
@@ -87,7 +87,7 @@ def test_a_fault_at_any_call_leaves_all_or_nothing_and_doing_it_again_does_it_on
     before = memory_state(original)
     for _ in range(2):  # the first time reads prompts and schemas as well
         home = copies(original)
-        homes.anew(home)
+        homes.reopened(home)
         with faults.injected(faults.Calls()) as measured:
             act(home)
     after = memory_state(home)
@@ -106,7 +106,7 @@ def test_a_fault_at_any_call_leaves_all_or_nothing_and_doing_it_again_does_it_on
 
 def _compress_with_fault(home, act, calls):
     """Run `act` with a fault; return whether it returned."""
-    homes.anew(home)
+    homes.reopened(home)
     if calls.fault.make is None:
 
         def child():
@@ -147,7 +147,7 @@ def _spooled(home):
 
 def drained_state(home):
     """Return what taking in made: items with their keys and phases, the colony, the sessions, the spool."""
-    documents = homes.anew(home).documents
+    documents = homes.reopened(home).documents
     working = documents["memory"]["working_memory"]
     assert working["current_tokens"] == sum(item["token_count"] for item in working["items"])
     status = documents["COLONY_STATE"]["colony_status"]
@@ -172,7 +172,7 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, chosen, tmp_path, c
     _spooled(original)
     for _ in range(2):  # the first time reads prompts and schemas as well
         home = copies(original)
-        homes.anew(home)
+        homes.reopened(home)
         with faults.injected(faults.Calls()) as measured:
             assert drain(home).left == ""
     after = drained_state(home)
@@ -186,7 +186,7 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, chosen, tmp_path, c
         doctor.repair(home, now=homes.NOW)
         errors = [one for one in doctor.examine(home) if one.level == "error" or one.code == "temp-file"]
         assert not errors, where
-        homes.anew(home)
+        homes.reopened(home)
         assert drain(home).left == "", where
         assert drained_state(home) == after, where
 
@@ -196,7 +196,7 @@ def test_a_fault_at_any_call_loses_and_doubles_nothing(kind, chosen, tmp_path, c
 
 def _drain_with_fault(home, calls):
     """Take in with a fault; it raises nothing but what kills or interrupts."""
-    homes.anew(home)
+    homes.reopened(home)
     if calls.fault.make is None:
 
         def child():

@@ -70,7 +70,7 @@ def test_the_next_command_finds_all_or_nothing(case, kind, chosen, tmp_path, cop
     prepare(original)
     for _ in range(2):  # the first time reads shipped files as well
         measured = copies(original)
-        homes.anew(measured)
+        homes.reopened(measured)
         with faults.injected(faults.Calls()) as calls:
             act(measured)
     before, after = settled(copies(original)), settled(measured)
@@ -96,7 +96,7 @@ def test_the_next_command_finds_all_or_nothing(case, kind, chosen, tmp_path, cop
 
 def settled(home):
     """Return the notes after one more command, having seen that the directory shows them."""
-    homes.anew(home)
+    homes.reopened(home)
     memory_tool({"command": "view", "path": "/memories"}, home=home)
     assert shown_whole(home) == stored(home)
     return stored(home)
@@ -107,7 +107,7 @@ def shown_whole(home):
 
 
 def assert_kept(home, edits, where):
-    snapshot = homes.anew(home)
+    snapshot = homes.reopened(home)
     pasts = [
         states_since(snapshot, revision)[1]["memories"]["files"]
         for revision in range(1, snapshot.revision + 1)
@@ -117,7 +117,7 @@ def assert_kept(home, edits, where):
 
 
 def raised(home, act, calls):
-    homes.anew(home)
+    homes.reopened(home)
     try:
         with faults.injected(calls):
             act(home)
@@ -129,7 +129,7 @@ def raised(home, act, calls):
 
 
 def killed(home, act, calls):
-    homes.anew(home)
+    homes.reopened(home)
 
     def child():
         with faults.injected(calls):
@@ -182,10 +182,10 @@ def test_of_sixteen_processes_that_replace_one_text_one_does(home):
 
     assert ended([start(take, home, who) for who in range(WRITERS)]) == [0] * WRITERS
 
-    told = [(home / f"told{who}").read_text() for who in range(WRITERS)]
-    assert sum(one.startswith("False The memory file has been edited.") for one in told) == 1
+    reported = [(home / f"told{who}").read_text() for who in range(WRITERS)]
+    assert sum(one.startswith("False The memory file has been edited.") for one in reported) == 1
     assert (
-        sum(one.startswith("True No replacement was performed, old_str `free`") for one in told)
+        sum(one.startswith("True No replacement was performed, old_str `free`") for one in reported)
         == WRITERS - 1
     )
     assert shown(home) == stored(home)

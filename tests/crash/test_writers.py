@@ -47,7 +47,7 @@ def read(home, who):
     """Read until the writers are done; every state is whole, and none is older than the one before."""
     reads = count = revision = 0
     while reads <= LEAST_READS or not (home / "done").exists():
-        found = snapshot.load(home) if reads % 3 else homes.anew(home)
+        found = snapshot.load(home) if reads % 3 else homes.reopened(home)
         working = found.documents["memory"]["working_memory"]
         held = [item["id"] for item in working["items"]]
         assert working["current_tokens"] == sum(item["token_count"] for item in working["items"])
@@ -77,7 +77,7 @@ def test_sixteen_writers_with_readers_and_a_folder_lose_nothing(home):
 
     assert codes == [0] * (WRITERS + READERS + 1)
     made = [name for who in range(WRITERS) for name in (home / f"made{who}").read_text().split()]
-    held = homes.anew(home).documents["memory"]["working_memory"]["items"]
+    held = homes.reopened(home).documents["memory"]["working_memory"]["items"]
     assert len(made) == len(set(made)) == WRITERS * ADDITIONS
     assert sorted(made) == sorted(item["id"] for item in held)
     assert sorted(item["content"] for item in held) == sorted(

@@ -134,16 +134,16 @@ def test_undelivered_events_are_counted_and_reported_once(capsys):
 
 
 def test_send_gets_its_deadline():
-    told = []
+    reported = []
     one = BackgroundExporter(
-        "test", lambda events, deadline: told.append(deadline) or SendResult(), timeout_seconds=1.5
+        "test", lambda events, deadline: reported.append(deadline) or SendResult(), timeout_seconds=1.5
     )
 
     before = time.monotonic()
     one.emit(summary())
     one.close()
 
-    assert before <= told[0] - 1.5 <= time.monotonic()
+    assert before <= reported[0] - 1.5 <= time.monotonic()
 
 
 def test_an_event_after_the_end_is_lost(capsys):

@@ -29,7 +29,7 @@ from tests.tables import rows
 PAGE = Path(__file__).parents[2] / "docs" / "observability.md"
 
 
-def told(event):
+def reported(event):
     """Return the properties that are promised of `event`: those it must have, and those it may have."""
     declared = events.COMMON if event.name.startswith(("compact.", "window.")) else ()
     declared += events.EVENTS[event.name].properties
@@ -39,7 +39,7 @@ def told(event):
 
 @rows("event", samples.every(), ids=lambda event: event.name)
 def test_an_event_has_the_properties_of_the_table(event):
-    must, may = told(event)
+    must, may = reported(event)
 
     assert must <= event.properties.keys() <= may
     assert set(event.payload or {}) == set(filter(None, [events.EVENTS[event.name].payload]))

@@ -37,7 +37,7 @@ def sent(one, events):
     return one
 
 
-def told(span):
+def reported(span):
     """Return the attributes of a span as a dict."""
     values = {}
     for pair in span.attributes:
@@ -75,7 +75,7 @@ def test_the_attributes_are_those_of_the_conventions_where_they_have_a_name(extr
     with viewers.collector() as found:
         sent(otlp(found.url, timeout_seconds=PATIENT), compaction())
 
-    estimate, decision, *_, pruned = map(told, found.forms)
+    estimate, decision, *_, pruned = map(reported, found.forms)
     assert estimate["gen_ai.conversation.id"] == "session-1"
     assert estimate["gen_ai.request.model"] == "gpt-x"
     assert estimate["aether.compaction.usage_pct"] == 0.85
@@ -128,8 +128,8 @@ def test_texts_are_exported_only_when_asked_for(extra):
             one.emit(summary("the plan"))
             one.close()
 
-    assert "aether.compaction.payload.summary" not in told(found.forms[0])
-    assert told(found.forms[1])["aether.compaction.payload.summary"] == "the plan"
+    assert "aether.compaction.payload.summary" not in reported(found.forms[0])
+    assert reported(found.forms[1])["aether.compaction.payload.summary"] == "the plan"
 
 
 @pytest.mark.extras

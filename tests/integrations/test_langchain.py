@@ -137,15 +137,15 @@ def test_another_process_continues_from_the_compacted_context(home):
         state = ask(agent, f"Look at part {nth}.")
     before = len(load(home, "t").compactions)
 
-    anew = Scripted()
-    again = agent_with(anew, home)
+    reopened = Scripted()
+    again = agent_with(reopened, home)
     again.invoke(
         {"messages": [*state["messages"], HumanMessage("Go on.")]}, {"configurable": {"thread_id": "t"}}
     )
 
     after = len(load(home, "t").compactions)
     assert after - before <= 2
-    assert f"<COMPACT-SUMMARY v{after}>" in str(anew.sent[-1])
+    assert f"<COMPACT-SUMMARY v{after}>" in str(reopened.sent[-1])
     calls = [
         call["id"] for raw in conversations.full_history("t", home=home) for call in raw.get("tool_calls", ())
     ]

@@ -199,11 +199,11 @@ def test_the_runner_of_the_sdk_carries_commands_and_answers(sdk, tool, home, ser
 
     assert last.content[0].text == "done"
     assert server.asked[0]["tools"] == [{"type": "memory_20250818", "name": "memory"}]
-    told = results(server.asked[-1])
-    assert [error for _, error in told] == [False, False, True, True]
-    assert told[0][0].endswith("\n0B\t/memories")
-    assert told[1][0] == "File created successfully at: /memories/ants.md"
-    assert told[2][0] == "The path /memories/bees.md does not exist. Please provide a valid path."
+    reported = results(server.asked[-1])
+    assert [error for _, error in reported] == [False, False, True, True]
+    assert reported[0][0].endswith("\n0B\t/memories")
+    assert reported[1][0] == "File created successfully at: /memories/ants.md"
+    assert reported[2][0] == "The path /memories/bees.md does not exist. Please provide a valid path."
     assert shown(home) == {"/memories/ants.md": "They carry."}
     assert aether.log(home=home)[0].by == "model"
 

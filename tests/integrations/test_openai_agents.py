@@ -286,6 +286,64 @@ def test_the_limit_of_the_session_settings_holds(home):
     assert asyncio.run(run()) == [{"role": "user", "content": "b"}]
 
 
+def test_session_settings_are_those_of_the_sdk(home):
+    assert AetherSession("s", home=home).session_settings == agents.SessionSettings()
+    assert AetherSession(
+        "s", home=home, session_settings={"limit": 2}
+    ).session_settings == agents.SessionSettings(limit=2)
+    for kind in (AetherSession, SQLiteSession):
+        with pytest.raises(TypeError, match="Unknown session settings: most"):
+            kind("s", session_settings={"limit": 2, "most": 3})
+        with pytest.raises(TypeError):
+            kind("s", session_settings=7)
+
+
+def said(text):
+    return {"role": "user", "content": text}
+
+
+STEPS = {
+    "limits": [("add_items", [said(text) for text in "abcde"]), *(("get_items", limit) for limit in (None, 0, 1, 3, 5, 9, -1, -7))],
+    "an empty one": [("get_items",), ("pop_item",), ("clear_session",), ("add_items", []), ("get_items", 3)],
+    "popping": [("add_items", [said("a"), said("b")]), ("pop_item",), ("add_items", [said("c")]), ("get_items",),
+                ("pop_item",), ("pop_item",), ("pop_item",), ("get_items",)],
+    "clearing": [("add_items", [said("a")]), ("clear_session",), ("pop_item",), ("add_items", [said("b")]), ("get_items",),
+                 ("clear_session",), ("clear_session",), ("get_items", 2)],
+    "equal items": [("add_items", [said("a"), said("a")]), ("add_items", [said("a")]), ("pop_item",), ("get_items",)],
+    "odd texts": [("add_items", [said("O'Neil; DROP TABLE x;-- 東京 🐜 \x00\u2028")]), ("get_items",)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("settings", [None, {"limit": 2}, {"limit": 0}, {"limit": None}], ids=str)
+def test_a_session_answers_as_the_sdks_own_does(settings, home):
+    async def answers(session, steps):
+        return [await getattr(session, name)(*arguments) for name, *arguments in steps]
+
+    for name, steps in STEPS.items():
+        own = AetherSession(name, home=home, session_settings=settings)
+        theirs = SQLiteSession(name, session_settings=settings)
+        assert asyncio.run(answers(own, steps)) == asyncio.run(answers(theirs, steps)), name
+
+
+def test_items_added_and_popped_at_once_are_each_stored_and_popped_once(home):
+    async def run(session):
+        await asyncio.gather(
+            *(session.add_items([said(f"{n}-{part}") for part in range(3)]) for n in range(12))
+        )
+        stored = [item["content"] for item in await session.get_items()]
+        popped = await asyncio.gather(*(session.pop_item() for _ in range(40)))
+        return stored, [item["content"] for item in popped if item], await session.get_items()
+
+    for session in (AetherSession("s", home=home), SQLiteSession("s")):
+        stored, popped, left = asyncio.run(run(session))
+        assert (
+            sorted(stored) == sorted(popped) == sorted(f"{n}-{part}" for n in range(12) for part in range(3))
+        )
+        # The items of one call stay together.
+        assert all(len({text.split("-")[0] for text in stored[at : at + 3]}) == 1 for at in range(0, 36, 3))
+        assert left == []
+
+
 def test_the_window_is_the_models_own_by_default(home):
     """A model without a name has the smallest window that is known."""
     session = AetherSession("s", home=home)

@@ -67,7 +67,7 @@ def memories():
     )
 
 
-def told(found, occasion, budget):
+def reported(found, occasion, budget):
     return briefing(found, occasion=occasion, now=NOW, count=estimate, budget=budget)
 
 
@@ -84,7 +84,7 @@ def undated(line):
 def test_the_block_keeps_within_its_budget_and_the_hosts_limit_and_cannot_be_broken_out_of(
     found, occasion, budget
 ):
-    text = told(found, occasion, budget)
+    text = reported(found, occasion, budget)
 
     assert estimate(text) <= budget
     assert len(json.dumps(text)) <= MOST_CHARS
@@ -97,15 +97,15 @@ def test_the_block_keeps_within_its_budget_and_the_hosts_limit_and_cannot_be_bro
 def test_a_higher_budget_never_loses_a_line(found, occasion, one, other):
     low, high = sorted((one, other))
 
-    fewer, more = lines(told(found, occasion, low)), lines(told(found, occasion, high))
+    fewer, more = lines(reported(found, occasion, low)), lines(reported(found, occasion, high))
 
     assert set(fewer) <= set(more)
 
 
 @given(memories(), st.sampled_from(OCCASIONS), st.integers(1, 99))
 def test_rules_and_protected_content_come_before_all_else(found, occasion, share):
-    whole = told(found, occasion, 1_000_000)
-    text = told(found, occasion, estimate(whole) * share // 100)
+    whole = reported(found, occasion, 1_000_000)
+    text = reported(found, occasion, estimate(whole) * share // 100)
 
     if not set(lines(text)) <= set(first(whole)):
         assert set(first(whole)) <= set(lines(text))
@@ -113,18 +113,18 @@ def test_rules_and_protected_content_come_before_all_else(found, occasion, share
 
 def first(text):
     """Return the lines below the headings of what is protected and of the rules."""
-    found, taking = [], False
+    found, draining = [], False
     for line in text.splitlines():
         if not line.startswith("- "):
-            taking = line.startswith(("Protected", "Constraints"))
-        elif taking:
+            draining = line.startswith(("Protected", "Constraints"))
+        elif draining:
             found.append(undated(line))
     return found
 
 
 @given(memories(), st.sampled_from(OCCASIONS))
 def test_the_same_memory_gives_the_same_text(found, occasion):
-    assert told(found, occasion, 800) == told(json.loads(json.dumps(found)), occasion, 800)
+    assert reported(found, occasion, 800) == reported(json.loads(json.dumps(found)), occasion, 800)
 
 
 @given(memories(), BUDGETS)

@@ -25,16 +25,16 @@ def messages():
     ) | st.dictionaries(text(), values(4), max_size=3)
 
 
-def told():
+def reported():
     """A few messages said in one call."""
     return st.lists(messages(), min_size=1, max_size=3)
 
 
 def acts():
     """What may be done to a conversation, in any order."""
-    compact = st.tuples(st.just("compact"), messages(), st.integers(0, 3), told())
+    compact = st.tuples(st.just("compact"), messages(), st.integers(0, 3), reported())
     others = st.sampled_from([("undo",), ("pop",)]) | st.just(("clear",))
-    return st.lists(st.tuples(st.just("say"), told()) | compact | compact | others, max_size=8)
+    return st.lists(st.tuples(st.just("say"), reported()) | compact | compact | others, max_size=8)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -58,8 +58,8 @@ def test_a_log_is_what_a_plain_list_would_be(steps):
             log = load(home, ID)
             assert repr(context(log)) == repr(live)
             assert repr(history(log)) == repr(said)
-            anew = load(home, ID, whole=True)
-            assert (anew.texts, anew.context, anew.open) == (log.texts, log.context, log.open)
+            reopened = load(home, ID, whole=True)
+            assert (reopened.texts, reopened.context, reopened.open) == (log.texts, log.context, log.open)
 
 
 def _did(home, step, live, said, stack):
@@ -98,7 +98,7 @@ def _undone(home, live, said, stack):
     return before + joined, said, stack[:-1]
 
 
-@given(st.lists(st.tuples(messages(), told()), min_size=1, max_size=4))
+@given(st.lists(st.tuples(messages(), reported()), min_size=1, max_size=4))
 def test_undoing_every_compaction_gives_back_every_message(rounds):
     with tempfile.TemporaryDirectory(dir=homes.IN_MEMORY) as directory:
         home, said = Path(directory), []

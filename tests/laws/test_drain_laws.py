@@ -41,7 +41,7 @@ def fresh():
 
 def notes(home):
     """Return the notes with their keys, in the order of the store."""
-    items = homes.anew(home).documents["memory"]["working_memory"]["items"]
+    items = homes.reopened(home).documents["memory"]["working_memory"]["items"]
     return [(item["metadata"]["pointer"].get("key"), item["type"], item["content"]) for item in items]
 
 
@@ -82,7 +82,7 @@ def test_what_is_delivered_again_a_little_later_changes_nothing(entries, data):
 
 @examples(40)
 @given(HISTORIES)
-def test_taking_in_again_what_was_not_removed_changes_nothing(entries):
+def test_draining_again_what_was_not_removed_changes_nothing(entries):
     home = fresh()
     names = put(home, *entries)
     kept = {name: spool.get(str(home), name) for name in names}

@@ -50,7 +50,7 @@ def act(home, number, step, said):
     elif step == "fold":
         fold_home(home, now=homes.NOW)
     elif step == "undo":
-        take_back(home, homes.anew(home).revision)
+        take_back(home, homes.reopened(home).revision)
 
 
 def take_back(home, revision):
@@ -68,7 +68,7 @@ def take_back(home, revision):
 
 def past(home):
     """Return the state at every revision, newest first, and what the log says of it."""
-    snapshot = homes.anew(home)
+    snapshot = homes.reopened(home)
     steps, first = states_since(snapshot, 1)
     return [*((entry.revision, entry.operation, entry.at, state) for entry, state in steps), first]
 
@@ -95,8 +95,8 @@ def test_every_past_state_is_mapped_and_only_what_held_the_text_cannot_be_undone
             assert done is Conflict
         else:
             assert type(done) is type(take_back(other, revision))
-        assert homes.anew(home).documents == json.loads(
-            json.dumps(homes.anew(other).documents).replace(TEXT, MARK)
+        assert homes.reopened(home).documents == json.loads(
+            json.dumps(homes.reopened(other).documents).replace(TEXT, MARK)
         )
 
 

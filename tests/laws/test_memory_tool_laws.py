@@ -114,8 +114,8 @@ def test_every_line_can_be_seen_by_paging(text, room):
     try:
         while len(seen) < len(lines):
             command = {"command": "view", "path": "/memories/a", "view_range": [len(seen) + 1, -1]}
-            told = run({"/memories/a": text}, command).text.split("\n")[1:]
-            seen += [line.partition("\t")[2] for line in told if "\t" in line]
+            reported = run({"/memories/a": text}, command).text.split("\n")[1:]
+            seen += [line.partition("\t")[2] for line in reported if "\t" in line]
     finally:
         memory_tool.MAX_VIEW_CHARS = before
 

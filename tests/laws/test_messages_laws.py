@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aether.api.compact import Options, compact, preflight, undo_compaction
 from aether.errors import AetherError
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS, groups, turns
@@ -139,12 +141,12 @@ def require_a_partition(messages):
 
 
 @given(histories("anthropic", "openai", "responses", "gemini"), st.sets(st.integers(0, 40)))
-def test_whichever_groups_go_no_result_is_left_without_its_call(case, gone):
+def test_whichever_groups_go_no_result_is_left_without_its_call(case, removed):
     provider, raws = case
     messages = convert.read(raws, provider)
     found = groups(messages)
 
-    kept = sorted(at for number, group in enumerate(found) if number not in gone for at in group.members)
+    kept = sorted(at for number, group in enumerate(found) if number not in removed for at in group.members)
     left = check([messages[at] for at in kept], provider)
 
     assert not {
@@ -195,3 +197,42 @@ def test_real_sessions_are_grouped_checked_and_repaired(folder, least):
             require_a_partition(read.messages)
             seen += 1
     assert seen >= least
+
+
+def plain_words(value):
+    return " ".join("".join(char if char.isalnum() else " " for char in json.dumps(value)).split())
+
+
+@examples(60)
+@given(broken_histories(), st.sets(st.integers(0, 12), max_size=4))
+def test_what_is_returned_to_be_sent_is_valid_and_has_all_protected_text(case, marked):
+    """Whatever the mixture: halves of pairs, repeated ids, wrong values, lost keys."""
+    provider, raws = case
+    raws = [{**raw, "meta": {"protected": True}} if at in marked else raw for at, raw in enumerate(raws)]
+    given = copy.deepcopy(raws)
+
+    with tempfile.TemporaryDirectory() as place:
+        record = Path(place) / ".compact"
+        about = {"window": 10_000_000, "wire": provider, "options": Options(record=record)}
+        sent = preflight("c", raws, **about)
+        forced = compact("c", raws, **about)
+        broken = preflight("d", raws, **about, repair=False)
+        if forced.triggered:
+            assert undo_compaction("c", home=record).messages == given
+
+    assert raws == given
+    assert all(one is other for one, other in zip(broken.messages, raws, strict=True))
+    for done in (sent, forced):
+        messages = convert.read([convert.bare(raw) for raw in done.messages], provider)
+        if done.messages:
+            assert errors(messages, provider) == []
+        there = Counter(block.text.strip() for message in messages for block in message.blocks)
+        whole = plain_words([message.raw for message in messages])
+        for at in marked & set(range(len(raws))):
+            for block in convert.provider(provider).message(raws[at]).blocks:
+                if block.kind in ("text", "result") and block.text.strip():
+                    assert there[block.text.strip()] or plain_words(block.text) in whole
+    if errors(convert.read(list(map(convert.bare, raws)), provider), provider):
+        assert sent.findings
+    else:
+        assert all(one is other for one, other in zip(sent.messages, raws, strict=True))

@@ -46,12 +46,12 @@ def test_a_tally_that_grew_is_the_tally_of_the_whole(found, rounds):
     """Whatever the caller did to the list and to the messages in it since."""
     wire, raws = found
     raws = copy.deepcopy(raws)
-    grown = tally(raws, wire=wire, count=estimate)
+    grown = tally(raws, provider=wire, count=estimate)
     for changes in rounds:
         edited(raws, changes)
-        grown = tally(raws, wire=wire, count=estimate, before=grown)
+        grown = tally(raws, provider=wire, count=estimate, before=grown)
 
-    assert grown == tally(raws, wire=wire, count=estimate)
+    assert grown == tally(raws, provider=wire, count=estimate)
     assert grown.total == sum(grown.tokens)
     assert grown.raws == raws
 
@@ -68,7 +68,7 @@ def test_whatever_a_message_says_or_was_answered_is_counted(found):
 
 @given(junk(), st.sampled_from(PROVIDER_FORMATS))
 def test_nonsense_is_counted_without_complaint(entries, wire: ProviderFormat):
-    found = tally(entries, wire=wire, count=estimate)
+    found = tally(entries, provider=wire, count=estimate)
 
     assert len(found.tokens) == len(entries)
     assert tools_tokens(entries, estimate) >= 0

@@ -59,9 +59,9 @@ def after(documents, change):
 def with_items(documents, *texts, at=NOW, type="observation", **metadata):
     """Return `documents` after items that say `texts` were added one after the other, a second apart."""
     for nth, text in enumerate(texts):
-        drafts = [items.checked_entry(text, type, metadata=metadata)]
+        notes = [items.checked_entry(text, type, metadata=metadata)]
         added = items.add(
-            documents["memory"], drafts, now=at + timedelta(seconds=nth), new_id=new_id, count=count
+            documents["memory"], notes, now=at + timedelta(seconds=nth), new_id=new_id, count=count
         )
         documents = after(documents, added)
     return documents

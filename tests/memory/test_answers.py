@@ -81,7 +81,7 @@ def test_a_good_answer_comes_through_with_the_time_normalised():
 
 
 def test_all_faults_are_named_at_once():
-    told = faults(
+    reported = faults(
         {
             "id": 7,
             "compressed_at": "soon",
@@ -98,14 +98,14 @@ def test_all_faults_are_named_at_once():
         "key_decisions[2].decision is empty", "outcomes is {'result': 'x'}", "high_value_items[0] is 7",
         "high_value_items[1].content is missing",
     ):  # fmt: skip
-        assert fault in told
+        assert fault in reported
 
 
 def test_rejecting_an_empty_object_names_every_required_field():
-    told = faults({"summary": None})
+    reported = faults({"summary": None})
 
     for name in ("id", "session_id", "compressed_at", "summary", "key_decisions", "outcomes"):
-        assert f"{name} is missing" in told
+        assert f"{name} is missing" in reported
 
 
 def test_a_reason_may_be_empty_but_must_be_text():

@@ -394,10 +394,10 @@ def test_a_failed_command_is_described_by_its_parts_and_message():
 
 
 def test_a_long_command_leaves_room_for_its_message():
-    told = format_failure(parse_failure(f"`make {'x' * 90} {'y' * 90}` failed: no rule"), 120)
+    reported = format_failure(parse_failure(f"`make {'x' * 90} {'y' * 90}` failed: no rule"), 120)
 
-    assert told.endswith("` failed: no rule")
-    assert len(told) <= 120
+    assert reported.endswith("` failed: no rule")
+    assert len(reported) <= 120
 
 
 def test_a_cut_command_is_listed_only_without_a_whole_one():

@@ -45,8 +45,8 @@ def brief(*records, **more):
     return [(note["type"], note["content"]) for note in notes(*records, **more)]
 
 
-def keys(drafts):
-    return [draft["metadata"]["pointer"]["key"] for draft in drafts]
+def keys(drafted):
+    return [draft["metadata"]["pointer"]["key"] for draft in drafted]
 
 
 def user(text, **more):
@@ -137,10 +137,10 @@ def test_machinery_and_encouragement_are_not_noted():
 
 def test_a_short_reply_is_noted_with_its_question():
     [_, decision] = brief(said("Built it. Shall I use SQLite?"), user("yes"))[:2]
-    told = brief(said("Could you share your id?"), user("It is seven."))
+    reported = brief(said("Could you share your id?"), user("It is seven."))
 
     assert decision == ("decision", "Asked: Shall I use SQLite?\nAnswered: yes")
-    assert told[-1][0] == "user_input"
+    assert reported[-1][0] == "user_input"
 
 
 def test_demands_inside_a_long_request_are_noted_on_their_own():
@@ -365,7 +365,7 @@ def test_the_state_can_be_kept_between_two_events():
     assert found == notes(user("Do one."), *run("make", "3 passed"), said("Added the page."), file="a.jsonl")
 
 
-def test_the_sample_tells_a_story_in_four_phases():
+def test_the_sample_is_a_story_in_four_phases():
     found = list(capture(read_records(SAMPLE), file=SAMPLE.name))
 
     assert {note["metadata"]["phase"] for note in found} == {1, 2, 3, 4}
@@ -387,52 +387,52 @@ def test_the_sample_tells_a_story_in_four_phases():
         assert any("cents" in demand for demand in demands)
 
 
-def told(state, *records):
+def reported(state, *records):
     return [draft["content"] for record in records for draft in observe(state, record)]
 
 
-def ended(drafts):
-    return [draft["content"] for draft in drafts]
+def ended(drafted):
+    return [draft["content"] for draft in drafted]
 
 
 def test_the_end_of_a_turn_need_not_wait_for_the_next_request():
     state = new_state()
 
-    first = told(state, user("Add a page."), *run("make test", "3 passed"), said("Added the page."))
+    first = reported(state, user("Add a page."), *run("make test", "3 passed"), said("Added the page."))
     notes = ended(end_turn(state))
 
     assert (first, notes) == (["Add a page."], ["Ran `make test`: 3 passed", "Added the page."])
     assert end_turn(state) == []
-    assert told(state, user("Add another page.")) == ["Add another page."]
+    assert reported(state, user("Add another page.")) == ["Add another page."]
     assert finish(state) == []
 
 
 def test_a_message_after_the_end_of_a_turn_is_an_answer_of_its_own():
     state = new_state()
-    told(state, said("We use SQLite because it is there. The page is ready."))
+    reported(state, said("We use SQLite because it is there. The page is ready."))
     end_turn(state)
 
-    assert told(state, said("The page is live now.")) == []
+    assert reported(state, said("The page is live now.")) == []
     assert ended(end_turn(state)) == ["The page is live now."]
 
 
 def test_a_failure_outlives_the_end_of_its_turn():
     state = new_state()
     fails, answer = run("make test", "main.c:3: error: x")
-    told(state, fails, answer._replace(is_error=True))
+    reported(state, fails, answer._replace(is_error=True))
 
     assert end_turn(state) == []
-    assert told(state, *run("make test", "3 passed")) == [
+    assert reported(state, *run("make test", "3 passed")) == [
         "`make test` failed: main.c:3: error: x\nWorked when run again: 3 passed"
     ]
 
 
 def test_a_question_outlives_the_end_of_its_turn():
     state = new_state()
-    told(state, said("Shall we use SQLite or keep the JSON files?"))
+    reported(state, said("Shall we use SQLite or keep the JSON files?"))
     asked = ended(end_turn(state))
 
-    found = told(state, user("SQLite"))
+    found = reported(state, user("SQLite"))
 
     assert found == ["Asked: Shall we use SQLite or keep the JSON files?\nAnswered: SQLite"]
     assert asked == [] or asked[0] not in found
@@ -445,7 +445,7 @@ def test_nothing_is_noted_at_the_end_of_a_turn_without_work():
 def test_a_sub_agent_that_ended_is_noted_and_forgotten():
     state = new_state()
     worker = {"agent": "a1", "caste": "Explore"}
-    told(state, *run("make docs", "built 3 files", **worker), said("The docs are built.", **worker))
+    reported(state, *run("make docs", "built 3 files", **worker), said("The docs are built.", **worker))
 
     assert ended(end_agent(state, "a1")) == ["Ran `make docs`: built 3 files", "The docs are built."]
     assert end_agent(state, "a1") == end_agent(state, "never heard of") == []

@@ -104,9 +104,13 @@ def test_constraints_and_marked_items_are_protected():
     documents = with_items(documents, "marked", protected=True)
     documents = with_items(documents, "both", type="constraint", protected=True)
 
-    told = [(each["content"], each["why"]) for each in handoff.protected_items(held(documents))]
+    reported = [(each["content"], each["why"]) for each in handoff.protected_items(held(documents))]
 
-    assert told == [("rule", "a constraint"), ("marked", "marked protected"), ("both", "marked protected")]
+    assert reported == [
+        ("rule", "a constraint"),
+        ("marked", "marked protected"),
+        ("both", "marked protected"),
+    ]
 
 
 def test_a_sealed_handoff_is_whole_until_it_is_changed():

@@ -228,9 +228,9 @@ def test_in_the_original_flow_nothing_has_to_be_prepared():
 
     assert texts(after(documents, change)) == ["of a later phase"]
     assert change.result.session["metadata"]["compression_id"] == "phase_1_unprepared"
-    told = "nothing was prepared: the session covers all items up to phase 1"
-    assert told in change.appends["receipts"][0]["notes"]
-    assert told not in ingested(worked(), answer()).result.notes
+    reported = "nothing was prepared: the session covers all items up to phase 1"
+    assert reported in change.appends["receipts"][0]["notes"]
+    assert reported not in ingested(worked(), answer()).result.notes
 
 
 def test_with_nothing_to_compress_an_answer_is_refused():

@@ -204,7 +204,7 @@ def test_an_access_is_counted_and_never_goes_back_in_time():
 
 
 def test_an_update_merges_metadata_recounts_and_keeps_the_other_fields():
-    documents = with_items(shipped(), "two words", mine=1, gone=2)
+    documents = with_items(shipped(), "two words", mine=1, removed=2)
     [old] = held(documents)
 
     change = update(

@@ -31,20 +31,20 @@ A, B = "/memories/a.md", "/memories/dir/b.md"
 FILES = {A: "one\ntwo\nthree\n", B: "x"}
 
 
-def told(command, files=None, **given):
+def reported(command, files=None, **given):
     answer = run(FILES if files is None else files, {"command": command, **given})
     assert answer.files is None or not answer.is_error
     return answer
 
 
 def text_after(command, files=None, path=A, **given):
-    answer = told(command, files, path=path, **given)
+    answer = reported(command, files, path=path, **given)
     assert not answer.is_error, answer.text
     return answer.files[path]
 
 
 def refused(command, files=None, **given):
-    answer = told(command, files, **given)
+    answer = reported(command, files, **given)
     assert answer.is_error
     assert answer.files is None
     return answer.text
@@ -60,7 +60,7 @@ def test_a_directory_is_listed_two_levels_deep_with_sizes():
         "/memories/big": "b" * 1536,
     }
 
-    answer = told("view", files, path="/memories")
+    answer = reported("view", files, path="/memories")
 
     assert answer.text.splitlines() == [
         "Here're the files and directories up to 2 levels deep in /memories, excluding hidden items and node_modules:",
@@ -74,11 +74,11 @@ def test_a_directory_is_listed_two_levels_deep_with_sizes():
 
 
 def test_an_empty_root_is_its_own_line():
-    assert told("view", {}, path="/memories/").text.splitlines()[1:] == ["0B\t/memories"]
+    assert reported("view", {}, path="/memories/").text.splitlines()[1:] == ["0B\t/memories"]
 
 
 def test_a_directory_below_is_listed():
-    assert told("view", path="/memories/dir").text.splitlines()[1:] == [
+    assert reported("view", path="/memories/dir").text.splitlines()[1:] == [
         "1B\t/memories/dir",
         "1B\t/memories/dir/b.md",
     ]
@@ -87,7 +87,7 @@ def test_a_directory_below_is_listed():
 def test_a_long_directory_is_cut():
     files = {f"/memories/{number:05}{'n' * 90}": "" for number in range(400)}
 
-    text = told("view", files, path="/memories").text
+    text = reported("view", files, path="/memories").text
 
     assert text.endswith("[Cut at 16,000 characters. View a directory below to see more.]")
     assert len(text) < MAX_VIEW_CHARS + 300
@@ -99,13 +99,13 @@ def test_sizes_are_for_people(size, shown):
 
 
 def test_a_file_is_viewed_with_line_numbers():
-    assert told("view", path=A).text == (
+    assert reported("view", path=A).text == (
         "Here's the content of /memories/a.md with line numbers:\n     1\tone\n     2\ttwo\n     3\tthree"
     )
 
 
 def test_an_empty_file_has_no_lines():
-    assert told("view", {A: ""}, path=A).text == "Here's the content of /memories/a.md with line numbers:"
+    assert reported("view", {A: ""}, path=A).text == "Here's the content of /memories/a.md with line numbers:"
 
 
 @rows(
@@ -113,7 +113,7 @@ def test_an_empty_file_has_no_lines():
     [([1, 1], ["one"]), ([2, -1], ["two", "three"]), ([2, 99], ["two", "three"]), ([0, 2], ["one", "two"]), ((3, 3), ["three"])],
 )  # fmt: skip
 def test_a_part_of_a_file_is_viewed(wanted, shown):
-    lines = told("view", path=A, view_range=wanted).text.splitlines()[1:]
+    lines = reported("view", path=A, view_range=wanted).text.splitlines()[1:]
 
     assert [line.partition("\t")[2] for line in lines] == shown
 
@@ -139,19 +139,19 @@ def test_a_long_file_is_cut_and_the_rest_can_be_asked_for():
     files, seen, first = {A: "\n".join(lines)}, [], 1
 
     while first <= len(lines):
-        text = told("view", files, path=A, view_range=[first, -1]).text
+        text = reported("view", files, path=A, view_range=[first, -1]).text
         assert len(text) <= MAX_VIEW_CHARS + 300
         shown = [line.partition("\t")[2] for line in text.splitlines()[1:] if "\t" in line]
         seen += shown
         first += len(shown)
 
     assert seen == lines
-    cut = told("view", files, path=A).text.splitlines()[-1]
+    cut = reported("view", files, path=A).text.splitlines()[-1]
     assert cut == "[Cut at 16,000 characters: lines 1 to 157 of 400. Use view_range to see the others.]"
 
 
 def test_a_line_that_is_too_long_is_cut_within():
-    text = told("view", {A: "x" * 20_000}, path=A).text
+    text = reported("view", {A: "x" * 20_000}, path=A).text
 
     assert text.endswith("xxx\n[Cut at 16,000 characters, within line 1 of 1.]")
 
@@ -159,12 +159,12 @@ def test_a_line_that_is_too_long_is_cut_within():
 def test_a_file_that_just_fits_is_not_cut():
     fitting = "x" * (MAX_VIEW_CHARS - len("     1\t"))
 
-    assert "[Cut" not in told("view", {A: fitting}, path=A).text
-    assert "[Cut" in told("view", {A: fitting + "x"}, path=A).text
+    assert "[Cut" not in reported("view", {A: fitting}, path=A).text
+    assert "[Cut" in reported("view", {A: fitting + "x"}, path=A).text
 
 
 def test_a_file_of_a_million_lines_is_not_viewed():
-    assert "exceeds" not in told("view", {A: "\n" * 999_999}, path=A).text
+    assert "exceeds" not in reported("view", {A: "\n" * 999_999}, path=A).text
     assert refused("view", {A: "\n" * 1_000_000}, path=A) == (
         "File /memories/a.md exceeds maximum line limit of 999,999 lines."
     )
@@ -178,7 +178,7 @@ def test_a_missing_file_is_not_viewed():
 
 
 def test_a_file_is_created():
-    answer = told("create", path="/memories/new/c.md", file_text="text\r\n")
+    answer = reported("create", path="/memories/new/c.md", file_text="text\r\n")
 
     assert answer.text == "File created successfully at: /memories/new/c.md"
     assert answer.files == {**FILES, "/memories/new/c.md": "text\r\n"}
@@ -209,7 +209,7 @@ def test_a_text_that_no_file_can_hold_is_refused(text):
 def test_a_file_has_a_largest_size():
     most = "ü" * (MAX_FILE_BYTES // 2)
 
-    assert not told("create", path="/memories/c", file_text=most).is_error
+    assert not reported("create", path="/memories/c", file_text=most).is_error
     assert refused("create", path="/memories/c", file_text=most + "x") == (
         "Error: /memories/c would hold 1.0M, the most is 1.0M; nothing was changed"
     )
@@ -218,7 +218,7 @@ def test_a_file_has_a_largest_size():
 def test_all_files_together_have_a_largest_size(monkeypatch):
     monkeypatch.setattr(memory_tool, "MAX_TOTAL_BYTES", 20)
 
-    assert not told("create", path="/memories/c", file_text="12345").is_error
+    assert not reported("create", path="/memories/c", file_text="12345").is_error
     assert "All files would hold 21B, the most is 20B" in refused(
         "create", path="/memories/c", file_text="123456"
     )
@@ -228,7 +228,7 @@ def test_all_files_together_have_a_largest_size(monkeypatch):
 def test_a_replacement_is_shown_with_its_context():
     files = {A: "".join(f"line {number}\n" for number in range(1, 10))}
 
-    answer = told("str_replace", files, path=A, old_str="line 5\n", new_str="5a\n5b\n")
+    answer = reported("str_replace", files, path=A, old_str="line 5\n", new_str="5a\n5b\n")
 
     assert answer.text == (
         "The memory file has been edited. Here is the snippet showing the change (with line numbers):\n"
@@ -255,7 +255,7 @@ def test_a_missing_or_repeated_text_is_not_replaced(old, said):
 
 
 def test_all_of_an_empty_file_is_nothing():
-    assert told("view", {A: ""}, path=A, view_range=[1, -1]).text.splitlines()[1:] == []
+    assert reported("view", {A: ""}, path=A, view_range=[1, -1]).text.splitlines()[1:] == []
     assert "within the lines" in refused("view", {A: ""}, path=A, view_range=[2, -1])
 
 
@@ -300,7 +300,7 @@ def test_lines_are_inserted(before, at, added, after):
 
 def test_inserting_says_so():
     assert (
-        told("insert", path=A, insert_line=0, insert_text="x").text
+        reported("insert", path=A, insert_line=0, insert_text="x").text
         == "The file /memories/a.md has been edited."
     )
 
@@ -313,8 +313,8 @@ def test_nothing_is_inserted_beside_the_file(line):
 
 
 def test_a_file_and_a_directory_are_deleted():
-    assert told("delete", path=A) == ("Successfully deleted /memories/a.md", False, {B: "x"})
-    assert told("delete", path="/memories/dir") == (
+    assert reported("delete", path=A) == ("Successfully deleted /memories/a.md", False, {B: "x"})
+    assert reported("delete", path="/memories/dir") == (
         "Successfully deleted /memories/dir",
         False,
         {A: FILES[A]},
@@ -339,14 +339,17 @@ def test_a_missing_file_is_not_deleted_or_renamed():
 
 
 def test_a_file_and_a_directory_are_renamed():
-    answer = told("rename", old_path=A, new_path="/memories/new/a.md")
+    answer = reported("rename", old_path=A, new_path="/memories/new/a.md")
     assert answer == ("Successfully renamed /memories/a.md to /memories/new/a.md", False, {"/memories/new/a.md": FILES[A], B: "x"})  # fmt: skip
 
-    assert told("rename", old_path="/memories/dir", new_path="/memories/d2").files == {
+    assert reported("rename", old_path="/memories/dir", new_path="/memories/d2").files == {
         A: FILES[A],
         "/memories/d2/b.md": "x",
     }
-    assert told("rename", old_path=A, new_path="/memories/A.md").files == {"/memories/A.md": FILES[A], B: "x"}
+    assert reported("rename", old_path=A, new_path="/memories/A.md").files == {
+        "/memories/A.md": FILES[A],
+        B: "x",
+    }
 
 
 @rows(
@@ -513,7 +516,7 @@ A = "/memories/a.md"
 
 
 @rows(
-    ("wanted", "there", "last", "edited", "due"),
+    ("wanted", "there", "last", "edited", "ready"),
     [
         ("x", "x", None, {}, {}),
         ("x", "x", "old", {}, {}),
@@ -531,13 +534,13 @@ A = "/memories/a.md"
         ("x", "", "x", {A: ""}, {}),
     ],
 )
-def test_edits_of_a_person_and_pending_changes_are_distinguished(wanted, there, last, edited, due):
+def test_edits_of_a_person_and_pending_changes_are_distinguished(wanted, there, last, edited, ready):
     def at(text):
         return {} if text is None else {A: text}
 
     stamps = {} if last is None else {A: checksum(last)}
 
-    assert compare(at(wanted), at(there), stamps=stamps) == (edited, due)
+    assert compare(at(wanted), at(there), stamps=stamps) == (edited, ready)
 
 
 def test_another_file_in_the_place_of_a_note_removes_it():

@@ -117,15 +117,15 @@ def test_words_scattered_over_an_entry_are_no_answer():
 
 
 @rows(
-    ("prompt", "told"),
+    ("prompt", "reported"),
     [
         ("stripe webhook invoices", ["m0"]),  # two words of three
         ("stripe webhook invoices pagination", []),  # two of four
         ("stripe webhook backoff pagination", ["m0"]),  # three of four
     ],
 )
-def test_most_significant_words_of_the_prompt_must_be_in_the_answer(prompt, told):
-    assert called(prompt, memory(WEBHOOK)) == told
+def test_most_significant_words_of_the_prompt_must_be_in_the_answer(prompt, reported):
+    assert called(prompt, memory(WEBHOOK)) == reported
 
 
 def test_the_prompt_itself_is_no_news():

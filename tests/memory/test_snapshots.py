@@ -175,11 +175,11 @@ def test_a_removed_session_moves_to_the_archive_whole():
 
 def test_a_change_gets_the_archive_records_of_the_items_it_removes():
     documents = {"memory": memory(homes.item("one"))}
-    gone = Change({"memory": [{"op": "remove", "path": "/working_memory/items/0"}]}, result="done")
+    removed = Change({"memory": [{"op": "remove", "path": "/working_memory/items/0"}]}, result="done")
 
-    change = archive_removed(documents, gone, now=NOW)
+    change = archive_removed(documents, removed, now=NOW)
 
-    assert change.patches == gone.patches
+    assert change.patches == removed.patches
     assert [record["item"]["id"] for record in change.appends["items"]] == ["one"]
     assert change.result == "done"
     assert archive_removed(documents, Change({}), now=NOW).appends == {}

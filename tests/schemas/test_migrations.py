@@ -130,7 +130,7 @@ def patterns(*raw):
     return document["long_term_memory"]["patterns"], document.get("unplaced", [])
 
 
-def test_counts_are_taken_anew():
+def test_counts_are_taken_again():
     document, _ = oddities("memory")
     working, short = document["working_memory"], document["short_term_memory"]
 
@@ -138,7 +138,7 @@ def test_counts_are_taken_anew():
     assert short["current_sessions"] == len(short["sessions"]) == 3
 
 
-def test_sessions_under_one_id_are_told_apart():
+def test_sessions_under_one_id_are_distinguished():
     document, findings = oddities("memory")
 
     ids = [
@@ -384,7 +384,7 @@ def test_an_odd_pattern_gets_what_it_lacks():
     assert [entry["value"] for entry in unplaced] == ["focus_preference", 0, "x", {"type": "constraint"}]
 
 
-def test_signals_of_one_second_are_told_apart():
+def test_signals_of_one_second_are_distinguished():
     ids = [signal["id"] for signal in oddities("pheromones").document["active_pheromones"]]
 
     assert ids == [

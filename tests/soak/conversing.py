@@ -35,7 +35,7 @@ class Watched(NamedTuple):
     said: list[JsonObject]
     protected: list[str]
     """The JSON of each protected message, in order."""
-    told: set[str]
+    reported: set[str]
     """The codes of all findings so far."""
 
 
@@ -76,7 +76,7 @@ def is_protected(raw: JsonObject, policy: Policy) -> bool:
 
 def holds(watched: Watched, sent: Sequence[JsonObject], findings: Iterable[Finding]) -> None:
     """Assert all that a compacted conversation promises; `findings` came with it."""
-    watched.told.update(finding.code for finding in findings)
+    watched.reported.update(finding.code for finding in findings)
     wire, count = watched.wire, watched.count
     messages = read(json.loads(json.dumps(sent)), wire)
     total = watched.overhead + sum(message_tokens(message, count) for message in messages)
@@ -90,7 +90,7 @@ def holds(watched: Watched, sent: Sequence[JsonObject], findings: Iterable[Findi
     if asked:
         there = {said_by(message) for message in messages}
         assert said_by(asked[-1]) in there, "the newest message of the user is gone"
-        assert said_by(asked[0]) in there or "opening-shortened" in watched.told, (
+        assert said_by(asked[0]) in there or "opening-shortened" in watched.reported, (
             "the opening request is gone"
         )
 

@@ -15,11 +15,11 @@ def archive(home, *names, now=homes.NOW, kind="items"):
 
 
 def names(home, kind="items", after=-1):
-    return [record["name"] for _, record in store_archive.records(homes.anew(home), kind, after=after)]
+    return [record["name"] for _, record in store_archive.records(homes.reopened(home), kind, after=after)]
 
 
 def positions(home, kind="items"):
-    return [position for position, _ in store_archive.records(homes.anew(home), kind)]
+    return [position for position, _ in store_archive.records(homes.reopened(home), kind)]
 
 
 @pytest.mark.parametrize("kind", [*store_archive.MONTHLY, *store_archive.SINGLE])
@@ -106,7 +106,7 @@ def test_an_empty_newest_file_left_by_a_crash_hides_and_doubles_nothing(home):
     assert names(home, after=positions(home)[0]) == ["b"]
 
 
-def test_a_torn_end_is_written_anew(home):
+def test_a_torn_end_is_written_again(home):
     archive(home, "a")
     archive(home, "b")
     pending = snapshot.load(home).pending

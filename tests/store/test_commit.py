@@ -86,15 +86,15 @@ def test_nesting_cannot_grow_past_the_limit_one_patch_at_a_time(home):
     with pytest.raises(InvalidInput, match="nested"):
         homes.patch(home, {"op": "add", "path": "/deep" + "/0" * 60 + "/-", "value": value})
 
-    homes.anew(home)
+    homes.reopened(home)
 
 
 @pytest.mark.parametrize("content", ["\0", "\ud800", "x" * 300_000, "😀" * 100, "/a~1b/-", "\u2028\n\r\x85"])
 def test_any_text_is_stored_exactly(home, content):
     homes.add(home, "one", content)
-    unfolded = homes.anew(home).documents["memory"]["working_memory"]["items"][0]["content"]
+    unfolded = homes.reopened(home).documents["memory"]["working_memory"]["items"][0]["content"]
     fold_home(home, now=homes.NOW)
-    folded = homes.anew(home).documents["memory"]["working_memory"]["items"][0]["content"]
+    folded = homes.reopened(home).documents["memory"]["working_memory"]["items"][0]["content"]
 
     assert unfolded == folded == content
 
@@ -105,7 +105,7 @@ def test_five_mebibytes_are_stored_exactly(home):
     homes.add(home, "one", content)
     fold_home(home, now=homes.NOW)
 
-    assert homes.anew(home).documents["memory"]["working_memory"]["items"][0]["content"] == content
+    assert homes.reopened(home).documents["memory"]["working_memory"]["items"][0]["content"] == content
 
 
 def test_numbers_beyond_64_bits_are_stored_exactly(home):
@@ -113,7 +113,7 @@ def test_numbers_beyond_64_bits_are_stored_exactly(home):
         homes.patch(home, {"op": "add", "path": "/n", "value": number})
         fold_home(home, now=homes.NOW)
 
-        assert homes.anew(home).documents["memory"]["n"] == number
+        assert homes.reopened(home).documents["memory"]["n"] == number
 
 
 def test_short_writes_are_completed(home):
@@ -224,7 +224,7 @@ def _blind(home):
     raise OSError(errno.EIO, "bad")
 
 
-def test_a_home_removed_while_open_is_said_to_be_gone(home):
+def test_a_home_removed_while_open_is_said_to_be_missing(home):
     homes.add(home, "one")
     shutil.rmtree(home)
 
@@ -234,7 +234,7 @@ def test_a_home_removed_while_open_is_said_to_be_gone(home):
         snapshot.load(home)
 
 
-def test_a_home_removed_and_made_anew_starts_anew(home):
+def test_a_home_removed_and_made_again_starts_again(home):
     homes.add(home, "one")
     shutil.rmtree(home)
     homes.fresh(home.parent)
@@ -332,7 +332,7 @@ def test_a_writer_that_never_gets_through_gives_up_with_a_reason(home, monkeypat
         homes.add(home, "one")
 
 
-def test_a_torn_last_line_is_kept_aside_and_the_next_commit_stands(home):
+def test_a_torn_last_line_is_kept_aside_and_the_next_commit_holds(home):
     homes.add(home, "one")
     with snapshot.journal_path(home).open("ab") as file:
         file.write(b'{"revision":3,"torn')
@@ -383,7 +383,7 @@ def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):
     assert snapshot.load(home).revision == stale.revision + 1
 
 
-def test_a_home_whose_journal_and_history_are_gone_goes_on_from_its_documents(home):
+def test_a_home_whose_journal_and_history_are_missing_goes_on_from_its_documents(home):
     commit(home, lambda snapshot: homes.addition(snapshot, homes.item("wm_1")), Author("add"), now=homes.NOW)
     before = fold_home(home, now=homes.NOW)
     shutil.rmtree(home / "data" / "journal")
@@ -558,7 +558,7 @@ def test_the_state_is_the_documents_and_the_journal_after_them(home):
     fold_home(home, now=homes.NOW)
     homes.add(home, "unfolded")
 
-    found = homes.anew(home)
+    found = homes.reopened(home)
 
     assert [item["id"] for item in found.documents["memory"]["working_memory"]["items"]] == [
         "folded",
@@ -576,7 +576,7 @@ def test_an_unchanged_home_is_not_read_again(home):
 
 def test_only_new_lines_are_read_when_the_journal_grew(home, monkeypatch):
     homes.add(home, "one")
-    old = homes.anew(home)
+    old = homes.reopened(home)
     homes.add(home, "two")
     store_snapshot.remember(old)
     monkeypatch.setattr(store_snapshot, "_read", os.abort)
@@ -598,7 +598,7 @@ def test_a_snapshot_is_not_changed_by_what_comes_after_it(home):
 
 def test_a_fold_is_noticed(home):
     homes.add(home, "one")
-    old = homes.anew(home)
+    old = homes.reopened(home)
     fold_home(home, now=homes.NOW)
     store_snapshot.remember(old)
 
@@ -610,7 +610,7 @@ def test_another_journal_with_the_inode_of_the_old_one_is_read_whole(home):
     """A new journal may get the inode of an old one; then its bytes after the old end are no line of ours."""
     homes.add(home, "one")
     homes.add(home, "two")
-    snapshot = homes.anew(home)
+    snapshot = homes.reopened(home)
     ids = snapshot.files
     store_snapshot.remember(
         snapshot._replace(end=snapshot.end - 30, revision=1, files=((ids[0][0], 0, ids[0][2] - 30), *ids[1:]))
@@ -652,7 +652,7 @@ def test_a_home_that_never_holds_still_is_said_to_be_so(home, monkeypatch):
     monkeypatch.setattr(store_snapshot, "READ_WAIT_SECONDS", 0)
 
     with pytest.raises(Conflict, match="kept changing"):
-        homes.anew(home)
+        homes.reopened(home)
 
 
 @pytest.mark.parametrize("name", documents.ALWAYS)
@@ -661,7 +661,7 @@ def test_a_deleted_document_is_rebuilt(home, name):
     known = store_snapshot.load(home).documents[name]
     documents.path_of(home, name).unlink()
 
-    found = homes.anew(home)
+    found = homes.reopened(home)
 
     assert found.documents[name] == known
     assert found.irregular[name].state == "missing"
@@ -683,7 +683,7 @@ def test_a_document_of_a_newer_aether_is_left_alone(home):
     documents.write(home, "memory", value, 1)
 
     with pytest.raises(InvalidDocument, match="newer aether"):
-        homes.anew(home)
+        homes.reopened(home)
 
 
 def test_a_document_that_nothing_can_rebuild_is_an_error(home):
@@ -693,7 +693,7 @@ def test_a_document_that_nothing_can_rebuild_is_an_error(home):
     memory_file(home).write_bytes(b"{")
 
     with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
-        homes.anew(home)
+        homes.reopened(home)
 
 
 def test_a_rebuild_that_stops_short_does_not_pass_for_the_present(home):
@@ -707,7 +707,7 @@ def test_a_rebuild_that_stops_short_does_not_pass_for_the_present(home):
     memory_file(home).write_bytes(b"{")
 
     with pytest.raises(CorruptDocument, match=r"memory\.json"):
-        homes.anew(home)
+        homes.reopened(home)
 
 
 def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
@@ -720,7 +720,7 @@ def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
     for path in documents.backups(home, "memory"):
         path.unlink()
 
-    found = homes.anew(home).documents["memory"]["working_memory"]
+    found = homes.reopened(home).documents["memory"]["working_memory"]
 
     assert found["description"] == "mine"
     assert [item["id"] for item in found["items"]] == ["folded", "unfolded"]
@@ -749,11 +749,11 @@ def test_a_home_of_which_a_part_lies_elsewhere_is_not_used(home, tmp_path, name)
     place.symlink_to(other / "was")
 
     with pytest.raises(UnsafePath, match="leads out of the home"):
-        homes.anew(home)
+        homes.reopened(home)
 
 
 def test_a_link_within_the_home_is_followed(home):
     (home / "data" / "memory.json").rename(home / "mine.json")
     (home / "data" / "memory.json").symlink_to(home / "mine.json")
 
-    assert homes.anew(home).revision >= 0
+    assert homes.reopened(home).revision >= 0

@@ -74,7 +74,7 @@ def test_every_key_of_a_home_can_be_set(tmp_path):
     assert load(tmp_path)._asdict() == {FIELDS[path]: value for path, value in values.items()}
 
 
-def test_a_whole_number_stands_for_a_float(tmp_path):
+def test_a_whole_number_counts_as_a_float(tmp_path):
     (tmp_path / "config.toml").write_text("[store]\nlock_timeout_seconds = 3\n")
 
     assert load(tmp_path).lock_timeout_seconds == 3.0

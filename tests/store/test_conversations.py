@@ -48,8 +48,8 @@ def words(messages):
     return [message["content"] for message in messages]
 
 
-def talk(home, *told):
-    return extend(home, ID, said(*told), now=homes.NOW)
+def talk(home, *reported):
+    return extend(home, ID, said(*reported), now=homes.NOW)
 
 
 def compact(home, before, summary, kept):
@@ -145,7 +145,7 @@ def test_a_message_that_another_took_back_meanwhile_is_not_taken_twice(home, mon
     assert pop(home, ID, now=homes.NOW) is None
 
 
-def test_a_cleared_conversation_begins_anew_and_keeps_its_history(home):
+def test_a_cleared_conversation_starts_again_and_keeps_its_history(home):
     talk(home, "one", "two")
     compact(home, live(home), "S1", 1)
 
@@ -394,12 +394,12 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
     assert path.read_bytes().startswith(b"x")
 
 
-@pytest.mark.parametrize("begun", [b"", b'{"conversation":"us'])
-def test_a_conversation_whose_first_write_failed_can_begin_anew(home, begun):
+@pytest.mark.parametrize("opening", [b"", b'{"conversation":"us'])
+def test_a_conversation_whose_first_write_failed_can_start_again(home, opening):
     talk(home, "one")
-    path_of(home, ID).write_bytes(begun)
+    path_of(home, ID).write_bytes(opening)
 
-    assert [stored.id for stored in conversations.stored_conversations(home)] == [ID] * bool(begun)
+    assert [stored.id for stored in conversations.stored_conversations(home)] == [ID] * bool(opening)
     doctor.repair(home, now=homes.NOW)
     assert doctor.examine(home) == []
     talk(home, "two")
@@ -421,7 +421,7 @@ def test_doctor_cuts_a_torn_end_off_and_keeps_what_may_have_been_a_message(home,
     assert [file.read_bytes() for file in (home / "quarantine").glob("*")] == [torn] * kept
 
 
-def test_a_directory_in_the_place_of_a_log_is_told_of_and_hides_no_other(home):
+def test_a_directory_in_the_place_of_a_log_is_reported_and_hides_no_other(home):
     talk(home, "one")
     (home / "conversations" / "odd" / "history.jsonl").mkdir(parents=True)
 
@@ -493,7 +493,7 @@ def test_two_writers_whose_lock_failed_both_get_their_turn(home, monkeypatch):
     assert words(live(home)) == ["one", "two", "three"]
 
 
-def test_writers_that_meet_again_and_again_are_told(home, monkeypatch):
+def test_writers_that_meet_again_and_again_are_reported(home, monkeypatch):
     talk(home, "one")
 
     def append(path, data, *, at):
@@ -519,7 +519,7 @@ def test_a_full_disk_stores_nothing_and_says_so(home, monkeypatch):
     assert words(live(home)) == ["one"]
 
 
-def test_a_conversation_that_is_not_there_is_told_from_one_that_was_not_compacted(home):
+def test_a_conversation_that_is_not_there_is_distinguished_from_one_that_was_not_compacted(home):
     with pytest.raises(NotFound, match=r"is not kept here.*aether compact list"):
         undo(home, "nobody", now=homes.NOW)
     talk(home, "one")
@@ -586,7 +586,7 @@ def test_a_log_that_was_read_does_not_change(talked):
     assert (len(old.texts), old.context) == (3, [1, 2, 3])
 
 
-def test_another_log_in_the_same_place_is_read_anew(talked):
+def test_another_log_in_the_same_place_is_read_again(talked):
     """A line that was read and then cut off, because it was never acknowledged, must not stay in the cache."""
     load(talked, "talk")
     line = conversations._message_line(3, b'{"role":"user","content":"other"}', "2026")
@@ -597,7 +597,7 @@ def test_another_log_in_the_same_place_is_read_anew(talked):
     assert conversations.context(load(talked, "talk"))[-1]["content"] == "other"
 
 
-def test_a_shorter_log_is_read_anew(talked):
+def test_a_shorter_log_is_read_again(talked):
     load(talked, "talk")
     rewritten(talked, lambda data: data.splitlines(keepends=True)[0], known=True)
 
@@ -666,7 +666,7 @@ def test_one_damaged_conversation_keeps_no_other_from_opening(talked):
     assert conversations.context(load(talked, "other")) == said("one")
 
 
-def test_two_ids_in_one_place_are_told_apart(talked):
+def test_two_ids_in_one_place_are_distinguished(talked):
     """On a disk that does not tell capitals from small letters, `Talk` and `talk` are one directory."""
     rewritten(talked, lambda data: data.replace(data.splitlines(keepends=True)[0], header("Talk")))
 
@@ -692,7 +692,7 @@ def test_what_cannot_be_read_is_said(talked):
         load(talked, "talk")
 
 
-def test_a_damage_that_came_after_reading_is_seen_by_whoever_reads_anew(talked):
+def test_a_damage_that_came_after_reading_is_seen_by_whoever_reads_again(talked):
     load(talked, "talk")
     rewritten(talked, lambda data: data.replace(b"one", b"eno"), known=True)
 

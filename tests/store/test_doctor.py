@@ -52,7 +52,7 @@ def test_a_torn_journal_line_is_a_warning_and_is_kept_aside(home):
     assert [one.code for one in doctor.examine(home)] == ["quarantine"]
 
 
-def test_a_repeated_revision_is_told(home):
+def test_a_repeated_revision_is_reported(home):
     homes.add(home, "one")
     line = snapshot.journal_path(home).read_bytes().splitlines(keepends=True)[-1]
     with snapshot.journal_path(home).open("ab") as file:
@@ -62,7 +62,7 @@ def test_a_repeated_revision_is_told(home):
     assert homes.ids(home) == ["one"]
 
 
-def test_damaged_and_torn_records_are_told_apart(home):
+def test_damaged_and_torn_records_are_distinguished(home):
     commit(
         home, lambda _: Change({}, {"items": [{"n": 1}], "receipts": [{"n": 1}]}), Author("x"), now=homes.NOW
     )
@@ -77,7 +77,7 @@ def test_damaged_and_torn_records_are_told_apart(home):
     ]
 
 
-def test_a_gap_in_the_history_is_told(home):
+def test_a_gap_in_the_history_is_reported(home):
     for name in ("one", "two", "three"):
         homes.add(home, name)
     fold_home(home, now=homes.NOW)
@@ -92,7 +92,7 @@ def test_a_gap_in_the_history_is_told(home):
     ("data", "level", "code"),
     [(b"{", "error", "corrupt"), (None, "error", "missing"), (b"edit", "warning", "edited")],
 )
-def test_a_file_that_is_not_as_it_was_left_is_told_and_mended(home, data, level, code):
+def test_a_file_that_is_not_as_it_was_left_is_reported_and_repaired(home, data, level, code):
     path = documents.path_of(home, "memory")
     if data is None:
         path.unlink()
@@ -106,7 +106,7 @@ def test_a_file_that_is_not_as_it_was_left_is_told_and_mended(home, data, level,
     assert not [one for one in doctor.examine(home) if one.level != "info"]
 
 
-def test_a_state_that_breaks_its_schema_is_told_with_the_place(home):
+def test_a_state_that_breaks_its_schema_is_reported_with_the_place(home):
     homes.patch(home, {"op": "replace", "path": "/metrics/total_compressions", "value": -1})
 
     assert codes(home) == [("error", "schema-minimum", "memory#/metrics/total_compressions")]
@@ -153,7 +153,7 @@ def test_commits_that_do_not_go_on_from_what_is_known_are_only_kept_aside(home):
 
 
 @pytest.mark.parametrize("settings", ["garbage [", "[store]\nfold_bytez = 3\n"])
-def test_a_broken_configuration_is_told_and_hinders_no_repair(home, settings):
+def test_a_broken_configuration_is_reported_and_hinders_no_repair(home, settings):
     (home / "config.toml").write_text(settings)
     documents.path_of(home, "memory").write_bytes(b"{")
 

@@ -128,11 +128,11 @@ def edit(home, change):
 
 
 def working(home):
-    return homes.anew(home).documents["memory"]["working_memory"]
+    return homes.reopened(home).documents["memory"]["working_memory"]
 
 
 def operations(home):
-    return [entry.operation for entry in entries_newest_first(homes.anew(home))]
+    return [entry.operation for entry in entries_newest_first(homes.reopened(home))]
 
 
 def kept_aside(home):
@@ -176,7 +176,7 @@ def test_an_edited_stamp_that_names_the_future_is_not_believed(lived):
 
     assert homes.ids(lived) == ["one", "two", "three"]
     homes.add(lived, "four")
-    assert homes.anew(lived).revision < 10
+    assert homes.reopened(lived).revision < 10
 
 
 def test_an_edit_of_what_the_journal_changed_too_is_refused_and_named(lived):
@@ -186,7 +186,7 @@ def test_an_edit_of_what_the_journal_changed_too_is_refused_and_named(lived):
     edited = memory_file(lived).read_bytes()
 
     for attempt in (
-        homes.anew,
+        homes.reopened,
         lambda home: homes.add(home, "four"),
         lambda home: fold_home(home, now=homes.NOW),
     ):
@@ -215,7 +215,7 @@ def test_an_edit_that_breaks_the_schema_is_refused_with_the_place(lived):
     with pytest.raises(
         InvalidDocument, match="memory#/working_memory/items/0/token_count: 'many' is not of type"
     ):
-        homes.anew(lived)
+        homes.reopened(lived)
 
 
 def test_an_edit_that_breaks_the_schema_is_kept_aside_by_the_doctor(lived):
@@ -298,7 +298,7 @@ def test_with_damaged_months_and_no_backups_the_doctor_says_what_is_lost(lived):
     cut = memory_file(lived).read_bytes()[:-40]
     memory_file(lived).write_bytes(cut)
     with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
-        homes.anew(lived)
+        homes.reopened(lived)
 
     done = doctor.repair(lived, now=homes.NOW)
 
@@ -312,7 +312,7 @@ def test_where_the_journal_is_damaged_the_newest_backup_is_taken(lived):
         path.write_bytes(path.read_bytes().replace(b"note two", b"note ???"))
     memory_file(lived).write_bytes(b"{")
     with pytest.raises(CorruptDocument):
-        homes.anew(lived)
+        homes.reopened(lived)
 
     done = doctor.repair(lived, now=homes.NOW)
 
@@ -320,13 +320,13 @@ def test_where_the_journal_is_damaged_the_newest_backup_is_taken(lived):
     assert any("from its backup of revision" in words for words in done)
 
 
-def test_a_damaged_line_in_the_journal_is_refused_and_what_stands_before_it_is_known(lived):
+def test_a_damaged_line_in_the_journal_is_refused_and_what_is_before_it_is_known(lived):
     homes.add(lived, "four", "note four")
     homes.add(lived, "five", "note five")
     path = snapshot.journal_path(lived)
     damaged = path.read_bytes().replace(b"note four", b"note ????")
     path.write_bytes(damaged)
-    for attempt in (homes.anew, lambda home: homes.add(home, "six")):
+    for attempt in (homes.reopened, lambda home: homes.add(home, "six")):
         with pytest.raises(CorruptDocument, match="is damaged or missing, and revision 6 follows"):
             attempt(lived)
     assert path.read_bytes() == damaged
@@ -341,11 +341,11 @@ def test_a_damaged_line_in_the_journal_is_refused_and_what_stands_before_it_is_k
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage\n", b"\0" * 100])
-def test_a_journal_whose_first_line_is_damaged_is_kept_aside_and_begun_anew(lived, data):
+def test_a_journal_whose_first_line_is_damaged_is_kept_aside_and_started_again(lived, data):
     snapshot.journal_path(lived).write_bytes(data)
 
     with pytest.raises(CorruptDocument, match="the first line is damaged"):
-        homes.anew(lived)
+        homes.reopened(lived)
     doctor.repair(lived, now=homes.NOW)
 
     assert homes.ids(lived) == ["one", "two"]
@@ -381,7 +381,7 @@ def test_a_crash_in_the_middle_of_a_fold_and_a_damaged_journal_lose_nothing(live
 
     doctor.repair(lived, now=homes.NOW)
 
-    found = homes.anew(lived)
+    found = homes.reopened(lived)
     assert [item["id"] for item in found.documents["memory"]["working_memory"]["items"]] == [
         "one",
         "two",
@@ -394,7 +394,7 @@ def test_a_crash_in_the_middle_of_a_fold_and_a_damaged_journal_lose_nothing(live
 
 
 def test_the_doctor_leaves_a_home_of_a_newer_aether_as_it_is(lived):
-    value = {**homes.anew(lived).documents["memory"], "schema_version": 99}
+    value = {**homes.reopened(lived).documents["memory"], "schema_version": 99}
     documents.write(lived, "memory", value, 3)
     before = memory_file(lived).read_bytes()
 
@@ -427,7 +427,7 @@ def test_an_error_elsewhere_puts_no_document_aside_because_of_the_name_of_the_ho
     assert homes.ids(home) == ["one"]
 
 
-def test_several_broken_documents_are_each_mended(lived):
+def test_several_broken_documents_are_each_repaired(lived):
     edit(lived, lambda value: value.update(metrics=None))
     for name in ("pheromones", "COLONY_STATE"):
         path = documents.path_of(lived, name)
@@ -457,7 +457,7 @@ def test_an_emptied_object_never_costs_what_cannot_be_undone(lived, data):
     except AetherError:
         doctor.repair(lived, now=homes.NOW)
 
-    seen = [entry for entry in entries_newest_first(homes.anew(lived)) if entry.operation == "add"]
+    seen = [entry for entry in entries_newest_first(homes.reopened(lived)) if entry.operation == "add"]
     assert len(seen) == 3
 
 
@@ -512,7 +512,7 @@ def fold_now(home):
 
 
 def names(home):
-    return [each["name"] for each in homes.anew(home).documents["graph"]["entities"]]
+    return [each["name"] for each in homes.reopened(home).documents["graph"]["entities"]]
 
 
 def json_files(home):
@@ -527,7 +527,7 @@ def test_a_home_that_never_uses_them_has_no_files_of_them(home):
     homes.add(home, "one")
     fold_now(home)
 
-    found = homes.anew(home)
+    found = homes.reopened(home)
 
     assert {name: found.documents[name] for name in documents.OPTIONAL} == {
         name: documents.default(name) for name in documents.OPTIONAL
@@ -568,7 +568,7 @@ def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose
     damage(graph_file(home))
 
     assert names(home) == expected
-    assert "graph" in homes.anew(home).irregular
+    assert "graph" in homes.reopened(home).irregular
     know(home, "bee")
     assert names(home) == [*expected, "bee"]
     assert documents.read(graph_file(home)).state == "good"
@@ -576,9 +576,9 @@ def test_a_file_that_was_damaged_or_deleted_is_rebuilt(home, damage, folds, lose
 
 def as_an_older_aether_leaves_it(home):
     """Fold like a version that knows nothing of optional documents: its journal does not name them."""
-    homes.add(home, f"older{homes.anew(home).revision}")
+    homes.add(home, f"older{homes.reopened(home).revision}")
     fold_now(home)
-    snapshot.journal_path(home).write_bytes(snapshot.journal_header(homes.anew(home).revision))
+    snapshot.journal_path(home).write_bytes(snapshot.journal_header(homes.reopened(home).revision))
 
 
 @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"{")])
@@ -625,14 +625,14 @@ def test_a_file_is_rebuilt_although_the_history_before_it_is_forgotten(home):
     assert names(home) == ["ant"]
 
 
-def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_begins_anew(home):
+def test_what_nothing_can_rebuild_is_an_error_until_the_doctor_starts_again(home):
     know(home, "ant")
     fold_now(home)
     for path in [*snapshot.month_files(home), *documents.backups(home, "graph")]:
         path.unlink()
     graph_file(home).write_bytes(b"{")
     with pytest.raises(CorruptDocument, match="neither a backup nor the journal"):
-        homes.anew(home)
+        homes.reopened(home)
 
     done = doctor.repair(home, now=homes.NOW)
 
@@ -667,7 +667,7 @@ def test_a_hand_edit_is_merged_with_what_came_meanwhile(home):
     graph_file(home).write_text(text.replace('"thing"', '"insect"'), encoding="utf-8")
 
     assert names(home) == ["ant", "bee"]
-    assert homes.anew(home).documents["graph"]["entities"][0]["entityType"] == "insect"
+    assert homes.reopened(home).documents["graph"]["entities"][0]["entityType"] == "insect"
 
 
 def test_the_first_change_can_be_undone_and_the_time_before_it_seen(home):
@@ -678,13 +678,13 @@ def test_the_first_change_can_be_undone_and_the_time_before_it_seen(home):
 
     commit(home, lambda now: undo(now, 3), Author("undo", reason="of revision 3"), now=homes.NOW)
 
-    snapshot = homes.anew(home)
+    snapshot = homes.reopened(home)
     assert names(home) == ["bee"]
     assert states_since(snapshot, 2)[1]["graph"] == documents.default("graph")
     assert [each["name"] for each in states_since(snapshot, 3)[1]["graph"]["entities"]] == ["ant"]
 
 
-def test_a_journal_that_the_doctor_begins_anew_knows_the_file(home):
+def test_a_journal_that_the_doctor_starts_again_knows_the_file(home):
     know(home, "ant")
     fold_now(home)
     snapshot.journal_path(home).write_bytes(b"garbage\n")
@@ -698,4 +698,4 @@ def test_a_journal_that_the_doctor_begins_anew_knows_the_file(home):
 def test_a_document_of_its_own_with_less_is_filled(home):
     graph_file(home).write_text('{"entities": []}', encoding="utf-8")
 
-    assert homes.anew(home).documents["graph"] == documents.default("graph")
+    assert homes.reopened(home).documents["graph"] == documents.default("graph")

@@ -228,7 +228,7 @@ def test_a_failure_of_the_disk_says_what_to_do(number, fix):
         raise OSError(number, os.strerror(number))
 
 
-def test_a_home_that_is_gone_is_said_to_be_gone():
+def test_a_home_that_is_missing_is_said_to_be_missing():
     with pytest.raises(NotFound, match="does not exist"), files.storage_errors("home"):
         raise FileNotFoundError(errno.ENOENT, "no")
 
@@ -386,7 +386,7 @@ def test_a_killed_holder_frees_the_lock(home, holder):
         pass
 
 
-def test_the_name_of_a_holder_that_is_gone_does_not_lock(home):
+def test_the_name_of_a_holder_that_is_missing_does_not_lock(home):
     (home / "lock").write_text("process 1: aether\n")
 
     with locked(home, timeout=0):
@@ -446,7 +446,7 @@ def test_a_timeout_of_filelock_is_ours(home, holder, monkeypatch):
         pass
 
 
-def test_a_home_that_is_gone_cannot_be_locked(tmp_path):
+def test_a_home_that_is_missing_cannot_be_locked(tmp_path):
     with pytest.raises(NotFound, match="does not exist"), locked(tmp_path / "none"):
         pass
 
@@ -462,7 +462,7 @@ def test_a_home_that_cannot_be_written_cannot_be_locked(home, monkeypatch, numbe
         pass
 
 
-def test_a_lock_on_a_home_that_was_made_anew_meanwhile_is_taken_again(home, monkeypatch):
+def test_a_lock_on_a_home_that_was_made_again_meanwhile_is_taken_again(home, monkeypatch):
     real = files._wait
     seen = []
 

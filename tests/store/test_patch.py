@@ -128,7 +128,7 @@ def test_a_pointer_names_any_key():
     assert keys_of(pointer(*keys)) == keys
 
 
-def test_what_stands_at_a_pointer_is_found():
+def test_what_is_at_a_pointer_is_found():
     assert get({"a": [{"b": 1}]}, "/a/0/b") == 1
 
 
@@ -138,7 +138,7 @@ def test_nothing_at_a_pointer_is_refused():
 
 
 @rows(("one", "two"), [(1, True), (1, 1.0), ([1], [1, 1]), ({"a": 1}, {"b": 1}), ("1", 1)])
-def test_values_that_json_tells_apart_are_not_the_same(one, two):
+def test_values_that_json_distinguishes_are_not_the_same(one, two):
     assert not json_equal(one, two)
 
 
@@ -271,7 +271,7 @@ def test_a_schema_that_refers_to_itself_ends():
     assert rules_of({"$ref": "#/$defs/a", "$defs": {"a": {"properties": {"b": {"$ref": "#/$defs/a"}}}}}) == {}
 
 
-def test_what_stands_at_a_place_is_found_by_ids():
+def test_what_is_at_a_place_is_found_by_ids():
     state = {"items": [{"id": "a", "n": [1]}]}
 
     assert value_at(state, ("items", "a", "n")) == [1]

@@ -88,7 +88,7 @@ def test_what_was_changed_otherwise_is_left_and_named(home, path):
     assert (home / path).read_bytes() == there
 
 
-def test_what_was_replaced_by_another_file_is_left_and_what_is_gone_is_gone(home):
+def test_what_was_replaced_by_another_file_is_left_and_what_is_missing_is_missing(home):
     put(home, "one", b"one")
     put(home, "two", b"two")
     stage(home, [step(home, "one", b"1"), step(home, "two", b"2"), step(home, "two", b"2", to="three")])

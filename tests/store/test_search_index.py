@@ -127,7 +127,7 @@ def test_a_reader_of_an_older_state_sees_nothing_newer(path):
     assert older.read([4, 5]) == {4: RECORDS[4]}
 
 
-def test_the_index_of_another_archive_is_built_anew(path):
+def test_the_index_of_another_archive_is_built_again(path):
     refresh(path, archive([record("other", "words")]))
 
     found = indexed_source(path, archive(RECORDS)).find(ask("note"))
@@ -135,14 +135,14 @@ def test_the_index_of_another_archive_is_built_anew(path):
     assert found == search_index.scan(lambda: iter(RECORDS), ask("note"))
 
 
-def test_an_index_that_only_knows_later_records_is_built_anew(path):
+def test_an_index_that_only_knows_later_records_is_built_again(path):
     late = [(500, RECORDS[0])]
     refresh(path, Archive(500, lambda after: iter([pair for pair in late if pair[0] > after])))
 
     assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
 
 
-def test_an_index_of_another_version_is_built_anew(path, monkeypatch):
+def test_an_index_of_another_version_is_built_again(path, monkeypatch):
     monkeypatch.setattr(search_index, "_TABLES", (*search_index._TABLES[:-1], "PRAGMA user_version = 99"))
     refresh(path, archive(RECORDS[:3]))
     monkeypatch.undo()
@@ -151,7 +151,7 @@ def test_an_index_of_another_version_is_built_anew(path, monkeypatch):
 
 
 @pytest.mark.parametrize("damage", [b"not a database" * 400, b"", b"SQLite format 3\0" + b"\xff" * 5000])
-def test_a_damaged_index_is_built_anew(path, damage):
+def test_a_damaged_index_is_built_again(path, damage):
     path.write_bytes(damage)
 
     assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20

@@ -43,7 +43,7 @@ def test_a_text_that_is_no_utf_8_comes_back_as_it_was(home):
     assert spool.get(home, name) == {"prompt": "torn \ud83d and 漢字 🎉"}
 
 
-def test_what_was_removed_is_gone_and_the_rest_waits(home):
+def test_what_was_removed_is_absent_and_the_rest_waits(home):
     first, second = spool.put(home, {}), spool.put(home, {})
 
     spool.remove(home, [first, "never-there.json"])
@@ -218,7 +218,7 @@ def test_no_secret_is_logged(tmp_path):
     assert "hunter2secret" not in lines(tmp_path)[0]
 
 
-def test_at_its_limit_it_begins_anew_and_keeps_one_older(tmp_path, monkeypatch):
+def test_at_its_limit_it_starts_again_and_keeps_one_older(tmp_path, monkeypatch):
     monkeypatch.setattr(spool, "MOST_BYTES", 200)
     for nth in range(50):
         spool.log_failure(str(tmp_path), "Stop", "s", f"failure {nth}")

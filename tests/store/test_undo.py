@@ -21,7 +21,7 @@ def take_back(home, revision):
 
 
 def memory(home):
-    return homes.anew(home).documents["memory"]
+    return homes.reopened(home).documents["memory"]
 
 
 def content(home, id):
@@ -168,7 +168,7 @@ def test_a_change_of_several_documents_is_undone_in_all(home):
 
     take_back(home, revision)
 
-    found = homes.anew(home).documents
+    found = homes.reopened(home).documents
     assert "note" not in found["memory"]
     assert "note" not in found["pheromones"]
 
@@ -215,7 +215,7 @@ def test_what_hooks_captured_is_not_the_last_change_and_is_undone_by_its_revisio
     assert undo.last_undoable(snapshot.load(home)) == asked
     take_back(home, captured)
 
-    assert "note" not in homes.anew(home).documents["memory"]
+    assert "note" not in homes.reopened(home).documents["memory"]
     assert undo.last_undoable(snapshot.load(home)) == asked
 
 
@@ -283,17 +283,17 @@ def test_a_line_that_is_both_folded_and_not_is_one_change(home):
     fold_home(home, now=homes.NOW)
     snapshot.journal_path(home).write_bytes(lines)  # as after a crash before the new journal
 
-    assert [entry.revision for entry in undo.entries_newest_first(homes.anew(home))] == [2, 1]
+    assert [entry.revision for entry in undo.entries_newest_first(homes.reopened(home))] == [2, 1]
 
 
 def test_what_a_later_change_took_further_is_not_undone_silently(home):
     """The item has left for the archive: to say that its addition was undone would be untrue."""
     homes.add(home, "one")
-    added = homes.anew(home).revision
+    added = homes.reopened(home).revision
     homes.remove(home, "one")
 
     with pytest.raises(Conflict, match=rf"revision {added} cannot be undone: .*one was changed again by"):
-        undo.undo(homes.anew(home), added)
+        undo.undo(homes.reopened(home), added)
 
 
 def folded_twice(home):

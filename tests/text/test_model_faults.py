@@ -2,6 +2,8 @@ import pytest
 
 from aether.text.model_faults import LEAST_ECHO_WORDS, SLACK, model_fault
 from tests.tables import rows
+from tests.text.short_answers import BAD as SHORT_BAD
+from tests.text.short_answers import SPANS
 
 LONG = " ".join(f"Module {n} drops entry {n} because handler {n} returns too early." for n in range(80))
 SUMMARY = "The importer now streams its input and memory stays flat; large transcripts import."
@@ -245,3 +247,31 @@ def test_repeating_the_instruction_is_no_summary():
 
 def test_repeating_a_sentence_of_an_item_that_the_prompt_shows_is_one():
     assert model_fault(SUMMARY, given=[SUMMARY], instruction=f"Items: {SUMMARY}", count=count) == ""
+
+
+def judged(prose, span):
+    about, given, _ = SPANS[span]
+    return model_fault(prose, given=given, most_tokens=300, count=count, about=about)
+
+
+def test_short_answers_are_judged_by_what_they_say_about_the_span():
+    """Measured: all good answers accepted, all bad ones rejected in each span that has a goal."""
+    good = [(prose, span) for span, (_, _, answers) in SPANS.items() for prose in answers]
+    bad = [(prose, span) for span, (about, _, _) in SPANS.items() if about for prose in SHORT_BAD]
+
+    assert min(len(good), len(SHORT_BAD)) >= 60
+    assert [(case, fault) for case in good if (fault := judged(*case))] == []
+    assert [case for case in bad if not judged(*case)] == []
+
+
+@rows("prose", ["Please summarize this", "Too short", "LLM service unavailable", "discussed some code"])
+def test_an_answer_that_fits_any_conversation_says_nothing_even_without_its_input(prose):
+    assert model_fault(prose)
+
+
+def test_an_answer_about_something_else_is_a_fault_only_where_the_subject_is_known():
+    prose = "The weather in Lisbon stays sunny until Sunday."
+
+    assert model_fault(prose, given=ITEMS) == ""
+    assert "no word of" in model_fault(prose, given=ITEMS, about=["Sort the trees."])
+    assert model_fault("The trees wait until Sunday.", given=ITEMS, about=["Sort the trees."]) == ""

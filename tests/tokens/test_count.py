@@ -260,11 +260,11 @@ def characters(message):
 def test_a_message_that_was_added_is_all_that_is_counted():
     """Preflight on a conversation that grew by one message costs the new message, not the conversation."""
     raws, count = conversation(10_000), Counting()
-    before = tally(raws, wire="anthropic", count=count)
+    before = tally(raws, provider="anthropic", count=count)
     count.seen = 0
     raws.append({"role": "user", "content": [{"type": "text", "text": "one more"}]})
 
-    after = tally(raws, wire="anthropic", count=count, before=before)
+    after = tally(raws, provider="anthropic", count=count, before=before)
 
     assert count.seen == len("one more")
     assert after.total == before.total + after.tokens[-1]
@@ -272,20 +272,20 @@ def test_a_message_that_was_added_is_all_that_is_counted():
 
 def test_nothing_new_counts_nothing_and_is_the_same_tally():
     raws, count = conversation(5), Counting()
-    before = tally(raws, wire="anthropic", count=count)
+    before = tally(raws, provider="anthropic", count=count)
     count.seen = 0
 
-    assert tally(copy.deepcopy(raws), wire="anthropic", count=count, before=before) is before
+    assert tally(copy.deepcopy(raws), provider="anthropic", count=count, before=before) is before
     assert count.seen == 0
 
 
 def test_a_message_that_was_changed_in_place_is_counted_again():
     raws, count = conversation(9), Counting()
-    before = tally(raws, wire="anthropic", count=count)
+    before = tally(raws, provider="anthropic", count=count)
     raws[4]["content"][0]["text"] = "rewritten by the caller"
     count.seen = 0
 
-    after = tally(raws, wire="anthropic", count=count, before=before)
+    after = tally(raws, provider="anthropic", count=count, before=before)
 
     assert count.seen == characters(raws[4])
     assert after.messages[4].text == "rewritten by the caller"
@@ -295,11 +295,11 @@ def test_a_message_that_was_changed_in_place_is_counted_again():
 def test_messages_after_a_replaced_stretch_are_not_counted_again():
     """So a compaction costs its summary."""
     raws, count = conversation(1000), Counting()
-    before = tally(raws, wire="anthropic", count=count)
+    before = tally(raws, provider="anthropic", count=count)
     summary = {"role": "assistant", "content": [{"type": "text", "text": "what was said"}]}
     count.seen = 0
 
-    after = tally([*raws[:2], summary, *raws[900:]], wire="anthropic", count=count, before=before)
+    after = tally([*raws[:2], summary, *raws[900:]], provider="anthropic", count=count, before=before)
 
     assert count.seen == characters(summary)
     assert after.tokens == [message_tokens(message, count) for message in after.messages]
@@ -308,10 +308,10 @@ def test_messages_after_a_replaced_stretch_are_not_counted_again():
 
 def test_messages_cut_from_the_end_cost_nothing():
     raws, count = conversation(10), Counting()
-    before = tally(raws, wire="anthropic", count=count)
+    before = tally(raws, provider="anthropic", count=count)
     count.seen = 0
 
-    after = tally(raws[:3], wire="anthropic", count=count, before=before)
+    after = tally(raws[:3], provider="anthropic", count=count, before=before)
 
     assert (count.seen, after.total) == (0, sum(before.tokens[:3]))
 
@@ -319,13 +319,13 @@ def test_messages_cut_from_the_end_cost_nothing():
 def test_equal_messages_are_counted_each():
     raws = [{"role": "user", "content": "yes"}] * 3
 
-    assert tally(raws, wire="openai", count=len).total == 3 * (4 + 3)
+    assert tally(raws, provider="openai", count=len).total == 3 * (4 + 3)
 
 
-@pytest.mark.parametrize("changed", [{"wire": "plain"}, {"count": lambda text: 7 * len(text)}])
-def test_a_tally_by_another_counter_or_wire_is_of_no_use(changed):
+@pytest.mark.parametrize("changed", [{"provider": "plain"}, {"count": lambda text: 7 * len(text)}])
+def test_a_tally_by_another_counter_or_format_is_of_no_use(changed):
     raws = [{"role": "user", "content": "yes"}]
-    settings = {"wire": "openai", "count": len}
+    settings = {"provider": "openai", "count": len}
     before = tally(raws, **settings)
 
     after = tally(raws, **settings | changed, before=before)
@@ -336,7 +336,7 @@ def test_a_tally_by_another_counter_or_wire_is_of_no_use(changed):
 
 def test_a_tally_holds_copies():
     raws = [{"role": "user", "content": [{"type": "text", "text": "yes"}]}]
-    found = tally(raws, wire="anthropic", count=len)
+    found = tally(raws, provider="anthropic", count=len)
 
     raws[0]["content"].append({"type": "text", "text": "no"})
 
@@ -351,14 +351,14 @@ CALLED = {"role": "tool", "tool_call_id": "a", "content": "ok"}
 SAID = {"role": "user", "content": "And now?"}
 
 
-def test_without_a_wire_the_messages_tell_it():
-    assert tally([SAID], wire=None, count=len).wire == "plain"
-    assert tally([SAID, CALLED], wire=None, count=len).wire == "openai"
+def test_without_a_format_the_messages_show_it():
+    assert tally([SAID], provider=None, count=len).provider == "plain"
+    assert tally([SAID, CALLED], provider=None, count=len).provider == "openai"
 
 
 def test_a_wire_that_is_known_is_not_looked_for_again(monkeypatch):
     """To look at ten thousand messages at every preflight costs more than all the rest of it."""
-    before = tally([CALLED, SAID], wire=None, count=len)
+    before = tally([CALLED, SAID], provider=None, count=len)
     looked = []
 
     def spying(raws, **settings):
@@ -366,31 +366,35 @@ def test_a_wire_that_is_known_is_not_looked_for_again(monkeypatch):
         return detect_format(raws, **settings)
 
     monkeypatch.setattr("aether.messages.convert.detect_format", spying)
-    after = tally([CALLED, SAID, {"role": "user", "content": "More."}], wire=None, count=len, before=before)
+    after = tally(
+        [CALLED, SAID, {"role": "user", "content": "More."}], provider=None, count=len, before=before
+    )
 
-    assert after.wire == "openai"
+    assert after.provider == "openai"
     assert looked == [[{"role": "user", "content": "More."}]]
 
 
 def test_a_conversation_turns_out_to_be_of_a_wire_when_that_shows():
-    before = tally([SAID], wire=None, count=len)
+    before = tally([SAID], provider=None, count=len)
 
-    after = tally([SAID, CALLED], wire=None, count=len, before=before)
+    after = tally([SAID, CALLED], provider=None, count=len, before=before)
 
-    assert after == tally([SAID, CALLED], wire="openai", count=len)
+    assert after == tally([SAID, CALLED], provider="openai", count=len)
 
 
-def test_another_conversation_of_the_same_name_has_its_own_wire():
-    before = tally([CALLED], wire=None, count=len)
+def test_another_conversation_of_the_same_name_has_its_own_format():
+    before = tally([CALLED], provider=None, count=len)
     other = [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]}]
 
-    assert tally(other, wire=None, count=len, before=before) == tally(other, wire="anthropic", count=len)
+    assert tally(other, provider=None, count=len, before=before) == tally(
+        other, provider="anthropic", count=len
+    )
 
 
 def test_the_provider_format_stays_known_after_a_summary():
-    before = tally([SAID, CALLED], wire=None, count=len)
+    before = tally([SAID, CALLED], provider=None, count=len)
 
-    assert tally([SAID, {"role": "assistant", "content": "A summary."}], wire=None, count=len, before=before).wire == "openai"  # fmt: skip
+    assert tally([SAID, {"role": "assistant", "content": "A summary."}], provider=None, count=len, before=before).provider == "openai"  # fmt: skip
 
 
 def test_the_answer_is_counted_as_compact_json_and_nothing_else_is():

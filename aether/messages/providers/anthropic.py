@@ -395,7 +395,7 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
             found.append(note.changed("trailing-whitespace", cell.where, what))
             stripped = cell._replace(block={**cell.block, "text": text.rstrip()})
             entries[-1] = entries[-1]._replace(cells=[*before, stripped])
-    return RepairedRaws([entry.finished() for entry in entries], found)
+    return RepairedRaws([entry.finished() for entry in entries], found, [entry.at for entry in entries])
 
 
 def _filled(entries: Iterable[_Entry]) -> list[_Entry]:

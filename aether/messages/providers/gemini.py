@@ -272,8 +272,8 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
     found: list[Finding] = []
     entries = _filled([_cleaned(at, raw, found) for at, raw in enumerate(raws)])
     entries = _paired(_user_first(entries, found), found)
-    entries = _placed(_without_unanswered(entries, found), found)
-    return RepairedRaws([entry.finished() for entry in _joined(entries, found)], found)
+    entries = _joined(_placed(_without_unanswered(entries, found), found), found)
+    return RepairedRaws([entry.finished() for entry in entries], found, [entry.at for entry in entries])
 
 
 def _filled(entries: Iterable[_Entry]) -> list[_Entry]:

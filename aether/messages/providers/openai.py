@@ -299,7 +299,8 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
     cleaned = ((at, _cleaned(raw, f"messages[{at}]", found)) for at, raw in enumerate(raws))
     entries = _paired([_Entry(at, raw) for at, raw in cleaned if raw is not None], found)
     entries = _placed(_without_unanswered(entries, found), found)
-    return RepairedRaws([entry.raw for entry in _renamed(entries, found)], found)
+    entries = _renamed(entries, found)
+    return RepairedRaws([entry.raw for entry in entries], found, [entry.at for entry in entries])
 
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:

@@ -6,16 +6,17 @@ message needs a role and content; any further field is the caller's own. Turns a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from aether.errors import shown
 from aether.messages.content import Place, block_type, call_block, result_blocks
-from aether.messages.findings import RepairedRaws, bad_content, bad_role, changed, lost, warning
+from aether.messages.findings import RepairedRaws, bad_content, bad_role, changed, error, lost, warning
 from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.providers import anthropic, openai
 from aether.messages.providers.openai import write as write  # noqa: PLC0414
 from aether.messages.sources.chat import SENDERS
+from aether.messages.turns import with_call_ids
 from aether.types import Finding, JsonObject
 
 ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
@@ -105,6 +106,8 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
             yield warning("bad-role", where, f"{shown(role)} is not a common role.", fix)
         if not _has_content(raw):
             yield bad_content(raw.get("content"), where, "Give text.")
+    for fault in _faults(raws):
+        yield error(fault.code, f"messages[{fault.at}]", fault.what, "Drop it.")
 
 
 def _has_content(raw: JsonObject) -> bool:
@@ -112,17 +115,78 @@ def _has_content(raw: JsonObject) -> bool:
     return isinstance(raw.get("content"), (str, list)) or any(raw.get(key) for key in _CALL_KEYS)
 
 
+class _Fault(NamedTuple):
+    """One part of a message that every provider refuses."""
+
+    at: int
+    place: Place
+    """Key, or key and position, of the part within its message; empty for all of the message."""
+    code: str
+    what: str
+
+
+def _faults(raws: Sequence[JsonObject]) -> list[_Fault]:
+    """Return blank texts in lists, results without a call, and calls that were never answered.
+
+    Results without ids, as some agents write them, may answer any call: then no half of a pair is a fault.
+    """
+    found: list[_Fault] = []
+    halves: list[_Fault] = []
+    with_ids = True
+    waiting: dict[str, list[_Fault]] = {}
+    tail = len(raws)
+    for at, one in enumerate(with_call_ids([message(raw) for raw in raws])):
+        tail = at if one.role == "assistant" else tail if one.role == "tool" else len(raws)
+        for block in one.blocks:
+            place = block.at[: 1 + (len(block.at) > 1 and isinstance(block.at[1], int))]
+            if block.kind == "call":
+                what = f"The call {shown(block.call_id)} was never answered."
+                waiting.setdefault(block.call_id, []).append(_Fault(at, place, "missing-result", what))
+            elif block.kind == "result" and waiting.get(block.call_id):
+                waiting[block.call_id].pop()
+            elif block.kind == "result":
+                where = place if len(place) > 1 else ()
+                what = f"There is no call {shown(block.call_id)}."
+                halves.append(_Fault(at, where, "orphan-result", what))
+                with_ids = with_ids and bool(block.call_id)
+            elif block.kind == "text" and len(place) > 1 and not block.text.strip():
+                found.append(_Fault(at, place, "blank-text", "The text is blank."))
+    halves += (fault for faults in waiting.values() for fault in faults if fault.at < tail)
+    return [*found, *halves] if with_ids else found
+
+
 def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
-    """Return `raws` with a role each and without empty messages, with a finding for each change."""
+    """Return `raws` with a role each, without empty messages and halves of pairs, with a finding for each change."""
     found: list[Finding] = []
-    kept = []
-    for at, raw in enumerate(raws):
+    kept, places = [], []
+    faults: dict[int, list[_Fault]] = {}
+    for fault in _faults(raws):
+        faults.setdefault(fault.at, []).append(fault)
+        found.append(lost(fault.code, f"messages[{fault.at}]", f"Dropped a part. {fault.what}"))
+    for at, given in enumerate(raws):
+        raw = _without(given, {fault.place for fault in faults.get(at, ())})
         role, where = raw.get("role", raw.get("type")), f"messages[{at}]"
         if not _has_content(raw):
-            found.append(lost("empty-content", where, "Dropped the message, which is empty."))
-        elif isinstance(role, str):
-            kept.append(raw)
-        else:
+            if raw is given:
+                found.append(lost("empty-content", where, "Dropped the message, which is empty."))
+            continue
+        if not isinstance(role, str):
             found.append(changed("bad-role", where, f"The role {shown(role)} became user."))
-            kept.append({**raw, "role": "user"})
-    return RepairedRaws(kept, found)
+            raw = {**raw, "role": "user"}
+        kept.append(raw)
+        places.append(at)
+    return RepairedRaws(kept, found, places)
+
+
+def _without(raw: JsonObject, places: Collection[Place]) -> JsonObject:
+    """Return a message without the parts at `places`; nothing is left of it without any other part."""
+    if () in places:
+        return {}
+    rest = dict(raw)
+    for key in {str(place[0]) for place in places}:
+        value = raw[key]
+        if isinstance(value, list):
+            rest[key] = [one for number, one in enumerate(value) if (key, number) not in places]
+        if not isinstance(value, list) or not rest[key]:
+            del rest[key]
+    return rest if places else raw

@@ -263,7 +263,8 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
             found.append(note.lost("dangling-reasoning", entry.where, what))
         else:
             kept.append(entry)
-    return RepairedRaws([entry.raw for entry in _renamed(kept[::-1], found)], found)
+    entries = _renamed(kept[::-1], found)
+    return RepairedRaws([entry.raw for entry in entries], found, [entry.at for entry in entries])
 
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:

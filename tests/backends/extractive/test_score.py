@@ -40,7 +40,7 @@ def test_rare_words_weigh_more_than_common_ones_and_function_words_nothing():
     assert "the" not in weight.terms
 
 
-def test_numbers_names_negations_and_anchors_are_terms():
+def test_numbers_names_negations_and_identifiers_are_terms():
     (weight,) = weigh("we did not see Lisbon at 8080 in src/app.py")
 
     assert {"not", "lisbon", "8080", "=src/app.py"} <= weight.terms.keys()
@@ -95,9 +95,9 @@ def test_tiers_follow_what_an_item_is_and_says(text, type, relevance, tier):
 
 
 def test_chatter_fills_up_where_people_talk():
-    told = weigh("Ann: Great, thanks!", "Bob: The port is 8080.", "Ann: Bye!", "Bob: The host is red.")
+    reported = weigh("Ann: Great, thanks!", "Bob: The port is 8080.", "Ann: Bye!", "Bob: The host is red.")
 
-    assert [each.tier for each in told] == [FILLS, WORTH, FILLS, WORTH]
+    assert [each.tier for each in reported] == [FILLS, WORTH, FILLS, WORTH]
 
 
 @rows(
@@ -111,9 +111,9 @@ def test_chatter_fills_up_where_people_talk():
 )
 def test_what_a_worker_reports_was_meant_to_last(by, tier):
     later = [item(f"Table {at} is whole.", "outcome") for at in range(3)]
-    told = weigh(item("The port is 8080. The host is red.", "outcome", **by), *later)
+    reported = weigh(item("The port is 8080. The host is red.", "outcome", **by), *later)
 
-    assert [each.tier for each in told[:2]] == [tier, WORTH]
+    assert [each.tier for each in reported[:2]] == [tier, WORTH]
     assert weigh(item("Task: which port is it?", **by))[0].tier == WORTH
 
 

@@ -466,13 +466,13 @@ def test_joints_put_the_clauses_together_again():
 
 
 def test_a_clause_shows_whether_it_is_independent_and_whether_it_follows():
-    stands, follows, leans = (
+    alone, follows, leans = (
         split_clauses("I fixed it, and it passes now")[1],
         split_clauses("We left the house which was cold")[1],
         split_clauses("We saw lions, tall giraffes")[1],
     )
 
-    assert (stands.independent, follows.independent, leans.independent) == (True, False, False)
+    assert (alone.independent, follows.independent, leans.independent) == (True, False, False)
     assert (follows.follows, leans.follows) == (True, False)
 
 

@@ -16,7 +16,7 @@ from tests.e2e.claude_code.server import Request
 BLOCK = re.compile(r'<aether-memory occasion="([^"]*)"[^>]*>\n(.*?)</aether-memory>', re.DOTALL)
 
 
-def told(request: Request) -> list[tuple[str, list[str]]]:
+def briefed(request: Request) -> list[tuple[str, list[str]]]:
     """Give the occasion and the lines of every block of memory that the model was sent."""
     return [
         (occasion, [line for line in body.splitlines() if line not in ("", NOTICE)])
@@ -26,13 +26,13 @@ def told(request: Request) -> list[tuple[str, list[str]]]:
 
 def memory(request: Request) -> str:
     """Give all lines of memory in a request."""
-    return "\n".join(line for _, lines in told(request) for line in lines)
+    return "\n".join(line for _, lines in briefed(request) for line in lines)
 
 
-def told_twice(request: Request) -> list[str]:
+def briefed_twice(request: Request) -> list[str]:
     """Give the facts that the model was sent more than once."""
     lines = Counter(
-        line for _, lines in told(request) for line in lines if re.search(r"\d{4}-\d\d-\d\d", line)
+        line for _, lines in briefed(request) for line in lines if re.search(r"\d{4}-\d\d-\d\d", line)
     )
     return [line for line, times in lines.items() if times > 1]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.claude_code import driver
-from tests.e2e.claude_code.reading import colony, complaints, items, memory, told, told_twice
+from tests.e2e.claude_code.reading import briefed, briefed_twice, colony, complaints, items, memory
 from tests.e2e.claude_code.server import Reply, call, calls, plot, say
 
 pytestmark = pytest.mark.slow
@@ -50,10 +50,10 @@ def test_an_automatic_compaction_is_steered_and_followed_by_the_memory(stage):
     assert kinds.count("summary") == 1
     steering, after = requests[kinds.index("summary")], requests[kinds.index("summary") + 1]
     assert "Never paint the hull red" in steering.text.rpartition("Additional Instructions")[2]
-    assert [occasion for occasion, _ in told(after)].count("compact") == 1
+    assert [occasion for occasion, _ in briefed(after)].count("compact") == 1
     assert "Never paint the hull red" in memory(after)
     assert "oak for the keel" in memory(after)
-    assert told_twice(after) == []
+    assert briefed_twice(after) == []
     assert any("forty-one metres" in str(session) for session in sessions_of(colony(at, project)))
 
 
@@ -70,9 +70,9 @@ def test_two_compactions_of_one_session_are_two_sessions_at_most(stage):
     assert 1 <= len(sessions_of(kept)) <= 2
     assert len({item["content"] for item in items(kept)}) == len(items(kept))
     request = at.api.requests[before]
-    assert [occasion for occasion, _ in told(request)].count("compact") <= 1
+    assert [occasion for occasion, _ in briefed(request)].count("compact") <= 1
     assert "Never paint the hull red" in memory(request)
-    assert told_twice(request) == []
+    assert briefed_twice(request) == []
 
 
 @pytest.mark.parametrize(
@@ -102,14 +102,14 @@ def test_a_summary_that_is_none_is_not_remembered(stage, summary):
     assert "Never paint the hull red" in at.api.requests[before].text
 
 
-def test_a_cleared_session_begins_with_the_memory(stage):
+def test_a_cleared_session_starts_with_the_memory(stage):
     at = stage(plot(scenes(1_000), summary=say(SUMMARY)))
     project = install(at)
     first, *_, last = driver.talk(at, project, [f"Build the ship. {CONSTRAINT}", "/clear", "Go on."])
 
     assert complaints(first) + complaints(last) == []
     assert first.id != last.id
-    assert [occasion for occasion, _ in told(at.api.requests[-1])] == ["clear"]
+    assert [occasion for occasion, _ in briefed(at.api.requests[-1])] == ["clear"]
     assert "Never paint the hull red" in memory(at.api.requests[-1])
 
 
@@ -121,12 +121,12 @@ def test_a_session_that_compacts_and_goes_on_holds_the_memory_once(stage):
 
     assert [complaint for step in steps for complaint in complaints(step)] == []
     for request in [request for request in at.api.requests if request.kind == "main"][1:]:
-        assert [occasion for occasion, _ in told(request)].count("compact") == 1
+        assert [occasion for occasion, _ in briefed(request)].count("compact") == 1
         assert "Never paint the hull red" in memory(request)
-        assert told_twice(request) == []
+        assert briefed_twice(request) == []
 
 
-def test_a_forked_session_is_told_nothing_twice(stage):
+def test_a_forked_session_gets_nothing_twice(stage):
     at = stage(plot(scenes(1_000), summary=say(SUMMARY)))
     project = install(at)
     session = driver.ask(at, project, f"Build the ship. {CONSTRAINT}")
@@ -134,6 +134,6 @@ def test_a_forked_session_is_told_nothing_twice(stage):
 
     assert complaints(forked) == []
     assert forked.id != session.id
-    assert told_twice(at.api.requests[-1]) == []
+    assert briefed_twice(at.api.requests[-1]) == []
     texts = [item["content"] for item in items(colony(at, project))]
     assert len(texts) == len(set(texts))

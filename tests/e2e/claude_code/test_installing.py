@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.claude_code import driver
-from tests.e2e.claude_code.reading import colony, complaints, items, memory, told, told_twice
+from tests.e2e.claude_code.reading import briefed, briefed_twice, colony, complaints, items, memory
 from tests.e2e.claude_code.server import call, calls, plot, say
 
 pytestmark = pytest.mark.slow
@@ -37,9 +37,9 @@ def two_sessions(stage, project, *options):
 
 
 def assert_known_once(stage, project, request):
-    assert [occasion for occasion, _ in told(request)].count("startup") == 1
+    assert [occasion for occasion, _ in briefed(request)].count("startup") == 1
     assert "Never round the totals" in memory(request)
-    assert told_twice(request) == []
+    assert briefed_twice(request) == []
     texts = Counter(item["content"] for item in items(colony(stage, project)))
     assert [text for text, times in texts.items() if times > 1] == []
     assert sum("count_totals" in text for text in texts) == 1
@@ -78,7 +78,7 @@ def test_settings_of_the_person_serve_every_project(stage):
     assert_known_once(at, project, two_sessions(at, project))
 
 
-def test_plugin_and_settings_together_tell_and_remember_once(stage):
+def test_plugin_and_settings_together_inject_and_remember_once(stage):
     at = stage(TALK)
     project = driver.project(at)
     driver.run(at, project, ["aether", "claude", "install", "--project"])
@@ -106,7 +106,7 @@ def test_what_the_plugin_brings_is_on_offer(stage):
     assert [plugin["name"] for plugin in opening["plugins"]].count("aether") == 1
 
 
-def test_taking_it_out_gives_back_what_was_there(stage):
+def test_uninstalling_gives_back_what_was_there(stage):
     at = stage(TALK)
     project = driver.project(at)
     settings = project / ".claude" / "settings.json"
@@ -127,7 +127,7 @@ def test_taking_it_out_gives_back_what_was_there(stage):
     assert complaints(session) + complaints(after) == []
     assert marker.exists()
     assert settings.read_bytes() == before
-    assert told(at.api.requests[count]) == []
+    assert briefed(at.api.requests[count]) == []
 
 
 def test_the_status_says_that_all_is_well(stage):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.claude_code import driver
-from tests.e2e.claude_code.reading import complaints, holding, memory, told
+from tests.e2e.claude_code.reading import briefed, complaints, holding, memory
 from tests.e2e.claude_code.server import plot, say
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def test_one_project_never_hears_of_another(at):
 
     request = first(at, other, "Draw the map of the lighthouse")
 
-    assert told(request) == []
+    assert briefed(request) == []
     assert "coordinates" not in request.text
     assert holding(other, "coordinates") == []
     assert holding(one / ".aether", 'of the lighthouse"') == []
@@ -67,4 +67,4 @@ def test_the_person_s_own_home_directory_is_no_project(at):
     first(at, at.home, f"Draw the map. {CONSTRAINT}")
 
     assert not (at.home / ".aether").exists()
-    assert told(first(at, at.home, "Hello")) == []
+    assert briefed(first(at, at.home, "Hello")) == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e.claude_code import driver
-from tests.e2e.claude_code.reading import complaints, memory, told, told_twice
+from tests.e2e.claude_code.reading import briefed, briefed_twice, complaints, memory
 from tests.e2e.claude_code.server import plot, say
 
 pytestmark = pytest.mark.slow
@@ -41,18 +41,18 @@ def test_a_prompt_calls_to_mind_what_it_asks_for_once(project):
     hello, first, again = at.api.requests[before:]
 
     assert [complaint for step in steps for complaint in complaints(step)] == []
-    assert told(hello) == []
-    assert [occasion for occasion, _ in told(first)] == ["prompt"]
+    assert briefed(hello) == []
+    assert [occasion for occasion, _ in briefed(first)] == ["prompt"]
     assert "Ed25519" in memory(first)
     assert "pallets" not in memory(first)
-    assert told_twice(again) == []
+    assert briefed_twice(again) == []
 
 
-def test_what_the_session_was_told_at_its_start_is_not_called_to_mind_again(project):
+def test_what_the_session_got_at_its_start_is_not_called_to_mind_again(project):
     at, made = project
     (made / ".aether" / "config.toml").unlink()
     before = len(at.api.requests)
     driver.talk(at, made, ["Hello", QUESTION])
 
-    assert [occasion for occasion, _ in told(at.api.requests[before + 1])] == ["startup"]
+    assert [occasion for occasion, _ in briefed(at.api.requests[before + 1])] == ["startup"]
     assert "Ed25519" in memory(at.api.requests[before + 1])

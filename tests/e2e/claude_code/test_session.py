@@ -13,7 +13,7 @@ import pytest
 
 from tests.e2e.claude_code import driver
 from tests.e2e.claude_code.driver import Session, Stage
-from tests.e2e.claude_code.reading import colony, complaints, holding, items, memory, told, told_twice
+from tests.e2e.claude_code.reading import briefed, briefed_twice, colony, complaints, holding, items, memory
 from tests.e2e.claude_code.server import Reply, Request, call, calls, plot, say
 from tests.redact.corpus import SHAPES
 
@@ -115,23 +115,23 @@ def test_nothing_goes_wrong_on_the_screen(life):
     assert [(step, complaints(session)) for step, session in life.steps.items() if complaints(session)] == []
 
 
-def test_the_model_is_told_nothing_while_there_is_nothing_to_remember(life):
-    assert told(life.first("build")) == []
+def test_the_model_gets_nothing_while_there_is_nothing_to_remember(life):
+    assert briefed(life.first("build")) == []
 
 
-def test_a_resumed_session_is_told_nothing_that_it_has_said_itself(life):
-    assert told_twice(life.first("helper")) == []
-    assert [occasion for occasion, _ in told(life.first("helper"))].count("resume") <= 1
+def test_a_resumed_session_gets_nothing_that_it_has_said_itself(life):
+    assert briefed_twice(life.first("helper")) == []
+    assert [occasion for occasion, _ in briefed(life.first("helper"))].count("resume") <= 1
 
 
-def test_a_sub_agent_is_told_the_constraints(life):
+def test_a_sub_agent_gets_the_constraints(life):
     request = life.first("helper", "agent")
 
     assert CONSTRAINT.rstrip(".") in memory(request)
-    assert told_twice(request) == []
+    assert briefed_twice(request) == []
 
 
-def test_the_summariser_is_told_what_to_keep(life):
+def test_the_summariser_gets_what_to_keep(life):
     (request,) = [request for request in life.requests["compact"] if request.kind == "summary"]
     instructions = request.text.rpartition("Additional Instructions")[2]
 
@@ -143,23 +143,23 @@ def test_the_summariser_is_told_what_to_keep(life):
 def test_after_compaction_the_first_request_holds_the_memory_once(life):
     request = life.first("go on")
 
-    assert [occasion for occasion, _ in told(request)].count("compact") == 1
+    assert [occasion for occasion, _ in briefed(request)].count("compact") == 1
     assert CONSTRAINT.rstrip(".") in memory(request)
     assert DECISION in memory(request)
     assert "parser.py" in memory(request)
-    assert told_twice(request) == []
+    assert briefed_twice(request) == []
 
 
-def test_a_new_session_begins_with_the_memory_once(life):
+def test_a_new_session_starts_with_the_memory_once(life):
     request = life.first("new")
 
-    assert [occasion for occasion, _ in told(request)].count("startup") == 1
+    assert [occasion for occasion, _ in briefed(request)].count("startup") == 1
     for known in (CONSTRAINT.rstrip("."), DECISION, FAILING, "parser.py", SUMMARY_FACT):
         assert known in memory(request)
-    assert told_twice(request) == []
+    assert briefed_twice(request) == []
 
 
-def test_what_was_told_is_not_remembered_again(life):
+def test_what_was_injected_is_not_remembered_again(life):
     texts = [item["content"] for item in items(life.colony)]
 
     assert not [text for text in texts if "aether-memory" in text or "Recorded memory" in text]
@@ -167,7 +167,7 @@ def test_what_was_told_is_not_remembered_again(life):
         len(memory(life.first("newer")))
         <= len(memory(life.first("new"))) + len("And what is next now?") + 200
     )
-    assert told_twice(life.first("newer")) == []
+    assert briefed_twice(life.first("newer")) == []
 
 
 def test_each_thing_is_remembered_once(life):

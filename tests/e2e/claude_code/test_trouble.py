@@ -8,7 +8,7 @@ import pytest
 
 from aether.store.files import locked
 from tests.e2e.claude_code import driver
-from tests.e2e.claude_code.reading import colony, complaints, items, memory, told
+from tests.e2e.claude_code.reading import briefed, colony, complaints, items, memory
 from tests.e2e.claude_code.server import call, calls, plot, say
 from tests.e2e.claude_code.test_installing import PLUGIN
 
@@ -129,7 +129,7 @@ def test_a_file_where_the_home_belongs(at):
 
     requests = untouched(at, project)
 
-    assert [told(request) for request in requests] == [[]] * len(requests)
+    assert [briefed(request) for request in requests] == [[]] * len(requests)
     assert (project / ".aether").read_text() == "a file"
 
 
@@ -140,7 +140,7 @@ def test_a_plugin_without_the_program(at):
 
     requests = untouched(at, project, "--plugin-dir", str(PLUGIN))
 
-    assert [told(request) for request in requests] == [[]] * len(requests)
+    assert [briefed(request) for request in requests] == [[]] * len(requests)
 
 
 def test_a_program_that_dies(at):
@@ -152,10 +152,10 @@ def test_a_program_that_dies(at):
     assert not session.error
 
 
-def test_a_paused_memory_keeps_and_tells_nothing(at, project):
+def test_a_paused_memory_keeps_and_injects_nothing(at, project):
     driver.run(at, project, ["aether", "claude", "pause"])
     requests = untouched(at, project)
     driver.run(at, project, ["aether", "claude", "resume"])
 
-    assert [told(request) for request in requests] == [[]] * len(requests)
+    assert [briefed(request) for request in requests] == [[]] * len(requests)
     assert not [item for item in items(colony(at, project)) if "Friday" in item["content"]]

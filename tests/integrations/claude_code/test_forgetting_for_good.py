@@ -29,7 +29,7 @@ SUMMARY = """<summary>
 
 
 @pytest.fixture
-def told(tmp_path, monkeypatch):
+def reported(tmp_path, monkeypatch):
     """Call the hook of an event in a project with a home, as its program does, and return what the model is told."""
     monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
     project = tmp_path / "app"
@@ -46,41 +46,41 @@ def told(tmp_path, monkeypatch):
     return call
 
 
-def compacted(told):
-    told("SessionStart", source="startup")
-    told(
+def compacted(reported):
+    reported("SessionStart", source="startup")
+    reported(
         "UserPromptSubmit",
         prompt="Never use tabs in this project. We must support legacyFormat 7.",
         prompt_id="p1",
     )
-    told(
+    reported(
         "Stop",
         last_assistant_message="Understood. The installer is written in Python: src/installer.py makes it.",
     )
-    told("PreCompact", trigger="manual")
-    told("PostCompact", trigger="manual", compact_summary=SUMMARY)
-    told("SessionStart", source="compact")
-    told("SessionEnd", reason="other")
+    reported("PreCompact", trigger="manual")
+    reported("PostCompact", trigger="manual", compact_summary=SUMMARY)
+    reported("SessionStart", source="compact")
+    reported("SessionEnd", reason="other")
     aether.add_working_memory_item(
-        "Decided: since we must support legacyFormat 7, use Python 3.8.", "decision", home=told.home
+        "Decided: since we must support legacyFormat 7, use Python 3.8.", "decision", home=reported.home
     )
-    told("SessionStart", "s2", source="startup")
-    told("UserPromptSubmit", "s2", prompt="Again: we must support legacyformat 7!", prompt_id="p2")
-    told("Stop", "s2", last_assistant_message="Yes.")
+    reported("SessionStart", "s2", source="startup")
+    reported("UserPromptSubmit", "s2", prompt="Again: we must support legacyformat 7!", prompt_id="p2")
+    reported("Stop", "s2", last_assistant_message="Yes.")
 
 
-def everywhere(told, session):
+def everywhere(reported, session):
     """Return all that is told or found, by who tells it."""
-    home = told.home
+    home = reported.home
     lines = recall.recall("support legacyFormat 7 tabs", home=home)
     (anchor,) = [line.id for line in recall.recall("use tabs", home=home) if line.type == "constraint"][:1]
     exported = operations_home.export(home=home)
     return {
-        "startup": told("SessionStart", session, source="startup"),
-        "compact": told("SessionStart", f"{session}c", source="compact"),
-        "steering": told("PreCompact", session, trigger="manual"),
-        "sub-agent": told("SubagentStart", session, agent_id="a1", agent_type="Explore"),
-        "prompt": told(
+        "startup": reported("SessionStart", session, source="startup"),
+        "compact": reported("SessionStart", f"{session}c", source="compact"),
+        "steering": reported("PreCompact", session, trigger="manual"),
+        "sub-agent": reported("SubagentStart", session, agent_id="a1", agent_type="Explore"),
+        "prompt": reported(
             "UserPromptSubmit", f"{session}p", prompt="where is legacyFormat read?", prompt_id="p3"
         ),
         "search": json.dumps([hit["entry"] for hit in recall.search_memory("legacyFormat 7", home=home)]),
@@ -93,8 +93,8 @@ def everywhere(told, session):
     }
 
 
-def test_a_compressed_rule_that_is_forgotten_by_its_id_appears_nowhere(told):
-    compacted(told)
+def test_a_compressed_rule_that_is_forgotten_by_its_id_appears_nowhere(reported):
+    compacted(reported)
     graph.create_entities(
         [
             {
@@ -103,22 +103,22 @@ def test_a_compressed_rule_that_is_forgotten_by_its_id_appears_nowhere(told):
                 "observations": ["We must support legacyFormat 7", "It is small."],
             }
         ],
-        home=told.home,
+        home=reported.home,
     )
     rule, *_ = [
-        hit["id"] for hit in recall.search_memory(RULE, home=told.home)
+        hit["id"] for hit in recall.search_memory(RULE, home=reported.home)
         if hit["type"] == "constraint" and hit["content"] == RULE
     ]  # fmt: skip
-    before = everywhere(told, "s3")
+    before = everywhere(reported, "s3")
     assert {name for name, text in before.items() if STATEMENT not in text.casefold()} <= {"prompt"}
 
-    planned = forget.preview_forget([rule], home=told.home)
-    done = forget.forget([rule], home=told.home)
+    planned = forget.preview_forget([rule], home=reported.home)
+    done = forget.forget([rule], home=reported.home)
 
     assert planned.targets == done.targets
     layers = {target.layer for target in done.targets}
     assert layers == {"archive", "working_memory", "short_term_memory", "long_term_memory", "graph"}
-    after = everywhere(told, "s6")
+    after = everywhere(reported, "s6")
     assert {name: text for name, text in after.items() if STATEMENT in text.casefold()} == {}
     assert [
         name for name in ("startup", "compact", "steering", "sub-agent") if "use tabs" not in after[name]
@@ -127,11 +127,11 @@ def test_a_compressed_rule_that_is_forgotten_by_its_id_appears_nowhere(told):
     for target in done.targets:
         if target.layer in ("archive", "working_memory", "long_term_memory"):
             with pytest.raises(NotFound):
-                tools.get([target.id], home=told.home)
-    assert [one for one in operations_home.examine(home=told.home) if one.level == "error"] == []
+                tools.get([target.id], home=reported.home)
+    assert [one for one in operations_home.examine(home=reported.home) if one.level == "error"] == []
 
-    told("Stop", "s3", last_assistant_message="Yes.")
-    operations_home.undo(home=told.home)
+    reported("Stop", "s3", last_assistant_message="Yes.")
+    operations_home.undo(home=reported.home)
 
-    assert "legacyFormat 7" in told("SessionStart", "s4", source="startup")
-    assert "legacyFormat 7" in json.dumps(snapshot.load(told.home).documents["graph"])
+    assert "legacyFormat 7" in reported("SessionStart", "s4", source="startup")
+    assert "legacyFormat 7" in json.dumps(snapshot.load(reported.home).documents["graph"])

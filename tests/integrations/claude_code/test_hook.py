@@ -39,13 +39,13 @@ def project(tmp_path, monkeypatch):
     return tmp_path / "app"
 
 
-def told(project, name, **more):
+def reported(project, name, **more):
     payload = {"hook_event_name": name, "session_id": "s", "cwd": str(project), **more}
     return hook.main([], json.dumps(payload).encode())
 
 
 def ran(project, nth=1):
-    return told(
+    return reported(
         project, "PostToolUse", tool_name="Bash", tool_input={"command": f"make {nth}"}, tool_response="ok", tool_use_id=f"t{nth}"
     )  # fmt: skip
 
@@ -140,7 +140,7 @@ def test_a_session_makes_the_home_and_keeps_it_out_of_git(tmp_path):
 
     assert ran(tmp_path) == (0, "")
     assert not (tmp_path / ".aether").exists()
-    told(tmp_path, "SessionStart", source="startup")
+    reported(tmp_path, "SessionStart", source="startup")
 
     assert (tmp_path / ".aether" / ".gitignore").read_text() == "*\n"
     assert (tmp_path / ".aether" / "data" / "memory.json").exists()
@@ -151,7 +151,7 @@ def test_a_gitignore_of_a_person_stays(tmp_path):
     (tmp_path / ".aether").mkdir()
     (tmp_path / ".aether" / ".gitignore").write_text("mine\n")
 
-    told(tmp_path, "SessionStart", source="startup")
+    reported(tmp_path, "SessionStart", source="startup")
 
     assert (tmp_path / ".aether" / ".gitignore").read_text() == "mine\n"
 
@@ -164,7 +164,7 @@ def test_no_home_is_created_in_a_forbidden_place(tmp_path, monkeypatch, where):
         monkeypatch.setenv("AETHER_AUTO_INIT", "0")
     project = tmp_path / "gone" if where == "gone" else tmp_path
 
-    assert told(project, "SessionStart", source="startup") == (0, "")
+    assert reported(project, "SessionStart", source="startup") == (0, "")
     assert not (project / ".aether").exists()
 
 
@@ -173,7 +173,7 @@ def test_a_paused_home_hears_and_says_nothing(project):
     (project / ".aether" / "hooks" / "paused").touch()
 
     assert ran(project) == (0, "")
-    assert told(project, "SessionStart", source="startup") == (0, "")
+    assert reported(project, "SessionStart", source="startup") == (0, "")
     assert entries(project) == []
 
 
@@ -188,13 +188,13 @@ def test_private_paths_come_from_the_configuration(project):
     (project / ".aether" / "config.toml").write_text('[claude]\nprivate_paths = "secrets/**"\n')
 
     for path in ("secrets/a", "b.py"):
-        told(project, "PostToolUse", tool_name="Write", tool_input={"file_path": path, "content": "x"})
+        reported(project, "PostToolUse", tool_name="Write", tool_input={"file_path": path, "content": "x"})
 
     assert [entry["input"]["file_path"] for entry in entries(project)] == ["b.py"]
 
 
 def asked(project, session="s"):
-    return told(project, "TaskCompleted", task_subject="Done", session_id=session)
+    return reported(project, "TaskCompleted", task_subject="Done", session_id=session)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_an_invalid_setting_loses_no_event_and_is_logged_once_for_each_session(p
 
     ran(project, 1)
     asked(project)
-    told(project, "PostToolUse", tool_name="Write", tool_input={"file_path": "secrets/a", "content": "x"})
+    reported(project, "PostToolUse", tool_name="Write", tool_input={"file_path": "secrets/a", "content": "x"})
     asked(project, "another")
 
     assert [entry["event"] for entry in entries(project)] == ["PostToolUse", "TaskCompleted", "TaskCompleted"]
@@ -227,7 +227,7 @@ def test_with_unreadable_private_paths_only_calls_are_left_out(project, said):
     path.mkdir() if said is None else path.write_text(said)
 
     ran(project)
-    told(project, "PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_input": {"command": "make"}}])
+    reported(project, "PostToolBatch", tool_calls=[{"tool_name": "Bash", "tool_input": {"command": "make"}}])
     asked(project)
 
     assert [entry["event"] for entry in entries(project)] == ["TaskCompleted"]
@@ -239,8 +239,8 @@ def test_a_broken_configuration_keeps_a_session_from_nothing_that_is_remembered(
     aether.add_working_memory_item("Never push on Fridays.", "constraint", home=project / ".aether")
     (project / ".aether" / "config.toml").write_text("[claude]\nnew_key = true\n")
 
-    assert "Never push" in told(project, "SessionStart", source="startup")[1]
-    assert told(project, "UserPromptSubmit", prompt="Use SQLite.")[0] == 0
+    assert "Never push" in reported(project, "SessionStart", source="startup")[1]
+    assert reported(project, "UserPromptSubmit", prompt="Use SQLite.")[0] == 0
     assert "Use SQLite." in str(entries(project))
 
 
@@ -262,8 +262,8 @@ def test_a_home_that_is_a_link_to_another_is_neither_read_nor_written(project, t
     (tmp_path / "clone" / ".git").mkdir(parents=True)
     (tmp_path / "clone" / ".aether").symlink_to(project / ".aether")
 
-    assert told(tmp_path / "clone", "SessionStart", source="startup") == (0, "")
-    assert told(tmp_path / "clone", "UserPromptSubmit", prompt="Which host is db7?") == (0, "")
+    assert reported(tmp_path / "clone", "SessionStart", source="startup") == (0, "")
+    assert reported(tmp_path / "clone", "UserPromptSubmit", prompt="Which host is db7?") == (0, "")
     assert entries(project) == []
     assert [path.name for path in (tmp_path / "here").rglob("*")] == ["data"]
 
@@ -295,7 +295,7 @@ def test_the_log_is_not_written_where_a_repository_leads_it(project, tmp_path):
     (project / ".aether" / "hook.log").symlink_to(tmp_path / "rc")
     (project / ".aether" / "config.toml").write_text("[claude]\nx = 1\n")
 
-    told(project, "Stop")
+    reported(project, "Stop")
 
     assert not (tmp_path / "rc").exists()
 
@@ -325,12 +325,12 @@ def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatc
     )
     monkeypatch.setattr(hook, "HEAVY_EVENTS", frozenset())
 
-    told(project, "SubagentStop", agent_id="a", agent_type="scout", agent_transcript_path=str(transcript))
-    told(
+    reported(project, "SubagentStop", agent_id="a", agent_type="scout", agent_transcript_path=str(transcript))
+    reported(
         project, "SubagentStop", agent_id="b", agent_type="scout", agent_transcript_path=str(project / "none")
     )
     transcript.write_text("[1]")
-    told(project, "SubagentStop", agent_id="c", agent_type="scout", agent_transcript_path=str(transcript))
+    reported(project, "SubagentStop", agent_id="c", agent_type="scout", agent_transcript_path=str(transcript))
 
     assert [entry.get("task_text") for entry in entries(project)] == ["Look at it.", None, None]
 
@@ -343,9 +343,9 @@ def test_interim_texts_are_read_from_the_transcript(project, monkeypatch):
     about = {"transcript_path": str(transcript), "last_assistant_message": "Done."}
 
     for event in ("Stop", "PreCompact", "UserPromptSubmit", "PostCompact"):
-        told(project, event, **about)
+        reported(project, event, **about)
     (project / ".aether" / "config.toml").write_text("[claude]\ncapture = false\n")
-    told(project, "Stop", **about)
+    reported(project, "Stop", **about)
 
     found = [{"text": "We chose SQLite.", "uuid": "u1", "id": "m1"}]
     assert [entry.get("said") for entry in entries(project)] == [found, found, None, None]
@@ -357,7 +357,7 @@ def test_a_part_that_fails_is_logged_and_the_event_is_kept(project, monkeypatch)
 
     monkeypatch.setattr(reply, "reply", broken)
 
-    assert told(project, "Stop", last_assistant_message="Done.") == (0, "")
+    assert reported(project, "Stop", last_assistant_message="Done.") == (0, "")
     assert "RuntimeError: no such luck" in logged(project)
     assert entries(project)[0]["message"] == "Done."
 
@@ -366,7 +366,8 @@ def test_the_output_has_the_shape_of_its_event(project, monkeypatch):
     monkeypatch.setattr(reply, "reply", lambda event, *_, **__: f"of {event}")
 
     said = {
-        name: told(project, name, agent_type="scout", agent_id="a")[1] for name in sorted(hook.HEAVY_EVENTS)
+        name: reported(project, name, agent_type="scout", agent_id="a")[1]
+        for name in sorted(hook.HEAVY_EVENTS)
     }
 
     for name, text in said.items():
@@ -376,7 +377,7 @@ def test_the_output_has_the_shape_of_its_event(project, monkeypatch):
 def test_an_event_that_comes_twice_at_once_is_answered_once(project, monkeypatch):
     monkeypatch.setattr(reply, "reply", lambda *_, **__: "remembered")
 
-    first, second = (told(project, "SessionStart", source="startup") for _ in range(2))
+    first, second = (reported(project, "SessionStart", source="startup") for _ in range(2))
 
     assert "remembered" in first[1]
     assert second == (0, "")
@@ -402,11 +403,11 @@ def test_the_summary_of_a_compaction_outlives_a_locked_home(project):
     prose = "The service moved to port 8001. Its tests still fail on Windows; next comes the clock."
     event = {"compact_summary": f"<summary>{prose}</summary>", "trigger": "auto"}
     with locked(home, timeout=5):
-        assert told(project, "PostCompact", **event) == (0, "")
+        assert reported(project, "PostCompact", **event) == (0, "")
     assert "PostCompact s LockTimeout" in logged(project)
 
     assert ran(project) == (0, "")
-    told(project, "SessionStart", source="compact")
+    reported(project, "SessionStart", source="compact")
 
     assert [each["summary"] for each in memory(home)["short_term_memory"]["sessions"]] == [prose]
 
@@ -415,7 +416,7 @@ def test_a_home_that_is_a_file_ends_well(tmp_path):
     (tmp_path / ".git").mkdir()
     (tmp_path / ".aether").write_text("")
 
-    assert told(tmp_path, "SessionStart", source="startup")[0] == 0
+    assert reported(tmp_path, "SessionStart", source="startup")[0] == 0
     assert ran(tmp_path) == (0, "")
 
 
@@ -528,8 +529,8 @@ def test_the_host_does_not_wait_longer_for_an_event_that_took_long_to_be_kept(pr
     clock, given = iter(range(0, 10_000, 11)), []
     monkeypatch.setattr(hook.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(reply, "reply", lambda *_, **__: "")
-    told_with = {"cwd": str(project), "hook_event_name": "Stop"}
-    hook.main([], json.dumps(told_with).encode(), deadline=lambda each, *_: given.append(each))
+    answered_with = {"cwd": str(project), "hook_event_name": "Stop"}
+    hook.main([], json.dumps(answered_with).encode(), deadline=lambda each, *_: given.append(each))
 
     assert given[-1] == 1.0
 
@@ -570,9 +571,9 @@ def test_the_first_event_of_a_project_is_kept_before_its_home_is_made(tmp_path, 
     (tmp_path / ".git").mkdir()
     with monkeypatch.context() as patch:
         patch.setattr(admin, "init", broken)
-        told(tmp_path, "UserPromptSubmit", prompt="Never use port 8001.")
+        reported(tmp_path, "UserPromptSubmit", prompt="Never use port 8001.")
     assert len(entries(tmp_path)) == 1
-    told(tmp_path, "SessionStart", source="startup")
+    reported(tmp_path, "SessionStart", source="startup")
 
     assert "Never use port 8001." in (tmp_path / ".aether" / "data" / "journal.jsonl").read_text()
     assert entries(tmp_path) == []
@@ -734,9 +735,9 @@ def test_entries_of_hooks_are_not_imported_again_with_their_secrets(project, tmp
     vault = {"file_path": "/app/secrets/a.txt", "content": "the vault is 4711-OMEGA"}
     transcript = tmp_path / "s.jsonl"
     about = {"transcript_path": str(transcript), "prompt_id": "p"}
-    told(project, "UserPromptSubmit", prompt=prompt, **about)
-    told(project, "PostToolUse", tool_name="Write", tool_input=vault, tool_use_id="t", **about)
-    told(project, "Stop", last_assistant_message=last, **about)
+    reported(project, "UserPromptSubmit", prompt=prompt, **about)
+    reported(project, "PostToolUse", tool_name="Write", tool_input=vault, tool_use_id="t", **about)
+    reported(project, "Stop", last_assistant_message=last, **about)
     call = [{"type": "tool_use", "id": "t", "name": "Write", "input": vault}]
     answer = [{"type": "tool_result", "tool_use_id": "t", "content": "File created"}]
     transcript.write_text(
@@ -793,11 +794,13 @@ def test_a_plain_text_never_looks_like_json(text):
 @rows("line", ["words of a memory", "🎉" * 60, '"\\\n'])
 def test_a_text_that_is_too_long_loses_lines_and_keeps_the_one_that_closes(event, line):
     said = hook.output(event, "\n".join(["<aether-memory>", *[line] * 4000, "</aether-memory>"]))
-    told = json.loads(said)["hookSpecificOutput"]["additionalContext"] if event == "SessionStart" else said
+    reported = (
+        json.loads(said)["hookSpecificOutput"]["additionalContext"] if event == "SessionStart" else said
+    )
 
     assert 8_500 < hook.length_of(said) <= hook.MOST_CHARS < hook.LIMIT_CHARS
-    assert told.startswith("<aether-memory>")
-    assert told.endswith("</aether-memory>")
+    assert reported.startswith("<aether-memory>")
+    assert reported.endswith("</aether-memory>")
 
 
 @pytest.mark.parametrize("text", ["x" * 9_000, "x" * 9_000 + "\n "])

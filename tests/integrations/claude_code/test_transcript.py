@@ -23,7 +23,7 @@ def asked(number, text="Please go on.", **more):
     return line("user", text, number, **more)
 
 
-def told(number, text, **more):
+def reported(number, text, **more):
     return line("assistant", [{"type": "text", "text": text}], number, **more)
 
 
@@ -60,7 +60,9 @@ def texts(path, **more):
 
 
 def test_interim_texts_are_found_in_order_with_their_ids(file):
-    path = file(asked(1), told(2, "First."), called(3), answered(3), told(5, "Then."), called(6), answered(6))
+    path = file(
+        asked(1), reported(2, "First."), called(3), answered(3), reported(5, "Then."), called(6), answered(6)
+    )
 
     assert interim_texts(path, message="Done.") == [
         {"text": "First.", "uuid": "u2", "at": "t2", "id": "msg_2"},
@@ -70,32 +72,46 @@ def test_interim_texts_are_found_in_order_with_their_ids(file):
 
 def test_earlier_turns_are_left_out(file):
     path = file(
-        asked(1), told(2, "Old."), called(3), answered(3), told(5, "Done."), asked(6), told(7, "New.")
+        asked(1),
+        reported(2, "Old."),
+        called(3),
+        answered(3),
+        reported(5, "Done."),
+        asked(6),
+        reported(7, "New."),
     )
 
     assert texts(path) == ["New."]
 
 
 def test_the_message_that_ends_the_turn_is_left_out_whether_or_not_it_is_written_yet(file):
-    lines = [asked(1), told(2, "On the way."), called(3), answered(3)]
+    lines = [asked(1), reported(2, "On the way."), called(3), answered(3)]
 
     assert texts(file(*lines), message="All done.\n\nReally.") == ["On the way."]
-    last = [told(5, "All done.\n"), {**told(6, "Really."), "message": {**told(5, "Really.")["message"]}}]
+    last = [
+        reported(5, "All done.\n"),
+        {**reported(6, "Really."), "message": {**reported(5, "Really.")["message"]}},
+    ]
     assert texts(file(*lines, *last), message="All done.\n\nReally.") == ["On the way."]
 
 
 def test_texts_of_an_interrupted_turn_belong_to_the_next_turn(file):
-    broken = [asked(1), told(2, "Half."), called(3), asked(4, "[Request interrupted by user for tool use]")]
+    broken = [
+        asked(1),
+        reported(2, "Half."),
+        called(3),
+        asked(4, "[Request interrupted by user for tool use]"),
+    ]
 
-    assert texts(file(*broken, asked(5), told(6, "Whole."))) == ["Half.", "Whole."]
-    assert texts(file(asked(7), told(8, "Before."), *broken, asked(5), told(6, "Whole."))) == [
+    assert texts(file(*broken, asked(5), reported(6, "Whole."))) == ["Half.", "Whole."]
+    assert texts(file(asked(7), reported(8, "Before."), *broken, asked(5), reported(6, "Whole."))) == [
         "Half.",
         "Whole.",
     ]
 
 
 def test_a_text_typed_during_a_turn_is_by_the_user_and_ends_no_turn(file):
-    path = file(asked(1), told(2, "First."), typed(3, "Use tabs, please."), told(4, "Then."))
+    path = file(asked(1), reported(2, "First."), typed(3, "Use tabs, please."), reported(4, "Then."))
 
     assert [(one["text"], one.get("by")) for one in interim_texts(path)] == [
         ("First.", None), ("Use tabs, please.", "user"), ("Then.", None),
@@ -106,11 +122,11 @@ def test_a_text_typed_during_a_turn_is_by_the_user_and_ends_no_turn(file):
 def test_texts_of_the_program_and_of_sub_agents_are_left_out(file):
     path = file(
         asked(1),
-        told(2, "Main."),
-        told(3, "Agent.", isSidechain=True, agentId="a1"),
+        reported(2, "Main."),
+        reported(3, "Agent.", isSidechain=True, agentId="a1"),
         asked(4, "A task.", isSidechain=True, agentId="a1"),
         asked(5, "Stop hook feedback.", isMeta=True),
-        told(6, "API Error: overloaded", isApiErrorMessage=True),
+        reported(6, "API Error: overloaded", isApiErrorMessage=True),
         asked(7, "Summed up.", isCompactSummary=True),
         {"type": "system", "subtype": "compact_boundary", "uuid": "u8", "content": 'the "user"'},
     )
@@ -121,7 +137,9 @@ def test_texts_of_the_program_and_of_sub_agents_are_left_out(file):
 
 def test_a_sub_agents_own_file_is_all_its_own(file):
     mine = {"isSidechain": True, "agentId": "a1"}
-    path = file(asked(1, "Find it.", **mine), told(2, "It is near.", **mine), told(3, "Found.", **mine))
+    path = file(
+        asked(1, "Find it.", **mine), reported(2, "It is near.", **mine), reported(3, "Found.", **mine)
+    )
 
     assert texts(path, message="Found.", agent=True) == ["It is near."]
     assert texts(path) == []
@@ -129,9 +147,9 @@ def test_a_sub_agents_own_file_is_all_its_own(file):
 
 
 def test_duplicate_lines_count_once_and_lines_without_an_id_never(file):
-    nameless = {**told(3, "Nameless."), "uuid": None}
+    nameless = {**reported(3, "Nameless."), "uuid": None}
 
-    assert texts(file(asked(1), told(2, "Once."), told(2, "Once."), nameless)) == ["Once."]
+    assert texts(file(asked(1), reported(2, "Once."), reported(2, "Once."), nameless)) == ["Once."]
 
 
 def test_two_texts_of_one_line_have_different_parts(file):
@@ -143,17 +161,19 @@ def test_two_texts_of_one_line_have_different_parts(file):
 
 
 def test_a_tools_result_that_reads_like_a_prompt_starts_no_turn(file):
-    quoted = json.dumps([asked(1), told(2, "x"), {"type": "tool_result"}])
-    path = file(asked(1), told(2, f"The file is {quoted}"), called(3), answered(3, quoted), told(5, "Now."))
+    quoted = json.dumps([asked(1), reported(2, "x"), {"type": "tool_result"}])
+    path = file(
+        asked(1), reported(2, f"The file is {quoted}"), called(3), answered(3, quoted), reported(5, "Now.")
+    )
 
     assert len(texts(path)) == 2
 
 
 def test_torn_lines_and_strange_ones_are_passed_over(file, tmp_path):
-    path = file(asked(1), told(2, "Said."))
+    path = file(asked(1), reported(2, "Said."))
     strange = [b"[1]", b'{"type": "user"', b'{"x": "user"}', b"\xff\xfe", b'"user"', b"[" * 9_000 + b'"user"']
     with open(path, "ab") as out:
-        out.write(b"\n".join([*strange, json.dumps(told(3, "Torn")).encode()[:-20]]))
+        out.write(b"\n".join([*strange, json.dumps(reported(3, "Torn")).encode()[:-20]]))
 
     assert texts(path) == ["Said."]
 
@@ -161,7 +181,7 @@ def test_torn_lines_and_strange_ones_are_passed_over(file, tmp_path):
 def test_of_a_very_long_turn_the_end_is_read(file, monkeypatch):
     monkeypatch.setattr(transcript, "MOST_BYTES", 4_000)
     monkeypatch.setattr(transcript, "_BLOCK_BYTES", 150)
-    path = file(asked(1), *(told(nth, f"Said {nth}.") for nth in range(2, 90)))
+    path = file(asked(1), *(reported(nth, f"Said {nth}.") for nth in range(2, 90)))
 
     found = texts(path)
 
@@ -172,18 +192,18 @@ def test_of_a_very_long_turn_the_end_is_read(file, monkeypatch):
 def test_lines_longer_than_a_block_are_read_whole(file, monkeypatch):
     monkeypatch.setattr(transcript, "_BLOCK_BYTES", 64)
 
-    assert texts(file(asked(1), told(2, "a" * 999), told(3, "ö" * 99))) == ["a" * 999, "ö" * 99]
+    assert texts(file(asked(1), reported(2, "a" * 999), reported(3, "ö" * 99))) == ["a" * 999, "ö" * 99]
 
 
 def test_no_more_texts_than_the_limit_are_found(file, monkeypatch):
     monkeypatch.setattr(transcript, "MOST_TEXTS", 2)
 
-    assert texts(file(asked(1), told(2, "a"), told(3, "b"), told(4, "c"))) == ["b", "c"]
+    assert texts(file(asked(1), reported(2, "a"), reported(3, "b"), reported(4, "c"))) == ["b", "c"]
 
 
 def test_without_a_transcript_there_are_no_texts(tmp_path):
     (tmp_path / "d.jsonl").mkdir()
-    (tmp_path / "s.txt").write_text(json.dumps(told(1, "Elsewhere.")))
+    (tmp_path / "s.txt").write_text(json.dumps(reported(1, "Elsewhere.")))
 
     for name in ("", "none.jsonl", "d.jsonl", "s.txt", "nul\0.jsonl"):
         path = str(tmp_path / name) if name else ""

@@ -296,12 +296,12 @@ def stored(home):
 
 
 def test_at_once_it_needs_no_model(filled):
-    told = []
+    reported = []
 
-    text = compress(home=filled, progress=told.append).text
+    text = compress(home=filled, progress=reported.append).text
 
     assert re.match(r"Session \S+ of phase 2: 2 items, \d+ tokens became \d+\.", text)
-    assert told == ["asking extractive"]
+    assert reported == ["asking extractive"]
     assert len(stored(filled)) == 1
 
 

@@ -79,19 +79,19 @@ def test_the_graph_tools_ignore_unknown_arguments(home):
 @pytest.mark.parametrize("name", MOST_TOKENS)
 def test_the_list_of_tools_costs_a_model_little(home, name):
     tools = ask(build(home, name), lambda client: client.list_tools()).tools
-    told = [
+    reported = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.input_schema}
         for tool in tools
     ]
 
-    assert counter("estimate", 1.0)(json.dumps(told, separators=(",", ":"))) <= MOST_TOKENS[name]
+    assert counter("estimate", 1.0)(json.dumps(reported, separators=(",", ":"))) <= MOST_TOKENS[name]
 
 
 def test_remembered_items_are_recalled_over_the_protocol(home):
     async def asking(client):
-        told = text_of(await client.call_tool("remember", {"content": "Use SQLite.", "type": "decision"}))
+        reported = text_of(await client.call_tool("remember", {"content": "Use SQLite.", "type": "decision"}))
         index = text_of(await client.call_tool("recall", {"query": "sqlite"}))
-        added = told.split()[2].rstrip(".")
+        added = reported.split()[2].rstrip(".")
         return added, index, text_of(await client.call_tool("get", {"ids": [added]}))
 
     added, index, full = ask(build(home), asking)

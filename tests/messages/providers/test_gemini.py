@@ -329,7 +329,7 @@ def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
     assert done.raws == expected
     assert [found.code for found in done.findings] == codes
     assert [found.code for found in findings(done.raws) if found.level == "error"] == []
-    assert repaired(done.raws) == (done.raws, [])
+    assert repaired(done.raws)[:2] == (done.raws, [])
 
 
 @rows(
