@@ -28,7 +28,7 @@ from aether.store.commit import Author, commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.patch import join_changes
 from aether.store.snapshot import Entry, Snapshot, load
-from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, states_since
+from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
 from aether.types import Change, Finding, JsonObject
 
@@ -204,25 +204,28 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     """Reverse one transaction (default: the last by request that is not undone) and return it.
 
-    Later ones stay. Transactions of hooks are undone only by their revision.
+    Later ones stay. Transactions of hooks are undone only by their revision. An import is one, whatever its size.
 
     Raises:
         NotFound: there is no such revision.
         Conflict: it was erased, or a later change depends on it; that change is named.
     """
     place = find(home)
-    chosen = revision if revision is not None else last_undoable(load(place))
+    present = load(place)
+    parts = parts_of(present, revision if revision is not None else last_undoable(present))
 
     at = now()
 
     def plan(snapshot: Snapshot) -> Change:
-        undone = snapshots.archive_removed(snapshot.documents, undo_change(snapshot, chosen), now=at)
+        undone = undo_change(snapshot, parts[0])
+        undone = snapshots.archive_removed(snapshot.documents, undone, now=at, undone=True)
         derived = items.derived_change(snapshot.documents, undone)
         return join_changes(undone, derived, result=undone.result)
 
     with memory_tool.directory_updated(place):
-        entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
-    return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
+        entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {parts[0]}"), now=at).result
+    reason = f"{entry.reason}, with its revisions from {parts[-1]} on" if len(parts) > 1 else entry.reason
+    return LogLine(entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches])
 
 
 def examine(*, home: Home = None) -> list[Finding]:

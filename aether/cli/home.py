@@ -89,8 +89,9 @@ def undo_command(ask: Ask, revision: int | None) -> None:
     """Undo one change.
 
     Without REVISION the newest change that a person or program asked for and that is not undone. Automatic changes by
-    "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". Later changes stay; if
-    one depends on the undone change, nothing is undone and that change is named.
+    "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". An import is one change,
+    whatever its size. Later changes stay; if one depends on the undone change, nothing is undone and that change is
+    named.
 
     \b
     Example:

@@ -62,7 +62,7 @@ def import_command(
         say(f"{bad['file']}: {line}{bad['reason']}")
     emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
     if done.revisions:
-        note_undo(ask, done.revisions)
+        note_undo(ask, done.revisions[-1:])
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
 

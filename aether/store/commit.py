@@ -67,6 +67,8 @@ class Author(NamedTuple):
     operation: str
     by: str = "queen"
     reason: str = ""
+    part: str = ""
+    """See `snapshot.Entry`."""
 
 
 class Committed(NamedTuple):
@@ -151,7 +153,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
-        patches, {name: inverse[name] for name in patches}, records,
+        patches, {name: inverse[name] for name in patches}, records, part=author.part,
     )  # fmt: skip
     line = entry_line(entry)
     end = snapshot.end

@@ -52,6 +52,8 @@ class Entry(NamedTuple):
     appends: dict[str, list[JsonObject]]
     erased: bool = False
     """Whether a text was erased from it, so that it cannot be undone."""
+    part: str = ""
+    """`<whole>/<number from 1>` of a change that takes several transactions and is undone as one: an import."""
 
 
 class Journal(NamedTuple):
@@ -409,7 +411,13 @@ def entry_of(fields: JsonObject) -> Entry:
     """Return the entry that a line's fields describe."""
     words = {name: fields.get(name, "") for name in ("at", "by", "operation", "reason")}
     tables = {name: fields.get(name, {}) for name in ("patches", "inverse", "appends")}
-    return Entry(int(fields["revision"]), **words, **tables, erased=fields.get("erased", False))
+    return Entry(
+        int(fields["revision"]),
+        **words,
+        **tables,
+        erased=fields.get("erased", False),
+        part=fields.get("part", ""),
+    )
 
 
 def month_files(home: Path) -> list[Path]:
