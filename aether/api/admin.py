@@ -18,15 +18,16 @@ from aether.api import memory_tool
 from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
-from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, shown
 from aether.memory import items, snapshots
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
 from aether.store import config, documents, files
 from aether.store import doctor as store_doctor
-from aether.store.commit import Author, commit, fold_home, write_lock
+from aether.store.commit import HAND, Author, commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
-from aether.store.patch import join_changes
+from aether.store.merge import merge, rules_of
+from aether.store.patch import diff, join_changes
 from aether.store.snapshot import Entry, Snapshot, load
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
@@ -252,6 +253,46 @@ def repair(*, home: Home = None) -> list[str]:
         repaired = commit(place, plan, Author("repair", by="doctor"), now=now(), settings=settings)
     fold_home(place, now=now())
     return [*done, *repaired.result]
+
+
+def take_edit(name: str, *, home: Home = None) -> list[str]:
+    """Take in a hand edit that waits in quarantine, and return the documents that changed; `undo` reverses it.
+
+    Where the edit and later changes differ, the edit wins; everything else that changed since stays. `name` is that of
+    the file in `quarantine/`, which may be corrected first.
+
+    Raises:
+        NotFound: there is no such file, or the history does not reach back to the revision that was edited.
+        InvalidDocument, CorruptDocument: it breaks the schema, or is not JSON; it stays in quarantine.
+    """
+    place = find(home)
+    path = inside(place, f"quarantine/{file_name(name, what='name of an edit')}")
+    kept = next((kept for kept in documents.kept_edits(place) if kept.path == path), None)
+    if kept is None:
+        fix = 'See "aether doctor" for the edits that wait.'
+        raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
+    fix = "Correct the file, then take it in again."
+    value = files.parse_json(path.read_bytes(), where=path.name)
+    if not isinstance(value, dict):
+        raise CorruptDocument("not a document.", fix=fix, where=path.name)
+    value.pop("stamp", None)
+    document, at = kept.document, now()
+    wanted = migrations.current(document, value)
+    check.require(document, wanted, fix=fix)
+
+    def plan(snapshot: Snapshot) -> Change:
+        present = snapshot.documents[document]
+        base = states_since(snapshot, kept.revision)[1][document]
+        # The edit is the side that is kept where both changed.
+        merged, _ = merge(base, wanted, present, rules_of(check.schema(document)))
+        change = Change({document: diff(present, merged)} if merged != present else {}, result=None)
+        change = snapshots.archive_removed(snapshot.documents, change, now=at)
+        return join_changes(change, items.derived_change(snapshot.documents, change), result=[document])
+
+    with directory_updated(place):
+        done = commit(place, plan, Author("edited by hand", by=HAND, reason=name), now=at)
+    documents.remove_edit(kept)
+    return done.result if done.changed else []
 
 
 def check_schema(name: str, value: Any) -> list[Finding]:

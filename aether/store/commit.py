@@ -20,11 +20,13 @@ from aether.errors import AetherError, Conflict
 from aether.store import archive, config, documents, rewrite, spool
 from aether.store.files import (
     ConcurrentWrite,
+    EditedMeanwhile,
     append,
     checked_json,
     cut_torn_end,
     locked,
     make_directory,
+    require_exclusive,
     storage_errors,
     write_whole,
 )
@@ -55,10 +57,6 @@ HOOK, AETHER = "hook", "aether"
 HAND = "hand"
 # The operation that makes the documents: there is nothing before it to restore.
 INIT = "init"
-
-
-class _EditedMeanwhile(Exception):
-    """A person saved a document since the snapshot was loaded: it must not be overwritten."""
 
 
 class Author(NamedTuple):
@@ -218,7 +216,8 @@ def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Sna
 def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     """Return `snapshot` folded, its hand edits and rebuilt documents included; the caller holds the lock.
 
-    A document that a person saved since it was loaded is committed first, never overwritten.
+    A document that a person saved since it was loaded is committed first, never overwritten; an edit that conflicts
+    with the journal goes to quarantine, and the journal's state is written.
 
     Raises:
         Conflict: another writer was active although the lock was held; nothing of its work is lost. Or a
@@ -228,7 +227,9 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
         for _ in range(CONFLICT_TRIES):
             try:
                 return _fold(_with_files_committed(snapshot, now))
-            except _EditedMeanwhile:
+            except EditedMeanwhile as edited:
+                if edited.replaced:
+                    documents.quarantine(snapshot.home, "replaced-edit", edited.replaced, at=clock.stamp(now))
                 snapshot = load(snapshot.home)
     except ConcurrentWrite as reason:
         what = "another process wrote while the journal was folded, although the lock was held."
@@ -247,6 +248,8 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
             if file.state == "corrupt":
                 data = documents.path_of(snapshot.home, name).read_bytes()
                 documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
+        for name, about in snapshot.refused.items():
+            documents.keep_edit(snapshot.home, name, {**about, "kept_at": clock.stamp(now)})
     before = snapshot._replace(documents={**snapshot.documents, **snapshot.known})
     patches = {name: diff(known, snapshot.documents[name]) for name, known in snapshot.known.items()}
     if not any(patches.values()):
@@ -262,6 +265,8 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
 def _fold(snapshot: Snapshot) -> Snapshot:
     home, written = snapshot.home, snapshot.changed | snapshot.irregular.keys()
     with storage_errors(home, left="The commits are in the journal."):
+        if snapshot.revision > 1:  # a home that is being made has nothing to lose
+            require_exclusive(home)
         found = read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
@@ -285,11 +290,13 @@ def _fold(snapshot: Snapshot) -> Snapshot:
             _require_unedited(snapshot, [name])
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.backup_default(home, name, found.base)
-            documents.write(home, name, snapshot.documents[name], snapshot.revision)
+            documents.write(
+                home, name, snapshot.documents[name], snapshot.revision, is_known=_is_loaded(snapshot, name)
+            )
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         end = _start_journal(home, snapshot.revision, stamps)
         after = snapshot._replace(
-            stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={},
+            stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={}, refused={},
             files=file_ids(home),
         )  # fmt: skip
     remember(after)
@@ -297,7 +304,13 @@ def _fold(snapshot: Snapshot) -> Snapshot:
 
 
 def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:
-    loaded = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
     for name in names:
-        if file_id(str(documents.path_of(snapshot.home, name))) != loaded[name]:
-            raise _EditedMeanwhile
+        path = documents.path_of(snapshot.home, name)
+        if not _is_loaded(snapshot, name)(path):
+            raise EditedMeanwhile(path)
+
+
+def _is_loaded(snapshot: Snapshot, name: str) -> Callable[[Path], bool]:
+    """Return whether a file, wherever it is by now, is the one from which document `name` was loaded."""
+    loaded = snapshot.files[1 + documents.NAMES.index(name)]
+    return lambda path: file_id(str(path)) == loaded
