@@ -37,7 +37,6 @@ from aether.store.snapshot import (
     Snapshot,
     entry_line,
     file_id,
-    file_ids,
     folded_entries,
     journal_header,
     journal_path,
@@ -45,6 +44,7 @@ from aether.store.snapshot import (
     month_files,
     read_journal,
     remember,
+    resolve_or_refuse,
     scan_journal,
 )
 from aether.types import Change
@@ -228,9 +228,11 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             try:
                 return _fold(_with_files_committed(snapshot, now))
             except EditedMeanwhile as edited:
-                if edited.replaced:
-                    documents.quarantine(snapshot.home, "replaced-edit", edited.replaced, at=clock.stamp(now))
                 snapshot = load(snapshot.home)
+                if edited.aside:
+                    snapshot = _with_edit(
+                        _with_files_committed(snapshot, now), edited.path.stem, edited.aside, now
+                    )
     except ConcurrentWrite as reason:
         what = "another process wrote while the journal was folded, although the lock was held."
         fix = "Try again; keep the home on a local disk."
@@ -249,7 +251,8 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
                 data = documents.path_of(snapshot.home, name).read_bytes()
                 documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
         for name, about in snapshot.refused.items():
-            documents.keep_edit(snapshot.home, name, {**about, "kept_at": clock.stamp(now)})
+            data = documents.path_of(snapshot.home, name).read_bytes()
+            documents.keep_edit(snapshot.home, name, {**about, "kept_at": clock.stamp(now)}, data)
     before = snapshot._replace(documents={**snapshot.documents, **snapshot.known})
     patches = {name: diff(known, snapshot.documents[name]) for name, known in snapshot.known.items()}
     if not any(patches.values()):
@@ -260,6 +263,25 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
     if not snapshot.revision and states == {"made"}:
         author = Author(INIT, by=AETHER)
     return _append(before, Change(patches), author, now)
+
+
+def _with_edit(snapshot: Snapshot, name: str, aside: Path, now: datetime) -> Snapshot:
+    """Return `snapshot` after committing an edit of document `name` that was saved at the instant of its replacement."""
+    home, at = snapshot.home, clock.stamp(now)
+    with storage_errors(home):
+        data = aside.read_bytes()
+        file = documents.parse(data, where=f"{name}.json")
+        if file.state == "corrupt":  # perhaps still being written: what follows belongs to the same file
+            os.replace(aside, documents.quarantine(home, name, data, at=at))
+            return snapshot
+        known = snapshot.documents[name]
+        wanted, refusal = resolve_or_refuse(home, name, read_journal(home), file, known)
+        if file.state != "good" and refusal:
+            documents.keep_edit(home, name, {**refusal, "kept_at": at}, data)
+        elif file.state != "good" and (patch := diff(known, wanted)):
+            snapshot = _append(snapshot, Change({name: patch}), Author("edited by hand", by=HAND), now)
+        aside.unlink()
+    return snapshot
 
 
 def _fold(snapshot: Snapshot) -> Snapshot:
@@ -286,18 +308,20 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 path.unlink()
         archive.fold(home, snapshot.pending)
         _require_unedited(snapshot, documents.NAMES)
+        # The ids of the files that were written, not of what is there by now: that may be saved by somebody since.
+        made = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
         for name in sorted(written):
             _require_unedited(snapshot, [name])
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.backup_default(home, name, found.base)
-            documents.write(
+            made[name] = documents.write(
                 home, name, snapshot.documents[name], snapshot.revision, is_known=_is_loaded(snapshot, name)
             )
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         end = _start_journal(home, snapshot.revision, stamps)
         after = snapshot._replace(
             stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={}, refused={},
-            files=file_ids(home),
+            files=(file_id(str(journal_path(home))), *made.values()),
         )  # fmt: skip
     remember(after)
     return after

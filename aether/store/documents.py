@@ -104,19 +104,20 @@ def write(
     revision: int,
     *,
     is_known: Callable[[Path], bool] | None = None,
-) -> None:
-    """Replace document `name` durably; the version it replaces becomes a backup.
+) -> tuple[int, int, int]:
+    """Replace document `name` durably and return the id of its file; the version it replaces becomes a backup.
 
     Raises:
-        EditedMeanwhile: the file is not the one of which `is_known` is true; it was left as it is.
+        EditedMeanwhile: the file is not the one of which `is_known` is true.
     """
     path = path_of(home, name)
     old = read_revision(path)
     backup = backups_of(home, name) / f"{name}.{old:012d}.json" if old is not None else None
     size = path.stat().st_size if path.exists() else 0
-    write_whole(path, encode(value, revision, size=size), backup=backup, is_known=is_known)
+    made = write_whole(path, encode(value, revision, size=size), backup=backup, is_known=is_known)
     for stale in backups(home, name)[:-BACKUPS_KEPT]:
         stale.unlink(missing_ok=True)
+    return made
 
 
 def backup_default(home: Path, name: str, revision: int) -> None:
@@ -176,14 +177,13 @@ class KeptEdit(NamedTuple):
     """Why it is not in force."""
 
 
-def keep_edit(home: Path, name: str, about: JsonObject) -> Path:
-    """Keep the file of document `name`, an edit that is not in force, in quarantine; the same edit once.
+def keep_edit(home: Path, name: str, about: JsonObject, data: bytes) -> Path:
+    """Keep `data`, an edit of document `name` that is not in force, in quarantine; the same edit once.
 
     `about` is written beside it: the revision it was made in, the reason, and the patch that it is.
     """
     directory = home / "quarantine"
     make_directory(directory)
-    data = path_of(home, name).read_bytes()
     kept = directory / f"{name}.edited-{files.checksum(data)}.json"
     if not kept.exists():
         write_whole(kept, data)

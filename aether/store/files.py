@@ -65,12 +65,13 @@ _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
 class EditedMeanwhile(Exception):
-    """The file that was to be replaced is not the one that was read: somebody saved it. It was left in its place."""
+    """The file that was to be replaced is not the one that was read: somebody saved it."""
 
-    def __init__(self, path: Path, replaced: bytes = b"") -> None:
+    def __init__(self, path: Path, aside: Path | None = None) -> None:
         super().__init__(path)
-        self.replaced = replaced
-        """An edit that a second one replaced within the same instant; empty as a rule."""
+        self.path = path
+        self.aside = aside
+        """Where the saved file is now, if the new one has its place; else it is still at `path`."""
 
 
 class ConcurrentWrite(Exception):
@@ -101,15 +102,17 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
 def write_whole(
     path: Path, data: bytes, *, backup: Path | None = None, last_look: Callable[[], None] = lambda: None,
     is_known: Callable[[Path], bool] | None = None,
-) -> None:  # fmt: skip
-    """Replace the file at `path` with `data`, durably; the old file becomes `backup` if that is given.
+) -> tuple[int, int, int]:  # fmt: skip
+    """Replace the file at `path` with `data`, durably, and return inode, time of change and size of the new file.
+
+    The old file becomes `backup` if that is given.
 
     `last_look` is called just before the rename; an exception of it leaves the old file as it is. With `is_known` only
-    a file of which it is true is replaced, even if another is saved at the instant of the rename; systems that cannot
+    a file of which it is true is dropped, even if another is saved at the instant of the rename; systems that cannot
     exchange two files (not Linux or macOS, some network disks) ask it just before.
 
     Raises:
-        EditedMeanwhile: the file at `path` is not known, and was left there.
+        EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
     """
     temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
     try:
@@ -117,6 +120,7 @@ def write_whole(
         try:
             write_all(handle, data)
             os.fsync(handle)
+            made = os.fstat(handle)
         finally:
             os.close(handle)
         if backup is not None and path.exists():
@@ -131,6 +135,7 @@ def write_whole(
         with contextlib.suppress(OSError):
             os.unlink(temp)
         raise
+    return made.st_ino, made.st_mtime_ns, made.st_size
 
 
 def write_all(handle: int, data: bytes) -> None:
@@ -165,28 +170,23 @@ def _replace(temp: Path, path: Path) -> None:
 
 
 def _replace_known(temp: Path, path: Path, is_known: Callable[[Path], bool]) -> None:
-    ours = os.stat(temp).st_ino
     try:
         if is_known(path) and not path.exists():
             os.link(temp, path)  # fails if somebody saved the file now
-            os.unlink(temp)
-            return
-        if not _exchange(temp, path):
-            if not is_known(path):
-                raise EditedMeanwhile(path)
+        elif _exchange(temp, path):
+            # What was at `path` at that instant has the temporary name now: nothing vanishes between look and rename.
+            if not is_known(temp):
+                aside = temp.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
+                os.rename(temp, aside)
+                raise EditedMeanwhile(path, aside)
+        elif is_known(path):
             _replace(temp, path)
             return
+        else:
+            raise EditedMeanwhile(path)
     except (FileExistsError, FileNotFoundError) as reason:
         raise EditedMeanwhile(path) from reason
-    # What was at `path` at that instant has the temporary name now: nothing can vanish between a look and a rename.
-    if is_known(temp):
-        os.unlink(temp)
-        return
-    _exchange(temp, path)
-    if os.stat(temp).st_ino == ours:
-        raise EditedMeanwhile(path)
-    _exchange(temp, path)  # saved once more meanwhile: the later one has the place
-    raise EditedMeanwhile(path, temp.read_bytes())
+    os.unlink(temp)
 
 
 def _exchange(one: Path, two: Path) -> bool:

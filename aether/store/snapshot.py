@@ -256,7 +256,7 @@ def _assemble(
                 if file.state not in ("edited", "unstamped"):
                     raise
                 state[name] = None
-            wanted, refusal = _resolve_or_refuse(home, name, found, file, state[name])
+            wanted, refusal = resolve_or_refuse(home, name, found, file, state[name])
             if refusal:
                 refused[name] = refusal
         if wanted is not state[name]:
@@ -302,7 +302,7 @@ def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) 
     return merged
 
 
-def _resolve_or_refuse(
+def resolve_or_refuse(
     home: Path, name: str, found: Journal, file: Document, known: Any
 ) -> tuple[Any, JsonObject | None]:
     """Return the state of document `name`; of an edit that cannot be merged the journal's, and why.

@@ -67,15 +67,17 @@ def fold(home):
 
 
 def save(home, times):
-    """Save memory.json as an editor does, each time with another text in it."""
+    """Save memory.json as an editor does, with another text each time that the one before was taken from its place."""
     path = home / "data" / "memory.json"
     for number in range(times):
         value = json.loads(path.read_bytes())
         value["working_memory"]["description"] = f"edit number {number}."
         new = path.with_name("memory.json.new")
         new.write_text(json.dumps(value, indent=4))
+        mine = new.stat().st_ino
         os.replace(new, path)
-        time.sleep(0.01)
+        while path.stat().st_ino == mine:
+            time.sleep(0.0005)
 
 
 def add_and_fold(home, who):

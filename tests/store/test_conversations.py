@@ -361,7 +361,7 @@ def test_a_list_is_numbered_as_it_will_be_stored(home):
     found = conversations.numbered(load(home, ID), said("one", "two", "three", "four"))
 
     assert found == [1, 2, 3, 4]
-    assert conversations.numbered(load(home, ID), said("two")) == [3]
+    assert conversations.numbered(load(home, ID), said("two", "five")) == [2, 3]
 
 
 def test_nothing_can_be_undone_where_nothing_was_compacted(home):

@@ -271,6 +271,10 @@ def test_only_an_edit_in_quarantine_can_be_taken_in(lived):
             aether.take_edit(name, home=lived)
 
 
+def _exists(*_):
+    raise FileExistsError
+
+
 class Editor:
     """A person who saves memory.json at the worst instant: just before the call of the system that replaces it."""
 
@@ -320,7 +324,7 @@ def test_where_files_cannot_be_exchanged_the_last_look_is_just_before_the_rename
 def test_a_document_that_is_made_at_the_instant_it_would_be_made_is_not_overwritten(lived, monkeypatch):
     memory_file(lived).unlink()
     homes.anew(lived)
-    monkeypatch.setattr(files.os, "link", lambda *_: exec("raise FileExistsError"))
+    monkeypatch.setattr(files.os, "link", _exists)
 
     with pytest.raises(files.EditedMeanwhile):
         files.write_whole(memory_file(lived), b"x", is_known=lambda path: True)
