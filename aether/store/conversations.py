@@ -140,6 +140,9 @@ def extended(log: Log, data: bytes) -> Log:
         call.append(body)
         message = _MESSAGE.match(body)
         if not (message and message[3]):
+            if _is_repeated(grown, call[0]):
+                call, end, last, good = [], at, line, good + len(call)
+                continue
             known = len(grown.texts)
             for record in call:
                 _apply(grown, record, good + 1)
@@ -148,6 +151,14 @@ def extended(log: Log, data: bytes) -> Log:
                 grown.added.update(range(known + 1, len(grown.texts) + 1))
             call, end, last = [], at, line
     return grown._replace(end=end, last=last, lines=good, torn=data[end - log.end :])
+
+
+def _is_repeated(log: Log, first: bytes) -> bool:
+    """Return whether a call was written a second time, by a process whose lock did not hold: it was never acknowledged."""
+    message = _MESSAGE.match(first)
+    if message:
+        return int(message[1]) <= len(log.texts)
+    return bool(log.end or log.texts) and first.startswith(b'{"conversation":')
 
 
 def _apply(log: Log, body: bytes, number: int) -> None:
