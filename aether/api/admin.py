@@ -7,13 +7,15 @@ in `store.doctor` and `memory.search`.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import paths
+from aether import clock, paths
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
@@ -23,6 +25,7 @@ from aether.memory import items, snapshots
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
 from aether.store import config, documents, files
+from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store.commit import HAND, Author, commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
@@ -35,7 +38,11 @@ from aether.types import Change, Finding, JsonObject
 
 
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
-    """Save the whole colony and return the snapshot, without its documents."""
+    """Save the whole colony with its conversations, and return the snapshot without its content.
+
+    Raises:
+        CorruptDocument: a conversation is damaged; nothing was saved.
+    """
     return _take_snapshot(label, home, by_itself=False)
 
 
@@ -57,11 +64,14 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
         state.documents, snapshot_id=new_id("snapshot", at), label=label, now=at, revision=state.revision,
         automatic=by_itself,
     )  # fmt: skip
+    if not by_itself:
+        found = store_conversations.stored_conversations(place)
+        taken["conversations"] = {one.id: store_conversations.records_of(place, one.id) for one in found}
     path = _path(place, taken["snapshot_id"])
     with write_lock(place), storage_errors(place):
         make_directory(path.parent)
         write_whole(path, files.json_document(taken))
-    return {field: value for field, value in taken.items() if field != "documents"}
+    return {field: value for field, value in taken.items() if field not in snapshots.CONTENT}
 
 
 def list_snapshots(*, home: Home = None) -> list[JsonObject]:
@@ -103,7 +113,9 @@ def _path(home: Path, snapshot_id: str) -> Path:
 
 
 def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
-    """Restore the colony from a snapshot and return the names of the documents that changed.
+    """Restore the colony from a snapshot and return the names of the documents and conversations that changed.
+
+    A conversation that is missing is brought back; one that is there goes on as it is, with all that was said since.
 
     Raises:
         NotFound: there is no such snapshot.
@@ -135,7 +147,9 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
 
     with directory_updated(place):
         changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
-    return changed
+    talks = saved.get("conversations", {})
+    back = [name for name, records in talks.items() if store_conversations.bring_back(place, name, records)]
+    return [*changed, *(f"conversation {name}" for name in back)]
 
 
 def init(home: Home = None) -> Path:
@@ -178,6 +192,7 @@ class LogLine(NamedTuple):
     """One transaction, as `aether log` lists it."""
 
     revision: int
+    """0 of a compaction, which belongs to a conversation: `compact undo` reverses it."""
     at: str
     by: str
     operation: str
@@ -187,12 +202,15 @@ class LogLine(NamedTuple):
 
 
 def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
-    """Return the newest `limit` transactions, newest first (0: all); bookkeeping only if `everything`."""
+    """Return the newest `limit` changes, newest first (0: all); bookkeeping only if `everything`.
+
+    They are the transactions of the colony, and the compactions of conversations that can be undone.
+    """
     snapshot = read(home)
     wanted = (
         entry for entry in entries_newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING
     )
-    return [
+    lines = [
         LogLine(
             entry.revision, entry.at, entry.by, entry.operation,
             f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
@@ -200,6 +218,29 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
         )
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
     ]  # fmt: skip
+    since = lines[-1].at if lines and len(lines) == limit else ""
+    lines = sorted([*lines, *_compactions(snapshot.home, since)], key=lambda line: line.at, reverse=True)
+    return lines[: limit or None]
+
+
+def _compactions(home: Path, since: str) -> Iterator[LogLine]:
+    """Yield the compactions that can be undone and are not older than `since`."""
+    for stored in store_conversations.stored_conversations(home):
+        changed = datetime.fromtimestamp(stored.path.stat().st_mtime, tz=UTC)
+        if clock.stamp(changed) < since:
+            continue
+        try:
+            log = store_conversations.load(home, stored.id)
+        except AetherError:
+            continue  # `examine` reports it
+        for step in log.open:
+            at = log.compactions[step - 1].at
+            how = f'undone by "aether compact undo {shlex.quote(log.id)}"'
+            reason = f"step {step}, {how}" if step == log.open[-1] else f"step {step}"
+            if at >= since:
+                yield LogLine(
+                    0, at, "caller", "compact", reason, [f"conversations/{stored.path.parent.name}"]
+                )
 
 
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
@@ -309,7 +350,7 @@ def check_schema(name: str, value: Any) -> list[Finding]:
 
 
 def export(*, home: Home = None) -> JsonObject:
-    """Return the whole colony as one JSON object: documents, archive, receipts and events."""
+    """Return the whole colony as one JSON object: documents, archive, receipts, events and conversations."""
     from aether.store import archive
 
     snapshot = read(home)
@@ -320,4 +361,21 @@ def export(*, home: Home = None) -> JsonObject:
             kind: [copied(record) for _, record in archive.records(snapshot, kind)]
             for kind in (*archive.MONTHLY, *archive.SINGLE)
         },
+        "conversations": [
+            _exported(snapshot.home, one.id)
+            for one in store_conversations.stored_conversations(snapshot.home)
+        ],
+    }
+
+
+def _exported(home: Path, id: str) -> JsonObject:
+    try:
+        log = store_conversations.load(home, id)
+    except AetherError as reason:
+        return {"conversation": id, "problem": str(reason)}
+    return {
+        "conversation": id,
+        "history": store_conversations.history(log),
+        "context": store_conversations.context(log),
+        "compactions": [{"at": one.at, **one.receipt} for one in log.compactions],
     }

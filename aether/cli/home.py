@@ -65,7 +65,8 @@ def init_command(ask: Ask, directory: str | None) -> None:
 def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
-    Newest first; the first column is the revision that undo and show accept.
+    Newest first; the first column is the revision that undo and show accept. A compaction of a conversation has none:
+    it names the command that undoes it.
 
     \b
     Example:
@@ -75,7 +76,14 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 
     entries = admin.log(limit=limit, everything=everything, home=ask.place())
     rows = [
-        (entry.revision, when(entry.at), entry.by, entry.operation, " ".join(entry.touched), entry.reason)
+        (
+            entry.revision or "",
+            when(entry.at),
+            entry.by,
+            entry.operation,
+            " ".join(entry.touched),
+            entry.reason,
+        )
         for entry in entries
     ]
     head = ("rev", "when (UTC)", "who", "what", "touched", "why")
@@ -285,6 +293,8 @@ def list_(ask: Ask) -> None:
 @pass_ask
 def restore(ask: Ask, snapshot_id: str, yes: bool) -> int:
     """Restore a snapshot; undo reverses it.
+
+    Conversations that are missing are brought back; those that are there go on as they are.
 
     \b
     Example:

@@ -102,7 +102,7 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
 def export_command(ask: Ask, output: str | None) -> None:
     """Write the whole colony as JSON.
 
-    The documents, the archive, receipts, events and history, to read or to keep; nothing is changed.
+    The documents, the archive, receipts, events, history and conversations, to read or to keep; nothing is changed.
 
     \b
     Example:

@@ -21,6 +21,8 @@ from aether.store.patch import apply, diff, join_changes
 from aether.types import Change, JsonObject, Snapshot
 
 MAX_LABEL_CHARS = 200
+# The fields that are long.
+CONTENT = ("documents", "conversations")
 # The reason in the archive records of a restore or an undo.
 REMOVED = "removed"
 # The fields that listing and pruning read, with their types.
@@ -101,7 +103,7 @@ def without_documents(value: Any) -> JsonObject | None:
         clock.parse(value["timestamp"])
     except AetherError:
         return None
-    return {field: below for field, below in value.items() if field != "documents"}
+    return {field: below for field, below in value.items() if field not in CONTENT}
 
 
 def sort_key(snapshot: Mapping[str, Any]) -> tuple[int, datetime, str]:

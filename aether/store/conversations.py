@@ -22,7 +22,7 @@ from aether import clock
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files
-from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
+from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors, write_whole
 from aether.types import Finding, JsonObject
 
 FORMAT = 1
@@ -438,6 +438,30 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
     fix = "Append those that you miss again."
     finding = Finding("warning", "not-joined", f"conversation {log.id}", what, fix)
     return found.step, [*found.before, *joined], [finding]
+
+
+def records_of(home: Path, id: str) -> list[JsonObject]:
+    """Return every record of the conversation, from which `bring_back` makes its log again, byte for byte."""
+    log = load(home, id)
+    with storage_errors(log.path, left="Nothing was read."):
+        lines = log.path.read_bytes()[: log.end].splitlines(keepends=True)
+    return [value for line in lines if (value := files.unsealed(line)) is not None]
+
+
+def bring_back(home: Path, id: str, records: Sequence[JsonObject]) -> bool:
+    """Write the log of a conversation that is not there any more, and return whether it was missing; none is changed.
+
+    Raises:
+        LockTimeout, StorageFailed: nothing was written.
+    """
+    path = path_of(home, id)
+    with storage_errors(path):
+        make_directory(path.parent)
+    with _locked(home, path), storage_errors(path):
+        if path.exists():
+            return False
+        write_whole(path, b"".join(files.seal_json(record) for record in records))
+    return True
 
 
 def unseen(log: Log) -> list[int]:
