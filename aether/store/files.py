@@ -115,6 +115,7 @@ def write_whole(
         EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
     """
     temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
+    made: os.stat_result | None = None
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
@@ -133,7 +134,9 @@ def write_whole(
         sync_directory(path.parent)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temp)
+            # Interrupted just after an exchange, it is the file of somebody else; doctor looks at it.
+            if made is None or os.stat(temp).st_ino == made.st_ino:
+                os.unlink(temp)
         raise
     return made.st_ino, made.st_mtime_ns, made.st_size
 

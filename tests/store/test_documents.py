@@ -312,6 +312,23 @@ def test_a_file_that_is_saved_at_the_instant_of_its_replacement_is_not_lost(live
     assert files.leftover_temps(lived) == []
 
 
+def test_an_interrupt_just_after_the_exchange_drops_no_edit(lived, monkeypatch):
+    edit(lived, lambda value: value["working_memory"].update(description="mine"))
+
+    def interrupted(path):
+        if path != memory_file(lived):
+            raise KeyboardInterrupt
+        return True
+
+    with pytest.raises(KeyboardInterrupt):
+        files.write_whole(memory_file(lived), b"{}", is_known=interrupted)
+
+    everything = b"".join(path.read_bytes() for path in (lived / "data").iterdir() if path.is_file())
+    assert b'"mine"' in everything
+    doctor.repair(lived, now=homes.NOW)
+    assert any(b'"mine"' in data for data in kept_aside(lived))
+
+
 def test_where_files_cannot_be_exchanged_the_last_look_is_just_before_the_rename(lived, monkeypatch):
     monkeypatch.setattr(files, "_exchange", lambda one, two: False)
     editor = Editor(lived, monkeypatch, "keep_backup")
