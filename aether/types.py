@@ -292,3 +292,5 @@ class Snapshot(TypedDict):
     revision: int
     documents: dict[str, JsonObject]
     checksum: str
+    conversations: NotRequired[dict[str, list[JsonObject]]]
+    """The records of each, by its id; only in a snapshot that was asked for."""

@@ -7,34 +7,42 @@ in `store.doctor` and `memory.search`.
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import paths
+from aether import clock, paths
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
-from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, shown
 from aether.memory import items, snapshots
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
 from aether.store import config, documents, files
+from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
-from aether.store.commit import Author, commit, fold_home, write_lock
+from aether.store.commit import HAND, Author, commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
-from aether.store.patch import join_changes
+from aether.store.merge import merge, rules_of
+from aether.store.patch import diff, join_changes
 from aether.store.snapshot import Entry, Snapshot, load
-from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, states_since
+from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
 from aether.types import Change, Finding, JsonObject
 
 
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
-    """Save the whole colony and return the snapshot, without its documents."""
+    """Save the whole colony with its conversations, and return the snapshot without its content.
+
+    Raises:
+        CorruptDocument: a conversation is damaged; nothing was saved.
+    """
     return _take_snapshot(label, home, by_itself=False)
 
 
@@ -56,11 +64,14 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
         state.documents, snapshot_id=new_id("snapshot", at), label=label, now=at, revision=state.revision,
         automatic=by_itself,
     )  # fmt: skip
+    if not by_itself:
+        found = store_conversations.stored_conversations(place)
+        taken["conversations"] = {one.id: store_conversations.records_of(place, one.id) for one in found}
     path = _path(place, taken["snapshot_id"])
     with write_lock(place), storage_errors(place):
         make_directory(path.parent)
         write_whole(path, files.json_document(taken))
-    return {field: value for field, value in taken.items() if field != "documents"}
+    return {field: value for field, value in taken.items() if field not in snapshots.CONTENT}
 
 
 def list_snapshots(*, home: Home = None) -> list[JsonObject]:
@@ -102,7 +113,9 @@ def _path(home: Path, snapshot_id: str) -> Path:
 
 
 def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
-    """Restore the colony from a snapshot and return the names of the documents that changed.
+    """Restore the colony from a snapshot and return the names of the documents and conversations that changed.
+
+    A conversation that is missing is brought back; one that is there goes on as it is, with all that was said since.
 
     Raises:
         NotFound: there is no such snapshot.
@@ -134,7 +147,9 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
 
     with directory_updated(place):
         changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
-    return changed
+    talks = saved.get("conversations", {})
+    back = [name for name, records in talks.items() if store_conversations.bring_back(place, name, records)]
+    return [*changed, *(f"conversation {name}" for name in back)]
 
 
 def init(home: Home = None) -> Path:
@@ -177,6 +192,7 @@ class LogLine(NamedTuple):
     """One transaction, as `aether log` lists it."""
 
     revision: int
+    """0 of a compaction, which belongs to a conversation: `compact undo` reverses it."""
     at: str
     by: str
     operation: str
@@ -186,12 +202,15 @@ class LogLine(NamedTuple):
 
 
 def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
-    """Return the newest `limit` transactions, newest first (0: all); bookkeeping only if `everything`."""
+    """Return the newest `limit` changes, newest first (0: all); bookkeeping only if `everything`.
+
+    They are the transactions of the colony, and the compactions of conversations that can be undone.
+    """
     snapshot = read(home)
     wanted = (
         entry for entry in entries_newest_first(snapshot) if everything or entry.operation not in BOOKKEEPING
     )
-    return [
+    lines = [
         LogLine(
             entry.revision, entry.at, entry.by, entry.operation,
             f"{entry.reason} (erased)".lstrip() if entry.erased else entry.reason,
@@ -199,30 +218,56 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
         )
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
     ]  # fmt: skip
+    since = lines[-1].at if lines and len(lines) == limit else ""
+    lines = sorted([*lines, *_compactions(snapshot.home, since)], key=lambda line: line.at, reverse=True)
+    return lines[: limit or None]
+
+
+def _compactions(home: Path, since: str) -> Iterator[LogLine]:
+    """Yield the compactions that can be undone and are not older than `since`."""
+    for stored in store_conversations.stored_conversations(home):
+        changed = datetime.fromtimestamp(stored.path.stat().st_mtime, tz=UTC)
+        if clock.stamp(changed) < since:
+            continue
+        try:
+            log = store_conversations.load(home, stored.id)
+        except AetherError:
+            continue  # `examine` reports it
+        for step in log.open:
+            at = log.compactions[step - 1].at
+            how = f'undone by "aether compact undo {shlex.quote(log.id)}"'
+            reason = f"step {step}, {how}" if step == log.open[-1] else f"step {step}"
+            if at >= since:
+                yield LogLine(
+                    0, at, "caller", "compact", reason, [f"conversations/{stored.path.parent.name}"]
+                )
 
 
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     """Reverse one transaction (default: the last by request that is not undone) and return it.
 
-    Later ones stay. Transactions of hooks are undone only by their revision.
+    Later ones stay. Transactions of hooks are undone only by their revision. An import is one, whatever its size.
 
     Raises:
         NotFound: there is no such revision.
         Conflict: it was erased, or a later change depends on it; that change is named.
     """
     place = find(home)
-    chosen = revision if revision is not None else last_undoable(load(place))
+    present = load(place)
+    parts = parts_of(present, revision if revision is not None else last_undoable(present))
 
     at = now()
 
     def plan(snapshot: Snapshot) -> Change:
-        undone = snapshots.archive_removed(snapshot.documents, undo_change(snapshot, chosen), now=at)
+        undone = undo_change(snapshot, parts[0])
+        undone = snapshots.archive_removed(snapshot.documents, undone, now=at, undone=True)
         derived = items.derived_change(snapshot.documents, undone)
         return join_changes(undone, derived, result=undone.result)
 
     with memory_tool.directory_updated(place):
-        entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {chosen}"), now=at).result
-    return LogLine(entry.revision, entry.at, entry.by, entry.operation, entry.reason, [*entry.patches])
+        entry: Entry = commit(place, plan, Author("undo", reason=f"of revision {parts[0]}"), now=at).result
+    reason = f"{entry.reason}, with its revisions from {parts[-1]} on" if len(parts) > 1 else entry.reason
+    return LogLine(entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches])
 
 
 def examine(*, home: Home = None) -> list[Finding]:
@@ -251,6 +296,46 @@ def repair(*, home: Home = None) -> list[str]:
     return [*done, *repaired.result]
 
 
+def take_edit(name: str, *, home: Home = None) -> list[str]:
+    """Take in a hand edit that waits in quarantine, and return the documents that changed; `undo` reverses it.
+
+    Where the edit and later changes differ, the edit wins; everything else that changed since stays. `name` is that of
+    the file in `quarantine/`, which may be corrected first.
+
+    Raises:
+        NotFound: there is no such file, or the history does not reach back to the revision that was edited.
+        InvalidDocument, CorruptDocument: it breaks the schema, or is not JSON; it stays in quarantine.
+    """
+    place = find(home)
+    path = inside(place, f"quarantine/{file_name(name, what='name of an edit')}")
+    kept = next((kept for kept in documents.kept_edits(place) if kept.path == path), None)
+    if kept is None:
+        fix = 'See "aether doctor" for the edits that wait.'
+        raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
+    fix = "Correct the file, then take it in again."
+    value = files.parse_json(path.read_bytes(), where=path.name)
+    if not isinstance(value, dict):
+        raise CorruptDocument("not a document.", fix=fix, where=path.name)
+    value.pop("stamp", None)
+    document, at = kept.document, now()
+    wanted = migrations.current(document, value)
+    check.require(document, wanted, fix=fix)
+
+    def plan(snapshot: Snapshot) -> Change:
+        present = snapshot.documents[document]
+        base = states_since(snapshot, kept.revision)[1][document]
+        # The edit is the side that is kept where both changed.
+        merged, _ = merge(base, wanted, present, rules_of(check.schema(document)))
+        change = Change({document: diff(present, merged)} if merged != present else {}, result=None)
+        change = snapshots.archive_removed(snapshot.documents, change, now=at)
+        return join_changes(change, items.derived_change(snapshot.documents, change), result=[document])
+
+    with directory_updated(place):
+        done = commit(place, plan, Author("edited by hand", by=HAND, reason=name), now=at)
+    documents.remove_edit(kept)
+    return done.result if done.changed else []
+
+
 def check_schema(name: str, value: Any) -> list[Finding]:
     """Return where `value` breaks the schema of document `name`.
 
@@ -265,7 +350,7 @@ def check_schema(name: str, value: Any) -> list[Finding]:
 
 
 def export(*, home: Home = None) -> JsonObject:
-    """Return the whole colony as one JSON object: documents, archive, receipts and events."""
+    """Return the whole colony as one JSON object: documents, archive, receipts, events and conversations."""
     from aether.store import archive
 
     snapshot = read(home)
@@ -276,4 +361,21 @@ def export(*, home: Home = None) -> JsonObject:
             kind: [copied(record) for _, record in archive.records(snapshot, kind)]
             for kind in (*archive.MONTHLY, *archive.SINGLE)
         },
+        "conversations": [
+            _exported(snapshot.home, one.id)
+            for one in store_conversations.stored_conversations(snapshot.home)
+        ],
+    }
+
+
+def _exported(home: Path, id: str) -> JsonObject:
+    try:
+        log = store_conversations.load(home, id)
+    except AetherError as reason:
+        return {"conversation": id, "problem": str(reason)}
+    return {
+        "conversation": id,
+        "history": store_conversations.history(log),
+        "context": store_conversations.context(log),
+        "compactions": [{"at": one.at, **one.receipt} for one in log.compactions],
     }

@@ -94,10 +94,41 @@ def since_cleared(conversation_id: str, *, home: Home = None) -> list[JsonObject
 
 def _since_cleared(log: Log) -> dict[int, JsonObject]:
     """Return the messages that were added since the context was cleared, by number."""
+    said = _said_since_cleared(log)
+    return dict(zip(said, conversations.messages(log, said), strict=True))
+
+
+def _said_since_cleared(log: Log) -> list[int]:
     replaced = (n for step in log.open for n in log.compactions[step - 1].before)
-    wanted = {*log.context, *replaced}
-    said = (n for n, step in enumerate(log.derived, 1) if not step)
-    return {n: message for n, message in zip(said, conversations.history(log), strict=True) if n in wanted}
+    return [n for n in sorted({*log.context, *replaced}) if not log.derived[n - 1]]
+
+
+class Reading(NamedTuple):
+    """A conversation as it was read; messages by their number, in order, and never changed."""
+
+    log: Log
+    context: dict[int, JsonObject]
+    """The live messages."""
+    said: dict[int, JsonObject]
+    """Every message that was added since the context was cleared."""
+
+
+def follow(conversation_id: str, known: Reading | None, *, home: Home = None) -> Reading:
+    """Return the conversation as it is now: `known` itself if nobody changed it, else with only the new messages read.
+
+    Raises:
+        NotFound: the named home does not exist.
+    """
+    log = load(record_directory(home), conversation_id)
+    if known and known.log is log:
+        return known
+    held = {**known.said, **known.context} if known and known.log.inode == log.inode else {}
+    live = conversations.messages(log, [n for n in log.context if n not in held])
+    held |= dict(zip((n for n in log.context if n not in held), live, strict=True))
+    said = _said_since_cleared(log)
+    missing = [n for n in said if n not in held]
+    held |= dict(zip(missing, conversations.messages(log, missing), strict=True))
+    return Reading(log, {n: held[n] for n in log.context}, {n: held[n] for n in said})
 
 
 def resume(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> list[JsonObject]:

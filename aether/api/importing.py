@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from aether.api import dedupe
-from aether.api.home import Home, counter_of, read
+from aether.api.home import Home, counter_of, now, read
 from aether.api.working import store_entries
+from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound
 from aether.memory import phases
 from aether.memory.capture.extract import capture
@@ -48,7 +49,7 @@ class Imported(NamedTuple):
     bad_lines: list[JsonObject]
     """Lines that could not be read, and items that are impossible: file, line, reason."""
     revisions: list[int]
-    """Committed revisions, oldest first; undo them newest first to revert the import."""
+    """Committed revisions, oldest first; the undo of any of them is the undo of the import."""
     preview: list[JsonObject]
     """In a dry run, the items."""
 
@@ -66,6 +67,8 @@ class _Tally:
     count: Counter
     archive_read: int
     """Position of the last archived item whose key is known."""
+    whole: str
+    """The name of this import in the journal: its transactions are undone as one."""
     foreign: set[str] = field(default_factory=set)
     """Keys found in the home when a batch was committed."""
     revisions: list[int] = field(default_factory=list)
@@ -111,6 +114,7 @@ def import_transcripts(
         str(snapshot.home.parent),
         counter_of(memory),
         archive.head(snapshot, "items"),
+        new_id("import", now()),
     )
     first = phases.current_phase(snapshot.documents["COLONY_STATE"])
     files = 0
@@ -203,7 +207,8 @@ def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> li
         tally.archive_read = archive.head(snapshot, "items")
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
-    author = Author("import", by=batch[0]["source"], reason=f"{name} ({pluralize(len(batch), 'items')})")
+    reason = f"{name} ({pluralize(len(batch), 'items')})"
+    author = Author("import", batch[0]["source"], reason, part=f"{tally.whole}/{len(tally.revisions) + 1}")
     stored = store_entries(batch, author, home=home, wanted=wanted)
     tally.known += len(batch) - len(stored.entries)
     if stored.ids:

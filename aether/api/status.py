@@ -16,8 +16,8 @@ from aether.api.home import Home, find, read
 from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.items import token_usage
-from aether.store import config, spool
-from aether.store.snapshot import load
+from aether.store import config, documents, spool
+from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
 
@@ -133,7 +133,7 @@ def overview(*, home: Home = None) -> JsonObject:
             "waiting": len(spool.waiting(str(place))),
             "last_event": at if isinstance(at, str) else "",
         },
-        "problems": config_problems(place),
+        "problems": [*config_problems(place), *edit_problems(snapshot)],
         "log": recent_log(place),
     }
 
@@ -145,6 +145,20 @@ def config_problems(home: Path) -> list[str]:
     except AetherError as reason:
         return [f"{reason} Until then the hooks inject nothing."]
     return []
+
+
+def edit_problems(snapshot: Snapshot) -> list[str]:
+    """Return a line for each hand edit that is not in force."""
+    return [
+        *(
+            f"The edit of {name}.json is not in force: {about['reason']}"
+            for name, about in snapshot.refused.items()
+        ),
+        *(
+            f'An edit of {kept.document}.json waits in quarantine: "aether doctor --take {kept.path.name}".'
+            for kept in documents.kept_edits(snapshot.home)
+        ),
+    ]
 
 
 def recent_log(home: Path) -> list[str]:

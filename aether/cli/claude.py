@@ -277,7 +277,7 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
         note(ask, "A single transcript: aether import FILE")
     by_home: dict[str, list[int]] = {}
     for one in done:
-        by_home.setdefault(one.home, []).extend(one.revisions)
+        by_home.setdefault(one.home, []).extend(one.revisions[-1:])  # an import is undone as one
     for home, revisions in by_home.items():
         if revisions:
             note_undo(ask, revisions, f" --home {_shell([home])}" if everywhere else "")

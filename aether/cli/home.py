@@ -65,7 +65,8 @@ def init_command(ask: Ask, directory: str | None) -> None:
 def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
-    Newest first; the first column is the revision that undo and show accept.
+    Newest first; the first column is the revision that undo and show accept. A compaction of a conversation has none:
+    it names the command that undoes it.
 
     \b
     Example:
@@ -75,7 +76,14 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
 
     entries = admin.log(limit=limit, everything=everything, home=ask.place())
     rows = [
-        (entry.revision, when(entry.at), entry.by, entry.operation, " ".join(entry.touched), entry.reason)
+        (
+            entry.revision or "",
+            when(entry.at),
+            entry.by,
+            entry.operation,
+            " ".join(entry.touched),
+            entry.reason,
+        )
         for entry in entries
     ]
     head = ("rev", "when (UTC)", "who", "what", "touched", "why")
@@ -89,8 +97,9 @@ def undo_command(ask: Ask, revision: int | None) -> None:
     """Undo one change.
 
     Without REVISION the newest change that a person or program asked for and that is not undone. Automatic changes by
-    "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". Later changes stay; if
-    one depends on the undone change, nothing is undone and that change is named.
+    "hook" or "aether" (captured, prepared, compressed) need their REVISION from "aether log". An import is one change,
+    whatever its size. Later changes stay; if one depends on the undone change, nothing is undone and that change is
+    named.
 
     \b
     Example:
@@ -144,11 +153,16 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
 
 @click.command("doctor", cls=Command)
 @click.option("--repair", is_flag=True, help="Repair errors; unreadable files are kept")
+@click.option(
+    "--take", "edits", multiple=True, metavar="FILE", help="Take in a hand edit that waits in quarantine"
+)
 @pass_ask
-def doctor_command(ask: Ask, repair: bool) -> int:
+def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
     """Check a home and repair it.
 
-    Only checks, unless --repair. Exits 1 if an error remains.
+    Only checks, unless --repair or --take. An edit of a document that conflicts with later changes, or breaks the
+    schema, waits in quarantine/ with its changes; correct it there if need be, and take it in. Where both changed
+    something, the edit wins; undo reverses it. Exits 1 if an error remains.
 
     \b
     Example:
@@ -158,10 +172,13 @@ def doctor_command(ask: Ask, repair: bool) -> int:
 
     place = ask.place()
     done = admin.repair(home=place) if repair else []
+    for name in edits:
+        changed = admin.take_edit(name, home=place)
+        done.append(f"took {name} in" if changed else f"removed {name}, which changed nothing")
     for line in done:
-        note(ask, f"Repaired: {line}.")
+        note(ask, f"Done: {line}." if edits else f"Repaired: {line}.")
     found = admin.examine(home=place)
-    if not repair:
+    if not repair and not edits:
         ask.found = None  # a check changes nothing, not even by folding
     errors = any(finding.level == "error" for finding in found)
     text = [f"{finding.level}: {finding.where}: {finding.message} {finding.fix}" for finding in found]
@@ -276,6 +293,8 @@ def list_(ask: Ask) -> None:
 @pass_ask
 def restore(ask: Ask, snapshot_id: str, yes: bool) -> int:
     """Restore a snapshot; undo reverses it.
+
+    Conversations that are missing are brought back; those that are there go on as they are.
 
     \b
     Example:

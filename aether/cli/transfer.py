@@ -62,7 +62,7 @@ def import_command(
         say(f"{bad['file']}: {line}{bad['reason']}")
     emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
     if done.revisions:
-        note_undo(ask, done.revisions)
+        note_undo(ask, done.revisions[-1:])
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
 
@@ -102,7 +102,7 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
 def export_command(ask: Ask, output: str | None) -> None:
     """Write the whole colony as JSON.
 
-    The documents, the archive, receipts, events and history, to read or to keep; nothing is changed.
+    The documents, the archive, receipts, events, history and conversations, to read or to keep; nothing is changed.
 
     \b
     Example:

@@ -2,14 +2,16 @@
 
 From a share of the window on, old messages are summarised, important ones of the middle stay, and the recent ones, the
 opening request and permanent messages stay word for word. The conversation itself is never shortened: each model's
-context is made from the same messages. With a home, conversations outlive the process. Names and numbers are those of
-requirement 001. A message's importance is computed on demand, so that it fades with time; metadata of the caller is
+context is made from the same messages. With a home, conversations outlive the process, and several processes may use
+one: each call first reads what the others have added. Names and numbers are those of requirement 001. A message's importance is computed on demand, so that it fades with time; metadata of the caller is
 never overwritten by a guess from the words.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +26,7 @@ from aether.clock import new_id
 from aether.compaction.plan import apply, plan
 from aether.compaction.policy import policy
 from aether.compaction.shapes import Policy
+from aether.compaction.summary import is_summary
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, shown
 from aether.messages import convert
 from aether.tokens.count import Tally, message_tokens, tally
@@ -294,8 +297,10 @@ def _answered(message: Message, earlier: Sequence[JsonObject]) -> str:
 
 
 def message_of(raw: JsonObject) -> Message:
-    """Return the message that `raw_of` has turned into `raw`, with its present text."""
-    meta = raw["meta"]
+    """Return the message that `raw_of` has turned into `raw`, with its present text, or one that others added."""
+    meta = raw.get("meta")
+    if not isinstance(meta, dict) or not {"id", "at", "tokens"} <= meta.keys():
+        return _foreign(raw)
     calls = raw.get("tool_calls")
     content = calls[0]["function"]["arguments"] if calls else raw["content"]
     values = {name: meta[name] for name in MessageMetadata._fields}
@@ -304,6 +309,18 @@ def message_of(raw: JsonObject) -> Message:
     return Message(role, content, meta["id"], clock.parse(meta["at"]), meta["tokens"], metadata)
 
 
+def _foreign(raw: JsonObject) -> Message:
+    """Return a message that another surface of the home added."""
+    text = "\n".join(block.text for block in convert.message(raw, "plain").blocks if block.text)
+    text = text.strip() or json.dumps(raw, ensure_ascii=False)
+    role = "tool_result" if raw.get("role") == "tool" else raw.get("role")
+    role = role if role in ROLES else "user"
+    digest = hashlib.sha256(json.dumps(raw, sort_keys=True).encode()).hexdigest()[:16]
+    return Message(role, text, f"msg_{digest}", metadata=classify(role, text))
+
+
+# How often a context is compressed again because another process changed the conversation meanwhile.
+CONFLICT_TRIES = 8
 # Tokens that stay free beside a context (requirement 001), and the largest share of a small window for them.
 SAFETY_MARGIN, MOST_MARGIN = 100, 0.1
 SUMMARY_PRIORITY = 0.8
@@ -331,6 +348,8 @@ class _Held:
     conversation: Conversation
     whole: _Raws
     context: _Raws
+    read: conversations.Reading | None = None
+    """The state of the home that this is; None without a home."""
 
 
 class ContextManager:
@@ -388,10 +407,13 @@ class ContextManager:
         message = replace(message, token_count=tokens)
         raw["meta"]["tokens"] = tokens
         held = held or self._create(conversation_id, None)
-        self._store(conversation_id, [raw])
-        held.conversation.add_message(message)
-        held.whole.raws.append(raw)
-        held.context.raws.append(raw)
+        if self._home is not None:
+            self._store(conversation_id, [raw])
+            held = self._find(conversation_id) or held
+        else:
+            held.conversation.add_message(message)
+            held.whole.raws.append(raw)
+            held.context.raws.append(raw)
         with contextlib.suppress(BudgetExceeded):  # it is stored; get_context_for_model raises
             self._compress(held, self._policy(), force=False)
         return message
@@ -474,12 +496,14 @@ class ContextManager:
         held = self._find(conversation_id)
         if held is None:
             return
-        held.conversation.clear_messages(keep_system)
         kept = [raw for raw in held.whole.raws if keep_system and raw["role"] == "system"]
-        held.whole.raws[:] = held.context.raws[:] = kept
         if self._home is not None:
             conversations.clear_context(conversation_id, home=self._home)
             self._store(conversation_id, kept)
+            self._find(conversation_id)
+        else:
+            held.conversation.clear_messages(keep_system)
+            held.whole.raws[:] = held.context.raws[:] = kept
 
     def delete_conversation(self, conversation_id: str) -> bool:
         """Drop a conversation, and return whether it existed; its history in a home stays."""
@@ -525,17 +549,29 @@ class ContextManager:
         return held
 
     def _find(self, conversation_id: str) -> _Held | None:
-        """Return a conversation: the one in memory, else the one in the home."""
-        if conversation_id in self._conversations or self._home is None:
-            return self._conversations.get(conversation_id)
-        context = conversations.context(conversation_id, home=self._home)
-        if not context:
-            return None
-        held = self._create(conversation_id, None)
-        held.context.raws[:] = context
-        held.whole.raws[:] = conversations.since_cleared(conversation_id, home=self._home)
-        for raw in held.whole.raws:
+        """Return a conversation as it is now: in memory, or in the home, where other processes may have changed it."""
+        held = self._conversations.get(conversation_id)
+        if self._home is None:
+            return held
+        known = held.read if held else None
+        read = conversations.follow(conversation_id, known, home=self._home)
+        if held and read is known:
+            return held
+        if held is None:
+            if not read.context:
+                return None
+            held = self._create(conversation_id, None)
+        held.read = read
+        said = list(read.said.values())
+        same = 0  # messages that are known already stay the same objects
+        for old, new in zip(held.whole.raws, said, strict=False):
+            if old is not new:
+                break
+            same += 1
+        del held.conversation.messages[same:]
+        for raw in said[same:]:
             held.conversation.add_message(message_of(raw))
+        held.whole.raws[:], held.context.raws[:] = said, list(read.context.values())
         return held
 
     def _store(self, conversation_id: str, raws: Sequence[JsonObject]) -> None:
@@ -557,18 +593,25 @@ class ContextManager:
 
     def _compress(self, held: _Held, chosen: Policy, *, force: bool) -> bool:
         """Replace the context by a compressed one, and return whether it changed."""
-        raws = held.context.raws
+        before = list(held.context.raws)
         if self._home is None:
-            raws = self._smaller(held.context, chosen, _size(held), force=force)
-        else:
-            ask = compact.compact if force else compact.preflight
-            raws = ask(
-                held.conversation.id, raws, window=_size(held), policy=chosen, wire="plain", home=self._home,
-                repair=False, options=Options(counter=self._count),
-            ).messages  # fmt: skip
-        changed = raws != held.context.raws
-        held.context.raws[:] = raws
-        return changed
+            held.context.raws[:] = self._smaller(held.context, chosen, _size(held), force=force)
+            return held.context.raws != before
+        ask = compact.compact if force else compact.preflight
+        for left in reversed(range(CONFLICT_TRIES)):
+            try:
+                done = ask(
+                    held.conversation.id, held.context.raws, window=_size(held), policy=chosen, wire="plain",
+                    home=self._home, repair=False, options=Options(counter=self._count, unsaved=()),
+                )  # fmt: skip
+            except Conflict:  # another process removed or compressed messages: what is left is compressed
+                self._find(held.conversation.id)
+                if not left:
+                    raise
+            else:
+                break
+        self._find(held.conversation.id)
+        return done.triggered
 
     def _smaller(self, held: _Raws, chosen: Policy, window: int, *, force: bool = False) -> list[JsonObject]:
         sums = self._tally(held)
@@ -589,7 +632,7 @@ class ContextManager:
 
     def _message(self, raw: JsonObject) -> Message:
         """Return a message of a context; its summary as a system message."""
-        if "meta" in raw:
+        if not _is_summary(raw):
             return message_of(raw)
         metadata = MessageMetadata("compression", "system", priority=SUMMARY_PRIORITY, is_permanent=True)
         tokens = message_tokens(convert.message(raw, "plain"), self._count)
@@ -602,4 +645,8 @@ def _size(held: _Held) -> int:
 
 def _summary(held: _Held) -> str:
     """Return the text of the summary in the context; empty without one."""
-    return next((str(raw["content"]) for raw in held.context.raws if "meta" not in raw), "")
+    return next((str(raw["content"]) for raw in held.context.raws if _is_summary(raw)), "")
+
+
+def _is_summary(raw: JsonObject) -> bool:
+    return "meta" not in raw and is_summary(convert.message(raw, "plain"))

@@ -2,8 +2,8 @@
 
 A restore is an ordinary change: a patch from the present documents to those of the snapshot, journalled
 and undoable like any other. Counters follow the snapshot; the list of automatic snapshots does not, or
-the next snapshot would take the name of one that exists. Guaranteed: items and sessions that a restore or
-an undo removes from memory move to the archive. Files are read and written in `api`.
+the next snapshot would take the name of one that exists. Guaranteed: items that a restore or an undo
+removes from memory move to the archive, and sessions that a restore removes. Files are read and written in `api`.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from aether.store.patch import apply, diff, join_changes
 from aether.types import Change, JsonObject, Snapshot
 
 MAX_LABEL_CHARS = 200
+# The fields that are long.
+CONTENT = ("documents", "conversations")
 # The reason in the archive records of a restore or an undo.
 REMOVED = "removed"
 # The fields that listing and pruning read, with their types.
@@ -101,7 +103,7 @@ def without_documents(value: Any) -> JsonObject | None:
         clock.parse(value["timestamp"])
     except AetherError:
         return None
-    return {field: below for field, below in value.items() if field != "documents"}
+    return {field: below for field, below in value.items() if field not in CONTENT}
 
 
 def sort_key(snapshot: Mapping[str, Any]) -> tuple[int, datetime, str]:
@@ -120,14 +122,19 @@ def prunable(
     return [each for each in automatic[: max(0, len(automatic) - keep)] if each != taken]
 
 
-def archive_removed(documents: Mapping[str, Any], change: Change, *, now: datetime) -> Change:
-    """Return `change` with the archive records of the items and sessions that it removes from memory."""
+def archive_removed(
+    documents: Mapping[str, Any], change: Change, *, now: datetime, undone: bool = False
+) -> Change:
+    """Return `change` with the archive records of the items and sessions that it removes from memory.
+
+    A session that was `undone` has none: it would be found beside the items it was made of. The journal keeps it.
+    """
     before = documents["memory"]
     after = apply(before, change.patches.get("memory", []))
     kept = {item["id"] for item in items.items_of(after)}
     removed = [item for item in items.items_of(before) if item["id"] not in kept]
     records = items.archive_records(removed, why=REMOVED, now=now)
-    for session in sessions.sessions_of(before):
+    for session in () if undone else sessions.sessions_of(before):
         if sessions.find_session(after, session["session_id"]) is None:
             evicted = sessions.evict_session(before, session["session_id"], now=now)
             records += [{**each, "why": REMOVED} for each in evicted.appends["items"]]

@@ -20,11 +20,13 @@ from aether.errors import AetherError, Conflict
 from aether.store import archive, config, documents, rewrite, spool
 from aether.store.files import (
     ConcurrentWrite,
+    EditedMeanwhile,
     append,
     checked_json,
     cut_torn_end,
     locked,
     make_directory,
+    require_exclusive,
     storage_errors,
     write_whole,
 )
@@ -35,7 +37,6 @@ from aether.store.snapshot import (
     Snapshot,
     entry_line,
     file_id,
-    file_ids,
     folded_entries,
     journal_header,
     journal_path,
@@ -43,6 +44,7 @@ from aether.store.snapshot import (
     month_files,
     read_journal,
     remember,
+    resolve_or_refuse,
     scan_journal,
 )
 from aether.types import Change
@@ -57,16 +59,14 @@ HAND = "hand"
 INIT = "init"
 
 
-class _EditedMeanwhile(Exception):
-    """A person saved a document since the snapshot was loaded: it must not be overwritten."""
-
-
 class Author(NamedTuple):
     """Who changes what, and why, as `aether log` shows it."""
 
     operation: str
     by: str = "queen"
     reason: str = ""
+    part: str = ""
+    """See `snapshot.Entry`."""
 
 
 class Committed(NamedTuple):
@@ -151,7 +151,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
-        patches, {name: inverse[name] for name in patches}, records,
+        patches, {name: inverse[name] for name in patches}, records, part=author.part,
     )  # fmt: skip
     line = entry_line(entry)
     end = snapshot.end
@@ -216,7 +216,8 @@ def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Sna
 def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     """Return `snapshot` folded, its hand edits and rebuilt documents included; the caller holds the lock.
 
-    A document that a person saved since it was loaded is committed first, never overwritten.
+    A document that a person saved since it was loaded is committed first, never overwritten; an edit that conflicts
+    with the journal goes to quarantine, and the journal's state is written.
 
     Raises:
         Conflict: another writer was active although the lock was held; nothing of its work is lost. Or a
@@ -226,8 +227,12 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
         for _ in range(CONFLICT_TRIES):
             try:
                 return _fold(_with_files_committed(snapshot, now))
-            except _EditedMeanwhile:
+            except EditedMeanwhile as edited:
                 snapshot = load(snapshot.home)
+                if edited.aside:
+                    snapshot = _with_edit(
+                        _with_files_committed(snapshot, now), edited.path.stem, edited.aside, now
+                    )
     except ConcurrentWrite as reason:
         what = "another process wrote while the journal was folded, although the lock was held."
         fix = "Try again; keep the home on a local disk."
@@ -245,6 +250,9 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
             if file.state == "corrupt":
                 data = documents.path_of(snapshot.home, name).read_bytes()
                 documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
+        for name, about in snapshot.refused.items():
+            data = documents.path_of(snapshot.home, name).read_bytes()
+            documents.keep_edit(snapshot.home, name, {**about, "kept_at": clock.stamp(now)}, data)
     before = snapshot._replace(documents={**snapshot.documents, **snapshot.known})
     patches = {name: diff(known, snapshot.documents[name]) for name, known in snapshot.known.items()}
     if not any(patches.values()):
@@ -257,9 +265,30 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
     return _append(before, Change(patches), author, now)
 
 
+def _with_edit(snapshot: Snapshot, name: str, aside: Path, now: datetime) -> Snapshot:
+    """Return `snapshot` after committing an edit of document `name` that was saved at the instant of its replacement."""
+    home, at = snapshot.home, clock.stamp(now)
+    with storage_errors(home):
+        data = aside.read_bytes()
+        file = documents.parse(data, where=f"{name}.json")
+        if file.state == "corrupt":  # perhaps still being written: what follows belongs to the same file
+            os.replace(aside, documents.quarantine(home, name, data, at=at))
+            return snapshot
+        known = snapshot.documents[name]
+        wanted, refusal = resolve_or_refuse(home, name, read_journal(home), file, known)
+        if file.state != "good" and refusal:
+            documents.keep_edit(home, name, {**refusal, "kept_at": at}, data)
+        elif file.state != "good" and (patch := diff(known, wanted)):
+            snapshot = _append(snapshot, Change({name: patch}), Author("edited by hand", by=HAND), now)
+        aside.unlink()
+    return snapshot
+
+
 def _fold(snapshot: Snapshot) -> Snapshot:
     home, written = snapshot.home, snapshot.changed | snapshot.irregular.keys()
     with storage_errors(home, left="The commits are in the journal."):
+        if snapshot.revision > 1:  # a home that is being made has nothing to lose
+            require_exclusive(home)
         found = read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
@@ -279,23 +308,33 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 path.unlink()
         archive.fold(home, snapshot.pending)
         _require_unedited(snapshot, documents.NAMES)
+        # The ids of the files that were written, not of what is there by now: that may be saved by somebody since.
+        made = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
         for name in sorted(written):
             _require_unedited(snapshot, [name])
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.backup_default(home, name, found.base)
-            documents.write(home, name, snapshot.documents[name], snapshot.revision)
+            made[name] = documents.write(
+                home, name, snapshot.documents[name], snapshot.revision, is_known=_is_loaded(snapshot, name)
+            )
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         end = _start_journal(home, snapshot.revision, stamps)
         after = snapshot._replace(
-            stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={},
-            files=file_ids(home),
+            stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={}, refused={},
+            files=(file_id(str(journal_path(home))), *made.values()),
         )  # fmt: skip
     remember(after)
     return after
 
 
 def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:
-    loaded = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
     for name in names:
-        if file_id(str(documents.path_of(snapshot.home, name))) != loaded[name]:
-            raise _EditedMeanwhile
+        path = documents.path_of(snapshot.home, name)
+        if not _is_loaded(snapshot, name)(path):
+            raise EditedMeanwhile(path)
+
+
+def _is_loaded(snapshot: Snapshot, name: str) -> Callable[[Path], bool]:
+    """Return whether a file, wherever it is by now, is the one from which document `name` was loaded."""
+    loaded = snapshot.files[1 + documents.NAMES.index(name)]
+    return lambda path: file_id(str(path)) == loaded

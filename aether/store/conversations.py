@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +22,7 @@ from aether import clock
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files
-from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
+from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors, write_whole
 from aether.types import Finding, JsonObject
 
 FORMAT = 1
@@ -60,6 +61,8 @@ class Log(NamedTuple):
     compactions: list[Compaction]
     open: list[int]
     """Steps that can be undone, newest last."""
+    added: set[int]
+    """Numbers of the messages that callers added, and neither took back nor cleared: each is in some view."""
     inode: int = 0
     end: int = 0
     """Byte offset after the last whole call."""
@@ -104,8 +107,8 @@ def load(home: Path, id: str, *, whole: bool = False) -> Log:
                 file.seek(known.end if known else 0)
                 data = file.read()
         except (FileNotFoundError, NotADirectoryError):
-            return Log(path, id, [], [], [], [], [], [])
-    log = extended(known or Log(path, id, [], [], [], [], [], [], inode=inode), data)
+            return Log(path, id, [], [], [], [], [], [], set())
+    log = extended(known or Log(path, id, [], [], [], [], [], [], set(), inode=inode), data)
     _CACHE[path] = log
     if len(_CACHE) > _CACHED:
         _CACHE.pop(next(iter(_CACHE)), None)
@@ -122,7 +125,7 @@ def extended(log: Log, data: bytes) -> Log:
         return log
     grown = log._replace(
         texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(), uncompacted=log.uncompacted.copy(),
-        compactions=log.compactions.copy(), open=log.open.copy(),
+        compactions=log.compactions.copy(), open=log.open.copy(), added=log.added.copy(),
     )  # fmt: skip
     at, end, last, number, good, bad = log.end, log.end, log.last, log.lines, log.lines, 0
     call: list[bytes] = []
@@ -137,11 +140,25 @@ def extended(log: Log, data: bytes) -> Log:
         call.append(body)
         message = _MESSAGE.match(body)
         if not (message and message[3]):
+            if _is_repeated(grown, call[0]):
+                call, end, last, good = [], at, line, good + len(call)
+                continue
+            known = len(grown.texts)
             for record in call:
                 _apply(grown, record, good + 1)
                 good += 1
+            if message:  # else they were stored with a compaction: the list of its caller is their place
+                grown.added.update(range(known + 1, len(grown.texts) + 1))
             call, end, last = [], at, line
     return grown._replace(end=end, last=last, lines=good, torn=data[end - log.end :])
+
+
+def _is_repeated(log: Log, first: bytes) -> bool:
+    """Return whether a call was written a second time, by a process whose lock did not hold: it was never acknowledged."""
+    message = _MESSAGE.match(first)
+    if message:
+        return int(message[1]) <= len(log.texts)
+    return bool(log.end or log.texts) and first.startswith(b'{"conversation":')
 
 
 def _apply(log: Log, body: bytes, number: int) -> None:
@@ -162,9 +179,10 @@ def _apply(log: Log, body: bytes, number: int) -> None:
         log.context.clear()
         log.uncompacted.clear()
         log.open.clear()
+        log.added.clear()
     elif "pop" in record:
         log.uncompacted[:] = [n for n in log.uncompacted if n != log.context[-1]]
-        log.context.pop()
+        log.added.discard(log.context.pop())
     elif "undo" in record:
         log.context[:] = expanded(record["context"])
         log.open.pop()
@@ -240,15 +258,16 @@ class Undone(NamedTuple):
 
 def context(log: Log) -> list[JsonObject]:
     """Return the messages that are live now, as fresh copies."""
-    return _messages(log, log.context)
+    return messages(log, log.context)
 
 
 def history(log: Log) -> list[JsonObject]:
     """Return every message that was ever appended, in order; not the messages that compactions made."""
-    return _messages(log, [n for n, step in enumerate(log.derived, 1) if not step])
+    return messages(log, [n for n, step in enumerate(log.derived, 1) if not step])
 
 
-def _messages(log: Log, found: Sequence[int]) -> list[JsonObject]:
+def messages(log: Log, found: Sequence[int]) -> list[JsonObject]:
+    """Return the messages with these numbers, as fresh copies."""
     return [files.parse_json(log.texts[n - 1], where=str(log.path)) for n in found]
 
 
@@ -268,7 +287,7 @@ def compaction(log: Log, step: int) -> tuple[list[JsonObject], list[JsonObject],
         what = f"conversation {shown(log.id)} has no compaction {step}; it has had {len(log.compactions)}."
         raise NotFound(what, fix="Name one of those, or none for the newest.", where=str(log.path))
     found = log.compactions[step - 1]
-    return _messages(log, found.before), _messages(log, found.after), found.receipt
+    return messages(log, found.before), messages(log, found.after), found.receipt
 
 
 def extend(home: Path, id: str, messages: Sequence[JsonObject], *, now: datetime) -> Log:
@@ -293,7 +312,7 @@ def pop(home: Path, id: str, *, now: datetime) -> JsonObject | None:
     taken: list[JsonObject] = []
 
     def plan(log: Log) -> list[bytes]:
-        taken[:] = _messages(log, log.context[-1:])
+        taken[:] = messages(log, log.context[-1:])
         return [_line({"pop": log.context[-1]}, clock.stamp(now))] if taken else []
 
     if load(home, id).context:
@@ -328,9 +347,10 @@ def record_compaction(
 ) -> int:
     """Store one compaction, all of it or nothing, make `after` the context, and return its step.
 
-    `before` is the caller's list. If it starts as the context does, or as the history, only the rest is stored.
+    `before` is the caller's list; of it only the messages that are not stored yet are stored.
     `places` is the position in `before` of each message of `after`, None for a new one. `read` is the log that the
-    caller worked on: messages that others appended since then stay in the context, behind `after`.
+    caller worked on. Live messages that others added and that `before` does not have stay in the context, behind
+    `after`: what was added leaves it only by a compaction of itself, or taken back, or cleared.
 
     Raises:
         InvalidInput: a message or the receipt is not JSON.
@@ -345,16 +365,17 @@ def record_compaction(
     steps: list[int] = []
 
     def plan(log: Log) -> list[bytes]:
-        step, known, late = next_step(log), _known(log, had), list[int]()
+        step, known, size = next_step(log), _known(log, had), len(log.context)
         if read is not None:
             size = len(read.context)
             if log.context[:size] != read.context or len(log.compactions) != len(read.compactions):
                 what = f"conversation {shown(log.id)} was changed while it was compacted."
                 raise Conflict(what, fix="Load it and compact it again.", where=str(log.path))
-            late = log.context[size:]
-        lines = _records(len(log.texts) + 1, had[len(known) :], at)
+        lines = _records(len(log.texts) + 1, [text for text, n in zip(had, known, strict=True) if not n], at)
         reached = len(log.texts) + len(lines)
-        sources = [*known, *range(len(log.texts) + 1, reached + 1)]
+        sources = _filled(known, len(log.texts) + 1)
+        named = set(sources)
+        late = [n for at, n in enumerate(log.context) if n not in named and (at >= size or n in log.added)]
         results = []
         for text, place in zip(made, places, strict=True):
             if place is not None and had[place] == text:
@@ -375,7 +396,7 @@ def undo(home: Path, id: str, *, now: datetime) -> Undone:
     """Undo the newest compaction that is not undone, and return the context after that.
 
     It has the messages before the compaction and those since. If the context does not continue the compaction's
-    result, it has those before only, and a finding says so.
+    result, it has those before and those that were added, and a finding says so.
 
     Raises:
         NotFound: there is no such conversation, or no compaction of it to undo.
@@ -385,7 +406,7 @@ def undo(home: Path, id: str, *, now: datetime) -> Undone:
 
     def plan(log: Log) -> list[bytes]:
         step, found, findings = _restored(log)
-        done[:] = [Undone(_messages(log, found), step, findings)]
+        done[:] = [Undone(messages(log, found), step, findings)]
         return [_line({"undo": step, "context": ranges(found)}, clock.stamp(now))]
 
     _restored(load(home, id))
@@ -410,12 +431,43 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
     live = log.context
     if tuple(live[: len(found.after)]) == found.after:
         return found.step, [*found.before, *live[len(found.after) :]], []
-    left = len(set(live) - set(found.before) - set(found.after))
+    others = [n for n in live if n not in {*found.before, *found.after}]
+    joined = [n for n in others if n in log.added]
     what = f"it did not continue the result of compaction {found.step}, so it has the messages before that; "
-    what += f"{left} message(s) of it are in the history only."
+    what += f"{len(others) - len(joined)} message(s) of it are in the history only."
     fix = "Append those that you miss again."
     finding = Finding("warning", "not-joined", f"conversation {log.id}", what, fix)
-    return found.step, list(found.before), [finding]
+    return found.step, [*found.before, *joined], [finding]
+
+
+def records_of(home: Path, id: str) -> list[JsonObject]:
+    """Return every record of the conversation, from which `bring_back` makes its log again, byte for byte."""
+    log = load(home, id)
+    with storage_errors(log.path, left="Nothing was read."):
+        lines = log.path.read_bytes()[: log.end].splitlines(keepends=True)
+    return [value for line in lines if (value := files.unsealed(line)) is not None]
+
+
+def bring_back(home: Path, id: str, records: Sequence[JsonObject]) -> bool:
+    """Write the log of a conversation that is not there any more, and return whether it was missing; none is changed.
+
+    Raises:
+        LockTimeout, StorageFailed: nothing was written.
+    """
+    path = path_of(home, id)
+    with storage_errors(path):
+        make_directory(path.parent)
+    with _locked(home, path), storage_errors(path):
+        if path.exists():
+            return False
+        write_whole(path, b"".join(files.seal_json(record) for record in records))
+    return True
+
+
+def unseen(log: Log) -> list[int]:
+    """Return the numbers of added messages that are in no view: not live, nor replaced by a compaction to be undone."""
+    seen = {*log.context, *(n for step in log.open for n in log.compactions[step - 1].before)}
+    return sorted(log.added - seen)
 
 
 def stored_conversations(home: Path) -> list[Stored]:
@@ -458,6 +510,10 @@ def examine(home: Path) -> list[Finding]:
             what = "the last write was cut off before it was acknowledged."
             fix = 'Run "aether doctor --repair", or append to it.'
             found.append(Finding("warning", "torn-line", place, what, fix))
+        if missing := unseen(log):
+            what = f"{len(missing)} message(s) that were added are in no view, the first has n={missing[0]}."
+            fix = "The full history has them (aether.full_history); add those that matter again."
+            found.append(Finding("warning", "unseen-message", place, what, fix))
     return found
 
 
@@ -478,16 +534,33 @@ def repair(home: Path, *, now: datetime) -> list[str]:
 
 def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
     """Return the number that each of `messages` has in the log, or will have once they are stored."""
-    known = _known(log, [_text(message, nth) for nth, message in enumerate(messages)])
-    return [*known, *range(len(log.texts) + 1, len(log.texts) + 1 + len(messages) - len(known))]
+    return _filled(
+        _known(log, [_text(message, nth) for nth, message in enumerate(messages)]), len(log.texts) + 1
+    )
+
+
+def _filled(known: Sequence[int], first: int) -> list[int]:
+    """Return `known` with the numbers from `first` on for what is not stored yet."""
+    new = count(first)
+    return [n or next(new) for n in known]
 
 
 def _known(log: Log, had: list[bytes]) -> list[int]:
-    """Return the numbers of the stored messages that `had` starts with: of the context, or of the uncompacted one."""
+    """Return the numbers of the stored messages in `had`, 0 for each that is not stored.
+
+    Stored are those that it starts with, of the context or of the uncompacted one, and then those that were added
+    between the additions of others.
+    """
     live = _prefix(log, log.context, had)
-    if len(live) == len(log.context):
-        return live
-    return max(live, _prefix(log, log.uncompacted, had), key=len)
+    found = live if len(live) == len(log.context) else max(live, _prefix(log, log.uncompacted, had), key=len)
+    rest = had[len(found) :]
+    if not rest or len(live) == len(log.context):
+        return [*found, *(0 for _ in rest)]
+    taken, others = set(found), dict[bytes, list[int]]()
+    for n in reversed(log.context):
+        if n in log.added and n not in taken:
+            others.setdefault(log.texts[n - 1], []).append(n)
+    return [*found, *(others[text].pop() if others.get(text) else 0 for text in rest)]
 
 
 def _prefix(log: Log, numbers: list[int], had: list[bytes]) -> list[int]:

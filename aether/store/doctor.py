@@ -21,6 +21,7 @@ from aether.store.files import (
     json_document,
     leftover_temps,
     parse_json,
+    require_exclusive,
     storage_errors,
     unsealed,
     write_whole,
@@ -69,10 +70,18 @@ def examine(home: Path) -> list[Finding]:
         found += [
             Finding(
                 "warning" if file.state in ("edited", "unstamped") else "error",
-                file.state, f"{name}.json", f"the file is {file.state}.", REPAIR,
+                file.state,
+                f"{name}.json",
+                f"the file is {file.state}.",
+                REPAIR,
             )
             for name, file in snapshot.irregular.items()
-        ]  # fmt: skip
+            if name not in snapshot.refused
+        ]
+        for name, about in snapshot.refused.items():
+            what = f"a hand edit is not in force: {about['reason']}"
+            fix = "Correct the file; the next change keeps the edit in quarantine."
+            found.append(Finding("warning", "edited", f"{name}.json", what, fix))  # fmt: skip
         for name in documents.NAMES:
             found += check.findings(name, snapshot.documents[name])
     return sorted(found, key=lambda finding: _ORDER[finding.level])
@@ -121,7 +130,15 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             if _is_unreadable(path.read_bytes()):
                 fix = "Remove it, or restore it from a copy."
                 yield Finding("warning", "unreadable", _place(home, path), "not JSON.", fix)
+    edits = documents.kept_edits(home)
+    for kept in edits:
+        yield Finding(
+            "warning", "kept-edit", _place(home, kept.path), f"a hand edit waits: {kept.reason}", take(kept)
+        )
+    paths = {kept.path.stem for kept in edits}
     for path in sorted((home / "quarantine").glob("*")):
+        if path.stem.removesuffix(".diff") in paths:
+            continue
         what = "was unreadable and is kept here."
         yield Finding("info", "quarantine", _place(home, path), what, "Look at it, then remove it.")
     # `conversations` lists files only.
@@ -131,14 +148,30 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             yield Finding("error", "no-file", path.relative_to(home).as_posix(), what, "Move it away.")
 
 
+def take(kept: documents.KeptEdit) -> str:
+    """Return what a person can do with a kept edit."""
+    look = f"{kept.path.stem}.diff.json has its changes"
+    return f'Take it in with "aether doctor --take {kept.path.name}" ({look}), or remove it.'
+
+
+def _removed_temp(home: Path, path: Path, now: datetime) -> str:
+    """Remove a temporary file, unless it is a document that a person had edited: a kill can leave it there."""
+    name = path.name[1:].partition(".")[0]
+    if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
+        kept = documents.quarantine(home, name, path.read_bytes(), at=clock.stamp(now))
+        os.unlink(path)
+        return f"kept the edit of {name}.json that a killed process had taken away as {_place(home, kept)}"
+    os.unlink(path)
+    return f"removed {_place(home, path)}, left by a killed process"
+
+
 def repair(home: Path, *, now: datetime) -> list[str]:
     """Repair the files of `home` under the lock, and return a line for each thing done."""
     done = []
     with write_lock(home):
         with storage_errors(home):
-            for path in leftover_temps(home):
-                os.unlink(path)
-                done.append(f"removed {_place(home, path)}, left by a killed process")
+            require_exclusive(home)
+            done += [_removed_temp(home, path, now) for path in leftover_temps(home)]
             done += _repair_journal(home, now)
         for name in documents.NAMES:
             done += _repair_document(home, name, now)

@@ -10,6 +10,7 @@ An optional document has no file until it has content; without one it is its def
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -19,6 +20,7 @@ from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
 from aether.store import files
 from aether.store.files import make_directory, write_whole
+from aether.types import JsonObject
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
 OPTIONAL = ("graph", "memories")
@@ -95,15 +97,27 @@ def encode(value: dict[str, Any], revision: int, *, size: int) -> bytes:
     )
 
 
-def write(home: Path, name: str, value: dict[str, Any], revision: int) -> None:
-    """Replace document `name` durably; the version it replaces becomes a backup."""
+def write(
+    home: Path,
+    name: str,
+    value: dict[str, Any],
+    revision: int,
+    *,
+    is_known: Callable[[Path], bool] | None = None,
+) -> tuple[int, int, int]:
+    """Replace document `name` durably and return the id of its file; the version it replaces becomes a backup.
+
+    Raises:
+        EditedMeanwhile: the file is not the one of which `is_known` is true.
+    """
     path = path_of(home, name)
     old = read_revision(path)
     backup = backups_of(home, name) / f"{name}.{old:012d}.json" if old is not None else None
     size = path.stat().st_size if path.exists() else 0
-    write_whole(path, encode(value, revision, size=size), backup=backup)
+    made = write_whole(path, encode(value, revision, size=size), backup=backup, is_known=is_known)
     for stale in backups(home, name)[:-BACKUPS_KEPT]:
         stale.unlink(missing_ok=True)
+    return made
 
 
 def backup_default(home: Path, name: str, revision: int) -> None:
@@ -150,6 +164,57 @@ def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
         kept = first.with_name(f"{first.name}-{next(others)}")
     write_whole(kept, data)
     return kept
+
+
+class KeptEdit(NamedTuple):
+    """A hand edit in quarantine, until a person takes it in."""
+
+    path: Path
+    document: str
+    revision: int
+    """The revision that was edited."""
+    reason: str
+    """Why it is not in force."""
+
+
+def keep_edit(home: Path, name: str, about: JsonObject, data: bytes) -> Path:
+    """Keep `data`, an edit of document `name` that is not in force, in quarantine; the same edit once.
+
+    `about` is written beside it: the revision it was made in, the reason, and the patch that it is.
+    """
+    directory = home / "quarantine"
+    make_directory(directory)
+    kept = directory / f"{name}.edited-{files.checksum(data)}.json"
+    if not kept.exists():
+        write_whole(kept, data)
+    write_whole(_about(kept), files.json_document(about))
+    return kept
+
+
+def _about(kept: Path) -> Path:
+    return kept.with_suffix(".diff.json")
+
+
+def kept_edits(home: Path) -> list[KeptEdit]:
+    """Return the hand edits in quarantine, by name."""
+    found = []
+    for path in sorted((home / "quarantine").glob("*.edited-*.json")):
+        if path.name.endswith(".diff.json"):
+            continue
+        try:
+            about = files.parse_json(_about(path).read_bytes(), where=path.name)
+            kept = KeptEdit(path, path.name.partition(".")[0], int(about["revision"]), str(about["reason"]))
+        except (OSError, AetherError, KeyError, TypeError, ValueError):
+            kept = KeptEdit(path, path.name.partition(".")[0], 0, "its description is missing.")
+        if kept.document in NAMES:
+            found.append(kept)
+    return found
+
+
+def remove_edit(kept: KeptEdit) -> None:
+    """Remove an edit from quarantine, because it was taken in."""
+    kept.path.unlink(missing_ok=True)
+    _about(kept.path).unlink(missing_ok=True)
 
 
 def newest_good_backup(home: Path, name: str, *, until: int) -> Document:

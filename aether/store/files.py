@@ -21,6 +21,7 @@ from typing import Any
 
 from aether.errors import (
     AetherError,
+    Conflict,
     CorruptDocument,
     InvalidInput,
     LockTimeout,
@@ -56,7 +57,21 @@ _FIXES = {
     errno.EACCES: _MAKE_WRITABLE,
     errno.EPERM: _MAKE_WRITABLE,
 }
+# The flag of the system calls that exchange two files, and the directory that Linux takes relative names from.
+_EXCHANGE, _HERE = 2, -100
+# By directory: the name that the holder of its lock wrote into it.
+_HELD: dict[str, bytes] = {}
 _sync_data = getattr(os, "fdatasync", os.fsync)
+
+
+class EditedMeanwhile(Exception):
+    """The file that was to be replaced is not the one that was read: somebody saved it."""
+
+    def __init__(self, path: Path, aside: Path | None = None) -> None:
+        super().__init__(path)
+        self.path = path
+        self.aside = aside
+        """Where the saved file is now, if the new one has its place; else it is still at `path`."""
 
 
 class ConcurrentWrite(Exception):
@@ -85,29 +100,45 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
 
 
 def write_whole(
-    path: Path, data: bytes, *, backup: Path | None = None, last_look: Callable[[], None] = lambda: None
-) -> None:
-    """Replace the file at `path` with `data`, durably; the old file becomes `backup` if that is given.
+    path: Path, data: bytes, *, backup: Path | None = None, last_look: Callable[[], None] = lambda: None,
+    is_known: Callable[[Path], bool] | None = None,
+) -> tuple[int, int, int]:  # fmt: skip
+    """Replace the file at `path` with `data`, durably, and return inode, time of change and size of the new file.
 
-    `last_look` is called just before the rename; an exception of it leaves the old file as it is.
+    The old file becomes `backup` if that is given.
+
+    `last_look` is called just before the rename; an exception of it leaves the old file as it is. With `is_known` only
+    a file of which it is true is dropped, even if another is saved at the instant of the rename; systems that cannot
+    exchange two files (not Linux or macOS, some network disks) ask it just before.
+
+    Raises:
+        EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
     """
     temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
+    made: os.stat_result | None = None
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
         try:
             write_all(handle, data)
             os.fsync(handle)
+            made = os.fstat(handle)
         finally:
             os.close(handle)
         if backup is not None and path.exists():
             keep_backup(path, backup)
         last_look()
-        _replace(temp, path)
+        if is_known is None:
+            _replace(temp, path)
+        else:
+            _replace_known(temp, path, is_known)
         sync_directory(path.parent)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(temp)
+            # Interrupted just after an exchange, it is the file of somebody else; doctor looks at it.
+            if made is None or os.stat(temp).st_ino == made.st_ino:
+                os.unlink(temp)
         raise
+    return made.st_ino, made.st_mtime_ns, made.st_size
 
 
 def write_all(handle: int, data: bytes) -> None:
@@ -139,6 +170,49 @@ def _replace(temp: Path, path: Path) -> None:
             time.sleep(0.01)  # pragma: no cover - only Windows refuses while a reader is there
         else:
             return
+
+
+def _replace_known(temp: Path, path: Path, is_known: Callable[[Path], bool]) -> None:
+    try:
+        if is_known(path) and not path.exists():
+            os.link(temp, path)  # fails if somebody saved the file now
+        elif _exchange(temp, path):
+            # What was at `path` at that instant has the temporary name now: nothing vanishes between look and rename.
+            if not is_known(temp):
+                aside = temp.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
+                os.rename(temp, aside)
+                raise EditedMeanwhile(path, aside)
+        elif is_known(path):
+            _replace(temp, path)
+            return
+        else:
+            raise EditedMeanwhile(path)
+    except (FileExistsError, FileNotFoundError) as reason:
+        raise EditedMeanwhile(path) from reason
+    os.unlink(temp)
+
+
+def _exchange(one: Path, two: Path) -> bool:
+    """Exchange two files in one step; return False if the system cannot."""
+    if sys.platform not in ("linux", "darwin"):  # pragma: no cover - the tests run on the others
+        return False
+    import ctypes  # only where a document is written
+
+    names = os.fsencode(one), os.fsencode(two)
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "linux":
+            failed = libc.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)
+        else:  # pragma: no cover - the same on macOS
+            failed = libc.renamex_np(*names, _EXCHANGE)
+    except (OSError, AttributeError):  # a C library without it
+        return False
+    if not failed:
+        return True
+    code = ctypes.get_errno()
+    if code in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        return False
+    raise OSError(code, os.strerror(code), os.fspath(two))
 
 
 def make_directory(directory: Path) -> None:
@@ -400,6 +474,37 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
         close(handle)  # closing the only descriptor frees the lock
 
 
+def require_exclusive(directory: Path) -> None:
+    """Check that the lock of `directory`, which the caller holds, keeps everybody else out.
+
+    It is taken a second time, which must fail, and must still hold the name of its holder: on some network disks every
+    process, or every machine, has a lock of its own.
+
+    Raises:
+        Conflict: it does not; nothing may be rewritten here.
+    """
+    if sys.platform == "win32":  # pragma: no cover - `filelock` refuses where Windows has no locks
+        return
+    import fcntl
+
+    path = directory / "lock"
+    with storage_errors(directory):
+        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            name = _HELD.get(str(path))
+            if name is None or os.pread(handle, len(name), 0) == name:
+                return
+        finally:
+            close(handle)
+    what = (
+        "this file system does not honour locks, so files may not be rewritten here; what was added is kept."
+    )
+    fix = "Move the home to a local disk, or let only one process use it and mount the disk with locks."
+    raise Conflict(what, fix=fix, where=str(path))
+
+
 def _acquire(path: Path, timeout: float) -> int:
     give_up = time.monotonic() + timeout
     while True:
@@ -409,9 +514,12 @@ def _acquire(path: Path, timeout: float) -> int:
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
             if os.path.samestat(os.fstat(handle), os.stat(path)):
                 words = " ".join(map(os.path.basename, sys.argv[:2]))[:60]
-                name = f"process {os.getpid()}: {words}".encode(errors="replace")
+                words = f"process {os.getpid()}: {words} on {os.uname().nodename}"
+                name = words.encode(errors="replace")[:100].ljust(100) + b"\n"
+                _HELD.pop(str(path), None)
                 with contextlib.suppress(OSError):  # a full disk shows in the write that follows
-                    os.pwrite(handle, name.ljust(100) + b"\n", 0)
+                    os.pwrite(handle, name, 0)
+                    _HELD[str(path)] = name
                 return handle
         except BaseException:
             os.close(handle)

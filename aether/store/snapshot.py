@@ -26,14 +26,14 @@ from aether.store import documents
 from aether.store.documents import Document
 from aether.store.files import lines_backwards, seal_json, storage_errors, unsealed
 from aether.store.merge import merge, rules_of
-from aether.store.patch import apply, json_equal
+from aether.store.patch import apply, diff, json_equal
 from aether.types import JsonObject, Patch
 
 JOURNAL_FORMAT = 1
 # A fold replaces files for about ten milliseconds; this waits out many of them.
 READ_TRIES = 100
 READ_WAIT_SECONDS = 0.002
-_OR_REPAIR = 'or run "aether doctor --repair": it keeps the edit aside and restores the last good state.'
+_OR_REPAIR = 'or run "aether doctor --repair": it keeps the edit aside until it is taken in.'
 
 FileId = tuple[int, int, int] | None
 """Inode, time of change and size; None if there is no file."""
@@ -52,6 +52,8 @@ class Entry(NamedTuple):
     appends: dict[str, list[JsonObject]]
     erased: bool = False
     """Whether a text was erased from it, so that it cannot be undone."""
+    part: str = ""
+    """`<whole>/<number from 1>` of a change that takes several transactions and is undone as one: an import."""
 
 
 class Journal(NamedTuple):
@@ -99,6 +101,8 @@ class Snapshot(NamedTuple):
     known: dict[str, Any]
     """The journal's state of each document whose file holds another: edited, of an older version, or new."""
     files: tuple[FileId, ...]
+    refused: dict[str, JsonObject]
+    """Of each document whose hand edit is not in force: the edited revision, the reason, and the edit as a patch."""
 
 
 _CACHE: dict[Path, Snapshot] = {}
@@ -111,8 +115,8 @@ def load(home: Path) -> Snapshot:
         NotFound: this is not a home.
         UnsafePath: a link in it leads out of it.
         CorruptDocument: a part is damaged and cannot be rebuilt.
-        InvalidDocument: a hand edit breaks the schema, or a newer aether wrote here.
-        Conflict: a hand edit and the journal both changed the same place.
+        InvalidDocument: a newer aether wrote here.
+        Conflict: it kept changing while it was read.
     """
     with storage_errors(home):
         snapshot = _CACHE.get(home)
@@ -240,7 +244,7 @@ def _assemble(
         if file.state == "edited" and file.revision > head:  # the edit named a revision that never was
             files[name] = file._replace(state="unstamped", revision=0)
     stamps = {name: file.revision for name, file in files.items()}
-    known = {}
+    known, refused = {}, {}
     for name, file in files.items():
         if file.state == "good":
             state[name] = replay(file.value, name, found.entries, after=file.revision)
@@ -252,7 +256,9 @@ def _assemble(
                 if file.state not in ("edited", "unstamped"):
                     raise
                 state[name] = None
-            wanted = _resolve(home, name, found, file, state[name])
+            wanted, refusal = resolve_or_refuse(home, name, found, file, state[name])
+            if refusal:
+                refused[name] = refusal
         if wanted is not state[name]:
             known[name], state[name] = state[name], wanted
     entries = found.entries
@@ -260,7 +266,7 @@ def _assemble(
     pending = tuple(Pending(one.revision, one.at, one.appends) for one in entries if one.appends)
     return Snapshot(
         home, head, state, stamps, frozenset(changed), pending, found.end if present else 0, bool(found.torn),
-        {name: file for name, file in files.items() if file.state != "good"}, known, ids,
+        {name: file for name, file in files.items() if file.state != "good"}, known, ids, refused,
     )  # fmt: skip
 
 
@@ -294,6 +300,30 @@ def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) 
         what = f"edited by hand at {'/'.join(conflicts[0])}, which the journal changed as well."
         raise Conflict(what, fix=f"Undo that edit, {_OR_REPAIR}", where=f"{name}.json")
     return merged
+
+
+def resolve_or_refuse(
+    home: Path, name: str, found: Journal, file: Document, known: Any
+) -> tuple[Any, JsonObject | None]:
+    """Return the state of document `name`; of an edit that cannot be merged the journal's, and why.
+
+    Such an edit must not stop the others.
+    """
+    try:
+        return _resolve(home, name, found, file, known), None
+    except (Conflict, CorruptDocument, InvalidDocument) as reason:
+        if known is None or file.value is None:
+            raise
+        revision, what = file.revision or found.base, reason.what
+        if isinstance(reason, InvalidDocument):
+            what = f"{reason.where.partition('#')[2] or name}: {what}"
+    try:
+        base = rebuild(home, name, found, until=revision)
+    except CorruptDocument:
+        base = known
+    patch = diff(base, file.value)
+    about = {"document": name, "revision": revision, "reason": what, "patch": patch}
+    return migrations.current(name, known), about
 
 
 def rebuild(home: Path, name: str, found: Journal, *, until: int) -> Any:
@@ -409,7 +439,13 @@ def entry_of(fields: JsonObject) -> Entry:
     """Return the entry that a line's fields describe."""
     words = {name: fields.get(name, "") for name in ("at", "by", "operation", "reason")}
     tables = {name: fields.get(name, {}) for name in ("patches", "inverse", "appends")}
-    return Entry(int(fields["revision"]), **words, **tables, erased=fields.get("erased", False))
+    return Entry(
+        int(fields["revision"]),
+        **words,
+        **tables,
+        erased=fields.get("erased", False),
+        part=fields.get("part", ""),
+    )
 
 
 def month_files(home: Path) -> list[Path]:

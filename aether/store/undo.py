@@ -34,20 +34,21 @@ def unfolded_entries(snapshot: Snapshot) -> list[Entry]:
 def last_undoable(snapshot: Snapshot) -> int:
     """Return the revision that `undo` without a number means: the last change that was not automatic.
 
+    No further back is read than that change.
+
     Raises:
         NotFound: there is no such change.
     """
-    history = list(entries_newest_first(snapshot))
-    undone = _undone(history)
-    left = [
-        entry for entry in history
-        if entry.operation not in {"undo", *BOOKKEEPING} and entry.inverse and not entry.erased and entry.revision not in undone
-    ]  # fmt: skip
-    for entry in left:
+    newest: Entry | None = None
+    for entry, by in _with_undoing(entries_newest_first(snapshot)):
+        if by or entry.operation in {"undo", *BOOKKEEPING} or not entry.inverse or entry.erased:
+            continue
         if not is_automatic(entry):
             return entry.revision
+        if newest is None and entry.operation != INIT:
+            newest = entry
     fix = 'See "aether log".'
-    if newest := next((entry for entry in left if entry.operation != INIT), None):
+    if newest:
         fix = "What hooks did is undone by its revision; the newest is "
         fix += f'{newest.revision} ({newest.operation}): "aether undo {newest.revision}".'
     raise NotFound("nothing that you did is left to undo.", fix=fix, where=str(snapshot.home))
@@ -60,16 +61,46 @@ def is_automatic(entry: Entry) -> bool:
 
 def undone_revisions(snapshot: Snapshot) -> set[int]:
     """Return the revisions that are undone at present."""
-    return set(_undone(entries_newest_first(snapshot)))
+    return {entry.revision for entry, by in _with_undoing(entries_newest_first(snapshot)) if by}
 
 
-def _undone(history: Iterable[Entry]) -> dict[int, int]:
-    """Return the revisions that are undone at present, each with the one that did it."""
-    undone: dict[int, int] = {}
+def _with_undoing(history: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:
+    """Yield each transaction of `history`, newest first, with the revision that undid it; 0 if none did.
+
+    One pass is enough, because an undo is newer than what it undoes, and names the newest part of a whole.
+    """
+    by: dict[int | str, int] = {}
     for entry in history:
-        if entry.operation == "undo" and entry.revision not in undone:
-            undone[int(entry.reason.rpartition(" ")[2])] = entry.revision
-    return undone
+        undoing = by.pop(entry.revision, 0) or by.get(_whole(entry), 0)
+        if undoing and entry.part:
+            by[_whole(entry)] = undoing
+        if entry.operation == "undo" and not undoing:
+            by[int(entry.reason.rpartition(" ")[2])] = entry.revision
+        yield entry, undoing
+
+
+def _whole(entry: Entry) -> str:
+    """Return the name of what the transaction is a part of; empty if it is whole by itself."""
+    return entry.part.rpartition("/")[0]
+
+
+def parts_of(snapshot: Snapshot, revision: int) -> list[int]:
+    """Return the revisions that are undone with `revision`, newest first: the parts of one import, else itself alone.
+
+    No further back is read than the first of them.
+    """
+    newer: dict[str, list[int]] = {}
+    whole = ""
+    for entry in entries_newest_first(snapshot):
+        if entry.part and entry.revision >= revision:
+            newer.setdefault(_whole(entry), []).append(entry.revision)
+        if entry.revision == revision:
+            whole = _whole(entry)
+        elif whole and _whole(entry) == whole:
+            newer[whole].append(entry.revision)
+        if entry.revision <= revision and (not whole or entry.part == f"{whole}/1"):
+            break
+    return newer[whole] if whole else [revision]
 
 
 def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
@@ -109,7 +140,7 @@ def _unknown(snapshot: Snapshot, revision: int) -> NotFound:
 
 
 def undo(snapshot: Snapshot, revision: int) -> Change:
-    """Return the change that undoes `revision`.
+    """Return the change that undoes `revision`, and with it the other parts of the same import.
 
     Raises:
         NotFound: there is no such revision.
@@ -118,38 +149,53 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
     """
     if not 1 <= revision <= snapshot.revision:
         raise _unknown(snapshot, revision)
-    steps, before = states_since(snapshot, revision - 1)
-    by = _undone([entry for entry, _ in steps]).get(revision)
-    if by is not None:
+    parts = parts_of(snapshot, revision)
+    steps, start = states_since(snapshot, parts[-1] - 1)
+    by = {entry.revision: undoing for entry, undoing in _with_undoing(entry for entry, _ in steps)}[parts[0]]
+    if by:
         what, fix = f"is undone already, by revision {by}.", f'To have it again, "aether undo {by}".'
         raise Conflict(f"revision {revision} {what}", fix=fix, where=str(snapshot.home))
-    undone, after = steps[-1]
+    state = dict(snapshot.documents)
+    befores = [older for _, older in steps[1:]] + [start]
+    for at, (entry, after) in enumerate(steps):
+        if entry.revision in parts:
+            _undo_one(snapshot, state, steps[: at + 1], after, befores[at])
+    undone = [entry for entry, _ in steps if entry.revision in parts]
+    touched = {name for entry in undone for name in entry.patches}
+    patches = {name: diff(snapshot.documents[name], state[name]) for name in state if name in touched}
+    return Change(patches, result=undone[0])
+
+
+def _undo_one(
+    snapshot: Snapshot, state: dict[str, Any], steps: list[tuple[Entry, dict[str, Any]]], after: dict[str, Any],
+    before: dict[str, Any],
+) -> None:  # fmt: skip
+    """Take the last of `steps` back out of `state`, which lay between `before` and `after`."""
+    undone = steps[-1][0]
     if undone.erased:
         what, fix = "cannot be undone: a text in it was erased.", "Add again by hand whatever of it you need."
-        raise Conflict(f"revision {revision} {what}", fix=fix, where=str(snapshot.home))
-    patches = {}
+        raise Conflict(f"revision {undone.revision} {what}", fix=fix, where=str(snapshot.home))
     for name in undone.patches:
         if before[name] is None:
-            what = f"revision {revision} made {name}.json."
+            what = f"revision {undone.revision} made {name}.json."
             raise Conflict(what, fix="Remove the home instead.", where=name)
         rules = rules_of(check.schema(name))
-        merged, conflicts = merge(after[name], snapshot.documents[name], before[name], rules)
-        patches[name] = diff(snapshot.documents[name], merged)
-        if all(tuple(keys_of(step["path"])) in rules for step in patches[name]):
-            conflicts += _missing_entries(undone.patches[name], after[name], snapshot.documents[name])
+        merged, conflicts = merge(after[name], state[name], before[name], rules)
+        if all(tuple(keys_of(step["path"])) in rules for step in diff(state[name], merged)):
+            conflicts += _missing_entries(undone.patches[name], after[name], state[name])
         if conflicts:
             place = conflicts[0]
             later = [
-                f"{newer.revision} ({newer.operation})" for (newer, state), (_, older) in pairwise(steps)
-                if not json_equal(value_at(state.get(name), place), value_at(older.get(name), place))
+                f"{newer.revision} ({newer.operation})" for (newer, found), (_, older) in pairwise(steps)
+                if not json_equal(value_at(found.get(name), place), value_at(older.get(name), place))
             ]  # fmt: skip
             what = f"{'/'.join(place)} was changed again by revision {', '.join(reversed(later))}"
             raise Conflict(
-                f"revision {revision} cannot be undone: {what}.",
+                f"revision {undone.revision} cannot be undone: {what}.",
                 fix="Undo the later change first.",
                 where=f"{name}.json",
             )
-    return Change(patches, result=undone)
+        state[name] = merged
 
 
 def _missing_entries(patch: Patch, after: Any, now: Any) -> list[Place]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 import aether
 from aether.api import admin as home_operations
 from aether.api import admin as operations
+from aether.api import compact, conversations
 from aether.errors import Conflict, CorruptDocument, InvalidInput, LockTimeout, NotFound
 from aether.store.files import locked
 from tests import homes
@@ -159,7 +161,9 @@ def test_an_export_holds_the_whole_colony(home):
 
     exported = aether.export(home=home)
 
-    assert exported.keys() == {"revision", "documents", "items", "receipts", "events", "history"}
+    assert exported.keys() == {
+        *("revision", "documents", "items", "receipts", "events", "history", "conversations")
+    }
     assert [each["item"]["id"] for each in exported["items"]] == [item]
     assert json.loads(json.dumps(exported)) == exported
 
@@ -350,3 +354,55 @@ def test_items_that_a_restore_removes_are_in_the_archive(home):
     assert [found["content"] for found in aether.search_memory("walrus", home=home)] == [
         "a note about the walrus"
     ]
+
+
+def talked(home):
+    """Return a home with a conversation that was compacted twice."""
+    said = [{"role": "user", "content": f"message {nth} about the parser " * 20} for nth in range(30)]
+    conversations.add_messages("a talk", said, home=home)
+    for _ in range(2):
+        compact.compact("a talk", conversations.context("a talk", home=home), window=4000, home=home)
+        conversations.add_messages("a talk", said[:9], home=home)
+    return home
+
+
+def test_the_log_names_the_compactions_that_can_be_undone(home):
+    talked(home)
+
+    lines = [line for line in aether.log(limit=0, home=home) if line.operation == "compact"]
+
+    assert [line.reason for line in lines] == ["step 2, undone by \"aether compact undo 'a talk'\"", "step 1"]
+    assert {(line.revision, *line.touched) for line in lines} == {(0, "conversations/a%20talk")}
+    assert [line.at for line in aether.log(limit=0, home=home)] == sorted(
+        (line.at for line in aether.log(limit=0, home=home)), reverse=True
+    )
+    compact.undo_compaction("a talk", home=home)
+    assert [line.operation for line in aether.log(limit=0, home=home)].count("compact") == 1
+
+
+def test_an_export_holds_the_conversations(home):
+    talked(home)
+
+    (found,) = aether.export(home=home)["conversations"]
+
+    assert found["conversation"] == "a talk"
+    assert found["history"] == conversations.full_history("a talk", home=home)
+    assert found["context"] == conversations.context("a talk", home=home)
+    assert [receipt["step"] for receipt in found["compactions"]] == [1, 2]
+
+
+def test_a_snapshot_brings_back_a_conversation_that_is_missing_and_leaves_the_others(home):
+    path = conversations.conversations.path_of(talked(home), "a talk")
+    conversations.add_messages("other", [{"role": "user", "content": "one"}], home=home)
+    before = path.read_bytes()
+    taken = aether.create_snapshot(home=home)
+    assert "conversations" not in taken
+    assert [list(one) for one in aether.list_snapshots(home=home)] == [list(taken)]
+    conversations.add_messages("other", [{"role": "user", "content": "two"}], home=home)
+    shutil.rmtree(path.parent)
+
+    assert aether.restore_snapshot(taken["snapshot_id"], home=home) == ["conversation a talk"]
+
+    assert path.read_bytes() == before
+    assert len(conversations.context("other", home=home)) == 2
+    assert aether.examine(home=home) == []

@@ -116,8 +116,8 @@ def test_passing_the_full_history_resumes_from_the_last_compaction(home):
 def test_live_messages_are_read_once_until_one_is_added(home, monkeypatch):
     conversations.add_messages("c", [FIRST, SECOND], home=home)
     read = []
-    real = conversations.conversations.history
-    monkeypatch.setattr(conversations.conversations, "history", lambda log: read.append(log) or real(log))
+    real = conversations._since_cleared
+    monkeypatch.setattr(conversations, "_since_cleared", lambda log: read.append(log) or real(log))
 
     for _ in range(3):
         assert conversations.resume("c", [FIRST, SECOND], home=home) == [FIRST, SECOND]

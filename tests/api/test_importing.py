@@ -10,7 +10,7 @@ import pytest
 
 import aether
 from aether.api import dedupe, importing
-from aether.errors import InvalidInput, NotFound
+from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
 from tests import homes
@@ -215,23 +215,49 @@ def test_notes_imported_at_the_same_time_are_stored_once(home, tmp_path, monkeyp
     assert contents(home) == [note(nth)["content"] for nth in range(3)]
 
 
-def test_the_log_names_the_import_and_undoing_its_revisions_takes_it_back(home, tmp_path, monkeypatch):
+@rows("which", [None, 0, 1, 2])
+def test_the_log_names_the_import_and_one_undo_takes_all_of_it_back(tmp_path, monkeypatch, which):
     monkeypatch.setattr(dedupe, "BATCH_ITEMS", 4)
-
+    home = homes.fresh(tmp_path)
+    homes.add(home, "before")
     path = transcript(tmp_path, *map(note, range(10)))
 
     done = load(home, path)
+    homes.add(home, "after")
 
-    reported = [(line.revision, line.operation, line.reason) for line in aether.log(home=home)[:3]]
+    reported = [(line.revision, line.operation, line.reason) for line in aether.log(home=home)[1:4]]
     sizes = (2, 4, 4)
     assert reported == [
         (revision, "import", f"notes.jsonl ({size} items)")
         for revision, size in zip(reversed(done.revisions), sizes, strict=True)
     ]
-    for revision in reversed(done.revisions):
-        aether.undo(revision, home=home)
-    assert contents(home) == []
+    if which is None:
+        aether.undo(home=home)
+    aether.undo(None if which is None else done.revisions[which], home=home)
+    assert homes.ids(home) == (["before"] if which is None else ["before", "after"])
+    with pytest.raises(Conflict, match="is undone already"):
+        aether.undo(done.revisions[1], home=home)
+    aether.undo(homes.anew(home).revision, home=home)
+    assert len(homes.ids(home)) == (11 if which is None else 12)
+    aether.undo(done.revisions[-1], home=home)
     assert load(home, path).items == 10
+
+
+def test_the_undo_of_an_import_that_overflowed_working_memory_brings_back_what_it_evicted(
+    home, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(dedupe, "BATCH_ITEMS", 40)
+    path = transcript(tmp_path, *({**note(nth), "content": f"note {nth} " * 90} for nth in range(160)))
+    homes.patch(home, {"op": "replace", "path": "/working_memory/max_capacity_tokens", "value": 8_000})
+    homes.add(home, "before")
+
+    done = load(home, path)
+    assert done.evicted
+    assert len(done.revisions) > 3
+    aether.undo(home=home)
+
+    assert homes.ids(home) == ["before"]
+    assert [one.message for one in aether.examine(home=home)] == []
 
 
 def test_stopping_in_the_middle_keeps_whole_batches_and_importing_again_completes_them(

@@ -164,3 +164,25 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path, capsys):
 
     assert main(["demo", "--keep", str(tmp_path)]) == 2
     assert "is not empty" in capsys.readouterr().err
+
+
+def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_command(here, capsys):
+    main(["memory", "add", "A note"])
+    path = Path(".aether/data/memory.json")
+    edited = json.loads(path.read_text())
+    edited["working_memory"]["items"][0]["token_count"] = "many"
+    path.write_text(json.dumps(edited))
+
+    assert "is not in force" in shown(capsys, "status", code=1).err
+    main(["memory", "add", "Another note"])
+    (kept,) = Path(".aether/quarantine").glob("memory.edited-????????????????.json")
+    command = f"aether doctor --take {kept.name}"
+    assert command in shown(capsys, "status", code=1).err
+    assert command in out(capsys, "doctor")
+    assert "'many' is not of type" in shown(capsys, "doctor", "--take", kept.name, code=4).err
+    kept.write_text(kept.read_text().replace('"many"', "7"))
+
+    done = json.loads(out(capsys, "doctor", "--take", kept.name, "--json"))
+
+    assert done["repaired"] == [f"took {kept.name} in"]
+    assert not list(Path(".aether/quarantine").iterdir())

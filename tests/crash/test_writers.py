@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -63,6 +64,45 @@ def fold(home):
         fold_home(home, now=homes.NOW)
         folds += 1
         time.sleep(0.1)
+
+
+def save(home, times):
+    """Save memory.json as an editor does, with another text each time that the one before was taken from its place."""
+    path = home / "data" / "memory.json"
+    for number in range(times):
+        value = json.loads(path.read_bytes())
+        value["working_memory"]["description"] = f"edit number {number}."
+        new = path.with_name("memory.json.new")
+        new.write_text(json.dumps(value, indent=4))
+        mine = new.stat().st_ino
+        os.replace(new, path)
+        while path.stat().st_ino == mine:
+            time.sleep(0.0005)
+
+
+def add_and_fold(home, who):
+    number = 0
+    while not (home / "done").exists():
+        aether.add_working_memory_item(f"writer {who} notes number {number}", "observation", home=home)
+        fold_home(home, now=homes.NOW)
+        number += 1
+
+
+@pytest.mark.parametrize("times", [15, pytest.param(60, marks=pytest.mark.slow)])
+def test_no_edit_of_a_person_vanishes_beside_three_folding_writers(home, times):
+    editor = start(save, home, times)
+    writers = [start(add_and_fold, home, who) for who in range(3)]
+
+    codes = [os.waitstatus_to_exitcode(os.waitpid(editor, 0)[1])]
+    (home / "done").touch()
+    codes += [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in writers]
+    fold_home(home, now=homes.NOW)
+
+    assert codes == [0] * 4
+    everything = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+    gone = [number for number in range(times) if f"edit number {number}.".encode() not in everything]
+    assert gone == []
+    assert {one.code for one in doctor.examine(home)} <= {"kept-edit", "quarantine"}
 
 
 @pytest.mark.slow

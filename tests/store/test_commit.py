@@ -17,7 +17,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import archive, documents, files, snapshot
+from aether.store import archive, doctor, documents, files, snapshot
 from aether.store import commit as commits
 from aether.store import snapshot as store_snapshot
 from aether.store.commit import Author, commit, fold_home
@@ -332,7 +332,67 @@ def test_a_writer_that_never_gets_through_gives_up_with_a_reason(home, monkeypat
         homes.add(home, "one")
 
 
-def test_a_torn_last_line_is_kept_aside_and_the_next_commit_holds(home):
+@pytest.fixture
+def lying_lock(monkeypatch):
+    """Let the system say yes to everybody who asks for a lock, as some network disks do."""
+    import fcntl
+
+    monkeypatch.setattr(fcntl, "flock", lambda handle, operation: None)
+
+
+@pytest.mark.usefixtures("lying_lock")
+def test_where_the_lock_does_not_hold_nothing_is_folded_and_additions_go_on(home):
+    homes.add(home, "one")
+    before = documents.path_of(home, "memory").read_bytes()
+
+    with pytest.raises(Conflict, match=r"does not honour locks.*Move the home to a local disk"):
+        fold_home(home, now=homes.NOW)
+
+    homes.add(home, "two")
+    assert homes.ids(home) == ["one", "two"]
+    assert documents.path_of(home, "memory").read_bytes() == before
+    with pytest.raises(Conflict, match="does not honour locks"):
+        doctor.repair(home, now=homes.NOW)
+
+
+def test_a_lock_that_another_machine_has_taken_too_is_noticed(home):
+    homes.add(home, "one")
+
+    with commits.write_lock(home):
+        files.require_exclusive(home)
+        (home / "lock").write_text("process 7 of another machine".ljust(100) + "\n")
+        with pytest.raises(Conflict, match="does not honour locks"):
+            files.require_exclusive(home)
+
+
+@pytest.mark.usefixtures("lying_lock")
+def test_many_writers_and_folders_with_a_lock_that_lies_lose_nothing(home):
+    children = []
+    for who in range(4):
+        child = os.fork()
+        if child == 0:
+            acknowledged = []
+            for number in range(12):
+                try:
+                    homes.add(home, f"{who}-{number}")
+                    acknowledged.append(f"{who}-{number}\n")
+                    fold_home(home, now=homes.NOW)
+                except Conflict:
+                    pass
+            (home / f"acknowledged{who}").write_text("".join(acknowledged))
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+    acknowledged = [name for who in range(4) for name in (home / f"acknowledged{who}").read_text().split()]
+    stored = homes.ids(home)
+    assert len(acknowledged) > 12
+    assert len(set(stored)) == len(stored)
+    assert set(acknowledged) <= set(stored)
+
+
+def test_a_torn_last_line_is_kept_aside_and_the_next_commit_stands(home):
     homes.add(home, "one")
     with snapshot.journal_path(home).open("ab") as file:
         file.write(b'{"revision":3,"torn')
@@ -377,7 +437,7 @@ def test_a_fold_that_finds_lines_it_has_not_read_changes_nothing(home):
         now=homes.NOW,
     )
 
-    with pytest.raises(Conflict, match="although the lock was held"):
+    with pytest.raises(Conflict, match="although the lock was held"), commits.write_lock(home):
         commits.fold(stale, now=homes.NOW)
 
     assert snapshot.load(home).revision == stale.revision + 1
@@ -426,6 +486,12 @@ def test_a_fold_makes_all_it_wrote_durable_before_it_drops_the_journal(tmp_path,
     )
     monkeypatch.setattr(
         files, "_replace", lambda temp, path: (replace(temp, path), done.append(("replace", path.name)))
+    )
+    replace_known = files._replace_known
+    monkeypatch.setattr(
+        files,
+        "_replace_known",
+        lambda temp, path, known: (replace_known(temp, path, known), done.append(("replace", path.name))),
     )
     for module in (commits, archive):
         monkeypatch.setattr(

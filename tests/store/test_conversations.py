@@ -232,7 +232,7 @@ def test_a_message_that_differs_only_in_type_or_order_is_another(home):
 
     for other in ({"b": True, "a": 1}, {"a": 1.0, "b": True}, {"a": True, "b": 1}):
         record_compaction(home, ID, before=[other], after=[], places=[], receipt={}, now=homes.NOW)
-        assert repr(undo(home, ID, now=homes.NOW).messages) == repr([other])
+        assert repr(undo(home, ID, now=homes.NOW).messages[:1]) == repr([other])
 
 
 def test_a_message_that_was_shortened_is_a_new_one(home):
@@ -361,7 +361,7 @@ def test_a_list_is_numbered_as_it_will_be_stored(home):
     found = conversations.numbered(load(home, ID), said("one", "two", "three", "four"))
 
     assert found == [1, 2, 3, 4]
-    assert conversations.numbered(load(home, ID), said("two")) == [3]
+    assert conversations.numbered(load(home, ID), said("two", "five")) == [2, 3]
 
 
 def test_nothing_can_be_undone_where_nothing_was_compacted(home):
@@ -574,7 +574,9 @@ def _short(home):
     path = path_of(home, "talk")
     data = path.read_bytes()
     before = b"".join(data.splitlines(keepends=True)[:-1])
-    return extended(conversations.Log(path, "talk", [], [], [], [], [], [], inode=path.stat().st_ino), before)
+    return extended(
+        conversations.Log(path, "talk", [], [], [], [], [], [], set(), inode=path.stat().st_ino), before
+    )
 
 
 def test_a_log_that_was_read_does_not_change(talked):
@@ -709,3 +711,32 @@ def test_no_id_leads_out_of_the_home(home, tmp_path):
         path_of(home, "talk")
     with pytest.raises(InvalidInput):
         path_of(home, "")
+
+
+def test_writers_whose_lock_lies_lose_nothing_and_leave_a_log_that_can_be_read(home, monkeypatch):
+    """Some network disks say yes to everybody who asks for a lock."""
+    import fcntl
+
+    monkeypatch.setattr(fcntl, "flock", lambda handle, operation: None)
+    children = []
+    for who in range(4):
+        child = os.fork()
+        if child == 0:
+            acknowledged = []
+            for number in range(12):
+                try:
+                    extend(home, ID, said(f"{who}-{number}", f"{who}-{number}b"), now=homes.NOW)
+                    acknowledged.append(f"{who}-{number}\n")
+                except Conflict:
+                    pass
+            (home / f"acknowledged{who}").write_text("".join(acknowledged))
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+    acknowledged = [name for who in range(4) for name in (home / f"acknowledged{who}").read_text().split()]
+    stored = words(context(load(home, ID, whole=True)))
+    assert len(acknowledged) > 12
+    assert len(set(stored)) == len(stored)
+    assert set(acknowledged) <= set(stored)

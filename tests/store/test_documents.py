@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 
 import pytest
 
+import aether
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound
 from aether.store import doctor, documents, files, snapshot
-from aether.store.commit import Author, commit, fold, fold_home
+from aether.store.commit import Author, commit, fold, fold_home, write_lock
 from aether.store.undo import entries_newest_first, states_since, undo
 from aether.types import Change
 from tests import homes
@@ -179,52 +181,182 @@ def test_an_edited_stamp_that_names_the_future_is_not_believed(lived):
     assert homes.reopened(lived).revision < 10
 
 
-def test_an_edit_of_what_the_journal_changed_too_is_refused_and_named(lived):
-    homes.patch(lived, {"op": "add", "path": "/working_memory/description", "value": "theirs"})
-    before = memory_file(lived).read_bytes()
-    edit(lived, lambda value: value["working_memory"].update(description="mine"))
-    edited = memory_file(lived).read_bytes()
+def conflicting(home):
+    """Let the journal and a hand edit change the same place; return the edited file."""
+    homes.patch(home, {"op": "add", "path": "/working_memory/description", "value": "theirs"})
+    edit(home, lambda value: value["working_memory"].update(description="mine"))
+    return memory_file(home).read_bytes()
 
-    for attempt in (
-        homes.reopened,
-        lambda home: homes.add(home, "four"),
-        lambda home: fold_home(home, now=homes.NOW),
-    ):
-        with pytest.raises(Conflict, match=r"memory\.json: edited by hand at working_memory/description"):
-            attempt(lived)
-    assert memory_file(lived).read_bytes() == edited
+
+def test_a_conflicting_edit_stops_nobody_and_waits_in_quarantine_with_its_changes(lived):
+    edited = conflicting(lived)
+
+    assert working(lived)["description"] == "theirs"
+    assert memory_file(lived).read_bytes() == edited  # a reader changes nothing
+    assert [one.code for one in doctor.examine(lived)] == ["edited"]
+    homes.add(lived, "four")
+
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+    assert documents.read(memory_file(lived)).state == "good"
+    (kept,) = documents.kept_edits(lived)
+    assert kept.path.read_bytes() == edited
+    assert kept.reason.startswith("edited by hand at working_memory/description")
+    about = json.loads(kept.path.with_suffix(".diff.json").read_text())
+    assert about["patch"] == [{"op": "replace", "path": "/working_memory/description", "value": "mine"}]
+    found = [one for one in doctor.examine(lived) if one.code == "kept-edit"]
+    assert f"aether doctor --take {kept.path.name}" in found[0].fix
+    assert doctor.examine(lived) == found
+
+
+def test_the_same_conflicting_edit_is_kept_once(lived):
+    edited = conflicting(lived)
+
+    for _ in range(3):
+        memory_file(lived).write_bytes(edited)
+        fold_home(lived, now=homes.NOW)
+
+    assert len(documents.kept_edits(lived)) == 1
+
+
+def test_a_conflicting_edit_that_is_set_right_is_no_edit(lived):
+    before = memory_file(lived).read_bytes()
+    conflicting(lived)
+    homes.reopened(lived)
 
     memory_file(lived).write_bytes(before)
+
+    assert working(lived)["description"] == "theirs"
+    fold_home(lived, now=homes.NOW)
+    assert documents.kept_edits(lived) == []
+
+
+def test_a_kept_edit_is_taken_in_and_wins_only_where_it_differs(lived):
+    conflicting(lived)
+    homes.add(lived, "four")
+    (kept,) = documents.kept_edits(lived)
+
+    assert aether.take_edit(kept.path.name, home=lived) == ["memory"]
+
+    assert working(lived)["description"] == "mine"
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+    assert doctor.examine(lived) == []
+    assert operations(lived)[0] == "edited by hand"
+    aether.undo(home=lived)
     assert working(lived)["description"] == "theirs"
 
 
-def test_a_conflicting_edit_is_kept_aside_by_the_doctor(lived):
-    homes.patch(lived, {"op": "add", "path": "/working_memory/description", "value": "theirs"})
+def test_an_edit_that_breaks_the_schema_waits_until_it_is_correct(lived):
+    edit(lived, lambda value: value["working_memory"]["items"][0].update(token_count="many", content="mine"))
+
+    assert homes.ids(lived) == ["one", "two", "three"]
+    homes.add(lived, "four")
+    (kept,) = documents.kept_edits(lived)
+    assert "/working_memory/items/0/token_count: 'many' is not of type" in kept.reason
+    with pytest.raises(InvalidDocument, match="'many' is not of type"):
+        aether.take_edit(kept.path.name, home=lived)
+    kept.path.write_text(kept.path.read_text().replace('"many"', "1"))
+
+    aether.take_edit(kept.path.name, home=lived)
+
+    assert working(lived)["items"][0]["content"] == "mine"
+    assert homes.ids(lived) == ["one", "two", "three", "four"]
+
+
+def test_only_an_edit_in_quarantine_can_be_taken_in(lived):
+    (lived / "quarantine").mkdir()
+    (lived / "quarantine" / "memory.corrupt-1").write_bytes(b"{")
+
+    for name in ("memory.edited-1.json", "memory.corrupt-1", "../data/memory.json"):
+        with pytest.raises(AetherError):
+            aether.take_edit(name, home=lived)
+
+
+def _exists(*_):
+    raise FileExistsError
+
+
+class Editor:
+    """A person who saves memory.json at the worst instant: just before the call of the system that replaces it."""
+
+    def __init__(self, home, monkeypatch, call, *, times=1):
+        self.home, self.saved, self.left = home, [], times
+        real = getattr(files, call)
+
+        def saving(*args):
+            if memory_file(home) in args and self.left:
+                self.left -= 1
+                self.save()
+            return real(*args)
+
+        monkeypatch.setattr(files, call, saving)
+
+    def save(self):
+        value = json.loads(memory_file(self.home).read_text())
+        self.saved.append(f"saved {len(self.saved)}")
+        value["working_memory"]["items"][0]["content"] = self.saved[-1]
+        new = self.home / "data" / "memory.json.new"
+        new.write_text(json.dumps(value, indent=4))
+        os.replace(new, memory_file(self.home))
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_file_that_is_saved_at_the_instant_of_its_replacement_is_not_lost(lived, monkeypatch, times):
+    editor = Editor(lived, monkeypatch, "_exchange", times=times)
+
+    fold_home(lived, now=homes.NOW)
+
+    assert len(editor.saved) == times
+    everything = b"".join(path.read_bytes() for path in lived.rglob("*") if path.is_file())
+    assert [text for text in editor.saved if text.encode() not in everything] == []
+    assert homes.ids(lived) == ["one", "two", "three"]
+    assert files.leftover_temps(lived) == []
+
+
+def test_an_interrupt_just_after_the_exchange_drops_no_edit(lived, monkeypatch):
     edit(lived, lambda value: value["working_memory"].update(description="mine"))
 
-    done = doctor.repair(lived, now=homes.NOW)
+    def interrupted(path):
+        if path != memory_file(lived):
+            raise KeyboardInterrupt
+        return True
 
-    assert working(lived)["description"] == "theirs"
+    with pytest.raises(KeyboardInterrupt):
+        files.write_whole(memory_file(lived), b"{}", is_known=interrupted)
+
+    everything = b"".join(path.read_bytes() for path in (lived / "data").iterdir() if path.is_file())
+    assert b'"mine"' in everything
+    doctor.repair(lived, now=homes.NOW)
     assert any(b'"mine"' in data for data in kept_aside(lived))
-    assert any("edited by hand at working_memory/description" in words for words in done)
 
 
-def test_an_edit_that_breaks_the_schema_is_refused_with_the_place(lived):
-    edit(lived, lambda value: value["working_memory"]["items"][0].update(token_count="many"))
+def test_where_files_cannot_be_exchanged_the_last_look_is_just_before_the_rename(lived, monkeypatch):
+    monkeypatch.setattr(files, "_exchange", lambda one, two: False)
+    editor = Editor(lived, monkeypatch, "keep_backup")
 
-    with pytest.raises(
-        InvalidDocument, match="memory#/working_memory/items/0/token_count: 'many' is not of type"
-    ):
-        homes.reopened(lived)
+    fold_home(lived, now=homes.NOW)
+
+    assert working(lived)["items"][0]["content"] == editor.saved[-1]
 
 
-def test_an_edit_that_breaks_the_schema_is_kept_aside_by_the_doctor(lived):
-    edit(lived, lambda value: value["working_memory"]["items"][0].update(token_count="many"))
+def test_a_document_that_is_made_at_the_instant_it_would_be_made_is_not_overwritten(lived, monkeypatch):
+    memory_file(lived).unlink()
+    homes.anew(lived)
+    monkeypatch.setattr(files.os, "link", _exists)
+
+    with pytest.raises(files.EditedMeanwhile):
+        files.write_whole(memory_file(lived), b"x", is_known=lambda path: True)
+
+    assert not memory_file(lived).exists()
+
+
+def test_an_edit_in_a_temporary_file_of_a_killed_process_is_kept_by_the_doctor(lived):
+    edit(lived, lambda value: value["working_memory"].update(description="mine"))
+    os.rename(memory_file(lived), memory_file(lived).with_name(f".memory.json.12{files.TEMP_SUFFIX}"))
 
     doctor.repair(lived, now=homes.NOW)
 
-    assert homes.ids(lived) == ["one", "two", "three"]
-    assert any(b'"many"' in data for data in kept_aside(lived))
+    assert files.leftover_temps(lived) == []
+    assert any(b'"mine"' in data for data in kept_aside(lived))
 
 
 @pytest.mark.parametrize("data", [b"", b"garbage", b"[]", b"\xff\xfe", b"[" * 5000])
@@ -423,7 +555,7 @@ def test_an_error_elsewhere_puts_no_document_aside_because_of_the_name_of_the_ho
 
     doctor.repair(home, now=homes.NOW)
 
-    assert [path.name.partition(".")[0] for path in (home / "quarantine").iterdir()] == ["pheromones"]
+    assert {path.name.partition(".")[0] for path in (home / "quarantine").iterdir()} == {"pheromones"}
     assert homes.ids(home) == ["one"]
 
 
@@ -487,7 +619,7 @@ def test_a_document_that_is_edited_without_end_is_never_written_over(lived, monk
 
     monkeypatch.setattr("aether.store.commit.load", load_and_edit)
 
-    with pytest.raises(Conflict, match="edited while it was written"):
+    with pytest.raises(Conflict, match="edited while it was written"), write_lock(lived):
         fold(load_and_edit(lived), now=homes.NOW)
     assert sum(name.startswith("mine") for name in json.loads(memory_file(lived).read_text())) > 2
 

@@ -1,5 +1,7 @@
 """Undo of a transaction, and the states of the past."""
 
+import os
+
 import pytest
 
 from aether.errors import Conflict, NotFound
@@ -339,3 +341,33 @@ def test_a_damaged_line_is_passed_over(home):
 
 def test_without_folded_lines_there_is_no_history(tmp_path):
     assert revisions(tmp_path) == []
+
+
+def bytes_read():
+    """Return the bytes that this process has read so far."""
+    with open("/proc/self/io", encoding="ascii") as file:
+        return int(file.readline().split()[1])
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/io"), reason="the system counts no reads")
+def test_the_undo_of_the_newest_change_and_a_recent_state_cost_the_change_and_not_the_history(tmp_path):
+    """What is read is the same whether little or much happened before."""
+    cost = {}
+    for history in (20, 220):
+        home = homes.fresh(tmp_path / str(history))
+        for nth in range(history):  # the documents stay as large as they were
+            homes.patch(home, {"op": "add", "path": "/note", "value": f"{nth} " * 2_000})
+            if nth % 100 == 19:
+                fold_home(home, now=homes.NOW)
+        for nth in range(5):
+            homes.patch(home, {"op": "add", "path": "/note", "value": nth})
+        fold_home(home, now=homes.NOW)
+        undo.undo(homes.anew(home), undo.last_undoable(homes.anew(home)))  # imports are read once
+        before = bytes_read()
+        found = homes.anew(home)
+        undo.undo(found, undo.last_undoable(found))
+        undo.states_since(found, found.revision - 3)
+        cost[history] = bytes_read() - before
+        assert sum(path.stat().st_size for path in snapshot.month_files(home)) > history * 6_000
+
+    assert cost[220] < 1.5 * cost[20]
