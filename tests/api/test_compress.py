@@ -637,7 +637,7 @@ def test_the_extractive_architect_gives_the_same_session_for_the_same_items(note
 
 
 def test_the_configured_architect_is_the_default(noted):
-    (noted / "config.toml").write_text('[architect]\ndefault = "manual"\n')
+    homes.configure(noted, '[architect]\ndefault = "manual"\n')
 
     done = aether.compress(1, home=noted)
 

@@ -17,7 +17,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import archive, documents, files, snapshot
+from aether.store import archive, doctor, documents, files, snapshot
 from aether.store import commit as commits
 from aether.store import snapshot as store_snapshot
 from aether.store.commit import Author, commit, fold_home
@@ -752,8 +752,11 @@ def test_a_home_of_which_a_part_lies_elsewhere_is_not_used(home, tmp_path, name)
         homes.anew(home)
 
 
-def test_a_link_within_the_home_is_followed(home):
+def test_a_document_that_is_a_link_is_refused_and_kept_aside_by_doctor(home):
     (home / "data" / "memory.json").rename(home / "mine.json")
     (home / "data" / "memory.json").symlink_to(home / "mine.json")
 
+    with pytest.raises(UnsafePath, match="no regular file"):
+        homes.anew(home)
+    assert doctor.repair(home, now=homes.NOW)[0].startswith("kept memory.json as quarantine")
     assert homes.anew(home).revision >= 0
