@@ -58,9 +58,11 @@ def home_of(cwd: str, project_dir: str = "") -> str:
 def link_out_of(home: str) -> str:
     """Return the first link in `home` that leads out of it, else an empty text.
 
-    The directories that hooks read and write are searched: the home itself, its documents, and `hooks/`.
+    The directories that are written without asking are searched: the home itself, its documents with their journal and
+    archive, and `hooks/`.
     """
-    for directory in (home, os.path.join(home, "data"), os.path.join(home, "hooks")):
+    for name in ("", "data", "data/journal", "data/archive", "hooks"):
+        directory = os.path.join(home, name) if name else home
         try:
             links = [entry.path for entry in os.scandir(directory) if entry.is_symlink()]
         except OSError:
