@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
+import tomllib
 
 import pytest
 
@@ -13,6 +15,7 @@ from aether import regular
 from aether.api import admin
 from aether.api.status import overview
 from aether.errors import AetherError, InvalidDocument, UnsafePath
+from aether.integrations.claude_code import hook
 from aether.types import Finding
 from tests import homes
 
@@ -108,3 +111,61 @@ def test_no_reader_of_a_home_waits_or_breaks_at_a_file_that_is_none(make, tmp_pa
         with contextlib.suppress(AetherError):  # it says what to do
             read(home)
         assert all(isinstance(one, Finding) for one in aether.examine(home=home))
+
+
+def sparse(path):
+    with path.open("wb") as file:
+        file.truncate(50_000_000)
+
+
+def deep(path):
+    path.write_bytes(b'{"claude":' + b"[" * 100_000)
+
+
+def names(path):
+    path.write_text("\n".join(f"claude.k{nth} = 1" for nth in range(4000)))
+
+
+def parts(path):
+    path.write_text("claude." + "a." * 30_000 + "a = 1")
+
+
+READ_BY_HOOKS = (
+    "config.toml",
+    "hook.log",
+    "lock",
+    "data/memory.json",
+    "data/journal.jsonl",
+    "hooks/spool/1-1-a.json",
+)
+
+
+def test_a_hook_answers_whatever_is_in_a_home(tmp_path, monkeypatch):
+    monkeypatch.setattr(tomllib, "loads", counted := Counted(tomllib.loads))
+    for nth, (name, make) in enumerate(
+        [*((name, fifo) for name in READ_BY_HOOKS), *(("config.toml", one) for one in (sparse, deep, names, parts)),
+         *(("data/memory.json", one) for one in (sparse, deep)), *(("data/journal.jsonl", one) for one in (deep, names))]
+    ):  # fmt: skip
+        home = homes.fresh(tmp_path / str(nth))
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        make(path)
+        for event in ("SessionStart", "PostToolUse", "UserPromptSubmit"):
+            payload = {
+                "hook_event_name": event, "session_id": "s", "cwd": str(home.parent), "prompt": "Which one?",
+                "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": ""},
+            }  # fmt: skip
+            assert hook.main([event], json.dumps(payload).encode())[0] == 0
+    assert counted.most <= regular.CONFIG_BYTES  # characters that the slow parser was given
+
+
+class Counted:
+    """A function of a text, and the length of the longest one that it was given."""
+
+    def __init__(self, function):
+        self.function, self.most = function, 0
+
+    def __call__(self, text):
+        self.most = max(self.most, len(text))
+        return self.function(text)

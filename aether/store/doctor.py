@@ -7,13 +7,14 @@ from backups and the journal; nothing is deleted because it failed to parse.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from aether import clock, regular
-from aether.errors import AetherError, CorruptDocument, InvalidDocument, UnsafePath
+from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
 from aether.store import archive, config, conversations, documents, rewrite, spool
 from aether.store.commit import fold, settle, write_lock
@@ -162,7 +163,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             for path in leftover_temps(home):
                 os.unlink(path)
                 done.append(f"removed {_place(home, path)}, left by a killed process")
-            done += _repair_journal(home, now)
+            done += [*_move_away(home), *_repair_journal(home, now)]
         for name in documents.NAMES:
             done += _repair_document(home, name, now)
         snapshot = load(home)
@@ -221,12 +222,14 @@ def _good_part(home: Path, data: bytes) -> bytes:
     return b"".join(good) if revision > newest else journal_header(reached, made=made)
 
 
-def _moved_away(home: Path, path: Path, reason: UnsafePath) -> str:
-    """Move what is no regular file into quarantine, so that the last good state takes its place."""
-    make_directory(home / "quarantine")
-    kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
-    os.replace(path, kept)
-    return f"kept {path.name} as {_place(home, kept)}: {reason.what}"
+def _move_away(home: Path) -> Iterator[str]:
+    """Move documents and journal that are no regular files into quarantine, so that the last good state takes their place."""
+    for path in (journal_path(home), *(documents.path_of(home, name) for name in documents.NAMES)):
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            make_directory(home / "quarantine")
+            kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
+            os.replace(path, kept)
+            yield f"kept {path.name} as {_place(home, kept)}: it was no regular file"
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
@@ -235,10 +238,8 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
     try:
         load(home)
     except AetherError as reason:
-        if not reason.where.startswith((f"{name}.json", f"{name}#", str(path))):
+        if not reason.where.startswith((f"{name}.json", f"{name}#")):
             return []
-        if isinstance(reason, UnsafePath):
-            return [_moved_away(home, path, reason)]
         if isinstance(reason, InvalidDocument) and documents.read(path).state == "good":
             raise  # not an edit: a newer aether wrote it
         done = []

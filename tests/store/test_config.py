@@ -567,3 +567,43 @@ def test_authority_is_marked():
         "telemetry.enabled", "telemetry.exporter", "telemetry.path", "telemetry.ariadne_url", "telemetry.otlp_url",
         "telemetry.content", "redaction.enabled",
     }  # fmt: skip
+
+
+def test_a_home_adds_private_paths_and_takes_none_away(tmp_path, monkeypatch):
+    (tmp_path / "config.toml").write_text('[claude]\nprivate_paths = ""\n')
+    assert load(tmp_path) == Config()
+    (tmp_path / "config.toml").write_text('[claude]\nprivate_paths = "a/**, *.key"\n')
+    assert load(tmp_path).claude_private_paths == f"{Config().claude_private_paths}, a/**"
+
+    monkeypatch.setenv("AETHER_CLAUDE_PRIVATE_PATHS", "b/**")
+    assert load(tmp_path).claude_private_paths == "b/**"
+
+
+def test_a_setting_without_effect_is_not_reported(tmp_path, monkeypatch):
+    (tmp_path / "config.toml").write_text(
+        "[telemetry]\nenabled = true\nexporter = 'file'\n[architect]\ndefault = 'extractive'\n"
+    )
+
+    assert [one.message for one in config.untrusted(tmp_path)] == [
+        "ignored, because a home is data and only its user may set them: telemetry.exporter."
+    ]
+    assert config.untrusted(tmp_path, "architect.") == []
+    config.require_trusted(tmp_path, "architect.")
+    monkeypatch.setenv("AETHER_TELEMETRY_EXPORTER", "none")
+    assert config.untrusted(tmp_path) == []
+
+
+def test_the_word_of_the_user_is_in_the_users_own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "home").mkdir()
+    path = homes.configure(tmp_path / "home", "[architect]\nmodel = 'm'\n")
+    (word,) = (tmp_path / "state" / "aether" / "trust").iterdir()
+
+    assert load(tmp_path / "home").architect_model == "m"
+    assert json.loads(word.read_text())["path"] == str(path)
+    for broken in ("[]", "{", "[" * 50_000):
+        word.write_text(broken)
+        assert load(tmp_path / "home").architect_model == ""
+    word.unlink()
+    assert load(tmp_path / "home").architect_model == ""
+    assert not trust.revoke(path)
