@@ -94,7 +94,7 @@ class BackendFailed(AetherError):
 
 
 class UnsafePath(AetherError, ValueError):
-    """A path leads out of the home, a file is none, or a home names what only its user may name."""
+    """A path leads out of the home, it is no regular file, or a home names what only its user may name."""
 
     exit_code = 10
 

@@ -117,7 +117,7 @@ def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
 def untrusted(home: Path, name: str = "") -> list[Finding]:
     """Return the finding that the `config.toml` of `home` has settings that do not count, or none.
 
-    They are those with authority, of a file that the user does not trust, whose path begins with `name`; not those
+    They are those with authority, of a file that the user does not trust, whose path starts with `name`; not those
     that have the same value without it.
     """
     found, _ = _of_home(home)
@@ -133,7 +133,7 @@ def untrusted(home: Path, name: str = "") -> list[Finding]:
 
 
 def require_trusted(home: Path, name: str) -> None:
-    """Require that the user trusts `home` with its settings whose path begins with `name`, or has all of them elsewhere.
+    """Require that the user trusts `home` with its settings whose path starts with `name`, or has all of them elsewhere.
 
     Raises:
         UnsafePath: the home has one that does not count.

@@ -217,7 +217,7 @@ def _resolved(text: str) -> tuple[str, list[tuple[int, int]]]:
 
 
 def _referred(reference: str) -> str:
-    """Return the characters that `reference` stands for; itself if it is none."""
+    """Return the characters that `reference` names; itself if it names no character."""
     if reference[0] == "&":
         from html import unescape
 
