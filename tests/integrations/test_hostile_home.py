@@ -134,7 +134,7 @@ def drive(root: Path) -> None:
     ):
         main(words.split())
     Path("messages.json").write_text(json.dumps(LONG))
-    main("compact run messages.json --window 8000 --to out.json".split())
+    assert main("compact run messages.json --window 8000 --output out.json".split()) == 0
     main("dry-run --messages messages.json".split(), command=compactctl, name="compactctl")
 
 
