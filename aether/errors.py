@@ -9,7 +9,7 @@
       BudgetExceeded                cannot be made to fit                    exit 7
       BackendUnavailable            package, key or server missing           exit 8
       BackendFailed                 it answered with a failure               exit 9
-      UnsafePath (ValueError)       leads out of the home                    exit 10
+      UnsafePath (ValueError)       a home's own word for what is outside    exit 10
       Conflict                      later changes prevent it                 exit 11
       StorageFailed (OSError)       the disk refused; nothing was stored     exit 12
 
@@ -94,7 +94,7 @@ class BackendFailed(AetherError):
 
 
 class UnsafePath(AetherError, ValueError):
-    """A path leads out of the home."""
+    """A path leads out of the home, it is no regular file, or a home names what only its user may name."""
 
     exit_code = 10
 

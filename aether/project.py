@@ -12,6 +12,9 @@ from __future__ import annotations
 import os
 import sys
 
+from aether import regular
+from aether.errors import UnsafePath
+
 HOME_NAME = ".aether"
 # The value of AETHER_AUTO_INIT by which no home is made automatically.
 OFF = "0"
@@ -55,9 +58,11 @@ def home_of(cwd: str, project_dir: str = "") -> str:
 def link_out_of(home: str) -> str:
     """Return the first link in `home` that leads out of it, else an empty text.
 
-    The directories that hooks read and write are searched: the home itself, its documents, and `hooks/`.
+    The directories that are written without asking are searched: the home itself, its documents with their journal and
+    archive, and `hooks/`.
     """
-    for directory in (home, os.path.join(home, "data"), os.path.join(home, "hooks")):
+    for name in ("", "data", "data/journal", "data/archive", "hooks"):
+        directory = os.path.join(home, name) if name else home
         try:
             links = [entry.path for entry in os.scandir(directory) if entry.is_symlink()]
         except OSError:
@@ -84,6 +89,30 @@ def user_file() -> str:
     else:
         base = os.environ.get("XDG_CONFIG_HOME") or os.path.join("~", ".config")
     return os.path.join(os.path.expanduser(base), "aether", "config.toml")
+
+
+def state_directory() -> str:
+    """Return the directory of what aether remembers about this user, whether or not it is there."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or os.path.join("~", "AppData", "Local")
+    elif sys.platform == "darwin":
+        base = os.path.join("~", "Library", "Application Support")
+    else:
+        base = os.environ.get("XDG_STATE_HOME") or os.path.join("~", ".local", "state")
+    return os.path.join(os.path.expanduser(base), "aether")
+
+
+def index_of(home: str) -> tuple[str, str]:
+    """Return the path of the git index of the repository that holds `home`, and that of `home` in it; empty without git."""
+    directory = os.path.realpath(home)
+    for top in _upward(os.path.dirname(directory)):
+        marker = os.path.join(top, ".git")
+        if os.path.exists(marker):
+            pointer = _read(marker)  # a directory reads as nothing
+            if pointer.startswith("gitdir:"):
+                marker = os.path.join(top, pointer.removeprefix("gitdir:").strip())
+            return os.path.join(marker, "index"), os.path.relpath(directory, top).replace(os.sep, "/")
+    return "", ""
 
 
 def _named(directory: str) -> str:
@@ -141,7 +170,7 @@ def _main(top: str, marker: str) -> str:
 
 def _read(path: str) -> str:
     try:
-        with open(path, encoding="utf-8", errors="surrogateescape") as file:
-            return file.read(4096).replace("\0", "")
-    except OSError:
+        with regular.opened(path) as file:
+            return file.read(4096).decode("utf-8", "surrogateescape").replace("\0", "")
+    except (OSError, UnsafePath):
         return ""

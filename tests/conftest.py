@@ -40,7 +40,7 @@ def _only_chosen_homes(monkeypatch, tmp_path_factory):
     nowhere = tmp_path_factory.getbasetemp() / "nowhere"
     nowhere.mkdir(exist_ok=True)
     monkeypatch.setattr(paths, "find_home", find_home)
-    for name in ("AETHER_HOME", "XDG_CONFIG_HOME"):
+    for name in ("AETHER_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.chdir(nowhere)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from aether.clock import stamp
-from aether.store import snapshot
+from aether.store import snapshot, trust
 from aether.store.commit import Author, Committed, commit, fold_home
 from aether.store.snapshot import Snapshot
 from aether.types import Change
@@ -31,6 +31,14 @@ def fresh(directory: Path) -> Path:
     (home / "data").mkdir(parents=True)
     fold_home(home, now=NOW)
     return home
+
+
+def configure(home: Path, text: str) -> Path:
+    """Write `text` as the configuration of `home`, let the user trust it, and return its path."""
+    path = home / "config.toml"
+    path.write_text(text)
+    trust.grant(path, path.read_bytes())
+    return path
 
 
 def item(id: str, content: str = "note", tokens: int = 1) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import clock, paths
+from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
@@ -24,7 +24,7 @@ from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, 
 from aether.memory import items, snapshots
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
-from aether.store import config, documents, files
+from aether.store import config, documents, files, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store.commit import HAND, Author, commit, fold_home, write_lock
@@ -35,6 +35,58 @@ from aether.store.snapshot import Entry, Snapshot, load
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
 from aether.types import Change, Finding, JsonObject
+
+
+class Trust(NamedTuple):
+    """How far the user trusts one configuration file of a home."""
+
+    file: Path
+    state: str
+    """`trusted`, `changed` since it was trusted, `untrusted`, or `harmless`: it has no settings with authority."""
+    settings: JsonObject
+    """The settings with authority, by path: those that start programs, or name servers, exporters and places."""
+    data: bytes
+    """The content that was read, which is what can be trusted."""
+
+
+def trust_of(file: str = "", *, home: Home = None) -> Trust:
+    """Return how far the user trusts `file`, a configuration in a home: unless named, the `config.toml` of `home`.
+
+    Raises:
+        NotFound: there is no home.
+        InvalidInput, InvalidDocument, UnsafePath: the file cannot be read as a configuration.
+    """
+    path = Path(os.path.abspath(file)) if file else find(home) / config.NAME
+    try:
+        data, found = config.authority(path)
+    except NotFound:
+        if file:
+            raise
+        data, found = b"", {}
+    known = trust.recorded(path)
+    state = "changed" if known else "untrusted"
+    if trust.is_trusted(path, data):
+        state = "trusted"
+    return Trust(path, state if found else "harmless", found, data)
+
+
+def grant_trust(shown: Trust) -> Trust:
+    """Trust the file of `shown` with exactly the content that was shown, and return it as trusted.
+
+    Raises:
+        StorageFailed: the user's state directory cannot be written.
+    """
+    trust.grant(shown.file, shown.data)
+    return shown._replace(state="trusted")
+
+
+def revoke_trust(shown: Trust) -> bool:
+    """Trust the file of `shown` no longer, and return whether it was trusted with any content.
+
+    Raises:
+        StorageFailed: the user's state directory cannot be written.
+    """
+    return trust.revoke(shown.file)
 
 
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
@@ -102,7 +154,7 @@ def _all(home: Path) -> Iterator[tuple[Path, JsonObject | None]]:
     """Yield every file of JSON with its snapshot; None if it holds none, or one of another id."""
     for path in (home / "snapshots").glob("*.json"):
         try:
-            outline = snapshots.without_documents(files.parse_json(path.read_bytes(), where=path.name))
+            outline = snapshots.without_documents(files.parse_json(regular.read(path), where=path.name))
         except AetherError:
             continue
         yield path, outline if outline and outline["snapshot_id"] == path.stem else None
@@ -131,7 +183,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
         raise NotFound(
             f"there is no snapshot {shown(snapshot_id)}.", fix='See "aether snapshot list".', where=str(place)
         )
-    read_back = files.parse_json(path.read_bytes(), where=path.name)
+    read_back = files.parse_json(regular.read(path), where=path.name)
     saved = read_back if isinstance(read_back, dict) else {}
 
     at = now()

@@ -362,6 +362,8 @@ def _summary(found: Case, made: Plan, at: tell.Moment) -> WrittenSummary:
     reach = found.options.settings or Settings(
         model=settings.compact_model, timeout_seconds=settings.compact_timeout_seconds
     )
+    if not found.options.backend:
+        found.findings.extend(config.untrusted(found.record, "summarizer."))
     written = write_summary(
         made.task, backend=asked, settings=reach, count=found.sums.count, rules=found.options.rules
     )

@@ -32,6 +32,8 @@ from aether.store.snapshot import load
 from aether.types import Change, JsonObject, Session
 
 FALLBACK = "extractive"
+# The architects that have a server and a model.
+SERVED = ("anthropic", "openai", "ollama")
 # One question and two corrections: a model that fails three times keeps failing.
 ANSWER_TRIES = 3
 
@@ -256,16 +258,23 @@ def compress(
     Raises:
         InvalidInput: the architect is unknown.
         BackendUnavailable: it needs a package, key, program or server that is missing.
+        UnsafePath: the `config.toml` of the home names the architect, its model or its server, and is not trusted.
     """
     place = find(home)
     settings = config.load(place)
+    if architect is None:
+        config.require_trusted(place, "architect.default")
     chosen = architect or settings.architect
     module, overrides = (None, {}) if chosen == "manual" else backend_of(chosen)
+    if module is not None and module.NAME in SERVED:
+        config.require_trusted(place, "architect.")
     prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
+    # The server and the model of one provider are not those of another: its key would go to the wrong one.
+    named = settings.architect in (chosen, FALLBACK, "manual")
     reach = Settings(
-        model=settings.architect_model, base_url=settings.architect_base_url,
+        model=settings.architect_model if named else "", base_url=settings.architect_base_url if named else "",
         timeout_seconds=settings.architect_timeout_seconds, max_retries=settings.architect_max_retries,
         max_output_tokens=settings.architect_max_output_tokens, window_tokens=settings.architect_window_tokens,
         input_usd_per_million=settings.architect_input_usd_per_million or None,

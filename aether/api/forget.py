@@ -18,6 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aether import regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
@@ -408,7 +409,7 @@ def _files(place: Path) -> Iterator[_File]:
             known = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
                 if known is not None and stat.S_ISREG(path.lstat().st_mode):
-                    yield _File(relative, path.read_bytes(), known)
+                    yield _File(relative, regular.read(path, regular.LOG_BYTES), known)
 
 
 def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, cast
 
-from aether import clock
+from aether import clock, regular
 from aether.clock import new_id, short_id
 from aether.errors import AetherError, NotFound
 from aether.memory import handoff, ingest
@@ -93,7 +93,7 @@ def read_handoff(path: Path) -> Handoff:
         CorruptDocument: it was changed or truncated.
     """
     try:
-        data = path.read_bytes()
+        data = regular.read(path)
     except OSError as reason:
         raise NotFound(
             "there is no such hand-off.", fix='Run "aether memory prepare".', where=str(path)

@@ -16,6 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, TypedDict, cast
 
+from aether import regular
 from aether.errors import AetherError
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
@@ -127,7 +128,7 @@ def _read(path: Path) -> Session | None:
     if path.is_symlink():
         return None  # it is replaced when the session is written
     try:
-        found = json.loads(path.read_bytes())
+        found = json.loads(regular.read(path))
     except (FileNotFoundError, ValueError, RecursionError):
         return None
     whole = isinstance(found, dict) and found.keys() >= Session.__required_keys__
@@ -174,7 +175,7 @@ def _read_list(home: Path, directory: str, session: str) -> object:
     path = session_file(home, directory, session)
     try:
         linked = path.is_symlink() or not is_real(str(home), directory)
-        return None if linked else json.loads(path.read_bytes())
+        return None if linked else json.loads(regular.read(path))
     except (OSError, ValueError):
         return None
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aether import regular
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, UnsafePath
 from aether.memory import memory_tool as tool
@@ -217,7 +218,7 @@ def _text(file: Path, path: str) -> str | None:
 
 def _stamps(home: Path) -> dict[str, str]:
     try:
-        found = files.parse_json(_stamp_file(home).read_bytes(), where="stamp.json")
+        found = files.parse_json(regular.read(_stamp_file(home)), where="stamp.json")
     except (FileNotFoundError, AetherError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -11,7 +11,7 @@ from collections import Counter as Tally
 from datetime import timedelta
 from pathlib import Path
 
-from aether import clock
+from aether import clock, regular
 from aether.api.home import Home, find, read
 from aether.errors import AetherError
 from aether.memory import sessions
@@ -110,7 +110,7 @@ def overview(*, home: Home = None) -> JsonObject:
     last = max(held, key=lambda session: session["compressed_at"], default=None)
     try:
         newest = max((place / "hooks" / "sessions").glob("*.json"), key=os.path.getmtime, default=None)
-        event = json.loads(newest.read_bytes()) if newest else {}
+        event = json.loads(regular.read(newest)) if newest else {}
     except (OSError, ValueError):
         event = {}
     at = event.get("at") if isinstance(event, dict) else ""
@@ -164,8 +164,8 @@ def edit_problems(snapshot: Snapshot) -> list[str]:
 def recent_log(home: Path) -> list[str]:
     """Return the last lines of `hook.log`: recent failures of hooks."""
     try:
-        lines = (home / spool.NAME).read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
+        lines = regular.read(home / spool.NAME).decode("utf-8", "replace").splitlines()
+    except (OSError, AetherError):
         return []
     since = f"{clock.now() - timedelta(days=LOG_DAYS):%Y-%m-%dT%H:%M:%SZ}"
     return [line for line in lines if line >= since][-LOG_LINES:]

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aether.errors import AetherError
-from aether.paths import HOME_NAME
+from aether.paths import HOME_NAME, inside
 from aether.store import config
 from aether.types import JsonObject
 
@@ -58,12 +58,14 @@ def _make_exporter(home: Path, settings: config.Config) -> Exporter:
     from aether.events.delivery import warn
     from aether.events.exporters import exporter, fan_out
 
+    named = settings.telemetry_path  # only the user can name a path out of the home
+    path = home / named if named else inside(home, DEFAULT_FILE)
     urls = {"ariadne": settings.telemetry_ariadne_url, "otlp": settings.telemetry_otlp_url}
     made: list[Exporter] = []
     for kind in map(str.strip, settings.telemetry_exporter.split(",")):
         try:
             one = exporter(
-                cast("Kind", kind), url=urls.get(kind, ""), path=home / (settings.telemetry_path or DEFAULT_FILE),
+                cast("Kind", kind), url=urls.get(kind, ""), path=path,
                 timeout_seconds=settings.telemetry_timeout_seconds, content=settings.telemetry_content,
             )  # fmt: skip
         except AetherError as reason:  # reported once: the exporters without this one are kept

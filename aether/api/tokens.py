@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aether import regular
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, InvalidInput, NotFound, shown
 from aether.memory.items import items_of, recount
@@ -271,5 +272,5 @@ def _entries(path: Path, found: FileId) -> tuple[Entry, ...]:
 def _read(path: Path, found: FileId) -> dict[str, Reports]:
     """Return the reports in the file at `path`, which callers copy before they change it."""
     with storage_errors(path):
-        data = files.parse_json(path.read_bytes(), where=str(path)) if found else None
+        data = files.parse_json(regular.read(path), where=str(path)) if found else None
         return tokens_models.parsed(data, where=str(path)) if found else {}

@@ -103,6 +103,8 @@ def _client(settings: Settings) -> Anthropic:
             base_url=model_server.setting_or_environment(settings.base_url, "ANTHROPIC_BASE_URL") or None,
             timeout=settings.timeout_seconds,
             max_retries=0,
+            # A redirect would take the key to an address that nobody named.
+            http_client=anthropic.DefaultHttpxClient(follow_redirects=False),
         )
     except anthropic.CredentialsError as reason:
         raise _no_key(f"the anthropic profile cannot be used ({reason}).") from reason

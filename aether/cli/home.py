@@ -1,7 +1,8 @@
-"""The home on the command line: init, demo, log, undo, fold, show, doctor, schema, snapshot."""
+"""The home on the command line: init, demo, log, undo, fold, show, doctor, trust, schema, snapshot."""
 
 from __future__ import annotations
 
+import json
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,11 +22,13 @@ from aether.cli.output import (
     facts,
     note,
     pass_ask,
+    plain,
     read_text,
     when,
 )
 
 if TYPE_CHECKING:
+    from aether.api.admin import Trust
     from aether.api.importing import Imported
     from aether.memory.ingest import IngestResult
     from aether.types import JsonObject, Pattern
@@ -185,6 +188,61 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
     data = {"repaired": done, "findings": [finding._asdict() for finding in found]}
     emit(ask, data, text or "Nothing is wrong.")
     return int(errors)
+
+
+@click.command("trust", cls=Command)
+@click.argument("file", required=False, default="")
+@click.option("--show", is_flag=True, help="Only show the settings and whether they count")
+@click.option("--revoke", is_flag=True, help="Trust the file no longer, whatever is in it")
+@click.option("--yes", is_flag=True, help="Do not ask")
+@pass_ask
+def trust_command(ask: Ask, file: str, show: bool, revoke: bool, yes: bool) -> int:
+    """Allow the config.toml of a home to name programs.
+
+    A home is data, and may have come with a repository: its settings that start programs, or name servers, models,
+    exporters, buckets or places, count only after this command has shown them and you agreed. It records the hash of the
+    file in your own state directory; after any change of the file they do not count until you agree again. In your own
+    config.toml, in the environment and on the command line such settings always count. FILE is another configuration
+    in a home.
+
+    \b
+    Example:
+      aether trust --show
+    """
+    from aether.api import admin
+
+    found = admin.trust_of(file, home=ask.home)
+    if revoke:
+        was = admin.revoke_trust(found)
+        state = found.state if found.state == "harmless" else "untrusted"
+        emit(ask, _trust(found._replace(state=state)), f"{plain(str(found.file))} is not trusted.")
+        if not was:
+            note(ask, "It was not trusted before.")
+        return 0
+    lines = [f"{plain(str(found.file))}: {_TRUST[found.state]}"]
+    # As JSON in ASCII: no value can steer the terminal or hide a part of itself.
+    lines += [f"  {path} = {json.dumps(value)}" for path, value in found.settings.items()]
+    if show or found.state in ("harmless", "trusted"):
+        emit(ask, _trust(found), lines)
+        return 0
+    if not ask.json:
+        emit(ask, None, lines)
+    agreed = confirmed("These settings will count, with the keys of your environment.", yes=yes)
+    found = admin.grant_trust(found) if agreed else found
+    emit(ask, _trust(found), f"{plain(str(found.file))} is trusted as it is now." if agreed else [])
+    return 0 if agreed else 1
+
+
+_TRUST = {
+    "harmless": "no settings that need to be trusted.",
+    "trusted": "trusted as it is. These settings count:",
+    "changed": "changed since it was trusted. These settings are ignored:",
+    "untrusted": "not trusted. These settings are ignored:",
+}
+
+
+def _trust(found: Trust) -> dict[str, Any]:
+    return {"file": str(found.file), "state": found.state, "settings": found.settings}
 
 
 @click.group("schema", cls=Group)

@@ -12,7 +12,7 @@ from importlib import import_module
 import click
 
 from aether import __version__
-from aether.cli.output import Ask, Command, Group, drop_stdout, emit, open_missing, pass_ask, plain, say
+from aether.cli.output import Ask, Command, Group, drop_stdout, emit, note, open_missing, pass_ask, plain, say
 
 # The exit codes that shells expect after Ctrl-C, and after the reader closed the pipe.
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -44,6 +44,7 @@ NOUNS = {
     "fold": ("home", "Write the journal into the documents"),
     "show": ("home", "Print a document as it is now"),
     "doctor": ("home", "Check a home and repair it"),
+    "trust": ("home", "Allow the config.toml of a home to name programs"),
     "schema": ("home", "Check documents against their schemas"),
     "hook": ("claude", "Handle an event of Claude Code as its hook"),
     "completion": ("main", "Print the completion script of a shell"),
@@ -100,6 +101,7 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
     try:
         result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
         _fold(ask)
+        _note_untrusted(ask)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as left:
         # click leaves by SystemExit: with 0 after completing a word, else because its output has no reader.
@@ -108,6 +110,7 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
         drop_stdout()
         return BROKEN_PIPE
     except BaseException as reason:  # noqa: BLE001 - the one place that turns every error into words and a code
+        _note_untrusted(ask, reason)
         return _failed(reason, ask, as_data=ask.json or "--json" in arguments)
     return result if isinstance(result, int) else 0
 
@@ -163,6 +166,18 @@ def _print_error(words: dict[str, str], ask: Ask, *, as_data: bool, code: int) -
     where = f"{words['where']}: " if words["where"] else ""
     say(plain(f"Error: {where}{words['what']} {words['fix']}"))
     return code
+
+
+def _note_untrusted(ask: Ask, reason: BaseException | None = None) -> None:
+    """Say which settings of the home were ignored, unless the error says it."""
+    from aether.errors import UnsafePath
+
+    if ask.found is None or isinstance(reason, UnsafePath):
+        return
+    from aether.store.config import untrusted
+
+    for one in untrusted(ask.found):
+        note(ask, plain(f"Note: {one.where}: {one.message} {one.fix}"))
 
 
 def _fold(ask: Ask) -> None:

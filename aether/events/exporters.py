@@ -167,7 +167,9 @@ def file(path: str | os.PathLike[str]) -> DirectExporter:
 
 
 def _append(path: Path, data: bytes) -> None:
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+    # Without waiting for the reader of a pipe.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_CLOEXEC", 0)
+    handle = os.open(path, flags | getattr(os, "O_NONBLOCK", 0), 0o600)
     try:
         if os.write(handle, data) != len(data):
             os.write(handle, b"\n")  # the next line must not join the torn one

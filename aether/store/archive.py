@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
 from aether.store.files import append, cut_torn_end, json_line, lines_backwards, make_directory, parse_json
 from aether.store.snapshot import Pending, Snapshot
@@ -94,7 +95,7 @@ def _tail(path: Path, after: int) -> Iterator[JsonObject]:
     """Yield the records of one file with a position > `after`, oldest first."""
     newer: list[JsonObject] = []
     if after < 0:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             yield from filter(None, map(_record, file))
         return
     for line in lines_backwards(path):

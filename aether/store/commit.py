@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import clock
+from aether import clock, regular
 from aether.errors import AetherError, Conflict
 from aether.store import archive, config, documents, rewrite, spool
 from aether.store.files import (
@@ -191,7 +191,7 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     if snapshot.torn:
         home, path = snapshot.home, journal_path(snapshot.home)
         with storage_errors(home):
-            tail = path.read_bytes()[snapshot.end :]
+            tail = regular.read(path, regular.LOG_BYTES)[snapshot.end :]
             if scan_journal(tail, base=snapshot.revision, where=str(path)).end:
                 # Whole by now: another writer appended although the lock was held. It is not ours to cut.
                 snapshot = load(home)
@@ -248,7 +248,7 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
     with storage_errors(snapshot.home):
         for name, file in snapshot.irregular.items():
             if file.state == "corrupt":
-                data = documents.path_of(snapshot.home, name).read_bytes()
+                data = regular.read(documents.path_of(snapshot.home, name))
                 documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
         for name, about in snapshot.refused.items():
             data = documents.path_of(snapshot.home, name).read_bytes()

@@ -2,7 +2,8 @@
 
 A setting comes from the first of these that has it: an argument, the environment, the file that the caller names, the
 `config.toml` of the home, the `config.toml` of the user, the default. Every file has the same keys, those of `keys`.
-What belongs to the memory itself (capacities, thresholds, ratios) is in `memory.json`.
+A home is data, never authority: of a file in a home, keys with authority count only if the user trusts exactly this
+file (`trust`); `untrusted` says which do not. What belongs to the memory itself (capacities, thresholds, ratios) is in `memory.json`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,15 @@ from __future__ import annotations
 import json
 import operator
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, shown
-from aether.project import user_file
-from aether.store import files
+from aether import regular
+from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
+from aether.project import HOME_NAME, user_file
+from aether.store import files, trust
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
 from aether.types import Finding
@@ -27,6 +29,12 @@ FORMS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}
 _YES, _NO = ("true", "1", "yes", "on"), ("false", "0", "no", "off")
 _TABLES = {name.partition(".")[0] for name in NAMES if "." in name}
 _VARIABLES = {name: key for key in KEYS.values() for name in key.env}
+_PRIVATE = "claude.private_paths"
+# Similar names are searched for slowly: a file of a thousand wrong names must not keep anybody waiting.
+MOST_FAULTS = 20
+# A TOML key of n parts costs n * n steps, and no setting has more than two; a list of paths has some dozen dots.
+MOST_DOTS = 250
+MOST_REASON = 300
 
 
 class _Read(NamedTuple):
@@ -36,11 +44,13 @@ class _Read(NamedTuple):
     wrong: dict[str, AetherError]
     old: dict[str, str]
     """The older names it uses, with those of today."""
+    refused: Mapping[str, Any] = {}
+    """The settings with authority of a home that is not trusted with them."""
 
 
 _NOTHING = _Read({}, {}, {})
 # Every commit asks for the settings: each source is read once while it stays as it is, and so is their sum.
-_FILES: dict[Path, tuple[tuple[int, int], _Read]] = {}
+_FILES: dict[Path, tuple[tuple[int, int, int], int | None, _Read]] = {}
 _HOMES: dict[Path, tuple[tuple[_Read, ...], tuple[Config, dict[str, AetherError]]]] = {}
 _AROUND: dict[str, Any] = {}
 
@@ -88,15 +98,84 @@ def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
     raw = getattr(os.environ, "_data", os.environ)
     if _AROUND.get("raw") != raw:
         _AROUND.update(raw=dict(raw), user=Path(user_file()), read=_of_variables(os.environ, "AETHER_"))
-    sources = (_of_config(_AROUND["user"]), _of_config(_path(home, NAME)), _AROUND["read"])
+    sources = (_of_config(_AROUND["user"], own=True), _of_config(_path(home, NAME)), _AROUND["read"])
     known = _HOMES.get(home)
     if known is None or not all(map(operator.is_, known[0], sources)):
         fields = {
             FIELDS[path]: value for one in sources for path, value in one.values.items() if path in FIELDS
         }
+        if _PRIVATE in sources[1].values and _PRIVATE not in sources[2].values:
+            # A home adds private paths: with fewer than without it, it would turn a protection off.
+            usual = sources[0].values.get(_PRIVATE, KEYS[_PRIVATE].default)
+            named = f"{usual},{sources[1].values[_PRIVATE]}".split(",")
+            fields[FIELDS[_PRIVATE]] = ", ".join(dict.fromkeys(filter(None, map(str.strip, named))))
         wrong = {name: reason for one in sources for name, reason in one.wrong.items()}
         known = _HOMES[home] = sources, (Config(**fields), wrong)
     return known[1]
+
+
+def untrusted(home: Path, name: str = "") -> list[Finding]:
+    """Return the finding that the `config.toml` of `home` has settings that do not count, or none.
+
+    They are those with authority, of a file that the user does not trust, whose path starts with `name`; not those
+    that have the same value without it.
+    """
+    found, _ = _of_home(home)
+    user, read, around = _HOMES[home][0]
+    usual = {path: getattr(found, field) for path, field in FIELDS.items()}
+    usual |= {path: user.values.get(path, KEYS[path].default) for path in read.refused if path not in FIELDS}
+    names = [
+        path
+        for path, value in read.refused.items()
+        if path.startswith(name) and path not in around.values and usual[path] != value
+    ]
+    return _ignored(_path(home, NAME), names)
+
+
+def require_trusted(home: Path, name: str) -> None:
+    """Require that the user trusts `home` with its settings whose path starts with `name`, or has all of them elsewhere.
+
+    Raises:
+        UnsafePath: the home has one that does not count.
+    """
+    user, read = (_of_config(_path(user_file()), own=True), _of_config(_path(home, NAME)))
+    for one in untrusted(home, name):
+        if any(path.startswith(name) and path not in user.values for path in read.refused):
+            raise UnsafePath(one.message, fix=one.fix, where=one.where)
+
+
+def _ignored(file: Path, names: Iterable[str]) -> list[Finding]:
+    if not (listed := ", ".join(sorted(names))):
+        return []
+    what = f"ignored, because a home is data and only its user may set them: {listed}."
+    fix = f'Run "aether trust" to see and allow them, or set them in {user_file()} or the environment.'
+    return [Finding("warning", "untrusted", str(file), what, fix)]
+
+
+def authority(file: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return the bytes of the configuration `file` of a home, and its settings with authority.
+
+    Raises:
+        NotFound: there is no such file.
+        InvalidInput: it does not parse.
+        InvalidDocument, UnsafePath: it is too large, or no regular file.
+    """
+    data = _bytes(file, own=False)
+    read = _checked(_mapping(data, file), str(file), InvalidDocument, late=True)
+    return data, _with_authority(read)
+
+
+def _with_authority(read: _Read) -> dict[str, Any]:
+    return {path: value for path, value in read.values.items() if KEYS[path].authority}
+
+
+def _judged(read: _Read, file: Path, data: bytes) -> _Read:
+    """Return the settings of `file` in a home, which holds `data`: without those with authority unless it is trusted."""
+    given = _with_authority(read)
+    if not given or trust.is_trusted(file, data):
+        return read
+    kept = {path: value for path, value in read.values.items() if path not in given}
+    return read._replace(values=kept, refused=given)
 
 
 def settings(
@@ -104,8 +183,8 @@ def settings(
 ) -> Settings:  # fmt: skip
     """Return the settings of compaction that are set: in the environment, in `file`, in `home`, in the user's file.
 
-    Of the `config.toml` of `home`, settings with authority or with a rule that is checked late are left out, and
-    mistakes are findings. `environ` is the environment of this process unless given; with one that is given, neither
+    Of the `config.toml` of `home`, settings with authority are left out unless the user trusts it, and so are those
+    that break a rule that is checked late; mistakes are findings. A `file` in a home is a home's, too. `environ` is the environment of this process unless given; with one that is given, neither
     home nor user's file is read.
 
     Raises:
@@ -114,23 +193,26 @@ def settings(
     """
     layers: dict[str, _Read] = {}
     if environ is None:
-        layers["user"] = _of_config(_path(user_file()))
+        layers["user"] = _of_config(_path(user_file()), own=True)
         if home is not None:
             found = _of_config(_path(home, NAME))
             kept = {
                 path: value
                 for path, value in found.values.items()
-                if not KEYS[path].authority and not path.startswith(CHECKED_ON_USE)
+                if not path.startswith(CHECKED_ON_USE)
+                or (KEYS[path].authority and not KEYS[path].rule(value))
             }
             layers["home"] = found._replace(values=kept)
-    findings = [
+    findings = untrusted(home) if "home" in layers and home is not None else []
+    findings += [
         Finding("warning", reason.code, reason.where, reason.what, reason.fix)
         for one in layers.values()
         for reason in one.wrong.values()
     ]
     around = os.environ if environ is None else environ
     if file is not None:
-        layers["file"] = _checked(parse_file(Path(file)), str(file), InvalidInput, late=False)
+        layers["file"] = _named(Path(file))
+        findings += _ignored(Path(file), layers["file"].refused)
         findings += [
             Finding("info", "old-name", str(file), f"{old} is an older name of {new}.", f"Write {new}.")
             for old, new in layers["file"].old.items()
@@ -144,6 +226,13 @@ def settings(
     return Settings(
         values, {path: origins.get(path, "default") for path in KEYS}, [*unknown_variables(around), *findings]
     )
+
+
+def _named(file: Path) -> _Read:
+    """Return the settings of a file that the caller names; one in a home has authority only if the user trusts it."""
+    data = _bytes(file, own=True)
+    read = _checked(_mapping(data, file), str(file), InvalidInput, late=False)
+    return _judged(read, file, data) if HOME_NAME in Path(os.path.realpath(file)).parts else read
 
 
 def unknown_variables(environ: Mapping[str, str]) -> list[Finding]:
@@ -161,6 +250,8 @@ def _checked(tree: Mapping[str, Any], where: str, kind: type[AetherError], *, la
     wrong: dict[str, AetherError] = {}
     old: dict[str, str] = {}
     for name, value in _leaves(tree):
+        if len(wrong) == MOST_FAULTS:
+            break
         key, fault = NAMES.get(name), None
         if key is None:
             fault = _unknown(name, value)
@@ -202,24 +293,39 @@ def _unknown(name: str, value: Any) -> InvalidInput:
     )
 
 
-def _of_config(path: Path) -> _Read:
-    """Return the settings of the `config.toml` at `path`, read once while it stays as it is; none if it does not exist."""
+def _of_config(path: Path, *, own: bool = False) -> _Read:
+    """Return the settings of the `config.toml` at `path`, read once while it stays as it is; none if it does not exist.
+
+    It is a home's, and has authority only if the user trusts it, unless it is the user's `own`.
+    """
     try:
-        found = os.stat(path)
+        found = os.stat(path, follow_symlinks=own)
     except OSError:
         return _NOTHING
-    known = _FILES.get(path)
-    if known is None or known[0] != (found.st_mtime_ns, found.st_size):
+    now, known = (found.st_mtime_ns, found.st_size, found.st_ino), _FILES.get(path)
+    if known is None or known[0] != now or (known[1] is not None and known[1] != _time_of_trust(path)):
+        read, judged = _NOTHING, None
         try:
-            read = _checked(parse_file(path), str(path), InvalidDocument, late=True)
+            data = _bytes(path, own=own)
+            read = _checked(_mapping(data, path), str(path), InvalidDocument, late=True)
+            if not own and _with_authority(read):
+                judged = _time_of_trust(path)
+                read = _judged(read, path, data)
         except NotFound as reason:
-            return _Read({}, {"": reason}, {})  # the disk may answer the next time
+            return read._replace(wrong={"": reason})  # the disk may answer the next time
         except InvalidInput as reason:
-            read = _Read({}, {"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))}, {})
+            read = read._replace(wrong={"": InvalidDocument(reason.what, fix=reason.fix, where=str(path))})
         except AetherError as reason:
-            read = _Read({}, {"": reason}, {})
-        known = _FILES[path] = (found.st_mtime_ns, found.st_size), read
-    return known[1]
+            read = read._replace(wrong={"": reason})
+        known = _FILES[path] = now, judged, read
+    return known[2]
+
+
+def _time_of_trust(file: Path) -> int:
+    try:
+        return trust.record_path(file).stat().st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _of_variables(environ: Mapping[str, str], *prefixes: str) -> _Read:
@@ -278,18 +384,36 @@ def parse_file(path: Path) -> Mapping[str, Any]:
     Raises:
         NotFound: it cannot be read.
         InvalidInput: it is of no known form, or does not parse.
+        InvalidDocument, UnsafePath: it is too large, or no regular file.
     """
-    form = form_of(path)
+    return _mapping(_bytes(path, own=True), path)
+
+
+def _bytes(path: Path, *, own: bool) -> bytes:
+    """Return the bytes of a configuration file; only the name of one's `own` may be a link."""
+    form_of(path)
     try:
-        text = path.read_bytes().decode("utf-8-sig")
-        found = _parse(text, form)
-    except UnicodeDecodeError as reason:
-        raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=str(path)) from reason
+        return regular.read(os.path.realpath(path) if own else path, regular.CONFIG_BYTES)
     except OSError as reason:
         words = reason.strerror or "no such name"
         raise NotFound(f"cannot be read ({words}).", fix="Name a file.", where=str(path)) from reason
-    except (ValueError, RecursionError) as reason:
-        what = f"is not {form.upper()}: {reason}."
+
+
+def _mapping(data: bytes, path: Path) -> Mapping[str, Any]:
+    """Return the settings that `data`, the content of the file at `path`, nests.
+
+    Raises:
+        InvalidInput: it is not of the form of its name.
+    """
+    form = form_of(path)
+    try:
+        found = _parse(data.decode("utf-8-sig"), form)
+    except UnicodeDecodeError as reason:
+        raise InvalidInput("is not UTF-8 text.", fix="Convert it to UTF-8.", where=str(path)) from reason
+    except RecursionError as reason:
+        raise InvalidInput("is nested too deeply.", fix="Correct the file.", where=str(path)) from reason
+    except ValueError as reason:
+        what = f"is not {form.upper()}: {str(reason)[:MOST_REASON]}."
         raise InvalidInput(what, fix="Correct the file.", where=str(path)) from reason
     if not isinstance(found, Mapping):
         what = f"must hold settings by name, got {shown(found)}."
@@ -303,6 +427,8 @@ def _parse(text: str, form: str) -> Any:
     if form == "toml":
         import tomllib
 
+        if any(line.count(".") > MOST_DOTS for line in text.splitlines()):
+            raise ValueError(f"a line has more than {MOST_DOTS} dots")
         return tomllib.loads(text)
     import yaml
 

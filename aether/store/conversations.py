@@ -18,7 +18,7 @@ from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from aether import clock
+from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files
@@ -98,7 +98,7 @@ def load(home: Path, id: str, *, whole: bool = False) -> Log:
     known = None if whole else _CACHE.pop(path, None)
     with storage_errors(path, left="Nothing was read."):
         try:
-            with path.open("rb") as file:
+            with regular.opened(path) as file:
                 inode = os.fstat(file.fileno()).st_ino
                 known = known if known and known.id == id and known.inode == inode else None
                 if known:
@@ -478,12 +478,16 @@ def stored_conversations(home: Path) -> list[Stored]:
     """
     with storage_errors(home, left="Nothing was read."):
         paths = (home / "conversations").glob(f"*/{FILE}")
-        found = [Stored(_id(path), path.stat().st_size, path) for path in paths if path.is_file()]
+        found = [
+            Stored(_id(path), path.stat().st_size, path)
+            for path in paths
+            if path.is_file() and not path.is_symlink()
+        ]
     return sorted(stored for stored in found if stored.bytes)  # an empty one was never acknowledged
 
 
 def _id(path: Path) -> str:
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         first = files.unsealed(file.readline()) or {}
     if "conversation" in first:
         return str(first["conversation"])

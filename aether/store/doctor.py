@@ -7,19 +7,21 @@ from backups and the journal; nothing is deleted because it failed to parse.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Iterator
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
-from aether import clock
+from aether import clock, regular
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
-from aether.store import archive, config, conversations, documents, rewrite
+from aether.store import archive, config, conversations, documents, rewrite, spool
 from aether.store.commit import fold, settle, write_lock
 from aether.store.files import (
     json_document,
     leftover_temps,
+    make_directory,
     parse_json,
     require_exclusive,
     storage_errors,
@@ -51,17 +53,22 @@ def examine(home: Path) -> list[Finding]:
         what = "an erasing was interrupted; the next change of the home goes on with it."
         found.append(Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR))
     found += [*_torn_lines(home), *_unreadable_files(home)]
-    for one, following in pairwise(entry.revision for entry in folded_entries(home)):
-        if following != one + 1:
-            what = f"missing from the history; the next is {following}."
-            fix = "Undo and time travel stop here; the present state is whole."
-            found.append(Finding("warning", "history-gap", f"revision {one + 1}", what, fix))
-            break
+    try:
+        for one, following in pairwise(entry.revision for entry in folded_entries(home)):
+            if following != one + 1:
+                what = f"missing from the history; the next is {following}."
+                fix = "Undo and time travel stop here; the present state is whole."
+                found.append(Finding("warning", "history-gap", f"revision {one + 1}", what, fix))
+                break
+    except AetherError as reason:  # a month that is no regular file
+        found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     found += conversations.examine(home)
     try:
         config.load(home)
     except AetherError as reason:
         found.append(Finding("error", reason.code, "config.toml", reason.what, reason.fix))
+    found += config.untrusted(home)
+    found += _tracked_spool(home)
     try:
         snapshot = load(home)
     except AetherError as reason:
@@ -87,6 +94,15 @@ def examine(home: Path) -> list[Finding]:
     return sorted(found, key=lambda finding: _ORDER[finding.level])
 
 
+def _tracked_spool(home: Path) -> list[Finding]:
+    names = spool.tracked(str(home))
+    if not names:
+        return []
+    what = f"git tracks {len(names)} event(s) there, which came with the repository; they are not drained."
+    fix = "Remove them: git rm --cached -r .aether/hooks, and keep .aether/ in .gitignore."
+    return [Finding("warning", "tracked-spool", "hooks/spool/", what, fix)]
+
+
 def _place(home: Path, path: Path) -> str:
     return str(path.relative_to(home))
 
@@ -95,7 +111,7 @@ def _torn_lines(home: Path) -> Iterator[Finding]:
     for kind in (*archive.MONTHLY, *archive.SINGLE):
         for path in archive.files_of(home, kind):
             place = _place(home, path)
-            for number, line in enumerate(path.read_bytes().splitlines(keepends=True), 1):
+            for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
                 if not line.endswith(b"\n"):
                     what = "the last line was cut off; the journal has it."
                     yield Finding("warning", "torn-line", place, what, REPAIR)
@@ -115,6 +131,14 @@ def _torn_lines(home: Path) -> Iterator[Finding]:
         yield Finding("info", "repeated-revision", "data/journal.jsonl", what, fix)
 
 
+def _content(path: Path) -> bytes:
+    """Return the content of the file at `path`; of one that is no regular file or too large, one that is unreadable."""
+    try:
+        return regular.read(path, regular.LOG_BYTES)
+    except (AetherError, OSError):
+        return b"\n"
+
+
 def _is_unreadable(text: bytes) -> bool:
     try:
         parse_json(text, where="line")
@@ -127,7 +151,7 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
     """Yield findings for snapshots and hand-offs that do not parse, and for files in quarantine."""
     for directory in ("snapshots", "compressions"):
         for path in sorted((home / directory).glob("*.json")):
-            if _is_unreadable(path.read_bytes()):
+            if _is_unreadable(_content(path)):
                 fix = "Remove it, or restore it from a copy."
                 yield Finding("warning", "unreadable", _place(home, path), "not JSON.", fix)
     edits = documents.kept_edits(home)
@@ -172,7 +196,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         with storage_errors(home):
             require_exclusive(home)
             done += [_removed_temp(home, path, now) for path in leftover_temps(home)]
-            done += _repair_journal(home, now)
+            done += [*_move_away(home), *_repair_journal(home, now)]
         for name in documents.NAMES:
             done += _repair_document(home, name, now)
         snapshot = load(home)
@@ -185,7 +209,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
 def _repair_journal(home: Path, now: datetime) -> list[str]:
     path = journal_path(home)
     try:
-        data = path.read_bytes()
+        data = regular.read(path, regular.LOG_BYTES)
         found = scan_journal(data, where=path.name)
         if found.base + len(found.entries) >= _newest_stamp(home):
             return []
@@ -231,6 +255,16 @@ def _good_part(home: Path, data: bytes) -> bytes:
     return b"".join(good) if revision > newest else journal_header(reached, made=made)
 
 
+def _move_away(home: Path) -> Iterator[str]:
+    """Move documents and journal that are no regular files into quarantine, so that the last good state takes their place."""
+    for path in (journal_path(home), *(documents.path_of(home, name) for name in documents.NAMES)):
+        if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+            make_directory(home / "quarantine")
+            kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
+            os.replace(path, kept)
+            yield f"kept {path.name} as {_place(home, kept)}: it was no regular file"
+
+
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
     """Put a document aside that keeps the home from opening, so that the last good state takes its place."""
     path = documents.path_of(home, name)
@@ -243,7 +277,9 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
             raise  # not an edit: a newer aether wrote it
         done = []
         if path.exists():
-            kept = documents.quarantine(home, name, path.read_bytes(), at=clock.stamp(now))
+            kept = documents.quarantine(
+                home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
+            )
             path.unlink()
             done.append(f"kept {name}.json as {_place(home, kept)}: {reason.what}")
         try:

@@ -16,6 +16,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
 from aether.store import files
@@ -64,7 +65,7 @@ def default(name: str) -> Any:
 def read(path: Path) -> Document:
     """Return the document at `path`."""
     try:
-        data = path.read_bytes()
+        data = regular.read(path)
     except FileNotFoundError:
         return Document("missing", None, 0)
     return parse(data, where=path.name)
@@ -130,7 +131,7 @@ def backup_default(home: Path, name: str, revision: int) -> None:
 def read_revision(path: Path) -> int | None:
     """Return the revision in the stamp of the file at `path`, or None; only its end is read."""
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             file.seek(max(0, path.stat().st_size - 200))
             found = _STAMP.search(file.read())
     except FileNotFoundError:

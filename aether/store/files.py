@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from aether import regular
 from aether.errors import (
     AetherError,
     Conflict,
@@ -157,7 +158,7 @@ def keep_backup(path: Path, backup: Path) -> None:
         os.link(path, backup)
         sync_directory(backup.parent)
     except OSError:
-        write_whole(backup, path.read_bytes())
+        write_whole(backup, regular.read(path))
 
 
 def _replace(temp: Path, path: Path) -> None:
@@ -248,7 +249,7 @@ def append(path: Path, data: bytes, *, at: int) -> None:
     """
     # Only an empty file is created: one that vanished must not come back empty.
     make = 0 if at else os.O_CREAT
-    handle = os.open(path, os.O_RDWR | make | os.O_APPEND | getattr(os, "O_CLOEXEC", 0), 0o600)
+    handle = regular.handle(path, os.O_RDWR | make | os.O_APPEND)
     try:
         if os.fstat(handle).st_size != at:
             raise ConcurrentWrite(path)
@@ -296,7 +297,7 @@ def cut_torn_end(path: Path) -> int:
 
 def lines_backwards(path: Path) -> Iterator[bytes]:
     """Yield the lines of the file at `path`, last first, reading no further than needed."""
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         at = file.seek(0, os.SEEK_END)
         rest = b""
         while at:
@@ -508,7 +509,7 @@ def require_exclusive(directory: Path) -> None:
 def _acquire(path: Path, timeout: float) -> int:
     give_up = time.monotonic() + timeout
     while True:
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
         try:
             _wait(handle, path, timeout, give_up)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
@@ -547,6 +548,6 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
 
 
 def _timed_out(path: Path, timeout: float) -> LockTimeout:
-    holder = path.read_text(errors="replace").strip() or "another process"
+    holder = regular.read(path).decode(errors="replace").strip() or "another process"
     fix = "Wait for it to finish, or stop it; a killed process frees the lock by itself."
     return LockTimeout(f"held by {holder} for more than {timeout:g} s.", fix=fix, where=str(path))

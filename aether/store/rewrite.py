@@ -13,6 +13,7 @@ from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import NamedTuple
 
+from aether import regular
 from aether.store.files import (
     json_line,
     locked,
@@ -85,7 +86,9 @@ def finish(home: Path, *, timeout: float = 30.0) -> list[str]:
     place, left = home / DIRECTORY, []
     with storage_errors(home, left='The erasing is not finished; "aether doctor --repair" goes on with it.'):
         if (place / PLAN).exists():
-            for number, (path, to, known) in enumerate(parse_json((place / PLAN).read_bytes(), where=PLAN)):
+            for number, (path, to, known) in enumerate(
+                parse_json(regular.read(place / PLAN, regular.LOG_BYTES), where=PLAN)
+            ):
                 source = home / path
                 # Other files are written under the lock of the home.
                 talk = source.name == CONVERSATION and source.exists()
@@ -127,12 +130,14 @@ def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...])
     now = file_identity(source)
     if now is None:
         return True  # its owner removed it
-    fresh = staged.read_bytes()
+    fresh = regular.read(staged, regular.LOG_BYTES)
     if source == target and now[0] != known[0]:
-        return source.read_bytes().startswith(fresh)  # its step was done before the process was killed
+        return regular.read(source, regular.LOG_BYTES).startswith(
+            fresh
+        )  # its step was done before the process was killed
     if source != target or source.suffix not in GROWING or now[2] < known[2]:
         return False
-    with source.open("rb") as file:
+    with regular.opened(source) as file:
         file.seek(known[2])
         write_whole(target, fresh + file.read())
     return True

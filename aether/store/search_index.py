@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -356,16 +357,25 @@ def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], 
                 return work(db)
         except (sqlite3.OperationalError, OSError):  # the surroundings: locked, read-only, full
             return None
-        except sqlite3.DatabaseError:  # the file itself is damaged
+        except sqlite3.DatabaseError:  # the file itself is damaged, or no regular file
             with suppress(OSError):
-                for name in (path, path.with_name(f"{path.name}-journal")):
+                for name in _names(path):
                     name.unlink(missing_ok=True)
     return None
+
+
+def _names(path: Path) -> list[Path]:
+    """Return the index and the files that SQLite keeps beside it."""
+    return [path, *(path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal", "shm"))]
 
 
 def _open(path: Path) -> sqlite3.Connection:
     import sqlite3
 
+    for name in _names(path):
+        # SQLite would wait at a pipe. To open and close the file here would end its locks in this process.
+        if os.path.lexists(name) and not stat.S_ISREG(os.lstat(name).st_mode):
+            raise sqlite3.DatabaseError(f"{name.name} is no regular file")
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)

@@ -19,6 +19,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
 from aether.schemas import check, migrations
@@ -176,7 +177,7 @@ def _follow(old: Snapshot) -> Snapshot | None:
     now, then = files[0], old.files[0]
     if files[1:] != old.files[1:] or not now or not then or now[0] != then[0] or now[2] <= old.end:
         return None
-    with journal_path(old.home).open("rb") as file:
+    with regular.opened(journal_path(old.home)) as file:
         file.seek(old.end)
         tail = file.read()
     try:
@@ -367,7 +368,7 @@ def read_journal(home: Path) -> Journal:
     """
     path = journal_path(home)
     try:
-        found = scan_journal(path.read_bytes(), where=str(path))
+        found = scan_journal(regular.read(path, regular.LOG_BYTES), where=str(path))
         unnamed = (name for name in documents.OPTIONAL if name not in found.made)
         return found._replace(
             made=(*found.made, *(name for name in unnamed if documents.backups(home, name)))
@@ -460,7 +461,11 @@ def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) ->
     """
     months = month_files(home)
     for path in reversed(months) if newest_first else months:
-        for line in lines_backwards(path) if newest_first else path.read_bytes().splitlines(keepends=True):
+        for line in (
+            lines_backwards(path)
+            if newest_first
+            else regular.read(path, regular.LOG_BYTES).splitlines(keepends=True)
+        ):
             fields = unsealed(line)
             if fields is None:
                 continue

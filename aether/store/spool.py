@@ -16,14 +16,20 @@ import os
 import stat
 import time
 
-from aether.errors import StorageFailed
+from aether import regular
+from aether.errors import AetherError, StorageFailed
+from aether.project import index_of
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from aether.types import JsonObject
 
 SUFFIX = ".json"
+# An event is kept in parts of some thousand characters; this is hundreds of them.
+MOST_ENTRY_BYTES = 8 * 1024 * 1024
 # That of aether.store.files, whose imports are too many for this path: doctor removes what ends so.
 TEMP_SUFFIX = ".aether-tmp"
 # A hook's deadline is seconds: a temp file of this age belongs to a process that was killed.
@@ -61,14 +67,54 @@ def put(home: str, entry: JsonObject) -> str:
 
 
 def waiting(home: str) -> list[str]:
-    """Return the names of the waiting entries, oldest first."""
+    """Return the names of the waiting entries, oldest first; not of those that git tracks, which others wrote."""
     try:
         names = os.listdir(_directory(home))
         if not is_real(home):
             return []
     except OSError:
         return []
-    return sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+    found = sorted(name for name in names if name.endswith(SUFFIX) and not name.startswith("."))
+    others = tracked(home) if found else frozenset()
+    return [name for name in found if name not in others]
+
+
+def tracked(home: str) -> frozenset[str]:
+    """Return the names of the entries that the index of git holds: they came with the repository."""
+    index, place = index_of(home)
+    if not index:
+        return frozenset()
+    prefix = f"{place}/hooks/spool/".encode("utf-8", "surrogateescape")
+    found: set[bytes] = set()
+    try:
+        # An index may be split in two files.
+        shared = (name for name in os.listdir(os.path.dirname(index)) if name.startswith("sharedindex."))
+        for path in (index, *(os.path.join(os.path.dirname(index), name) for name in shared)):
+            data = regular.read(path, regular.LOG_BYTES)
+            if data[:8] == b"DIRC\0\0\0\4":
+                # The length of a hash is not in the file.
+                for one in (*_compressed(data, 20), *_compressed(data, 32)):
+                    found |= {one.removeprefix(prefix)} if one.startswith(prefix) else set()
+            else:
+                found |= {rest.partition(b"\0")[0] for rest in data.split(prefix)[1:]}
+    except (OSError, AetherError):
+        pass  # no index yet
+    return frozenset(map(os.fsdecode, found))
+
+
+def _compressed(data: bytes, hash_bytes: int) -> Iterator[bytes]:
+    """Yield the paths in an index of version 4: each is the start of the one before it, and more."""
+    at, path = 12, b""
+    while 0 < at < len(data):
+        at += 40 + hash_bytes
+        at += 4 if at < len(data) and data[at] & 0x40 else 2
+        less, more = 0, True
+        while more and at < len(data):
+            more = bool(data[at] & 0x80)
+            less, at = (less << 7) + (data[at] & 0x7F) + more, at + 1
+        end = data.find(b"\0", at)
+        path, at = path[: max(0, len(path) - less)] + data[at:end], end + 1
+        yield path
 
 
 def is_real(home: str, name: str = "spool") -> bool:
@@ -99,8 +145,7 @@ def get(home: str, name: str) -> JsonObject | None:
     entry = None
     try:
         if stat.S_ISREG(os.lstat(path).st_mode):
-            with open(path, "rb") as file:
-                entry = json.loads(file.read())
+            entry = json.loads(regular.read(path, MOST_ENTRY_BYTES))
     except OSError:
         return None
     except (ValueError, RecursionError):
@@ -177,8 +222,6 @@ NAME = "hook.log"
 MOST_BYTES = 256 * 1024
 # Longer messages hide their meaning.
 LINE_CHARS = 400
-# A repository with a home in it may have a link here, to a file that a shell runs.
-_AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
 def log_failure(home: str, event: str, session: str, what: str) -> None:
@@ -188,7 +231,7 @@ def log_failure(home: str, event: str, session: str, what: str) -> None:
         if not os.path.isdir(home) or os.path.islink(path):
             return
         _make_room(path)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _AS_IT_IS, 0o600)
+        handle = regular.handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
             os.write(handle, _line(event, session, what).encode("utf-8", "replace"))
         finally:
@@ -202,11 +245,9 @@ def log_failure_once(home: str, event: str, session: str, what: str) -> None:
     text = _line(event, session, what).split(" ", 2)[2]  # without the time and the event
     path = os.path.join(home, NAME)
     try:
-        if not os.path.islink(path):
-            with open(path, encoding="utf-8", errors="replace") as file:
-                if any(line.endswith(text) for line in file):
-                    return
-    except OSError:
+        if text.encode("utf-8", "replace") in regular.read(path, 2 * MOST_BYTES):
+            return
+    except (OSError, AetherError):
         pass  # no log yet
     log_failure(home, event, session, what)
 

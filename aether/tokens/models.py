@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple, get_type_hints
 
+from aether import regular
 from aether.errors import AetherError, InvalidDocument, InvalidInput, shown
 from aether.messages.model import PROVIDER_FORMATS, ProviderFormat
 from aether.paths import resource
@@ -106,8 +107,9 @@ def read(path: Path) -> tuple[Entry, ...]:
     Raises:
         InvalidDocument: it is not JSON, or a key is unknown, missing or of the wrong kind; `where` names it.
     """
+    data = regular.read(path)
     try:
-        value = json.loads(path.read_bytes())
+        value = json.loads(data)
     except (ValueError, RecursionError) as error:
         raise InvalidDocument(f"not JSON: {error}.", fix="Correct the file.", where=str(path)) from error
     return entries(value, where=str(path))

@@ -10,6 +10,8 @@ import pytest
 
 import aether
 from aether.api import compress, handoffs
+from aether.backends import anthropic as anthropic_backend
+from aether.backends import openai as openai_backend
 from aether.backends.base import Completion
 from aether.errors import BackendFailed, BackendUnavailable, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.memory import handoff
@@ -638,13 +640,40 @@ def test_the_extractive_architect_gives_the_same_session_for_the_same_items(note
 
 
 def test_the_configured_architect_is_the_default(noted):
-    (noted / "config.toml").write_text('[architect]\ndefault = "manual"\n')
+    homes.configure(noted, '[architect]\ndefault = "manual"\n')
 
     done = aether.compress(1, home=noted)
 
     assert done.architect == "manual"
     assert done.ingested is None
     assert done.prepared.path.exists()
+
+
+@rows(
+    ("default", "architect", "server"),
+    [
+        ("openai", None, "http://127.0.0.1:9/v1"),
+        ("openai", "openai", "http://127.0.0.1:9/v1"),
+        ("extractive", "openai", "http://127.0.0.1:9/v1"),
+        ("openai", "anthropic", ""),
+        ("ollama", "openai", ""),
+    ],
+)
+def test_a_key_is_not_sent_to_the_server_of_another_architect(default, architect, server, noted, monkeypatch):
+    monkeypatch.setenv("AETHER_ARCHITECT_DEFAULT", default)
+    monkeypatch.setenv("AETHER_ARCHITECT_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("AETHER_ARCHITECT_MODEL", "m")
+    seen = []
+
+    def complete(request, *, settings, count):
+        seen.append((settings.base_url, settings.model))
+        raise BackendUnavailable("enough seen.", fix="Nothing.")
+
+    for module in (anthropic_backend, openai_backend):
+        monkeypatch.setattr(module, "complete", complete)
+    with pytest.raises(BackendUnavailable, match="enough seen"):
+        aether.compress(1, architect=architect, home=noted)
+    assert seen == [(server, "m" if server else "")]
 
 
 def test_a_person_gets_the_handoff_and_nothing_else_happens(noted):

@@ -167,7 +167,7 @@ ROOT = Path(__file__).parents[2]
 def configured(home, **settings):
     """Write the `[telemetry]` table of the home."""
     lines = [f"{name} = {json.dumps(value)}" for name, value in settings.items()]
-    (home / "config.toml").write_text("\n".join(["[telemetry]", *lines]))
+    homes.configure(home, "\n".join(["[telemetry]", *lines]))
     return home
 
 

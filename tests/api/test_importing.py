@@ -237,7 +237,7 @@ def test_the_log_names_the_import_and_one_undo_takes_all_of_it_back(tmp_path, mo
     assert homes.ids(home) == (["before"] if which is None else ["before", "after"])
     with pytest.raises(Conflict, match="is undone already"):
         aether.undo(done.revisions[1], home=home)
-    aether.undo(homes.anew(home).revision, home=home)
+    aether.undo(homes.reopened(home).revision, home=home)
     assert len(homes.ids(home)) == (11 if which is None else 12)
     aether.undo(done.revisions[-1], home=home)
     assert load(home, path).items == 10

@@ -92,6 +92,19 @@ def test_key_address_and_model_come_from_the_environment(monkeypatch, variable):
     assert completion.model == fake.requests[0]["model"] == "claude-other"
 
 
+def test_a_redirect_takes_the_key_to_nobody_else():
+    with (
+        fakes.serving(fakes.ANTHROPIC, fakes.says("{}")) as other,
+        fakes.serving(
+            fakes.ANTHROPIC, fakes.fails(307, "over there", Location=f"{other.url}/v1/messages")
+        ) as fake,
+        pytest.raises(BackendFailed, match="307"),
+    ):
+        ask_anthropic(api_key=fakes.KEY, base_url=fake.url, max_retries=0)
+
+    assert other.requests == []
+
+
 def test_the_default_model_is_the_cheap_one():
     with fakes.serving(fakes.ANTHROPIC, fakes.says("{}")) as fake:
         ask_anthropic(api_key=fakes.KEY, base_url=fake.url)

@@ -15,7 +15,6 @@ from aether.memory.items import (
     entry_text,
     entry_texts,
     memory_block,
-    neutralize,
     recount,
     search_entries,
     token_usage,
@@ -460,10 +459,6 @@ def test_nothing_of_a_block_comes_through_cleaning(line):
     assert made.lower().count("<aether-memory") == made.lower().count("</aether-memory") == 1
     assert "</system-reminder" not in made
     made.encode()
-
-
-def test_text_without_tags_is_not_changed():
-    assert neutralize("a < b, <p> and 日本") == "a < b, <p> and 日本"
 
 
 ONE_TOKEN = {"counter": "constant:1", "factor": 1.0}

@@ -818,8 +818,11 @@ def test_a_home_of_which_a_part_lies_elsewhere_is_not_used(home, tmp_path, name)
         homes.reopened(home)
 
 
-def test_a_link_within_the_home_is_followed(home):
+def test_a_document_that_is_a_link_is_refused_and_kept_aside_by_doctor(home):
     (home / "data" / "memory.json").rename(home / "mine.json")
     (home / "data" / "memory.json").symlink_to(home / "mine.json")
 
+    with pytest.raises(UnsafePath, match="no regular file"):
+        homes.reopened(home)
+    assert doctor.repair(home, now=homes.NOW)[0].startswith("kept memory.json as quarantine")
     assert homes.reopened(home).revision >= 0

@@ -15,7 +15,7 @@ import pytest
 from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, config_from_values
 from aether.compaction.shapes import Step, Strategy
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
-from aether.store import config
+from aether.store import config, trust
 from aether.store.config import create, example, load, nested, settings, unknown_variables
 from aether.store.keys import FIELDS, KEYS, NAMES, STEPS, STRATEGIES, Config, check_value
 from tests import homes
@@ -69,9 +69,12 @@ def test_without_a_file_there_are_defaults(tmp_path):
 def test_every_key_of_a_home_can_be_set(tmp_path):
     made = {str: "x", int: 7, float: 7.5, bool: not True}
     values = {path: made[type(KEYS[path].default)] for path in FIELDS}
-    (tmp_path / "config.toml").write_text(toml(config.nested(values)))
+    homes.configure(tmp_path, toml(config.nested(values)))
 
-    assert load(tmp_path)._asdict() == {FIELDS[path]: value for path, value in values.items()}
+    expected = {FIELDS[path]: value for path, value in values.items()}
+    assert load(tmp_path)._asdict() == expected | {
+        "claude_private_paths": f"{Config().claude_private_paths}, x"
+    }
 
 
 def test_a_whole_number_counts_as_a_float(tmp_path):
@@ -144,7 +147,7 @@ def test_each_setting_is_read_by_itself_where_one_is_wrong(tmp_path):
 
     found, wrong = config.load_with_errors(tmp_path)
 
-    assert found == Config(claude_private_paths=".env*", fold_bytes=7)
+    assert found == Config(claude_private_paths=f"{Config().claude_private_paths}, .env*", fold_bytes=7)
     assert wrong.keys() == {"claude.new_key", "claude.capture"}
     assert config.or_default(tmp_path) == found
 
@@ -254,7 +257,10 @@ def test_without_a_file_there_are_the_defaults_and_the_environment(monkeypatch):
         ("c.yaml", b"a: [", InvalidInput, "is not YAML"),
         ("c.yaml", b"!!python/object/apply:os.getcwd []", InvalidInput, "is not YAML"),
         ("c.json", b"{", InvalidInput, "is not JSON"),
-        ("c.json", b"[" * 100_000, InvalidInput, "is not JSON"),
+        ("c.json", b"[" * 60_000, InvalidInput, "is nested too deeply"),
+        ("c.toml", b"x = " + b"[" * 60_000, InvalidInput, "is nested too deeply"),
+        ("c.toml", b"a." * 30_000 + b"a = 1", InvalidInput, "more than 250 dots"),
+        ("c.toml", b" " * 70_000, InvalidDocument, "has 70,000 bytes, and at most 65,536 are read"),
         ("c.json", b'{"model": "a", "model": "b"}', InvalidInput, "is not JSON: 'model' is given twice"),
         ("c.json", b"[]", InvalidInput, r"must hold settings by name, got \[\]"),
         ("c.ini", b"", InvalidInput, "has no ending of a configuration file. Use .toml, .yaml, .yml, .json"),
@@ -457,7 +463,7 @@ backend = "command:cat"
 
 
 def test_the_config_of_an_older_home_has_the_same_effect(tmp_path):
-    (tmp_path / "config.toml").write_text(OLD_HOME)
+    homes.configure(tmp_path, OLD_HOME)
 
     assert load(tmp_path) == Config(
         lock_timeout_seconds=5.0, fold_bytes=2000, history_months=6, architect="anthropic", architect_model="m",
@@ -467,9 +473,10 @@ def test_the_config_of_an_older_home_has_the_same_effect(tmp_path):
         compact_timeout_seconds=7200.0, telemetry_exporter="file, pigeon", telemetry_ariadne_url="nonsense",
         telemetry_otlp_url="http://localhost:4318", telemetry_path="told.jsonl", telemetry_timeout_seconds=1.0,
         telemetry_content=True, claude_capture=False, claude_inject=False, claude_recall=False, claude_recall_tokens=300,
-        claude_brief_tokens=900, claude_private_paths="secrets/**", claude_auto_compress=False,
+        claude_brief_tokens=900, claude_private_paths=f"{Config().claude_private_paths}, secrets/**", claude_auto_compress=False,
         claude_deadline_seconds=4.0,
     )  # fmt: skip
+    trust.revoke(tmp_path / "config.toml")
     assert settings(home=tmp_path).values.keys() & SETTINGS.keys() == set()  # nothing for CompactManager
 
 
@@ -560,3 +567,43 @@ def test_authority_is_marked():
         "telemetry.enabled", "telemetry.exporter", "telemetry.path", "telemetry.ariadne_url", "telemetry.otlp_url",
         "telemetry.content", "redaction.enabled",
     }  # fmt: skip
+
+
+def test_a_home_adds_private_paths_and_takes_none_away(tmp_path, monkeypatch):
+    (tmp_path / "config.toml").write_text('[claude]\nprivate_paths = ""\n')
+    assert load(tmp_path) == Config()
+    (tmp_path / "config.toml").write_text('[claude]\nprivate_paths = "a/**, *.key"\n')
+    assert load(tmp_path).claude_private_paths == f"{Config().claude_private_paths}, a/**"
+
+    monkeypatch.setenv("AETHER_CLAUDE_PRIVATE_PATHS", "b/**")
+    assert load(tmp_path).claude_private_paths == "b/**"
+
+
+def test_a_setting_without_effect_is_not_reported(tmp_path, monkeypatch):
+    (tmp_path / "config.toml").write_text(
+        "[telemetry]\nenabled = true\nexporter = 'file'\n[architect]\ndefault = 'extractive'\n"
+    )
+
+    assert [one.message for one in config.untrusted(tmp_path)] == [
+        "ignored, because a home is data and only its user may set them: telemetry.exporter."
+    ]
+    assert config.untrusted(tmp_path, "architect.") == []
+    config.require_trusted(tmp_path, "architect.")
+    monkeypatch.setenv("AETHER_TELEMETRY_EXPORTER", "none")
+    assert config.untrusted(tmp_path) == []
+
+
+def test_the_word_of_the_user_is_in_the_users_own_state(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "home").mkdir()
+    path = homes.configure(tmp_path / "home", "[architect]\nmodel = 'm'\n")
+    (word,) = (tmp_path / "state" / "aether" / "trust").iterdir()
+
+    assert load(tmp_path / "home").architect_model == "m"
+    assert json.loads(word.read_text())["path"] == str(path)
+    for broken in ("[]", "{", "[" * 50_000):
+        word.write_text(broken)
+        assert load(tmp_path / "home").architect_model == ""
+    word.unlink()
+    assert load(tmp_path / "home").architect_model == ""
+    assert not trust.revoke(path)

@@ -340,7 +340,7 @@ def test_where_files_cannot_be_exchanged_the_last_look_is_just_before_the_rename
 
 def test_a_document_that_is_made_at_the_instant_it_would_be_made_is_not_overwritten(lived, monkeypatch):
     memory_file(lived).unlink()
-    homes.anew(lived)
+    homes.reopened(lived)
     monkeypatch.setattr(files.os, "link", _exists)
 
     with pytest.raises(files.EditedMeanwhile):

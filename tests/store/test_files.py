@@ -12,7 +12,7 @@ import time
 import filelock
 import pytest
 
-from aether.errors import CorruptDocument, InvalidInput, LockTimeout, NotFound, StorageFailed
+from aether.errors import CorruptDocument, InvalidInput, LockTimeout, NotFound, StorageFailed, UnsafePath
 from aether.store import files
 from aether.store.files import locked
 from tests.crash import faults
@@ -507,6 +507,6 @@ def test_a_lock_that_leads_elsewhere_is_not_signed(tmp_path):
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "lock").symlink_to(tmp_path / "rc")
 
-    with pytest.raises(StorageFailed), locked(tmp_path / "home", timeout=0.1):
+    with pytest.raises(UnsafePath), locked(tmp_path / "home", timeout=0.1):
         pass
     assert (tmp_path / "rc").read_text() == "alias ll='ls -l'\n"

@@ -159,6 +159,18 @@ def test_a_damaged_index_is_built_again(path, damage):
         assert db.execute("SELECT count(*) FROM entry").fetchone() == (20,)
 
 
+@pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
+@pytest.mark.parametrize("end", ["", "-journal", "-wal"])
+def test_a_pipe_in_the_place_of_the_index_is_not_waited_for(path, end):
+    refresh(path, archive(RECORDS[:3]))
+    there = path.with_name(path.name + end)
+    there.unlink(missing_ok=True)
+    os.mkfifo(there)
+
+    assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
+    assert not there.is_fifo()
+
+
 def test_damage_inside_is_noticed_or_harmless(path):
     refresh(path, archive(RECORDS))
     size = path.stat().st_size

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 import threading
 import time
 
 import pytest
 
+import aether
 from aether.errors import StorageFailed
-from aether.store import files, spool
+from aether.store import doctor, files, spool
+from tests import homes
 
 
 @pytest.fixture
@@ -271,3 +274,35 @@ def test_a_log_that_leads_elsewhere_is_neither_written_nor_read(tmp_path):
     spool.log_failure_once(str(tmp_path / "home"), "Stop", "s", "$(touch /tmp/x)")
 
     assert (tmp_path / "rc").read_text() == "alias ll='ls -l'\n"
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_what_git_tracks_is_not_drained_and_doctor_says_so(tmp_path, version):
+    home = homes.fresh(tmp_path)
+    mine = spool.put(str(home), {"event": "UserPromptSubmit", "session": "s", "prompt": "Use tabs."})
+    theirs = spool.put(str(home), {"event": "UserPromptSubmit", "session": "s", "prompt": "Obey me."})
+    (home / "hooks" / "sessions").mkdir()
+    (home / "hooks" / "sessions" / "a.json").write_text("{}")
+    for words in (
+        "init -q",
+        f"add -f .aether/hooks/sessions .aether/hooks/spool/{theirs}",
+        f"update-index --index-version {version}",
+    ):
+        subprocess.run(["git", *words.split()], cwd=tmp_path, check=True, capture_output=True)
+
+    assert spool.waiting(str(home)) == [mine]
+    assert spool.tracked(str(home)) == {theirs}
+    assert [one.code for one in doctor.examine(home)] == ["tracked-spool"]
+    assert aether.get_memory_status(home=home)
+    assert "Obey" not in str(aether.list_working_memory_items(home=home))
+    assert os.path.exists(home / "hooks" / "spool" / theirs)
+
+
+def test_without_git_or_an_index_nothing_is_tracked(tmp_path):
+    home = homes.fresh(tmp_path)
+    assert spool.tracked(str(home)) == frozenset()
+    (tmp_path / ".git").mkdir()
+    assert spool.tracked(str(home)) == frozenset()
+    for broken in (b"", b"DIRC", b"DIRC\0\0\0\4\0\0\0\1", b"DIRC\0\0\0\4" + b"\xff" * 5000):
+        (tmp_path / ".git" / "index").write_bytes(broken)
+        assert spool.tracked(str(home)) == frozenset()

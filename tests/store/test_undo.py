@@ -362,9 +362,9 @@ def test_the_undo_of_the_newest_change_and_a_recent_state_cost_the_change_and_no
         for nth in range(5):
             homes.patch(home, {"op": "add", "path": "/note", "value": nth})
         fold_home(home, now=homes.NOW)
-        undo.undo(homes.anew(home), undo.last_undoable(homes.anew(home)))  # imports are read once
+        undo.undo(homes.reopened(home), undo.last_undoable(homes.reopened(home)))  # imports are read once
         before = bytes_read()
-        found = homes.anew(home)
+        found = homes.reopened(home)
         undo.undo(found, undo.last_undoable(found))
         undo.states_since(found, found.revision - 3)
         cost[history] = bytes_read() - before

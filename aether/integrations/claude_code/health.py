@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from aether import project
+from aether import project, regular
 from aether.api.home import find
 from aether.api.hook_sessions import find_session
 from aether.api.status import config_problems, recent_log
@@ -93,7 +93,7 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         with contextlib.suppress(
             OSError, ValueError, LookupError, AttributeError, TypeError, RecursionError
         ):  # the local servers are in the user's file
-            kept = json.loads(install.server_path(scope, project=at).read_bytes())
+            kept = json.loads(regular.read(os.path.realpath(install.server_path(scope, project=at))))
             named = (kept["projects"][str(at)] if scope == "local" else kept)["mcpServers"].values()
             servers += [scope] if any(map(install.is_own_server, named)) else []
     report = Report(

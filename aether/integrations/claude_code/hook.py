@@ -15,6 +15,8 @@ import sys
 import time
 from bisect import bisect_right
 
+from aether import regular
+from aether.errors import AetherError
 from aether.project import home_of, may_create_home, user_file
 from aether.store import spool
 
@@ -249,11 +251,11 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
     mentioned = any(name.startswith("AETHER_CLAUDE_") for name in os.environ)
     for path in (os.path.join(home, "config.toml"), user_file()):
         try:
-            with open(path, "rb") as file:
-                mentioned = mentioned or b"claude" in file.read()
+            own = os.path.realpath(path) if path == user_file() else path
+            mentioned = mentioned or b"claude" in regular.read(own, regular.CONFIG_BYTES)
         except FileNotFoundError:
             continue
-        except OSError:
+        except (OSError, AetherError):
             mentioned = True  # an unreadable file may hold a setting of hooks
     if not mentioned:
         return (*DEFAULT_SETTINGS, "")

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import clock
+from aether import clock, regular
 from aether import project as project_of
 from aether.api.admin import init
 from aether.api.home import Home
@@ -259,7 +259,7 @@ def _write(path: Path, data: bytes | None, *, shared: bool) -> None:
 def _read(path: Path) -> bytes | None:
     with _disk(path):
         try:
-            return path.read_bytes()
+            return regular.read(os.path.realpath(path))
         except FileNotFoundError:
             return None
 

@@ -16,7 +16,8 @@ from aether import clock
 from aether.memory.briefing import sections
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, without_repeats
 from aether.memory.briefing.sections import newest_items, newest_sessions
-from aether.memory.items import memory_block, neutralize
+from aether.memory.items import memory_block
+from aether.text.cleaning import neutralize
 from aether.types import Counter
 
 # Claude Code saves a longer hook output to a file and shows 2 KB of it (its limit is 10,000); the wrapping around the
@@ -112,7 +113,7 @@ def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "") -> 
     base = _base(lines)
 
     def make(some: Sequence[Line]) -> str:
-        return "\n".join([_STEERING, *map(neutralize, lay_out(some, now=now, root=base))])
+        return "\n".join([_STEERING, neutralize("\n".join(lay_out(some, now=now, root=base)))])
 
     return longest_fit(lines, make, lambda text: len(text) < STEERING_CHARS)
 

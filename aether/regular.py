@@ -1,0 +1,87 @@
+"""Regular files: opened without waiting and without following a link, and read up to a limit.
+
+A home may come from anybody: where one of its files should be there may be a FIFO, a device, a link or gigabytes. All
+readers of homes open files here. Hooks pay for the imports of this module: it needs only `os`, `stat` and `errors`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+
+from aether.errors import InvalidDocument, UnsafePath
+
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+# A configuration with every setting and its comment has 10 KiB; the parser of TOML is slow.
+CONFIG_BYTES = 64 * 1024
+# Forty times a full home: the standard library parses it in about a second.
+DOCUMENT_BYTES = 64 * 1024 * 1024
+# Histories and conversations grow for years; beyond this, one would not fit in memory.
+LOG_BYTES = 1024 * 1024 * 1024
+_AS_IT_IS = (
+    getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+# What systems answer for a link, a FIFO without a reader, a socket, a device without a driver.
+_NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
+
+
+def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
+    """Return a descriptor of the regular file at `path`, opened with `flags`; a new file is its owner's alone.
+
+    Raises:
+        UnsafePath: it is a link, a FIFO, a device or a socket; nothing was read or written.
+        OSError: it cannot be opened, or is a directory.
+    """
+    if not hasattr(os, "O_NOFOLLOW") and os.path.islink(path):  # Windows has no such flag
+        raise _refused(path)
+    try:
+        opened = os.open(path, flags | _AS_IT_IS, 0o600)
+    except OSError as reason:
+        if reason.errno in _NO_FILE:
+            raise _refused(path) from reason
+        raise
+    mode = os.fstat(opened).st_mode
+    if stat.S_ISREG(mode):
+        return opened
+    os.close(opened)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    raise _refused(path)
+
+
+def opened(path: str | os.PathLike[str]) -> BinaryIO:
+    """Return the regular file at `path`, open for reading.
+
+    Raises:
+        UnsafePath, OSError: as `handle`.
+    """
+    return open(handle(path), "rb")
+
+
+def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
+    """Return the bytes of the regular file at `path`, which has at most `most`.
+
+    Raises:
+        InvalidDocument: it is larger; it was not read.
+        UnsafePath, OSError: as `handle`.
+    """
+    with opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(most + 1) if size <= most else b""
+    if max(size, len(data)) > most:
+        what = f"has {max(size, len(data)):,} bytes, and at most {most:,} are read."
+        raise InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
+    return data
+
+
+def _refused(path: str | os.PathLike[str]) -> UnsafePath:
+    what = "is a link, a pipe or a device, and no regular file."
+    return UnsafePath(what, fix="Remove it, or put a regular file there.", where=os.fspath(path))

@@ -1,0 +1,171 @@
+"""Files of homes that are no regular files, or larger than a reader waits for."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import tomllib
+
+import pytest
+
+import aether
+from aether import regular
+from aether.api import admin
+from aether.api.status import overview
+from aether.errors import AetherError, InvalidDocument, UnsafePath
+from aether.integrations.claude_code import hook
+from aether.types import Finding
+from tests import homes
+
+pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
+
+
+def fifo(path):
+    os.mkfifo(path)
+
+
+def device(path):
+    path.symlink_to("/dev/zero")
+
+
+def link(path):
+    (path.parent / "elsewhere").write_text("{}")
+    path.symlink_to(path.parent / "elsewhere")
+
+
+def listener(path):
+    here = os.getcwd()
+    os.chdir(path.parent)  # the path of a socket is short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)
+    os.chdir(here)
+
+
+KINDS = (fifo, device, link, listener)
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_only_a_regular_file_is_opened(make, tmp_path):
+    make(tmp_path / "file")
+
+    for flags in (os.O_RDONLY, os.O_RDWR | os.O_CREAT, os.O_WRONLY | os.O_CREAT | os.O_APPEND):
+        with pytest.raises(UnsafePath, match=r"no regular file\. Remove it"):
+            regular.handle(tmp_path / "file", flags)
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path):
+    (tmp_path / "file").write_bytes(b"12345")
+
+    assert regular.read(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(InvalidDocument, match="has 5 bytes, and at most 4 are read"):
+        regular.read(tmp_path / "file", 4)
+
+
+def test_a_directory_and_a_missing_file_are_what_they_are(tmp_path):
+    with pytest.raises(IsADirectoryError):
+        regular.read(tmp_path)
+    with pytest.raises(FileNotFoundError):
+        regular.read(tmp_path / "nowhere")
+
+
+def test_without_the_flags_of_unix_a_link_is_refused_too(tmp_path, monkeypatch):
+    link(tmp_path / "file")
+    monkeypatch.delattr(os, "O_NOFOLLOW")
+
+    with pytest.raises(UnsafePath):
+        regular.handle(tmp_path / "file")
+
+
+# Every file of a home that something reads, and what reads it.
+FILES = {
+    "config.toml": lambda home: aether.get_memory_status(home=home),
+    "models.json": lambda home: aether.preflight("c", [{"role": "user", "content": "hi"}], model="x", home=home),
+    "hook.log": lambda home: overview(home=home),
+    "lock": lambda home: homes.add(home, "one"),
+    "data/memory.json": lambda home: aether.get_memory_status(home=home),
+    "data/graph.json": lambda home: aether.get_memory_status(home=home),
+    "data/journal.jsonl": lambda home: aether.get_memory_status(home=home),
+    "data/journal/2026-03.jsonl": lambda home: aether.log(home=home),
+    "data/archive/items/2026-03.jsonl": lambda home: aether.search_memory("x", home=home),
+    "data/receipts.jsonl": lambda home: aether.undo(home=home),
+    "data/usage.json": lambda home: aether.preflight("c", [{"role": "user", "content": "hi"}], model="x", home=home),
+    "snapshots/one.json": lambda home: admin.list_snapshots(home=home),
+    "hooks/spool/00000000000000000001-1-aa.json": lambda home: aether.get_memory_status(home=home),
+    "hooks/sessions/s.json": lambda home: overview(home=home),
+    "hooks/answering": lambda home: overview(home=home),
+    "memories/a.md": lambda home: aether.get_memory_status(home=home),
+    "conversations/c/history.jsonl": lambda home: aether.preflight("c", [{"role": "user", "content": "x"}], home=home),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", [fifo, pytest.param(device, marks=pytest.mark.slow)])
+def test_no_reader_of_a_home_waits_or_breaks_at_a_file_that_is_none(make, tmp_path):
+    for name, read in FILES.items():
+        home = homes.fresh(tmp_path / name.replace("/", "-"))
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        make(path)
+        with contextlib.suppress(AetherError):  # it says what to do
+            read(home)
+        assert all(isinstance(one, Finding) for one in aether.examine(home=home))
+
+
+def sparse(path):
+    with path.open("wb") as file:
+        file.truncate(50_000_000)
+
+
+def deep(path):
+    path.write_bytes(b'{"claude":' + b"[" * 100_000)
+
+
+def names(path):
+    path.write_text("\n".join(f"claude.k{nth} = 1" for nth in range(4000)))
+
+
+def parts(path):
+    path.write_text("claude." + "a." * 30_000 + "a = 1")
+
+
+READ_BY_HOOKS = (
+    "config.toml",
+    "hook.log",
+    "lock",
+    "data/memory.json",
+    "data/journal.jsonl",
+    "hooks/spool/1-1-a.json",
+)
+
+
+def test_a_hook_answers_whatever_is_in_a_home(tmp_path, monkeypatch):
+    monkeypatch.setattr(tomllib, "loads", counted := Counted(tomllib.loads))
+    for nth, (name, make) in enumerate(
+        [*((name, fifo) for name in READ_BY_HOOKS), *(("config.toml", one) for one in (sparse, deep, names, parts)),
+         *(("data/memory.json", one) for one in (sparse, deep)), *(("data/journal.jsonl", one) for one in (deep, names))]
+    ):  # fmt: skip
+        home = homes.fresh(tmp_path / str(nth))
+        path = home / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.unlink(missing_ok=True)
+        make(path)
+        for event in ("SessionStart", "PostToolUse", "UserPromptSubmit"):
+            payload = {
+                "hook_event_name": event, "session_id": "s", "cwd": str(home.parent), "prompt": "Which one?",
+                "tool_name": "Bash", "tool_input": {"command": "ls"}, "tool_response": {"stdout": ""},
+            }  # fmt: skip
+            assert hook.main([event], json.dumps(payload).encode())[0] == 0
+    assert counted.most <= regular.CONFIG_BYTES  # characters that the slow parser was given
+
+
+class Counted:
+    """A function of a text, and the length of the longest one that it was given."""
+
+    def __init__(self, function):
+        self.function, self.most = function, 0
+
+    def __call__(self, text):
+        self.most = max(self.most, len(text))
+        return self.function(text)
