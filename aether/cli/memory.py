@@ -223,7 +223,10 @@ def clear(ask: Ask, yes: bool) -> int:
 
 @memory_command.command("search")
 @click.argument("query")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Most hits")
+@click.option(
+    "--limit", type=click.IntRange(1),
+    help="Most hits  [default: 20, and of a layer search.max_results_per_layer of memory.json]",
+)  # fmt: skip
 @click.option(
     "--layer", "layers", multiple=True, type=click.Choice(LAYERS), help="Only this layer; may be repeated"
 )

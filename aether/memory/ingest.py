@@ -77,8 +77,19 @@ def ingest(
     """
     memory = documents["memory"]
     raw = answers.unwrap(answer)
-    name, digest = str(raw.get("session_id")), sessions.answer_digest(raw)
+    digest = sessions.answer_digest(raw)
+    name = str(raw.get("session_id") or raw.get("id") or compression_id or "")
     same = sessions.find_session(memory, name) or find_evicted(name, digest)
+    if not name and not any(record["phase"] == phase for record in memory["compression"]["open"]):
+        # An answer without ids answers the open hand-off; without one, it may have answered the last.
+        same = next(
+            (
+                each
+                for each in sessions.sessions_of(memory)
+                if each["phase"] == phase and each["metadata"].get("answer_sha256") == digest
+            ),
+            None,
+        )
     if same is not None and same["metadata"].get("answer_sha256") == digest:
         return Change({}, result=already_stored(same))
     record, held = _handoff_and_items(memory, raw, phase, compression_id, now)

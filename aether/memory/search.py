@@ -19,10 +19,11 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -38,7 +39,7 @@ from aether.store.search_index import EMPTY, EVERYTHING, Filter, Query, Source, 
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms
-from aether.types import JsonObject, Layer
+from aether.types import Archived, Hit, Layer
 
 LIMIT = 20
 LAYERS: tuple[Layer, ...] = get_args(Layer)
@@ -66,14 +67,15 @@ class _Match(NamedTuple):
 
 def search(
     memory: Mapping[str, Any], query: str, *, now: datetime, archived: Source = EMPTY,
-    limit: int | None = LIMIT, layers: Iterable[str] = (), types: Iterable[str] = (),
+    limit: int | Literal["home"] | None = "home", layers: Iterable[str] = (), types: Iterable[str] = (),
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
     by_layer: bool = False, context: int = 0,
-) -> list[JsonObject]:  # fmt: skip
+) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
-    At most `limit` hits (with `by_layer` for each layer; None: all) of the given `layers`, `types`, `phase`, `caste`
+    At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
+    `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`
     and time (from `since` to before `until`), with `context` neighbours on either side of each. `by_layer` orders
     them by layer, relevance and time.
 
@@ -94,21 +96,30 @@ def search(
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
     chosen.sort(key=lambda match: (match.tier, -match.score))
+    most: int | None = None if by_layer else LIMIT
+    of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
+    if limit != "home":
+        most, of_layer = (None, limit) if by_layer else (limit, None)
     if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
-        layered = ([each for each in chosen if each.entry.layer == layer] for layer in LAYERS)
-        chosen = [match for found in layered for match in found[:limit]]
-    else:
-        chosen = chosen[:limit]
-    return _hits(memory, chosen, said, archived, context)
+        chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
+    nth: Tally[Layer] = Tally()
+    kept = []
+    for match in chosen:
+        nth[match.entry.layer] += 1
+        if of_layer is None or nth[match.entry.layer] <= of_layer:
+            kept.append(match)
+    return _hits(memory, kept[:most], said, archived, context)
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput("query is required.", fix="Pass one or more words.", where="search")
     for name, value, least in (("limit", limit, 1), ("context", context, 0)):
-        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
+        if value not in (None, "home") and (
+            not isinstance(value, int) or isinstance(value, bool) or value < least
+        ):
             raise InvalidInput(
                 f"{name} is {shown(value)}.", fix=f"Use a whole number from {least}.", where="search"
             )
@@ -225,29 +236,30 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
 
 def _hits(
     memory: Mapping[str, Any], matches: Sequence[_Match], said: QueryTerms, archived: Source, context: int
-) -> list[JsonObject]:
+) -> list[Hit]:
     stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
     places = {at for place in stored for at in range(place - context, place + context + 1)}
     records = archived.read(sorted(places)) if stored else {}
     items = {entry.place: entry.value for entry in search_entries(memory)} if context else {}
     items |= {place: record.get("item") or {} for place, record in records.items()}
-    hits = []
+    hits: list[Hit] = []
     for match in matches:
         entry = match.entry
         if entry.layer == "archive":
             entry = entry._replace(value=items.get(entry.place, {}))
         row = entry.row
-        hit: JsonObject = {
+        hit: Hit = {
             "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
             "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
             "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
             "matched": [said.spelled[term] for term in said.weights if term in match.held],
             "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
-            "content": entry_text(entry), "entry": entry.value,
+            "content": entry_text(entry), "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
         if entry.place in records:
-            hit["archived"] = {key: value for key, value in records[entry.place].items() if key in _ARCHIVED}
+            record = records[entry.place]
+            hit["archived"] = cast("Archived", {key: record[key] for key in _ARCHIVED if key in record})
         if context:
             around = {"before": range(-context, 0), "after": range(1, context + 1)}
             hit["neighbours"] = {
