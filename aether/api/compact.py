@@ -76,6 +76,8 @@ class Options(NamedTuple):
     """Redaction of events and copies; None: not at all, and an event warns of it."""
     record: Path | None = None
     """The directory that keeps conversations, if that is not a home."""
+    assume_window: bool = True
+    """Whether a model of unknown window gets a small one, with a finding; else it is an error to give no `window`."""
     unsaved: Sequence[JsonObject] | None = None
     """Messages that are sent after these and recorded by another program. If it is given, even empty, the messages
     are the live ones of the record: additions by others meanwhile are kept, and if the messages are not live any
@@ -391,6 +393,11 @@ def resolve_case(
     counting = tokens.counting(model or "", place=record)
     if window is None and counting.profile is None:
         raise InvalidInput("there is neither a model nor a window.", fix="Give one of them.", where="window")
+    if window is None and not options.assume_window and counting.profile and not counting.profile.known:
+        raise InvalidInput(
+            f"the window of {shown(model)} is not known.",
+            fix="Give the window, or add the model to models.json in the home.", where="window",
+        )  # fmt: skip
     count, words = (
         (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )

@@ -16,7 +16,7 @@ from typing import Any
 from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, Options
 from aether.api.home import Home
-from aether.api.tokens import counting
+from aether.api.tokens import counting, warn_once
 from aether.compaction.policy import policy as named
 from aether.compaction.shapes import Policy
 from aether.messages import convert
@@ -61,6 +61,7 @@ def compacted(
         conversation_id, messages, model=request["model"], window=window, policy=chosen, system=system, tools=tools,
         wire="anthropic", options=options._replace(record=place),
     )  # fmt: skip
+    warn_once(done.findings)
     return {**request, "messages": _sendable(done.messages)}
 
 

@@ -16,6 +16,7 @@ from typing import Any
 from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
+from aether.api.tokens import warn_once
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable
 from aether.messages import convert
@@ -85,6 +86,7 @@ def _fitted(
         conversation_id, raws, model=model or _name(request.model), window=window, policy=policy, system=request.system_prompt,
         tools=_tools(request.tools), wire="openai", options=options,
     )  # fmt: skip
+    warn_once(done.findings)
     return _own(spelled, request.messages, sendable(done.messages, "openai", meta=True))
 
 
@@ -140,7 +142,8 @@ def _tools(tools: Sequence[Any]) -> list[Any]:
 
 def _name(model: Any) -> str:
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return name if isinstance(name, str) and name else UNNAMED_MODEL
+    name = name if isinstance(name, str) and name else UNNAMED_MODEL
+    return f"ollama/{name}" if type(model).__name__ == "ChatOllama" else name
 
 
 def _thread() -> str:

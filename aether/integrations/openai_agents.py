@@ -22,6 +22,7 @@ from typing import Any
 from aether.api import compact, conversations
 from aether.api.compact import DEFAULT_OPTIONS, UNNAMED_MODEL, Options
 from aether.api.home import Home
+from aether.api.tokens import warn_once
 from aether.clock import short_id
 from aether.compaction.shapes import Policy
 from aether.errors import BackendUnavailable, BudgetExceeded, Conflict
@@ -101,6 +102,7 @@ def compaction_filter(
             system=data.model_data.instructions, tools=_tools(data.agent), wire="responses",
             options=options._replace(record=record, unsaved=unsaved),
         )  # fmt: skip
+        warn_once(done.findings)
         fitting = [*done.messages, *(unsaved or ())]
         if done.triggered:
             seen[:] = [(list(data.model_data.input), fitting)]

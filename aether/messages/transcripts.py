@@ -116,6 +116,10 @@ def load_conversation(
         data, name = source.read(), "input"
     bad: list[BadLine] = []
     values = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
+    if not data.strip() or [value for _, value in values] in ([[]], [{"messages": []}]):
+        raise InvalidInput(
+            "it is empty: no message was said.", fix="Give a conversation with messages.", where=name
+        )
     found = _find(values, data, name=name, whole=whole, nth=nth)
     known = format or found.format or detect_format(found.raws)
     messages = read(found.raws, known)
