@@ -43,6 +43,7 @@ from aether.storage.adapter import StorageAdapter
 from aether.store import config, conversations, files
 from aether.store.conversations import Log, load, path_of
 from aether.store.files import make_directory
+from aether.text.words import pluralize
 from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
 from aether.types import Counter, Finding, JsonObject
 
@@ -78,6 +79,8 @@ class Options(NamedTuple):
     """The directory that keeps conversations, if that is not a home."""
     assume_window: bool = True
     """Whether a model of unknown window gets a small one, with a finding; else it is an error to give no `window`."""
+    wrapper: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The file around the messages, kept for `undo_compaction`: its `key` of the messages, and its `body`."""
     unsaved: Sequence[JsonObject] | None = None
     """Messages that are sent after these and recorded by another program. If it is given, even empty, the messages
     are the live ones of the record: additions by others meanwhile are kept, and if the messages are not live any
@@ -111,6 +114,8 @@ class UndoneCompaction(NamedTuple):
     messages: list[JsonObject]
     step: int
     findings: list[Finding]
+    document: Any = None
+    """The messages in the file that was compacted, if they were in an object; else the messages alone."""
 
 
 def preflight(
@@ -224,8 +229,12 @@ def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompact
     Raises:
         NotFound: there is no such conversation, or no compaction that is not undone.
     """
-    done = conversations.undo(record_directory(home), conversation_id, now=clock.now())
-    return UndoneCompaction(done.messages, done.step, done.findings)
+    place = record_directory(home)
+    log = load(place, conversation_id)
+    wrapper = log.compactions[-1].receipt.get("wrapper") if log.compactions else None
+    done = conversations.undo(place, conversation_id, now=clock.now())
+    document = {**wrapper["body"], wrapper["key"]: done.messages} if wrapper else done.messages
+    return UndoneCompaction(done.messages, done.step, done.findings, document)
 
 
 def _preflight(found: Case, *, force: bool) -> Compaction:
@@ -322,7 +331,8 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
     make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=result.places,
-        receipt=record._asdict(), now=clock.now(), read=log,
+        receipt=record._asdict() | ({"wrapper": found.options.wrapper} if found.options.wrapper else {}),
+        now=clock.now(), read=log,
     )  # fmt: skip
     record = record._replace(step=step)
     emit_compaction(found, at, record, result)
@@ -465,12 +475,12 @@ def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
     dangling = [position for position in calls.values() if position < spoken]
     return [
         Finding(
-            "warning", code, f"messages[{found[0]}]", f"{len(found)} {what}, the first here.",
+            "warning", code, f"messages[{found[0]}]", f"{pluralize(len(found), what)}, the first here.",
             "See aether.messages.validate, or aether messages check --repair.",
         )
         for code, found, what in (
-            ("orphan-result", orphans, "result(s) of tools have no call"),
-            ("missing-result", dangling, "call(s) of tools were never answered"),
+            ("orphan-result", orphans, "results of tools without a call"),
+            ("missing-result", dangling, "calls of tools without an answer"),
         )
         if found
     ]  # fmt: skip

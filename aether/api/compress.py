@@ -39,6 +39,7 @@ from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.store import config
 from aether.store.commit import Author
+from aether.store.files import require_writable
 from aether.store.keys import Config
 from aether.store.snapshot import load
 from aether.types import Change, Counter, JsonObject, Session
@@ -312,6 +313,7 @@ def compress(
         BackendUnavailable: it needs a package, key, program or server that is missing.
     """
     place = find(home)
+    require_writable(place)
     settings = config.load(place)
     module, overrides, chosen = _backend(architect or settings.architect)
     prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)

@@ -26,6 +26,7 @@ from aether.cli.output import (
     say,
     when,
 )
+from aether.text.words import pluralize
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 
@@ -75,7 +76,7 @@ def add(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
     )
     if added.evicted:
-        say(f"Working memory was full: {len(added.evicted)} item(s) moved to the archive.")
+        say(f"Working memory was full: {pluralize(len(added.evicted), 'items')} moved to the archive.")
     if added.compression_needed:
         written = f"The hand-off is {added.handoff}."
         failed = 'No hand-off could be written; "aether doctor" says why.'
@@ -172,7 +173,7 @@ def update(
         emit(ask, done.item, item_lines(done.item))
         note(
             ask,
-            f"A new item in place of {plain(item_id)}; {len(done.forgotten)} thing(s) with the old text are forgotten. "
+            f"A new item in place of {plain(item_id)}; {pluralize(len(done.forgotten), 'entries')} with the old text forgotten. "
             f"aether undo {done.revision} reverses it.",
         )
     else:
@@ -213,11 +214,15 @@ def clear(ask: Ask, yes: bool) -> int:
 
     place = ask.place()
     number = len(working.list_working_memory_items(home=place))
-    if not confirmed(f"{number} item(s) will move to the archive.", yes=yes):
+    if not confirmed(f"{pluralize(number, 'items')} will move to the archive.", yes=yes):
         emit(ask, {"archived": 0}, [])
         return 1
     cleared = working.clear_working_memory(home=place)
-    emit(ask, {"archived": cleared}, f"{cleared} item(s) moved to the archive. aether undo brings them back.")
+    emit(
+        ask,
+        {"archived": cleared},
+        f"{pluralize(cleared, 'items')} moved to the archive. aether undo brings them back.",
+    )
     return 0
 
 
@@ -324,7 +329,7 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
     emit(ask, data, str(prepared.path))
     if prepared.newer:
         say(
-            f"Note: {prepared.newer} newer item(s) of phase {phase} are not in it; --new makes one that has them."
+            f"Note: without {pluralize(prepared.newer, 'newer items')} of phase {phase}; --new makes one with them."
         )
     note(
         ask,
@@ -418,7 +423,7 @@ def promote(ask: Ask) -> None:
         "supported": done.supported,
         "contradictions": [pair._asdict() for pair in done.contradictions],
     }
-    text = [f"{len(done.created)} new pattern(s), {len(done.supported)} with more evidence."]
+    text = [f"{pluralize(len(done.created), 'new patterns')}, {len(done.supported)} with more evidence."]
     emit(ask, data, text + contradiction_lines([pair._asdict() for pair in done.contradictions]))
 
 

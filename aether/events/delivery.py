@@ -157,7 +157,7 @@ class BackgroundExporter:
     def _lose(self, count: int, why: str) -> None:
         first, self.lost = not self.lost, self.lost + count
         if first:
-            warn(self.name, f"{count} event(s) lost: {why}. Further losses are counted, not reported.")
+            warn(self.name, f"events lost: {count}, because {why}. Further losses are counted, not reported.")
 
 
 def warn(who: str, words: str) -> None:

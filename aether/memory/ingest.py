@@ -76,7 +76,16 @@ def ingest(
         Conflict: its id is used already, the named hand-off is not open any more, or several are open.
     """
     memory = documents["memory"]
-    raw = answers.unwrap(answer)
+    try:
+        raw = answers.unwrap(answer)
+    except InvalidInput as reason:
+        if compression_id or any(record["phase"] == phase for record in memory["compression"]["open"]):
+            raise
+        raise InvalidInput(
+            f"no hand-off is open for phase {phase}, and the answer is no session: {reason.what}",
+            fix=f'Prepare a hand-off first: "aether memory prepare --phase {phase}".',
+            where="compress",
+        ) from reason
     digest = sessions.answer_digest(raw)
     name = str(raw.get("session_id") or raw.get("id") or compression_id or "")
     same = sessions.find_session(memory, name) or find_evicted(name, digest)

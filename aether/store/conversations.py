@@ -412,7 +412,7 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
         return found.step, [*found.before, *live[len(found.after) :]], []
     left = len(set(live) - set(found.before) - set(found.after))
     what = f"it did not continue the result of compaction {found.step}, so it has the messages before that; "
-    what += f"{left} message(s) of it are in the history only."
+    what += f"Messages of it that are in the history only: {left}."
     fix = "Append those that you miss again."
     finding = Finding("warning", "not-joined", f"conversation {log.id}", what, fix)
     return found.step, list(found.before), [finding]
