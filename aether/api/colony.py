@@ -143,7 +143,7 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        phases.require_begun(documents, phase)
+        phases.require_known_phase(documents, phase)
         return phases.complete_and_adapt(documents, phase, now=at, new_id=new_id)
 
     author = Author("complete phase", reason=f"phase {phase}")

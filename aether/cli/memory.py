@@ -65,7 +65,10 @@ def add(
     Example:
       aether memory add "Use atomic writes for state" --type decision --relevance 0.9
     """
+    from difflib import get_close_matches
+
     from aether.api import working
+    from aether.memory.capture.notes import RELEVANCE
 
     extra: dict[str, Any] = _object(metadata, "--metadata") if metadata else {}
     extra |= {
@@ -75,6 +78,12 @@ def add(
     added = working.add_working_memory_item(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
     )
+    meant = [known for known in get_close_matches(type_.lower(), RELEVANCE, 1, 0.8) if known != type_]
+    if meant:
+        note(
+            ask,
+            f"The type {plain(type_)!r} is new; to use the known type: aether memory update {added} --type {meant[0]}",
+        )
     if added.evicted:
         say(f"Working memory was full: {pluralize(len(added.evicted), 'items')} moved to the archive.")
     if added.compression_needed:

@@ -431,7 +431,7 @@ def adapt_next_phase(
     )
 
 
-def require_begun(documents: Mapping[str, Any], phase: int) -> None:
+def require_known_phase(documents: Mapping[str, Any], phase: int) -> None:
     """Raise unless `phase` was started or planned, is the current one, or memory has entries of it.
 
     Raises:

@@ -27,6 +27,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
+from aether.memory.colony import phase_number
 from aether.memory.items import (
     SearchEntry,
     entry_castes,
@@ -84,6 +85,8 @@ def search(
     """
     layers = frozenset(layers)
     _check(query, limit, layers, context)
+    if phase is not None and phase_number(phase) is None:
+        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="search")
     keep = Filter(
         tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",

@@ -151,3 +151,17 @@ def test_findings_of_a_converted_conversation_name_the_places_of_the_file(tmp_pa
 
     assert main(["messages", "check", str(tmp_path / "a.json"), "--for", "openai"]) == 1
     assert "messages[3] (converted: messages[4]" in capsys.readouterr().out
+
+
+def test_a_type_that_looks_like_a_slip_is_named(home, capsys):
+    assert main(["memory", "add", "Use SQLite.", "--type", "decison", "--home", str(home)]) == 0
+    assert "--type decision" in capsys.readouterr().err
+    for known in ("decision", "pheromone"):
+        assert main(["memory", "add", "Use SQLite.", "--type", known, "--home", str(home)]) == 0
+        assert "known type" not in capsys.readouterr().err
+
+
+@rows("phase", ["x", True, [1], -1, 1.5])
+def test_a_search_in_no_phase_is_refused(home, phase):
+    with pytest.raises(InvalidInput, match="is not a phase"):
+        aether.search_memory("SQLite", phase=phase, home=home)
