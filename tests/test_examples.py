@@ -45,9 +45,9 @@ SHOWN = {
     "orchestrator_loop": ["2 items became session 1, written by command", "left in working memory: 0"],
     "steering_by_signals": ["REDIRECT 0.9 no new dependencies", "FOCUS 0.7 speed of the importer"],
     "typed_orchestrator": [
-        "queued - speed of the writes", "2 items of phase 1", "session: Phase 1 chose how state is kept.",
+        "queued - speed of the writes", "decision of phase 1", "session: Phase 1 chose how state is kept.",
         "next phase: speed of the writes",
-        *["short_term_memory True - Phase 1 chose how state is kept. State is JSON, because people read it. — see the decision"]
+        *["short_term_memory - Phase 1 chose how state is kept. State is JSON, because people read it. — see the decision"]
         * 2,
     ],
     "undo_and_time_travel": [

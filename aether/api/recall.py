@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
@@ -41,7 +41,7 @@ REPEAT_CHARS = 60
 
 def search_memory(
     query: str,
-    limit: int | Literal["home"] | None = "home",
+    limit: int | None = LIMIT,
     *,
     layers: Iterable[str] = (),
     types: Iterable[str] = (),
@@ -145,7 +145,7 @@ class RecallHit(dict[str, Any]):
         """Return the field `name`.
 
         Raises:
-            AttributeError: there is none.
+            AttributeError: it has no such field.
         """
         try:
             return self[name]

@@ -247,7 +247,8 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
 def undo(ask: Ask, conversation: str, output: str | None) -> None:
     """Undo the newest compaction, byte for byte.
 
-    Prints the file that was compacted, with its messages restored and those added since. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
+    Prints the restored list of messages, then those added since; --output gets the whole file that was compacted,
+    with its other parts. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
 
     \b
     Example:
@@ -269,7 +270,7 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
         "conversation": conversation, "step": done.step, "count": len(done.messages), "output": output,
         "messages": None if output else done.messages, "findings": [finding._asdict() for finding in done.findings],
     }  # fmt: skip
-    emit(ask, data, output or as_json(done.document))
+    emit(ask, data, output or as_json(done.messages))
     note(ask, f"Compaction {done.step} is undone: {len(done.messages)} messages.")
     for line in _findings(data["findings"]):
         say(line)

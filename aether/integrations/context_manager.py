@@ -410,10 +410,10 @@ class ContextManager:
         held.whole.raws.append(raw)
         held.context.raws.append(raw)
         before = self._budget(held)
-        self._tell(
+        self._emit(
             held, partial(events.message_added, message_id=message.id, role=role, tokens=message.token_count)
         )
-        self._tell(held, partial(events.budget, should_compress=before.should_compress))
+        self._emit(held, partial(events.budget, should_compress=before.should_compress))
         with contextlib.suppress(BudgetExceeded):  # it is stored; get_context_for_model raises
             self._compress(held, self._policy(), force=False)
         return message
@@ -592,17 +592,17 @@ class ContextManager:
         messages, tokens = len(held.context.raws), self._tally(held.context).total
         held.context.raws[:] = raws
         budget = self._budget(held)
-        self._tell(
+        self._emit(
             held,
             partial(
                 events.compressed, tokens_before=tokens, tokens_after=budget.used_tokens, messages_before=messages,
                 messages_after=len(raws),
             ),
         )  # fmt: skip
-        self._tell(held, partial(events.budget, should_compress=budget.should_compress))
+        self._emit(held, partial(events.budget, should_compress=budget.should_compress))
         return True
 
-    def _tell(self, held: _Held, build: Callable[[events.Moment], events.Event]) -> None:
+    def _emit(self, held: _Held, build: Callable[[events.Moment], events.Event]) -> None:
         """Hand the event that `build` makes to the exporter, if any; no failure of it reaches the caller."""
         if self._exporter is not None:
             used, size = self._tally(held.context).total, _size(held)
@@ -629,13 +629,13 @@ class ContextManager:
 
     def _messages(self, raws: Sequence[JsonObject], known: Tally) -> list[Message]:
         """Return the messages of a context with their present tokens: some are shortened, one is the summary."""
-        counted = tally(raws, wire="plain", count=self._count, before=known).tokens
+        sums = tally(raws, wire="plain", count=self._count, before=known).tokens
         summary = MessageMetadata("compression", "system", priority=SUMMARY_PRIORITY, is_permanent=True)
         return [
             replace(message_of(raw), token_count=tokens)
             if "meta" in raw
             else Message("system", raw["content"], SUMMARY_ID, token_count=tokens, metadata=summary)
-            for raw, tokens in zip(raws, counted, strict=True)
+            for raw, tokens in zip(raws, sums, strict=True)
         ]
 
 

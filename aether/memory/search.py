@@ -23,7 +23,7 @@ from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -42,7 +42,12 @@ from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms
 from aether.types import Archived, Hit, Layer
 
-LIMIT = 20
+
+class _NotGiven(int):
+    """The number of hits where the caller gives none: then the setting of the home counts, too."""
+
+
+LIMIT = _NotGiven(20)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 # Relevance by the kind of match: the whole text or the id; the phrase; the words.
 EXACT_RELEVANCE = 1.0
@@ -68,7 +73,7 @@ class _Match(NamedTuple):
 
 def search(
     memory: Mapping[str, Any], query: str, *, now: datetime, archived: Source = EMPTY,
-    limit: int | Literal["home"] | None = "home", layers: Iterable[str] = (), types: Iterable[str] = (),
+    limit: int | None = LIMIT, layers: Iterable[str] = (), types: Iterable[str] = (),
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
     by_layer: bool = False, context: int = 0,
@@ -101,7 +106,7 @@ def search(
     chosen.sort(key=lambda match: (match.tier, -match.score))
     most: int | None = None if by_layer else LIMIT
     of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
-    if limit != "home":
+    if limit is not LIMIT:
         most, of_layer = (None, limit) if by_layer else (limit, None)
     if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
@@ -120,9 +125,7 @@ def _check(query: object, limit: object, layers: Iterable[str], context: object)
     if not isinstance(query, str) or not query.strip():
         raise InvalidInput("query is required.", fix="Pass one or more words.", where="search")
     for name, value, least in (("limit", limit, 1), ("context", context, 0)):
-        if value not in (None, "home") and (
-            not isinstance(value, int) or isinstance(value, bool) or value < least
-        ):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < least):
             raise InvalidInput(
                 f"{name} is {shown(value)}.", fix=f"Use a whole number from {least}.", where="search"
             )

@@ -22,6 +22,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocumen
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files
 from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
+from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
 FORMAT = 1
@@ -412,7 +413,7 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
         return found.step, [*found.before, *live[len(found.after) :]], []
     left = len(set(live) - set(found.before) - set(found.after))
     what = f"it did not continue the result of compaction {found.step}, so it has the messages before that; "
-    what += f"Messages of it that are in the history only: {left}."
+    what += f"{pluralize(left, 'messages')} of it in the history only."
     fix = "Append those that you miss again."
     finding = Finding("warning", "not-joined", f"conversation {log.id}", what, fix)
     return found.step, list(found.before), [finding]

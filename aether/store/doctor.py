@@ -34,6 +34,7 @@ from aether.store.snapshot import (
     read_journal,
     scan_journal,
 )
+from aether.text.words import pluralize
 from aether.types import Finding
 
 REPAIR = 'Run "aether doctor --repair".'
@@ -167,7 +168,7 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     write_whole(path, good)
     lost = max(data.count(b"\n") - good.count(b"\n"), 0)
     what = f"kept the damaged journal as {_place(home, kept)}"
-    return [f"{what}; lines after the damage that are only there: {lost}"]
+    return [f"{what}; {pluralize(lost, 'lines')} after the damage only there"]
 
 
 def _newest_stamp(home: Path) -> int:
