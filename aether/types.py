@@ -143,6 +143,46 @@ class Handoff(TypedDict):
     checksum: str
 
 
+class Archived(TypedDict):
+    """When and why an archived entry left its layer; for a compressed one the ids of its session and hand-off."""
+
+    left_at: str
+    why: str
+    session_id: str | None
+    compression_id: str | None
+
+
+class Hit(TypedDict):
+    """One entry that answers a query, of any layer or of the archive."""
+
+    id: str
+    layer: Layer
+    layer_priority: int
+    """0 working memory, 1 short-term, 2 long-term, 3 archive."""
+    relevance: float
+    """From 0 to 1."""
+    score: float
+    """The larger, the better."""
+    why: str
+    """The kind of match: id, exact, phrase or words."""
+    matched: list[str]
+    """Words of the query that it holds."""
+    type: str
+    phase: int | None
+    at: str
+    """ISO 8601, UTC; empty if unknown."""
+    content: str
+    """Its main text: of a session the summary."""
+    tokens: int
+    """The cost of its full text."""
+    gist: str
+    """Its text on one line, shortened."""
+    entry: JsonObject
+    """The stored item, session or pattern."""
+    archived: NotRequired[Archived]
+    neighbours: NotRequired[dict[str, list[JsonObject]]]
+
+
 class Change(NamedTuple):
     """The change that a pure function plans: patches by document, records by append-only file, a result."""
 
@@ -179,6 +219,7 @@ class Pheromones(TypedDict):
 
     schema_version: int
     active_pheromones: list[Signal]
+    queued: NotRequired[list[Signal]]
     pheromone_types: dict[str, SignalType]
     caste_sensitivities: dict[str, dict[str, float]]
 
@@ -188,6 +229,16 @@ class ActiveSignal(Signal):
 
     current_strength: float
     effective_strength: float
+    context: str
+    """Its text, as in `metadata`."""
+
+
+class EmittedSignal(Signal):
+    """A signal as it was deposited, or queued for the next phase."""
+
+    context: str
+    """Its text, as in `metadata`."""
+    queued: bool
 
 
 class QueenCheckin(TypedDict):

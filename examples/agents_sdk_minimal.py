@@ -1,7 +1,10 @@
 """An agent of the OpenAI Agents SDK whose session outgrows its window; here a script plays the model."""
 
-from agents import Agent, RunConfig, Runner, set_tracing_disabled
-from agents.testing import ScriptedModel, assistant_message
+try:
+    from agents import Agent, RunConfig, Runner, set_tracing_disabled
+    from agents.testing import ScriptedModel, assistant_message
+except ImportError:
+    raise SystemExit("This example needs openai-agents: pip install 'aether-memory[agents]'") from None
 
 from aether.integrations.openai_agents import AetherSession, compaction_filter
 

@@ -1,8 +1,11 @@
 """A LangChain agent whose thread outgrows its window; here a fake plays the model."""
 
-from langchain.agents import create_agent
-from langchain_core.language_models import FakeListChatModel
-from langgraph.checkpoint.memory import InMemorySaver
+try:
+    from langchain.agents import create_agent
+    from langchain_core.language_models import FakeListChatModel
+    from langgraph.checkpoint.memory import InMemorySaver
+except ImportError:
+    raise SystemExit("This example needs langchain: pip install 'aether-memory[langchain]'") from None
 
 from aether import compaction_diff, conversation_list
 from aether.integrations.langchain import compaction_middleware

@@ -44,6 +44,12 @@ SHOWN = {
     ],
     "orchestrator_loop": ["2 items became session 1, written by command", "left in working memory: 0"],
     "steering_by_signals": ["REDIRECT 0.9 no new dependencies", "FOCUS 0.7 speed of the importer"],
+    "typed_orchestrator": [
+        "queued - speed of the writes", "decision of phase 1", "session: Phase 1 chose how state is kept.",
+        "next phase: speed of the writes",
+        *["short_term_memory - Phase 1 chose how state is kept. State is JSON, because people read it. — see the decision"]
+        * 2,
+    ],
     "undo_and_time_travel": [
         "then: The limit is 30 requests a second.", "now:  The limit is 60 requests a second.",
         "undid: update", "now:  The limit is 30 requests a second.",
@@ -112,3 +118,26 @@ def test_compaction_of_an_agent_takes_ten_lines():
 
     assert "compaction_filter(session" in code
     assert len(code.strip().splitlines()) - 1 <= MOST_LINES_OF_USER_CODE
+
+
+@rows("name", sorted(NEEDS))
+def test_an_example_without_its_package_says_how_to_install_it(name, tmp_path):
+    hidden = f"import sys; sys.modules.update(agents=None, langchain=None); exec(compile(open({str(ROOT / 'examples' / name)!r} + '.py').read(), 'x', 'exec'))"
+    ran = subprocess.run(
+        [sys.executable, "-c", hidden], cwd=tmp_path, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True, text=True,
+    )  # fmt: skip
+
+    assert (ran.returncode, "Traceback" in ran.stderr) == (1, False)
+    assert f"pip install 'aether-memory[{NEEDS[name]}]'" in ran.stderr
+
+
+def test_an_orchestrator_with_typed_results_passes_the_strictest_check(tmp_path):
+    mypy = pytest.importorskip("mypy.api", reason="needs mypy")
+    cache = ROOT / ".mypy_cache"
+    said, wrong, code = mypy.run(
+        ["--strict", "--follow-imports=silent", "--config-file=", "--cache-dir", str(cache if cache.is_dir() else tmp_path),
+         str(ROOT / "examples/typed_orchestrator.py")]
+    )  # fmt: skip
+
+    assert code == 0, said + wrong

@@ -17,7 +17,7 @@ WITHOUT_HOME = {
 FUNCTIONS = sorted({name for names in aether._NAMES_IN.values() for name in names.split()} - WITHOUT_HOME)
 # What others rely on, word for word.
 FIXED = {
-    "add_working_memory_item": "(content, type, relevance_score=0.5, *, home=None, source='queen', caste=None, metadata=None)",
+    "add_working_memory_item": "(content, type, relevance_score=0.5, *, home=None, source='queen', caste=None, phase=None, metadata=None)",
     "add_working_memory_items": "(entries, *, home=None)",
     "get_working_memory_item": "(id, *, home=None)",
     "update_working_memory_item": "(id, updates, *, home=None)",

@@ -1,6 +1,8 @@
 """The schemas and the typed dictionaries describe the same documents."""
 
 import json
+import re
+from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
 from aether import types
@@ -76,7 +78,7 @@ def test_every_typed_dictionary_of_the_memory_has_its_schema():
     assert made - set(SAME) == {
         "Signal", "SignalType", "Pheromones", "ColonyState", "ColonyStatus", "QueenCheckin", "Worker", "StateMachine",
         "HistoryEntry", "Checkpoints", "Phases", "RoadmapPhase", "Adaptation",
-        "ActiveSignal", "Handoff", "Snapshot",
+        "ActiveSignal", "Handoff", "Snapshot", "EmittedSignal", "Hit", "Archived",
     }  # fmt: skip
 
 
@@ -113,3 +115,22 @@ def test_what_is_shipped_fits_its_schema_which_has_an_example(name):
 
     assert check.findings(name, shipped) == []
     assert check.schema(name)["examples"]
+
+
+def test_every_setting_of_the_memory_is_read_by_the_code():
+    """A setting that nothing reads does nothing, whatever its description says."""
+    written = {"description", "$schema", "unplaced"}
+    settings = {
+        name
+        for part, shape in MEMORY["properties"].items()
+        for name in (shape.get("properties") or {part: None})
+        if name not in written
+    }
+    package = Path(types.__file__).parent
+    code = "\n".join(
+        path.read_text(encoding="utf-8") for path in package.rglob("*.py") if path.parent.name != "schemas"
+    )
+    # The only policy there is: the schema admits no other value.
+    unread = {name for name in settings if not re.search(rf"""["'/]{re.escape(name)}["'/]""", code)}
+
+    assert unread == {"eviction_policy"}

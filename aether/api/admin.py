@@ -10,6 +10,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -20,7 +21,7 @@ from aether.api import memory_tool
 from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
-from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, shown
+from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, StorageFailed, shown
 from aether.memory import items, snapshots
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
@@ -205,7 +206,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
 
 
 def init(home: Home = None) -> Path:
-    """Make the home ready for use and return its path; one that exists keeps everything.
+    """Make the home ready for use and return its path; one that exists keeps everything, and git ignores a new one.
 
     `home` is the home itself; by default `AETHER_HOME`, else `.aether/` in the current directory. Files of
     the original v2.0 format are converted.
@@ -215,8 +216,17 @@ def init(home: Home = None) -> Path:
     """
     named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
     place = paths.find_home(named)
-    with storage_errors(place):
-        make_directory(place / "data")
+    made = not (place / "data").is_dir()
+    try:
+        with storage_errors(place):
+            make_directory(place / "data")
+            if made:
+                with suppress(FileExistsError), open(place / ".gitignore", "x", encoding="utf-8") as ignore:
+                    ignore.write("*\n")
+    except NotFound as reason:
+        raise StorageFailed(
+            "no directory can be made there.", fix="Name one on a disk that can be written.", where=str(place)
+        ) from reason
     fold_home(place, now=now())
     return place
 

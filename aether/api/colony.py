@@ -6,8 +6,8 @@ The rules are in `memory.signals`, `memory.phases` and `memory.colony`; a transi
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, cast
 
 from aether.api.admin import automatic_snapshot
 from aether.api.home import Home, change, copied, fold_if_possible, now, read
@@ -17,7 +17,7 @@ from aether.memory import colony as colony_state
 from aether.memory import phases, signals
 from aether.store.commit import Author
 from aether.store.patch import chain_changes
-from aether.types import Change, Finding, JsonObject
+from aether.types import ActiveSignal, Change, EmittedSignal, Finding, JsonObject, Signal
 
 
 def emit_signal(
@@ -30,11 +30,13 @@ def emit_signal(
     caste: str | None = None,
     phase: int | None = None,
     metadata: Mapping[str, Any] | None = None,
-) -> JsonObject:
+) -> EmittedSignal:
     """Deposit a signal and return it; faded ones move to the events in the same change.
 
+    While a phase executes, FOCUS and REDIRECT are `queued`: they are deposited when it ends, for the next one.
+
     Raises:
-        InvalidInput: an unknown type, a strength outside 0 to 1, or the colony is executing (FOCUS, REDIRECT).
+        InvalidInput: an unknown type, or a strength outside 0 to 1.
     """
     at = now()
 
@@ -48,11 +50,32 @@ def emit_signal(
     def plan(documents: Mapping[str, Any]) -> Change:
         return chain_changes(documents, emit, lambda state: signals.expire(state["pheromones"], at))
 
-    emitted: JsonObject = change(home, plan, Author("emit", by=source, reason=type)).result[0]
-    return emitted
+    done = change(home, plan, Author("emit", by=source, reason=type))
+    emitted = cast("Signal", copied(done.result[0]))
+    queued = any(signal["id"] == emitted["id"] for signal in queued_signals(home=home))
+    return {**emitted, "context": signals.context_of(emitted), "queued": queued}
 
 
-def active_signals(*, caste: str | None = None, home: Home = None) -> list[JsonObject]:
+def queued_signals(*, home: Home = None) -> list[Signal]:
+    """Return the signals that wait for the end of the running phase, oldest first."""
+    return [copied(signal) for signal in signals.queued_signals(read(home).documents["pheromones"])]
+
+
+def _released(plan: Callable[[Mapping[str, Any]], Change]) -> Callable[[Mapping[str, Any]], Change]:
+    """Return `plan` with the deposit of the queued signals if the colony does not execute any more."""
+
+    def both(documents: Mapping[str, Any]) -> Change:
+        def deposit(state: Mapping[str, Any]) -> Change:
+            colony_now = state["COLONY_STATE"]["colony_status"]["state"]
+            return signals.release(state["pheromones"], colony_state=colony_now, now=now())
+
+        done = chain_changes(documents, plan, deposit)
+        return done._replace(result=done.result[0])
+
+    return both
+
+
+def active_signals(*, caste: str | None = None, home: Home = None) -> list[ActiveSignal]:
     """Return the signals that apply to `caste` now, strongest first, each with its effective strength."""
     found = signals.active_signals(read(home).documents["pheromones"], now=now(), caste=caste)
     return [copied(signal) for signal in found]
@@ -76,8 +99,10 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
     before = automatic_snapshot(f"pre_{old}_to_{new}", home=home)
     done: JsonObject = change(
         home,
-        lambda documents: colony_state.transition(
-            documents["COLONY_STATE"], new, now=now(), trigger=trigger, checkpoint=before
+        _released(
+            lambda documents: colony_state.transition(
+                documents["COLONY_STATE"], new, now=now(), trigger=trigger, checkpoint=before
+            )
         ),
         Author("transition", reason=f"{old} to {new}: {trigger}"),
     ).result
@@ -113,14 +138,16 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
     """Complete a phase: PHASE_COMPLETE marks the boundary, the Queen is asked, the next phase is adapted.
 
     Raises:
-        InvalidInput: it is not a phase number, or it failed.
+        InvalidInput: it is not a phase number, it failed, or it was never started and nothing was noted in it.
     """
     at = now()
 
     def plan(documents: Mapping[str, Any]) -> Change:
+        phases.require_known_phase(documents, phase)
         return phases.complete_and_adapt(documents, phase, now=at, new_id=new_id)
 
-    done: phases.PhaseChange = change(home, plan, Author("complete phase", reason=f"phase {phase}")).result
+    author = Author("complete phase", reason=f"phase {phase}")
+    done: phases.PhaseChange = change(home, _released(plan), author).result
     fold_if_possible(home)
     return done
 
@@ -213,7 +240,9 @@ def recover_from_crash(*, home: Home = None) -> JsonObject:
     before = automatic_snapshot("pre_recovery", home=home)
     done: JsonObject = change(
         home,
-        lambda documents: colony_state.recover(documents["COLONY_STATE"], now=now(), checkpoint=before),
+        _released(
+            lambda documents: colony_state.recover(documents["COLONY_STATE"], now=now(), checkpoint=before)
+        ),
         Author("recover"),
     ).result
     return done

@@ -46,6 +46,7 @@ from aether.storage.adapter import StorageAdapter
 from aether.store import config, conversations, files
 from aether.store.conversations import Log, load, path_of
 from aether.store.files import make_directory
+from aether.text.words import pluralize
 from aether.tokens.count import Tally, message_tokens, system_tokens, tally, tools_tokens
 from aether.types import Counter, Finding, JsonObject
 
@@ -82,6 +83,10 @@ class Options(NamedTuple):
     """Redaction of events and copies; None: not at all, and an event warns of it."""
     record: Path | None = None
     """The directory that keeps conversations, if that is not a home."""
+    assume_window: bool = True
+    """Whether a model of unknown window gets a small one, with a finding; else it is an error to give no `window`."""
+    wrapper: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The file around the messages, kept for `undo_compaction`: its `key` of the messages, and its `body`."""
     unsaved: Sequence[JsonObject] | None = None
     """Messages that are sent after these and recorded by another program. If it is given, even empty, the messages
     are the live ones of the record: additions by others meanwhile are kept, and if the messages are not live any
@@ -117,6 +122,8 @@ class UndoneCompaction(NamedTuple):
     messages: list[JsonObject]
     step: int
     findings: list[Finding]
+    document: Any = None
+    """The messages in the file that was compacted, if they were in an object; else the messages alone."""
 
 
 def preflight(
@@ -235,8 +242,12 @@ def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompact
     Raises:
         NotFound: there is no such conversation, or no compaction that is not undone.
     """
-    done = conversations.undo(record_directory(home), conversation_id, now=clock.now())
-    return UndoneCompaction(done.messages, done.step, done.findings)
+    place = record_directory(home)
+    log = load(place, conversation_id)
+    wrapper = log.compactions[-1].receipt.get("wrapper") if log.compactions else None
+    done = conversations.undo(place, conversation_id, now=clock.now())
+    document = {**wrapper["body"], wrapper["key"]: done.messages} if wrapper else done.messages
+    return UndoneCompaction(done.messages, done.step, done.findings, document)
 
 
 def _preflight(found: Case, *, force: bool) -> Compaction:
@@ -333,7 +344,8 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
     make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=record.places,
-        receipt=record._asdict(), now=clock.now(), read=log,
+        receipt=record._asdict() | ({"wrapper": found.options.wrapper} if found.options.wrapper else {}),
+        now=clock.now(), read=log,
     )  # fmt: skip
     record = record._replace(step=step)
     emit_compaction(found, at, record, result)
@@ -412,6 +424,11 @@ def resolve_case(
     counting = tokens.counting(model or "", place=record)
     if window is None and counting.profile is None:
         raise InvalidInput("there is neither a model nor a window.", fix="Give one of them.", where="window")
+    if window is None and not options.assume_window and counting.profile and not counting.profile.known:
+        raise InvalidInput(
+            f"the window of {shown(model)} is not known.",
+            fix="Give the window, or add the model to models.json in the home.", where="window",
+        )  # fmt: skip
     count, words = (
         (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )
@@ -485,12 +502,12 @@ def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
     dangling = [position for position in calls.values() if position < spoken]
     return [
         Finding(
-            "warning", code, f"messages[{found[0]}]", f"{len(found)} {what}, the first here.",
+            "warning", code, f"messages[{found[0]}]", f"{pluralize(len(found), what)}, the first here.",
             "See aether.messages.validate, or aether messages check --repair.",
         )
         for code, found, what in (
-            ("orphan-result", orphans, "result(s) of tools have no call"),
-            ("missing-result", dangling, "call(s) of tools were never answered"),
+            ("orphan-result", orphans, "results of tools without a call"),
+            ("missing-result", dangling, "calls of tools without an answer"),
         )
         if found
     ]  # fmt: skip
@@ -502,6 +519,8 @@ def report_findings(conversation_id: str, findings: Sequence[Finding], options: 
         key = (conversation_id, finding)
         if options.report is not None:
             options.report(finding)
+        elif finding.code == "unknown-model":
+            tokens.warn_once([finding])
         elif finding.level != "info" and key not in _REPORTED:
             _REPORTED[key] = None
             text = f"conversation {shown(conversation_id)}: {finding.where}: {finding.message} {finding.fix}"

@@ -8,18 +8,30 @@ in `memory.ingest`.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from aether.api.drain import lock_patience
 from aether.api.handoffs import ensure_file, evicted_session, free_id, read_handoff, summary_change
-from aether.api.home import Home, change, change_snapshot, counter_of, find, fold_if_possible, now, read
+from aether.api.home import (
+    Home,
+    change,
+    change_snapshot,
+    copied,
+    counter_of,
+    find,
+    fold_if_possible,
+    now,
+    read,
+)
 from aether.backends import backend as backend_of
-from aether.backends.base import Completion, Settings
+from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
 from aether.clock import new_id
-from aether.errors import BackendFailed, InvalidInput
+from aether.errors import BackendFailed, InvalidInput, shown
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
@@ -27,13 +39,16 @@ from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.store import config
 from aether.store.commit import Author
+from aether.store.files import require_writable
 from aether.store.keys import Config
 from aether.store.snapshot import load
-from aether.types import Change, JsonObject, Session
+from aether.types import Change, Counter, JsonObject, Session
 
 FALLBACK = "extractive"
 # The architects that have a server and a model.
 SERVED = ("anthropic", "openai", "ollama")
+# Author of a session that a function of the caller wrote.
+FUNCTION = "function"
 # One question and two corrections: a model that fails three times keeps failing.
 ANSWER_TRIES = 3
 
@@ -229,6 +244,45 @@ def _hook_settings(home: Path) -> Config:
     return settings._replace(lock_timeout_seconds=min(lock_patience(home), settings.lock_timeout_seconds))
 
 
+Architect = Callable[[JsonObject], str | Mapping[str, Any]]
+"""A caller's own architect: from a hand-off to the session, as text or as an object."""
+
+
+def _backend(architect: object) -> tuple[Any, Mapping[str, Any], str]:
+    """Return the backend of an architect, settings that its name holds, and its name; None for a person.
+
+    Raises:
+        InvalidInput: it is neither a function nor the name of an architect.
+    """
+    if callable(architect):
+        name = getattr(architect, "__name__", type(architect).__name__)
+
+        def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
+            del settings, count  # of models
+            try:
+                answer = architect(
+                    copied(request.data) | ({"feedback": request.feedback} if request.feedback else {})
+                )
+                text = answer if isinstance(answer, str) else json.dumps(dict(answer))
+            except Exception as reason:
+                raise BackendFailed(
+                    f"{name} failed: {type(reason).__name__}: {reason}.",
+                    fix="Correct the function.",
+                    where=name,
+                ) from reason
+            return Completion(text, FUNCTION, name)
+
+        return SimpleNamespace(NAME=FUNCTION, complete=complete), {}, name
+    if not isinstance(architect, str):
+        raise InvalidInput(
+            f"{shown(architect)} is not an architect.",
+            fix="Give a name, or a function of the hand-off.", where="architect",
+        )  # fmt: skip
+    if architect == "manual":
+        return None, {}, architect
+    return *backend_of(architect), architect
+
+
 class Compressed(NamedTuple):
     """Result of a compression."""
 
@@ -244,15 +298,16 @@ class Compressed(NamedTuple):
 def compress(
     phase: int,
     *,
-    architect: str | None = None,
+    architect: str | Architect | None = None,
     home: Home = None,
     progress: Callable[[str], None] = lambda _: None,
     by: str = "",
 ) -> Compressed:
     """Compress the items of `phase` by an architect, and return the result.
 
-    `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `command:'…'` or `manual` (stops after
-    the hand-off); by default the one in `config.toml`, else the extractive one. `progress` is called with
+    `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `command:'…'`, `manual` (stops after
+    the hand-off), or a function that takes the hand-off (with `feedback` after a rejection) and returns the session as text or
+    as an object; by default the one in `config.toml`, else the extractive one. `progress` is called with
     each step. `by` is the author in the log; `undo` without a revision skips changes by a hook.
 
     Raises:
@@ -261,11 +316,11 @@ def compress(
         UnsafePath: the `config.toml` of the home names the architect, its model or its server, and is not trusted.
     """
     place = find(home)
+    require_writable(place)
     settings = config.load(place)
     if architect is None:
         config.require_trusted(place, "architect.default")
-    chosen = architect or settings.architect
-    module, overrides = (None, {}) if chosen == "manual" else backend_of(chosen)
+    module, overrides, chosen = _backend(architect or settings.architect)
     if module is not None and module.NAME in SERVED:
         config.require_trusted(place, "architect.")
     prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)

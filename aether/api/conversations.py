@@ -8,13 +8,15 @@ file.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
 from aether.errors import InvalidInput, NotFound
 from aether.messages import transcripts
+from aether.messages.convert import source_places
 from aether.messages.model import ProviderFormat
 from aether.messages.sources.chat import is_message
 from aether.messages.transcripts import conversation_bytes, convert_conversation
@@ -208,6 +210,23 @@ class CheckedMessages(NamedTuple):
     """The conversation after conversion and repair, as a file; empty without a repair."""
 
 
+def _in_source(
+    findings: Iterable[Finding], source: transcripts.Conversation, said: transcripts.Conversation
+) -> list[Finding]:
+    """Return `findings` about the conversation `said`, each with the index in the caller's own list."""
+    if source.format == said.format:
+        return list(findings)
+    places = source_places(source.messages, said.messages)
+    found = []
+    for one in findings:
+        index = re.match(r"messages\[(\d+)\]", one.where)
+        at = places[int(index[1])] if index and int(index[1]) < len(places) else None
+        if index and at is not None and at != int(index[1]):
+            one = one._replace(where=f"messages[{at}] (converted: {one.where})")  # noqa: PLW2901
+        found.append(one)
+    return found
+
+
 def check_messages(
     source: str | os.PathLike[str] | IO[bytes],
     *,
@@ -239,6 +258,7 @@ def check_messages(
     else:
         hidden = [one for one in check(read.messages, "plain") if one.code in _FIXED_BY_CONVERSION]
     done = repair_messages(said.messages, provider) if repair else None
+    repairs = _in_source(done.findings if done else [], read, said)
     if done:
         said = said._replace(messages=done.messages)
     return CheckedMessages(
@@ -248,10 +268,10 @@ def check_messages(
         [
             *read.unread,
             *([] if repair else hidden),
-            *check(said.messages, provider, system=said.system, tools=said.tools),
+            *_in_source(check(said.messages, provider, system=said.system, tools=said.tools), read, said),
         ],
         [*(hidden if repair else []), *converted],
-        done.findings if done else [],
+        repairs,
         read.others,
         conversation_bytes(said) if done else b"",
     )

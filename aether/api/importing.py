@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,10 +22,11 @@ from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound
 from aether.memory import phases
 from aether.memory.capture.extract import capture
-from aether.messages.read import read_records, without_private
-from aether.messages.records import BadLine, Record
+from aether.messages.read import detect_file_format, read_records, without_private
+from aether.messages.records import BadLine, Record, read_json_values
 from aether.store import archive, config
 from aether.store.commit import Author
+from aether.store.files import require_writable
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.types import Counter, JsonObject
@@ -31,6 +34,24 @@ from aether.types import Counter, JsonObject
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 # Left out below an imported directory: memory itself, and the history of version control.
 SKIPPED_DIRECTORIES = frozenset({".aether", ".git"})
+# Legal texts that lie in nearly every repository, by the name without its suffix: nobody of the project said them.
+SKIPPED_NAMES = frozenset(
+    {
+        "license",
+        "licence",
+        "copying",
+        "notice",
+        "copyright",
+        "patents",
+        "unlicense",
+        "authors",
+        "contributors",
+    }
+)
+# Lines from which the format of a file can be told.
+FORMAT_LINES = 32
+# Characters: a longer text of one line is a dump, of which capture keeps an extract.
+LONG_LINE_CHARS = 1_000_000
 
 
 class Imported(NamedTuple):
@@ -52,6 +73,8 @@ class Imported(NamedTuple):
     """Committed revisions, oldest first; the undo of any of them is the undo of the import."""
     preview: list[JsonObject]
     """In a dry run, the items."""
+    long_lines: list[JsonObject]
+    """Texts so long that only an extract is kept: file, line, characters."""
 
 
 @dataclass
@@ -81,6 +104,7 @@ class _Tally:
     evicted: list[str] = field(default_factory=list)
     bad: list[JsonObject] = field(default_factory=list)
     preview: list[JsonObject] = field(default_factory=list)
+    long: list[JsonObject] = field(default_factory=list)
 
     @property
     def batch_chars(self) -> float:
@@ -106,6 +130,8 @@ def import_transcripts(
         InvalidInput: a format is unknown, or a directory holds nothing to read.
     """
     snapshot = read(home)
+    if not dry_run:
+        require_writable(snapshot.home)
     known = dedupe.known_keys(snapshot, to_hooks=False)
     memory = snapshot.documents["memory"]
     tally = _Tally(
@@ -123,6 +149,7 @@ def import_transcripts(
             files += 1
             is_path = isinstance(file, (str, os.PathLike))
             name = Path(file).name if is_path else str(getattr(file, "name", "-"))
+            before = tally.records
             records = _records(file, format, name, tally, progress)
             if tally.private:
                 records = without_private(records, tally.private, directory=tally.root)
@@ -130,6 +157,8 @@ def import_transcripts(
             try:
                 for batch in dedupe.batches(_new_entries(captured, known, name, tally), tally.batch_chars):
                     _store(batch, name, tally, home, dry_run=dry_run)
+                if tally.records == before:
+                    raise _nothing_in(file, format, name)
             except InvalidInput as reason:
                 if file is source:
                     raise
@@ -138,7 +167,21 @@ def import_transcripts(
     return Imported(
         files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
         sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
+        tally.long,
     )  # fmt: skip
+
+
+def _nothing_in(file: Any, format: str | None, name: str) -> InvalidInput:
+    """Return the error that `file` has no record: it is empty, or of another format than the one that was given."""
+    is_path = isinstance(file, (str, os.PathLike))
+    if is_path and not Path(file).stat().st_size:
+        return InvalidInput("it is empty.", fix="Name a file that has a transcript.", where=name)
+    what = f"it has no record of the format {format}." if format else "it has no message and no note."
+    if is_path and format:
+        with suppress(InvalidInput), Path(file).open("rb") as stream:
+            head = [value for _, value in read_json_values(islice(stream, FORMAT_LINES))]
+            what += f" It is of the format {detect_file_format(head, where=name)}."
+    return InvalidInput(what, fix="Leave out --format, or name another file.", where=name)
 
 
 def _files(source: Any) -> Iterator[Any]:
@@ -147,7 +190,8 @@ def _files(source: Any) -> Iterator[Any]:
         return
     found = [
         path for path in sorted(Path(source).rglob("*"))
-        if path.is_file() and path.suffix in SUFFIXES and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts)
+        if path.is_file() and path.suffix in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
+        and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts)
     ]  # fmt: skip
     if not found:
         raise NotFound(
@@ -166,6 +210,8 @@ def _records(
 
     for record in read_records(file, format=format, on_bad=on_bad):
         tally.records += 1
+        if len(record.text) > LONG_LINE_CHARS:
+            tally.long.append({"file": name, "line": record.line, "characters": len(record.text)})
         progress(tally.records, tally.items)
         yield record
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import PurePath
+from typing import Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
@@ -22,12 +23,13 @@ from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_
 from aether.memory.items import memory_block
 from aether.memory.recall import RecallLine
 from aether.memory.search import LIMIT, search
+from aether.memory.sessions import session_text
 from aether.store import archive as store_archive
 from aether.store import search_index
 from aether.store.commit import Author
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot, load
-from aether.types import Change, Counter, JsonObject
+from aether.types import Change, Counter, Hit, JsonObject
 
 __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]
 
@@ -50,12 +52,11 @@ def search_memory(
     by_layer: bool = False,
     context: int = 0,
     home: Home = None,
-) -> list[JsonObject]:
+) -> list[Hit]:
     """Return the entries that match `query`, best first, and count an access of each.
 
-    Each hit has id, layer, type, content, relevance (0 to 1), score, and the whole entry.
-
-    `limit` is the number of hits to return, by layer if `by_layer`; None returns all. `layers`, `types`,
+    `limit` is the number of hits to return, by layer if `by_layer`; None returns all. The default is 20, and of each layer
+    the `search.max_results_per_layer` of the home. `layers`, `types`,
     `phase`, `caste`, `since` and `until` (excluded) filter the entries. `by_layer` orders by layer, relevance and
     time instead of by score. `context` adds that many neighbours in time to each hit
     on either side.
@@ -81,10 +82,18 @@ def search_memory(
         # A home that cannot be written can still be searched.
         with suppress(StorageFailed, LockTimeout):
             change(place, access, Author("access"))
-    return [copied(hit) for hit in hits]
+    count = counter_of(snapshot.documents["memory"])
+    return [_with_cost(copied(hit), count) for hit in hits]
 
 
-def find_by_id(id: str, *, home: Home = None) -> JsonObject:
+def _with_cost(hit: Hit, count: Counter) -> Hit:
+    """Return `hit` with the cost of its full text, and its gist."""
+    text = session_text(hit["entry"]) if hit["layer"] == "short_term_memory" else hit["content"]
+    tokens = hit["entry"].get("token_count") if hit["layer"] in ("working_memory", "archive") else None
+    return {**hit, "tokens": tokens or count(text), "gist": lines.excerpt(text)}
+
+
+def find_by_id(id: str, *, home: Home = None) -> Hit:
     """Return the hit for the item, session or pattern with this id, in whichever layer or archive it is.
 
     Raises:
@@ -94,8 +103,7 @@ def find_by_id(id: str, *, home: Home = None) -> JsonObject:
     source = searchable_archive(snapshot)
     for hit in search(snapshot.documents["memory"], id, now=now(), archived=source, limit=1):
         if hit["id"] == id:
-            found: JsonObject = copied(hit)
-            return found
+            return _with_cost(copied(hit), counter_of(snapshot.documents["memory"]))
     raise NotFound(
         f"{shown(id)} is in no layer and not in the archive.",
         fix='See "aether memory search".',
@@ -130,8 +138,37 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     return Source(find, read) if hidden else whole
 
 
-def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[RecallLine]:
-    """Return an index of the entries about `query`, best first, of at most `budget` tokens.
+class RecallHit(dict[str, Any]):
+    """A `Hit` whose fields are attributes too, as they are of a `RecallLine`."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Return the field `name`.
+
+        Raises:
+            AttributeError: it has no such field.
+        """
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[Hit]:
+    """Return the entries about `query`, best first; with `budget`, those whose lines in an index cost at most that.
+
+    The hits are those of `search_memory`, fewer by default, each with its gist and the cost of its full text.
+
+    Raises:
+        InvalidInput: the query is blank, or an option has an impossible value.
+    """
+    found = recall_index(query, limit=limit, budget=budget, home=home)
+    return [cast("Hit", RecallHit(hit)) for hit, _ in found]
+
+
+def recall_index(
+    query: str, *, limit: int = 10, budget: int | None = None, home: Home = None
+) -> list[tuple[Hit, RecallLine]]:
+    """Return the hits of `recall`, each with its line of an index.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -141,15 +178,10 @@ def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home
             f"budget is {budget}.", fix="Use a number of tokens, or none for no bound.", where="recall"
         )
     hits = search_memory(query, limit, home=home)
-    snapshot = read(home)
-    count = counter_of(snapshot.documents["memory"])
-    known = {record.id: record for record in _by_id(snapshot, [hit["id"] for hit in hits])}
-    found = [
-        lines.recall_line(known[hit["id"]], count=count, score=hit["score"])
-        for hit in hits
-        if hit["id"] in known
-    ]
-    return found if budget is None else lines.fit_lines(found, budget, count)
+    found = [RecallLine(*(hit[field] for field in RecallLine._fields)) for hit in hits]  # type: ignore[literal-required]
+    count = counter_of(read(home).documents["memory"])
+    fitting = found if budget is None else lines.fit_lines(found, budget, count)
+    return list(zip(hits, fitting, strict=False))
 
 
 def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> list[RecallLine]:

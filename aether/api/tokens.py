@@ -8,6 +8,7 @@ no state, so `aether undo` does not affect them, and after removing the file aet
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 from aether import regular
 from aether.api.home import Home, change, find, read
 from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.events.delivery import warn
 from aether.memory.items import items_of, recount
 from aether.store import archive, files
 from aether.store.commit import Author, write_lock
@@ -27,6 +29,9 @@ from aether.tokens import models as tokens_models
 from aether.tokens.counters import counter, label
 from aether.tokens.models import FACTOR_PLACES, Entry, Profile, Reports, profile
 from aether.types import Change, Counter, Finding
+
+# Names of models on the user's own Ollama server, whose owner chose the size of the window.
+_SERVED = re.compile(r"(?:ollama|ollama_chat)/(.+)|([^/]+:(?:latest|\d+(?:\.\d+)?b.*))", re.IGNORECASE)
 
 
 class TokenCount(NamedTuple):
@@ -156,6 +161,11 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     findings: list[Finding] = []
     own = _own_entries(place)
     found = profile(model, own=own)
+    if served := _SERVED.fullmatch(model):
+        from aether.backends.ollama import served_window  # only users of Ollama pay for its client
+
+        window = served_window(served[1] or served[2])
+        found = found._replace(window=window, known=True) if window else found
     reports = _reports(place, findings).get(model, Reports(name))
     learned = reports.counter == name and bool(reports.ratios)
     factor = reports.factor if learned else round(factor * found.factor, FACTOR_PLACES)
@@ -164,6 +174,17 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
         counter(name, factor), label(name, factor), name, factor, len(reports.ratios) if learned else 0, found,
         (*findings, *([doubt] if doubt else [])),
     )  # fmt: skip
+
+
+_WARNED: set[str] = set()
+
+
+def warn_once(findings: Iterable[Finding]) -> None:
+    """Warn of each unknown model among `findings`, once per process: an integration hands no findings to its caller."""
+    for found in findings:
+        if found.code == "unknown-model" and found.where not in _WARNED:
+            _WARNED.add(found.where)
+            warn("aether", f"{found.message} {found.fix}")
 
 
 def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, home: Home = None) -> Counting:

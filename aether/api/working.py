@@ -45,9 +45,10 @@ def add_working_memory_item(
     home: Home = None,
     source: str = items.DEFAULT_SOURCE,
     caste: str | None = None,
+    phase: int | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> ItemId:
-    """Store one item durably and return its id.
+    """Store one item durably and return its id; `phase` is the phase of the colony's work that it belongs to.
 
     At 80 % of the capacity the id says `compression_needed`, the colony is signalled, and the hand-off
     is prepared; adding drops nothing. Only at the hard limit do the least recently used items move to
@@ -57,7 +58,9 @@ def add_working_memory_item(
         InvalidInput: content or type is missing, or a field is impossible.
         BudgetExceeded: it is larger than working memory.
     """
-    entry = items.checked_entry(content, type, relevance_score, source=source, caste=caste, metadata=metadata)
+    entry = items.checked_entry(
+        content, type, relevance_score, source=source, caste=caste, phase=phase, metadata=metadata
+    )
     return _add([entry], home)[0]
 
 

@@ -6,15 +6,23 @@ truncation off, and the number of tokens that the server reports is compared wit
 
 from __future__ import annotations
 
+import json
+import re
+from functools import lru_cache
 from urllib.parse import urlsplit
 
+from aether import http
 from aether.backends import dialog, model_server
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict_schema
-from aether.errors import BackendUnavailable
+from aether.errors import AetherError, BackendUnavailable
 from aether.types import Counter, JsonObject
 
 NAME = "ollama"
+# A local server answers at once, or not at all.
+ASK_SECONDS = 1.0
+_JSON = {"Content-Type": "application/json"}
+_NUM_CTX = re.compile(r"^num_ctx\s+(\d+)$", re.MULTILINE)
 DEFAULT_PORT = 11434
 # Local models write 10 to 40 tokens a second: a small part ends within the default timeout.
 ANSWER_TOKENS = 2_000
@@ -74,6 +82,31 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         room=2 * ANSWER_TOKENS,
     )
     return dialog.converse(request, model, settings=settings, count=count)
+
+
+@lru_cache(maxsize=64)
+def served_window(model: str) -> int:
+    """Return the tokens of `model`'s window on the user's own server, as it runs or is configured; 0 if that is not known.
+
+    The address is that of `OLLAMA_HOST`, never that of a home; the server is asked once per process.
+    """
+    try:
+        server = _server(model_server.setting_or_environment("", "OLLAMA_HOST"))
+        running = _asked(f"{server}/api/ps", None).get("models", [])
+        sizes = [each["context_length"] for each in running if model in (each.get("name"), each.get("model"))]
+        if not sizes:
+            about = str(_asked(f"{server}/api/show", {"model": model}).get("parameters", ""))
+            sizes = [int(size) for size in _NUM_CTX.findall(about)]
+        return max(map(int, sizes), default=0)
+    except (AetherError, ValueError, TypeError, KeyError, AttributeError):
+        return 0
+
+
+def _asked(url: str, body: JsonObject | None) -> JsonObject:
+    data = None if body is None else json.dumps(body).encode()
+    found = http.request(http.address(url, where=NAME), timeout_seconds=ASK_SECONDS, body=data, headers=_JSON)
+    value = json.loads(found.content) if found.status == 200 else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _server(host: str) -> str:

@@ -23,6 +23,7 @@ from aether.cli.output import (
     say,
     when,
 )
+from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.integrations.claude_code.install import FileChange
@@ -268,7 +269,7 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     head = ("state", "items", "known", "days old", "days left", "kB", "transcript")
     items = sum(one.items for one in done)
     read = sum(one.state in {"imported", "planned"} for one in done)
-    total = f"{items} item(s) {'would be stored' if dry_run else 'stored'}, from {read} of {len(done)} transcript(s)."
+    total = f"{pluralize(items, 'items')} {'would be stored' if dry_run else 'stored'}, from {read} of {pluralize(len(done), 'transcripts')}."
     data = {"dry_run": dry_run, "transcripts": [one._asdict() for one in done], "items": items}
     emit(ask, data, [Table(rows, head=head, right=range(1, 6)), total])
     if not done:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from aether.cli.output import Ask, Group, Table, emit, facts, note, pass_ask, say, when
+from aether.text.words import pluralize
 
 PHASE = click.IntRange(0)
 
@@ -40,7 +41,9 @@ def emit_(
     from aether.api import colony
 
     made = colony.emit_signal(type_, context, strength=strength, caste=caste, phase=phase, home=ask.place())
-    emit(ask, made, str(made["id"]))
+    emit(ask, made, made["id"])
+    if made["queued"]:
+        note(ask, f"{made['type']} is queued: it is deposited when the running phase ends.")
 
 
 @signal_command.command("list")
@@ -59,13 +62,16 @@ def list_(ask: Ask, caste: str | None) -> None:
     rows = [
         (
             signal["type"], f"{signal['effective_strength']:.2f}", f"{signal['strength']:.2f}",
-            when(signal["created_at"]), str(signal["metadata"].get("context", "")),
+            when(signal["created_at"]), signal["context"],
         )
         for signal in found
     ]  # fmt: skip
     emit(ask, found, Table(rows, head=("type", "now", "at first", "since (UTC)", "context"), right=[1, 2]))
     if not found:
         note(ask, "No signal is active.")
+    waiting = len(colony.queued_signals(home=ask.place()))
+    if waiting:
+        note(ask, f"{pluralize(waiting, 'signals')} queued until the running phase ends.")
 
 
 @click.group("phase", cls=Group)

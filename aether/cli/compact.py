@@ -27,6 +27,7 @@ from aether.cli.output import (
     say,
     write_file,
 )
+from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.messages.transcripts import Conversation
@@ -170,7 +171,10 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     with progress(ask) as report:
         loaded, asked = _loaded(ask, file, chosen, report)
         report("compacting")
-        options = Options(backend=backend or "")
+        origin, wrapper = loaded.origin, {}
+        if origin.kind == "body" and origin.format == loaded.format:
+            wrapper = {"key": origin.key, "body": {**loaded.frame, origin.key: []}}
+        options = Options(backend=backend or "", wrapper=wrapper)
         # The file itself is compacted, not the result of an earlier run.
         do = compact.compact if force else partial(compact.preflight, resume=False)
         done = do(**asked, options=options)
@@ -252,8 +256,8 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
 def undo(ask: Ask, conversation: str, output: str | None) -> None:
     """Undo the newest compaction, byte for byte.
 
-    Prints the restored list of messages, then those added since; other parts of the compacted file are only in that
-    file. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
+    Prints the restored list of messages, then those added since; --output gets the whole file that was compacted,
+    with its other parts. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
 
     \b
     Example:
@@ -268,7 +272,7 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     unwritten: AetherError | None = None
     if output is not None:
         try:
-            write_file(output, files.json_document(done.messages))
+            write_file(output, files.json_document(done.document))
         except AetherError as reason:  # it is undone: who asked must have the messages all the same
             unwritten, output = reason, None
     data = {
@@ -320,7 +324,7 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
     report("reading")
     loaded = load_conversation(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
     if loaded.others:
-        note(ask, f"The file holds {loaded.others} more conversation(s); --nth names one.")
+        note(ask, f"The file holds {pluralize(loaded.others, 'more conversations')}; --nth names one.")
     if chosen["provider"]:
         loaded, findings = convert_conversation(loaded, chosen["provider"])
         for finding in gathered(findings):
@@ -405,7 +409,7 @@ def check(ask: Ask, file: str, *, provider: Any, repair: bool, output: str | Non
             ask, f"Checked as converted for {found.provider}; --for {found.wire} checks the file unconverted."
         )
     if found.others:
-        note(ask, f"{found.others} more conversation(s) in the file: choose with --nth.")
+        note(ask, f"{pluralize(found.others, 'more conversations')} in the file: choose with --nth.")
     if repair and output is None:
         note(ask, "Nothing was written: name a file with --output.")
     return int(any(finding.level == "error" for finding in found.findings))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether.cli.output import Ask, Command, Table, confirmed, emit, note, pass_ask, plain, read_text, say
+from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.forget import Erased, Forgotten
@@ -70,7 +71,7 @@ def forget(
     if not yes and not ask.json:
         emit(ask, None, _lines(found))
         _note_left_over(ask, found)
-    if not confirmed(f"{len(found.targets)} thing(s) will be forgotten.", yes=yes):
+    if not confirmed(f"{pluralize(len(found.targets), 'entries')} will be forgotten.", yes=yes):
         if ask.json:
             emit(ask, _data(found, done=False), [])
         return 1
@@ -78,7 +79,7 @@ def forget(
     emit(
         ask,
         _data(done, done=True),
-        f"{len(done.targets)} thing(s) forgotten. aether undo {done.revision} brings them back.",
+        f"{pluralize(len(done.targets), 'entries')} forgotten. aether undo {done.revision} brings them back.",
     )
     _note_left_over(ask, done)
     return 0
@@ -96,7 +97,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
         return 0
     if not yes and not ask.json:
         emit(ask, None, _erased_table(found))
-    places = f"{sum(found.places.values())} place(s) in {found.files} file(s)"
+    places = f"{pluralize(sum(found.places.values()), 'places')} in {pluralize(found.files, 'files')}"
     if not (
         confirmed(f"It will be erased at {places}, in the history too.", yes=yes)
         and confirmed("It cannot be undone, not even by aether undo.", yes=yes)
@@ -105,7 +106,11 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
             emit(ask, _erased_data(found), [])
         return 1
     done = erase(ids, match=match, home=place)
-    emit(ask, _erased_data(done), f"Erased at {sum(done.places.values())} place(s) in {done.files} file(s).")
+    emit(
+        ask,
+        _erased_data(done),
+        f"Erased at {pluralize(sum(done.places.values()), 'places')} in {pluralize(done.files, 'files')}.",
+    )
     note(ask, OUTSIDE)
     _report_left(done)
     return 1 if done.left else 0
@@ -114,7 +119,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
 def _report_left(found: Erased) -> None:
     if found.skipped:
         say(
-            f"{found.skipped} text(s) of it stay: too short, or a word that the files of a home are built of."
+            f"{pluralize(found.skipped, 'texts')} of it left: too short, or a word that the files of a home are built of."
         )
     for path in found.own:
         say(f"{path} holds it too. You wrote that file: remove it there.")

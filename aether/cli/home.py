@@ -26,6 +26,7 @@ from aether.cli.output import (
     read_text,
     when,
 )
+from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.admin import Trust
@@ -91,6 +92,12 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
     ]
     head = ("rev", "when (UTC)", "who", "what", "touched", "why")
     emit(ask, [entry._asdict() for entry in entries], Table(rows, head=head, right=[0]))
+    jumped = entries[0].revision - entries[-1].revision + 1 - len(entries) if entries else 0
+    if jumped > 0:
+        note(
+            ask,
+            f"Left out between these: {pluralize(jumped, 'revisions that only count reads')}; --all lists them.",
+        )
 
 
 @click.command("undo", cls=Command)
@@ -599,7 +606,7 @@ def _closing(data: dict[str, Any]) -> list[str | Table]:
                     f"{work['items']} items; every one that left it is in the archive, word for word",
                 ),
                 ("undo", f'took back "{undone}" and did it again; {same}'),
-                ("doctor", f"{findings} finding(s)" if findings else "nothing is wrong"),
+                ("doctor", pluralize(findings, "findings") if findings else "nothing is wrong"),
                 ("journal", f"{data['status']['revision']} revisions, each with its inverse"),
             ],
             indent=INDENT,

@@ -26,6 +26,7 @@ from aether.cli.output import (
     say,
     when,
 )
+from aether.text.words import pluralize
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 
@@ -64,7 +65,10 @@ def add(
     Example:
       aether memory add "Use atomic writes for state" --type decision --relevance 0.9
     """
+    from difflib import get_close_matches
+
     from aether.api import working
+    from aether.memory.capture.notes import RELEVANCE
 
     extra: dict[str, Any] = _object(metadata, "--metadata") if metadata else {}
     extra |= {
@@ -74,8 +78,14 @@ def add(
     added = working.add_working_memory_item(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
     )
+    meant = [known for known in get_close_matches(type_.lower(), RELEVANCE, 1, 0.8) if known != type_]
+    if meant:
+        note(
+            ask,
+            f"The type {plain(type_)!r} is new; to use the known type: aether memory update {added} --type {meant[0]}",
+        )
     if added.evicted:
-        say(f"Working memory was full: {len(added.evicted)} item(s) moved to the archive.")
+        say(f"Working memory was full: {pluralize(len(added.evicted), 'items')} moved to the archive.")
     if added.compression_needed:
         written = f"The hand-off is {added.handoff}."
         failed = 'No hand-off could be written; "aether doctor" says why.'
@@ -172,7 +182,7 @@ def update(
         emit(ask, done.item, item_lines(done.item))
         note(
             ask,
-            f"A new item in place of {plain(item_id)}; {len(done.forgotten)} thing(s) with the old text are forgotten. "
+            f"A new item in place of {plain(item_id)}; {pluralize(len(done.forgotten), 'entries')} with the old text forgotten. "
             f"aether undo {done.revision} reverses it.",
         )
     else:
@@ -213,17 +223,24 @@ def clear(ask: Ask, yes: bool) -> int:
 
     place = ask.place()
     number = len(working.list_working_memory_items(home=place))
-    if not confirmed(f"{number} item(s) will move to the archive.", yes=yes):
+    if not confirmed(f"{pluralize(number, 'items')} will move to the archive.", yes=yes):
         emit(ask, {"archived": 0}, [])
         return 1
     cleared = working.clear_working_memory(home=place)
-    emit(ask, {"archived": cleared}, f"{cleared} item(s) moved to the archive. aether undo brings them back.")
+    emit(
+        ask,
+        {"archived": cleared},
+        f"{pluralize(cleared, 'items')} moved to the archive. aether undo brings them back.",
+    )
     return 0
 
 
 @memory_command.command("search")
 @click.argument("query")
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Most hits")
+@click.option(
+    "--limit", type=click.IntRange(1),
+    help="Most hits  [default: 20, and of a layer search.max_results_per_layer of memory.json]",
+)  # fmt: skip
 @click.option(
     "--layer", "layers", multiple=True, type=click.Choice(LAYERS), help="Only this layer; may be repeated"
 )
@@ -321,7 +338,7 @@ def prepare(ask: Ask, phase: int, new: bool) -> int:
     emit(ask, data, str(prepared.path))
     if prepared.newer:
         say(
-            f"Note: {prepared.newer} newer item(s) of phase {phase} are not in it; --new makes one that has them."
+            f"Note: without {pluralize(prepared.newer, 'newer items')} of phase {phase}; --new makes one with them."
         )
     note(
         ask,
@@ -415,7 +432,7 @@ def promote(ask: Ask) -> None:
         "supported": done.supported,
         "contradictions": [pair._asdict() for pair in done.contradictions],
     }
-    text = [f"{len(done.created)} new pattern(s), {len(done.supported)} with more evidence."]
+    text = [f"{pluralize(len(done.created), 'new patterns')}, {len(done.supported)} with more evidence."]
     emit(ask, data, text + contradiction_lines([pair._asdict() for pair in done.contradictions]))
 
 

@@ -134,6 +134,19 @@ class Group(click.Group):
         """Return the verbs in the order in which they are written."""
         return list(self.commands)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that `args` name; the error about an unknown one names those that there are."""
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], known, 1)
+            meant = f" Did you mean {near[0]!r}?" if near else ""
+            raise click.UsageError(f"No such command {args[0]!r}.{meant} Known: {', '.join(known)}.", ctx)
+        return super().resolve_command(ctx, args)
+
 
 pass_ask = click.make_pass_decorator(Ask, ensure=True)
 
@@ -377,12 +390,19 @@ def read_text(source: str) -> str:
 
 
 def need_output(ask: Ask, output: str | None, *, content: str) -> None:
-    """Refuse to fill a terminal with `content`, before anything is done.
+    """Refuse to fill a terminal with `content`, or to write into a read-only directory, before anything is done.
 
     Raises:
         InvalidInput: it would go to a terminal.
+        StorageFailed: the directory is read-only.
     """
-    if output is None and not ask.json and sys.stdout.isatty():
+    if output is not None:
+        from pathlib import Path
+
+        from aether.store.files import require_writable
+
+        require_writable(Path(output).parent)
+    elif not ask.json and sys.stdout.isatty():
         from aether.errors import InvalidInput
 
         raise InvalidInput(

@@ -64,7 +64,8 @@ def recall_command(
         near = recall.timeline(around, before=limit // 2, after=limit // 2, home=place)
         _emit_lines(ask, "timeline", near, around=around)
     else:
-        _emit_lines(ask, "index", recall.recall(" ".join(words), limit=limit, budget=budget, home=place))
+        found_hits = recall.recall_index(" ".join(words), limit=limit, budget=budget, home=place)
+        _emit_lines(ask, "index", [line for _, line in found_hits])
 
 
 def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from aether.cli.output import (
     say,
     write_file,
 )
+from aether.text.words import pluralize
 
 
 @click.command("import", cls=Command)
@@ -37,18 +38,20 @@ from aether.cli.output import (
 @pass_ask
 def import_command(
     ask: Ask, sources: tuple[str, ...], phase: int | None, format_: str | None, dry_run: bool
-) -> None:
+) -> int:
     """Turn transcripts into working-memory items.
 
     Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, detected by
     content. A second import adds only new items. Secrets are redacted; `<private>` blocks, and calls
-    about the paths of claude.private_paths, are left out.
+    about the paths of claude.private_paths, are left out; so are licences in a directory. Exits 4 if a file
+    could not be read.
 
     \b
     Example:
       aether import session.jsonl --dry-run
     """
     from aether.api import importing
+    from aether.errors import InvalidDocument
 
     place = ask.place()
     streams = [sys.stdin.buffer if source == "-" else source for source in sources]
@@ -65,6 +68,9 @@ def import_command(
         note_undo(ask, done.revisions[-1:])
     if done.phases and not dry_run:
         note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
+    for long in done.long_lines:
+        say(f"{long['file']}: line {long['line']}: {long['characters']} characters; only an extract is kept.")
+    return InvalidDocument.exit_code if any(not bad["line"] for bad in done.bad_lines) else 0
 
 
 def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
@@ -78,7 +84,7 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
     lines: list[str | Table] = [Table(rows, head=("type", "rel", "phase", "content"), right=[1, 2])]
     verb = "would be stored" if dry_run else "stored"
     lines.append(
-        f"{done.items} item(s) {verb}, {done.tokens} tokens, from {done.records} records in {done.files} file(s)."
+        f"{pluralize(done.items, 'items')} {verb}, {done.tokens} tokens, from {pluralize(done.records, 'records')} in {pluralize(done.files, 'files')}."
     )
     if done.types:
         kinds = sorted(done.types.items(), key=lambda pair: (-pair[1], pair[0]))
@@ -88,10 +94,12 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
     if done.known:
         lines.append(f"{done.known} were known from an earlier import.")
     if done.bad_lines:
-        lines.append(f"{len(done.bad_lines)} line(s) or file(s) could not be taken; stderr names them.")
+        lines.append(
+            f"{pluralize(len(done.bad_lines), 'lines or files')} could not be read; stderr names them."
+        )
     if done.evicted:
         lines.append(
-            f"Working memory was full: {len(done.evicted)} item(s) moved to the archive. Compress more often."
+            f"Working memory was full: {pluralize(len(done.evicted), 'items')} moved to the archive. Compress more often."
         )
     return lines
 

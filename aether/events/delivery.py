@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from aether.events.events import Event
+from aether.text.words import pluralize
 
 # A compaction is six events: these are minutes of work while a server hangs, and a few megabytes.
 QUEUE_EVENTS = 10_000
@@ -157,7 +158,10 @@ class BackgroundExporter:
     def _lose(self, count: int, why: str) -> None:
         first, self.lost = not self.lost, self.lost + count
         if first:
-            warn(self.name, f"{count} event(s) lost: {why}. Further losses are counted, not reported.")
+            warn(
+                self.name,
+                f"{pluralize(count, 'events')} lost: {why}. Further losses are counted, not reported.",
+            )
 
 
 def warn(who: str, words: str) -> None:

@@ -13,25 +13,29 @@ import contextlib
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from os import PathLike
 from typing import Any, Literal, NamedTuple, get_args
 
 from aether import clock
 from aether.api import compact, conversations
 from aether.api.compact import Options
+from aether.api.telemetry import exporter_of
+from aether.api.tokens import counting, warn_once
 from aether.clock import new_id
 from aether.compaction.plan import apply, plan
 from aether.compaction.policy import policy
 from aether.compaction.shapes import Policy
 from aether.compaction.summary import is_summary
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, shown
+from aether.events import events
+from aether.events.events import Exporter
 from aether.messages import convert
 from aether.tokens.count import Tally, message_tokens, tally
 from aether.tokens.counters import ESTIMATE, counter
-from aether.tokens.models import profile
 from aether.types import Counter, JsonObject
 
 MessageRole = Literal["user", "assistant", "system", "tool_call", "tool_result"]
@@ -321,6 +325,8 @@ def _foreign(raw: JsonObject) -> Message:
 
 # How often a context is compressed again because another process changed the conversation meanwhile.
 CONFLICT_TRIES = 8
+# Requirement 001 writes thresholds as percentages, too.
+MOST_PERCENT = 100
 # Tokens that stay free beside a context (requirement 001), and the largest share of a small window for them.
 SAFETY_MARGIN, MOST_MARGIN = 100, 0.1
 SUMMARY_PRIORITY = 0.8
@@ -355,14 +361,19 @@ class _Held:
 class ContextManager:
     """Conversations and their contexts.
 
+    `compression_threshold` is a share of the window, or a percentage: 0.7 and 70 are the same. `exporter` gets the
+    `window.*` events; by default they go where the configuration of the home sends events.
+
     Raises:
         InvalidInput: the size or the threshold is out of range.
     """
 
     def __init__(
         self, default_context_size: int = 4096, compression_threshold: float = 0.7, *,
-        home: str | PathLike[str] | None = None, count: Counter | None = None,
+        home: str | PathLike[str] | None = None, count: Counter | None = None, exporter: Exporter | None = None,
     ) -> None:  # fmt: skip
+        if 1 < compression_threshold <= MOST_PERCENT:
+            compression_threshold /= MOST_PERCENT
         _require(default_context_size >= 1, "default_context_size", default_context_size, "at least 1")
         _require(
             0 < compression_threshold <= 1, "compression_threshold", compression_threshold, "above 0 and at most 1"
@@ -372,6 +383,9 @@ class ContextManager:
         self._home = home
         self._count = count or counter(ESTIMATE)
         self._conversations: dict[str, _Held] = {}
+        self._exporter = exporter
+        if exporter is None and home is not None:
+            self._exporter = exporter_of(conversations.record_directory(home))
 
     def create_conversation(
         self, conversation_id: str, model_context_size: int | None = None
@@ -400,7 +414,10 @@ class ContextManager:
         Raises:
             InvalidInput: the role, the content or the metadata is invalid.
         """
-        message = Message(role, content, metadata=classify(role, content, metadata))
+        # Content that is no text is refused by `Message`, whose error names it.
+        message = Message(
+            role, content, metadata=classify(role, content if isinstance(content, str) else "", metadata)
+        )
         held = self._find(conversation_id)
         raw = raw_of(message, held.whole.raws if held else ())
         tokens = message_tokens(convert.message(raw, "plain"), self._count)
@@ -414,6 +431,11 @@ class ContextManager:
             held.conversation.add_message(message)
             held.whole.raws.append(raw)
             held.context.raws.append(raw)
+        before = self._budget(held)
+        self._emit(
+            held, partial(events.message_added, message_id=message.id, role=role, tokens=message.token_count)
+        )
+        self._emit(held, partial(events.budget, should_compress=before.should_compress))
         with contextlib.suppress(BudgetExceeded):  # it is stored; get_context_for_model raises
             self._compress(held, self._policy(), force=False)
         return message
@@ -432,16 +454,15 @@ class ContextManager:
         held = self._find(conversation_id)
         if held is None:
             return []
-        window = (
-            max_tokens
-            if max_tokens is not None
-            else _size(held)
-            if model_key is None
-            else profile(model_key).window
-        )
+        window = max_tokens
+        if window is None and model_key is not None:
+            known = counting(model_key, place=conversations.record_directory(self._home))
+            warn_once(known.findings)
+            window = known.profile.window if known.profile else None
+        window = _size(held) if window is None else window
         if model_key is not None and held.conversation.metadata.model_history[-1:] != [model_key]:
             held.conversation.metadata.model_history.append(model_key)
-        return [self._message(raw) for raw in self._view(held, window)]
+        return self._messages(self._view(held, window), held.context.sums)
 
     def compress_conversation(self, conversation_id: str, target_ratio: float = 0.5) -> bool:
         """Return whether the context was compressed to at most `target_ratio` of its tokens.
@@ -486,7 +507,7 @@ class ContextManager:
         held = self._find(conversation_id)
         if held is None:
             return None
-        messages = tuple(self._message(raw) for raw in held.context.raws)
+        messages = tuple(self._messages(held.context.raws, held.context.sums))
         found = _summary(held)
         whole = held.conversation.total_tokens
         return ContextWindow(messages, self._budget(held), found or None, whole)
@@ -593,16 +614,17 @@ class ContextManager:
 
     def _compress(self, held: _Held, chosen: Policy, *, force: bool) -> bool:
         """Replace the context by a compressed one, and return whether it changed."""
-        before = list(held.context.raws)
+        before, size = list(held.context.raws), self._tally(held.context).total
         if self._home is None:
             held.context.raws[:] = self._smaller(held.context, chosen, _size(held), force=force)
+            self._emit_compression(held, before, size)
             return held.context.raws != before
         ask = compact.compact if force else compact.preflight
         for left in reversed(range(CONFLICT_TRIES)):
             try:
                 done = ask(
                     held.conversation.id, held.context.raws, window=_size(held), policy=chosen, wire="plain",
-                    home=self._home, repair=False, options=Options(counter=self._count, unsaved=()),
+                    home=self._home, repair=False, options=Options(counter=self._count, exporter=self._exporter, unsaved=()),
                 )  # fmt: skip
             except Conflict:  # another process removed or compressed messages: what is left is compressed
                 self._find(held.conversation.id)
@@ -611,7 +633,30 @@ class ContextManager:
             else:
                 break
         self._find(held.conversation.id)
+        self._emit_compression(held, before, size)
         return done.triggered
+
+    def _emit_compression(self, held: _Held, before: Sequence[JsonObject], tokens: int) -> None:
+        """Emit the events of a compression from `before`, of so many tokens, if it changed anything."""
+        if held.context.raws == before:
+            return
+        budget = self._budget(held)
+        self._emit(
+            held,
+            partial(
+                events.compressed, tokens_before=tokens, tokens_after=budget.used_tokens, messages_before=len(before),
+                messages_after=len(held.context.raws),
+            ),
+        )  # fmt: skip
+        self._emit(held, partial(events.budget, should_compress=budget.should_compress))
+
+    def _emit(self, held: _Held, build: Callable[[events.Moment], events.Event]) -> None:
+        """Hand the event that `build` makes to the exporter, if any; no failure of it reaches the caller."""
+        if self._exporter is not None:
+            used, size = self._tally(held.context).total, _size(held)
+            at = events.Moment(clock.stamp(clock.now()), held.conversation.id, t_est=used, max_tokens=size)
+            with contextlib.suppress(Exception):
+                self._exporter.emit(build(at))
 
     def _smaller(self, held: _Raws, chosen: Policy, window: int, *, force: bool = False) -> list[JsonObject]:
         sums = self._tally(held)
@@ -630,12 +675,16 @@ class ContextManager:
         chosen = chosen._replace(trigger=min(chosen.trigger, limit / window))
         return self._smaller(held.context, chosen, window)
 
-    def _message(self, raw: JsonObject) -> Message:
+    def _messages(self, raws: Sequence[JsonObject], known: Tally) -> list[Message]:
+        """Return the messages of a context with their present tokens: some are shortened, one is the summary."""
+        sums = tally(raws, provider="plain", count=self._count, before=known).tokens
+        return [self._message(raw, tokens) for raw, tokens in zip(raws, sums, strict=True)]
+
+    def _message(self, raw: JsonObject, tokens: int) -> Message:
         """Return a message of a context; its summary as a system message."""
         if not _is_summary(raw):
-            return message_of(raw)
+            return replace(message_of(raw), token_count=tokens)
         metadata = MessageMetadata("compression", "system", priority=SUMMARY_PRIORITY, is_permanent=True)
-        tokens = message_tokens(convert.message(raw, "plain"), self._count)
         return Message("system", raw["content"], SUMMARY_ID, token_count=tokens, metadata=metadata)
 
 

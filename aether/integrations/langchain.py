@@ -140,7 +140,8 @@ def _tools(tools: Sequence[Any]) -> list[Any]:
 
 def _name(model: Any) -> str:
     name = getattr(model, "model_name", None) or getattr(model, "model", None)
-    return name if isinstance(name, str) and name else UNNAMED_MODEL
+    name = name if isinstance(name, str) and name else UNNAMED_MODEL
+    return f"ollama/{name}" if type(model).__name__ == "ChatOllama" else name
 
 
 def _thread() -> str:

@@ -108,13 +108,17 @@ def check_answer(
 ) -> CheckedAnswer:  # fmt: skip
     """Return the fields of `answer` that may be stored as a session of `phase`.
 
-    With the hand-off, the summary and the time are also compared with its items and time. The summary of the
+    With the hand-off, ids and time that the answer leaves out are those of the hand-off, and the summary and the time are
+    also compared with its items and time. The summary of the
     `extractive` architect quotes the items by design, so it is only required not to be empty.
 
     Raises:
         InvalidInput: the answer cannot be stored; the text names every fault.
     """
-    given = unwrap(answer)
+    given = {name: value for name, value in unwrap(answer).items() if value is not None}
+    if handoff is not None:
+        own = given.get("session_id", given.get("id", handoff["compression_id"]))
+        given = {"id": own, "session_id": own, "compressed_at": handoff["prepared_at"], **given}
     faults = [f'{name} is missing: add "{name}".' for name in REQUIRED if given.get(name) is None]
     findings: list[Finding] = []
     fields: JsonObject = {}

@@ -76,9 +76,20 @@ def ingest(
         Conflict: its id is used already, the named hand-off is not open any more, or several are open.
     """
     memory = documents["memory"]
-    raw = answers.unwrap(answer)
-    name, digest = str(raw.get("session_id")), sessions.answer_digest(raw)
+    raw = _unwrapped(memory, answer, phase, compression_id)
+    digest = sessions.answer_digest(raw)
+    name = str(raw.get("session_id") or raw.get("id") or compression_id or "")
     same = sessions.find_session(memory, name) or find_evicted(name, digest)
+    if not name and not any(record["phase"] == phase for record in memory["compression"]["open"]):
+        # An answer without ids answers the open hand-off; without one, it may have answered the last.
+        same = next(
+            (
+                each
+                for each in sessions.sessions_of(memory)
+                if each["phase"] == phase and each["metadata"].get("answer_sha256") == digest
+            ),
+            None,
+        )
     if same is not None and same["metadata"].get("answer_sha256") == digest:
         return Change({}, result=already_stored(same))
     record, held = _handoff_and_items(memory, raw, phase, compression_id, now)
@@ -121,6 +132,22 @@ def ingest(
         "events": [*change.appends.get("events", []), event],
     }
     return Change(change.patches, appends, done)
+
+
+def _unwrapped(
+    memory: Mapping[str, Any], answer: str | Mapping[str, Any], phase: int, compression_id: str | None
+) -> JsonObject:
+    """Return the session in `answer`; without a hand-off that it could answer, the error is about that."""
+    try:
+        return answers.unwrap(answer)
+    except InvalidInput as reason:
+        if compression_id or any(record["phase"] == phase for record in memory["compression"]["open"]):
+            raise
+        raise InvalidInput(
+            f"no hand-off is open for phase {phase}, and the answer is no session: {reason.what}",
+            fix=f'Prepare a hand-off first: "aether memory prepare --phase {phase}".',
+            where="compress",
+        ) from reason
 
 
 def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:

@@ -43,7 +43,7 @@ MAX_WORD_CHARS = 100
 RESERVED_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed", "source", "caste"})
 # The other metadata with a type in the schema: null counts as missing.
 _TYPED_FIELDS = frozenset({"timestamp", "phase", "protected", "injected", "pointer"})
-ENTRY_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste", "metadata"})
+ENTRY_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste", "phase", "metadata"})
 
 NewId = Callable[[str, datetime, int], str]
 
@@ -69,7 +69,8 @@ def forgotten_ids(memory: Mapping[str, Any]) -> frozenset[str]:
 
 def checked_entry(
     content: str, type: str, relevance_score: float = DEFAULT_RELEVANCE, *,
-    source: str = DEFAULT_SOURCE, caste: str | None = None, metadata: Mapping[str, Any] | None = None,
+    source: str = DEFAULT_SOURCE, caste: str | None = None, phase: int | None = None,
+    metadata: Mapping[str, Any] | None = None,
 ) -> JsonObject:  # fmt: skip
     """Return an entry: the fields of an item that do not depend on the moment of adding, checked.
 
@@ -87,6 +88,14 @@ def checked_entry(
                 fix=f"Use a word of at most {MAX_WORD_CHARS} characters.",
                 where="item",
             )
+    if phase is not None:
+        if isinstance(metadata, Mapping) and metadata.get("phase") not in (None, phase):
+            raise InvalidInput(
+                f"the phase is {shown(phase)}, and in metadata {shown(metadata['phase'])}.",
+                fix="Give it once.",
+                where="item",
+            )
+        metadata = {**(metadata or {}), "phase": phase}
     return {
         "content": content, "type": type, "relevance_score": _relevance(relevance_score), "source": source,
         "caste": caste, "metadata": _checked_metadata(metadata),
@@ -299,8 +308,9 @@ def update(
         **{field: old["metadata"][field] for field in ("relevance_score", "source", "caste")},
         **updates,
     }  # fmt: skip
+    phase = {"phase": entry.pop("phase")} if "phase" in entry else {}
     entry["metadata"] = {
-        key: value for key, value in {**kept, **(changes or {})}.items() if value is not None
+        key: value for key, value in {**kept, **(changes or {}), **phase}.items() if value is not None
     }
     checked = checked_entries([entry])[0]
     made = _new_item(checked, id=old["id"], at=old["metadata"]["timestamp"], count=count)

@@ -4,8 +4,8 @@ Guaranteed: `occurrences` is the number of distinct sessions in `metadata.eviden
 pattern keeps its evidence word for word after the session is evicted. The wording of a pattern never changes,
 because later statements are compared with it. Patterns that contradict each other are both kept, linked both ways.
 
-A statement is promoted if it is a high-value item with a relevance above ``HIGH_RELEVANCE``, or if at least
-``REPEATED_SESSIONS`` distinct sessions state it among their high-value items, decisions and outcomes. Of several
+A statement is promoted if it is a high-value item with a relevance above `pattern_extraction.high_relevance` of the
+home, or if at least `repeated_success` distinct sessions state it among their high-value items, decisions and outcomes. Of several
 wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing; text
 that aether injected never counts; a pattern is created once, even if its sessions are removed.
 
@@ -38,14 +38,13 @@ MakeId = Callable[[str], str]
 PatternType = Literal["success_pattern", "failure_pattern", "preference", "constraint"]
 PATTERN_TYPES: tuple[PatternType, ...] = ("success_pattern", "failure_pattern", "preference", "constraint")
 
-# Facts of the original colony: a new pattern, each further session, and the minimum from three sessions on.
+# Facts of the original colony: the confidence of a new pattern, of each further session, and the minimum from three
+# sessions on.
 NEW_CONFIDENCE = 0.7
 CONFIDENCE_PER_SESSION = 0.1
 REPEATED_SESSIONS = 3
 REPEATED_BASE = 0.5
 
-# requirements/004: relevance above which one session is enough.
-HIGH_RELEVANCE = 0.8
 # Changed files and commands are work, not a regularity of it.
 WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
 # A longer entry is data.
@@ -381,18 +380,19 @@ def promote(
         else:
             gains.setdefault(at, []).append(statement)
     supports = [Support(gained, at) for at, gained in sorted(gains.items())]
-    supports += [Support(sorted(group, key=_order), wording=group[0].text) for group in _groups(rest)]
+    supports += [Support(sorted(group, key=_order), wording=group[0].text) for group in _groups(memory, rest)]
     return apply_supports(memory, supports, now=now, new_id=new_id)
 
 
 def repeated_statements(memory: JsonObject) -> list[Repeated]:
-    """Return the statements of at least ``REPEATED_SESSIONS`` distinct sessions, promoted or not, most repeated first."""
+    """Return the statements of at least `repeated_success` distinct sessions, promoted or not, most repeated first."""
     found: list[Repeated] = []
-    for group in _groups(list(_statements(memory))):
+    least = memory["pattern_extraction"]["repeated_success"]
+    for group in _groups(memory, list(_statements(memory))):
         ordered = sorted(group, key=_order)
         sessions = list(dict.fromkeys(each.session_id for each in ordered))
         wordings = list(dict.fromkeys(each.text for each in ordered))
-        if len(sessions) >= REPEATED_SESSIONS:
+        if len(sessions) >= least:
             found.append(Repeated(group[0].text, sessions, wordings))
     return sorted(found, key=lambda each: -len(each.sessions))
 
@@ -400,12 +400,13 @@ def repeated_statements(memory: JsonObject) -> list[Repeated]:
 def _statements(memory: JsonObject) -> Iterator[Statement]:
     """Yield the statements of the sessions, oldest session first, without injected text."""
     sessions = memory["short_term_memory"]["sessions"]
+    high = memory["pattern_extraction"]["high_relevance"]
     by_time = sorted(
         enumerate(sessions), key=lambda numbered: (str(numbered[1]["compressed_at"]), numbered[0])
     )
     order = 0
     for at, session in by_time:
-        for entry, text, relevance in _texts_of(session):
+        for entry, text, relevance in _texts_of(session, high):
             said = without_lead_in(without_injected(text))
             if fingerprint(said).weights:
                 yield Statement(
@@ -415,11 +416,11 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
                 order += 1
 
 
-def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float]]:
+def _texts_of(session: Mapping[str, Any], high: float) -> Iterator[tuple[Mapping[str, Any], str, float]]:
     """Yield entry, text and relevance; a session of the original format may lack any of the lists."""
     for entry in session.get("high_value_items") or []:
         relevance = float(entry.get("relevance_score") or 0.0)
-        if not entry.get("injected") and (relevance > HIGH_RELEVANCE or entry.get("type") not in WORK_TYPES):
+        if not entry.get("injected") and (relevance > high or entry.get("type") not in WORK_TYPES):
             content = str(entry.get("content") or "")
             yield entry, content, relevance
             # Each sentence of an entry is evidence too, but the relevance is that of the whole entry.
@@ -435,16 +436,13 @@ def _order(statement: Statement) -> int:
     return statement.order
 
 
-def _has_weight(unit: list[Statement]) -> bool:
-    return any(each.relevance > HIGH_RELEVANCE for each in unit)
-
-
-def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
+def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[Statement]]:
     """Yield each group of statements with one meaning that is promoted, the best wording first.
 
     A group has the statements similar to its first one, not those similar to another member, so that meaning
     cannot drift along a chain. Only a promoted group takes its members from other groups.
     """
+    high, least = (memory["pattern_extraction"][name] for name in ("high_relevance", "repeated_success"))
     by_words: dict[str, list[Statement]] = {}
     for statement in statements:
         by_words.setdefault(fingerprint(statement.text).plain, []).append(statement)
@@ -453,15 +451,16 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
     near = [supporting(unit[-1].text, found) for unit in units]
     agreeing = [len({one.session_id for at in ats for one in units[at]}) for ats in near]
     taken: set[int] = set()
-    ranks = [(-n, not _has_weight(unit), -unit[-1].order) for n, unit in zip(agreeing, units, strict=True)]
+    weighty = [any(each.relevance > high for each in unit) for unit in units]
+    ranks = [(-n, not weighty[at], -units[at][-1].order) for at, n in enumerate(agreeing)]
     for at in sorted(range(len(units)), key=ranks.__getitem__):
         if at in taken:
             continue
         members = [other for other in near[at] if other not in taken]
         others = (one for other in members for one in units[other])
         group = [units[at][-1], *(one for one in others if one is not units[at][-1])]
-        repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
-        if _has_weight(units[at]) or (repeated and not _SELF_TALK.match(units[at][-1].text)):
+        repeated = len({each.session_id for each in group}) >= least
+        if weighty[at] or (repeated and not _SELF_TALK.match(units[at][-1].text)):
             taken.update(members)
             yield group
 

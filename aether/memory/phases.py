@@ -431,6 +431,26 @@ def adapt_next_phase(
     )
 
 
+def require_known_phase(documents: Mapping[str, Any], phase: int) -> None:
+    """Raise unless `phase` was started or planned, is the current one, or memory has entries of it.
+
+    Raises:
+        InvalidInput: it is not a phase number, or none of that holds.
+    """
+    check_phase(phase)
+    colony, memory = documents["COLONY_STATE"], documents["memory"]
+    known = {current_phase(colony), *colony["colony_status"]["phases_completed"]}
+    known |= {entry["phase"] for entry in colony["phases"]["roadmap"]}
+    known |= {item["metadata"].get("phase") for item in memory["working_memory"]["items"]}
+    known |= {session.get("phase") for session in memory["short_term_memory"]["sessions"]}
+    if phase not in known:
+        raise InvalidInput(
+            f"phase {phase} was never started, and nothing was noted in it.",
+            fix=f'Start it with "aether phase start {phase}", or complete phase {current_phase(colony)}.',
+            where=f"phase {phase}",
+        )
+
+
 def complete_and_adapt(documents: Mapping[str, Any], phase: int, *, now: datetime, new_id: NewId) -> Change:
     """Return the change that completes `phase` and adapts the next one; its result is a `PhaseChange`.
 

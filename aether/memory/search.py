@@ -19,13 +19,15 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
+from aether.memory.colony import phase_number
 from aether.memory.items import (
     SearchEntry,
     entry_castes,
@@ -38,9 +40,14 @@ from aether.store.search_index import EMPTY, EVERYTHING, Filter, Query, Source, 
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms
-from aether.types import JsonObject, Layer
+from aether.types import Archived, Hit, Layer
 
-LIMIT = 20
+
+class _NotGiven(int):
+    """The number of hits where the caller gives none: then the setting of the home counts, too."""
+
+
+LIMIT = _NotGiven(20)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 # Relevance by the kind of match: the whole text or the id; the phrase; the words.
 EXACT_RELEVANCE = 1.0
@@ -70,10 +77,11 @@ def search(
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
     by_layer: bool = False, context: int = 0,
-) -> list[JsonObject]:  # fmt: skip
+) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
-    At most `limit` hits (with `by_layer` for each layer; None: all) of the given `layers`, `types`, `phase`, `caste`
+    At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
+    `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`
     and time (from `since` to before `until`), with `context` neighbours on either side of each. `by_layer` orders
     them by layer, relevance and time.
 
@@ -82,6 +90,8 @@ def search(
     """
     layers = frozenset(layers)
     _check(query, limit, layers, context)
+    if phase is not None and phase_number(phase) is None:
+        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="search")
     keep = Filter(
         tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",
@@ -94,14 +104,21 @@ def search(
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
     chosen.sort(key=lambda match: (match.tier, -match.score))
+    most: int | None = None if by_layer else LIMIT
+    of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
+    if limit is not LIMIT:
+        most, of_layer = (None, limit) if by_layer else (limit, None)
     if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
-        layered = ([each for each in chosen if each.entry.layer == layer] for layer in LAYERS)
-        chosen = [match for found in layered for match in found[:limit]]
-    else:
-        chosen = chosen[:limit]
-    return _hits(memory, chosen, said, archived, context)
+        chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
+    nth: Tally[Layer] = Tally()
+    kept = []
+    for match in chosen:
+        nth[match.entry.layer] += 1
+        if of_layer is None or nth[match.entry.layer] <= of_layer:
+            kept.append(match)
+    return _hits(memory, kept[:most], said, archived, context)
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
@@ -225,29 +242,30 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
 
 def _hits(
     memory: Mapping[str, Any], matches: Sequence[_Match], said: QueryTerms, archived: Source, context: int
-) -> list[JsonObject]:
+) -> list[Hit]:
     stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
     places = {at for place in stored for at in range(place - context, place + context + 1)}
     records = archived.read(sorted(places)) if stored else {}
     items = {entry.place: entry.value for entry in search_entries(memory)} if context else {}
     items |= {place: record.get("item") or {} for place, record in records.items()}
-    hits = []
+    hits: list[Hit] = []
     for match in matches:
         entry = match.entry
         if entry.layer == "archive":
             entry = entry._replace(value=items.get(entry.place, {}))
         row = entry.row
-        hit: JsonObject = {
+        hit: Hit = {
             "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
             "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
             "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
             "matched": [said.spelled[term] for term in said.weights if term in match.held],
             "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
-            "content": entry_text(entry), "entry": entry.value,
+            "content": entry_text(entry), "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
         if entry.place in records:
-            hit["archived"] = {key: value for key, value in records[entry.place].items() if key in _ARCHIVED}
+            record = records[entry.place]
+            hit["archived"] = cast("Archived", {key: record[key] for key in _ARCHIVED if key in record})
         if context:
             around = {"before": range(-context, 0), "after": range(1, context + 1)}
             hit["neighbours"] = {

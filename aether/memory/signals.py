@@ -27,7 +27,7 @@ MIN_STRENGTH = 0.1
 # The sensitivity of a caste or type that the table does not list: a colony may have castes of its own,
 # and a misspelt name must never hide a constraint.
 FULL_SENSITIVITY = 1.0
-# While work runs, new FOCUS or REDIRECT would disturb it; the original calls this emergence.
+# While work runs, new FOCUS or REDIRECT would disturb it, so they are queued; the original calls this emergence.
 GUARDED_STATE = "EXECUTING"
 GUARDED_TYPES = frozenset({"FOCUS", "REDIRECT"})
 # The boundary signal; files of the original spell it in lower case, or as an event in the metadata.
@@ -56,12 +56,12 @@ def emit(
 ) -> Change:  # fmt: skip
     """Return the change that deposits one signal; its result is the signal.
 
-    `colony_state` is the present state of the colony: while it is EXECUTING, FOCUS and REDIRECT are
-    rejected. `metadata` adds the caller's own keys.
+    `colony_state` is the present state of the colony: while it is EXECUTING, FOCUS and REDIRECT are queued until
+    `release`. `metadata` adds the caller's own keys.
 
     Raises:
-        InvalidInput: the type is unknown, the context is empty, the strength is not in (0, 1], the phase
-            is not a phase number, or the colony is EXECUTING.
+        InvalidInput: the type is unknown, the context is empty, the strength is not in (0, 1], or the phase
+            is not a phase number.
     """
     table: dict[str, SignalType] = {**TYPES, **pheromones["pheromone_types"]}
     spellings = (type, type.upper()) if isinstance(type, str) else ()
@@ -69,12 +69,6 @@ def emit(
     if name is None:
         raise InvalidInput(
             f"{shown(type)} is not a type of signal.", fix=f"Use one of {', '.join(table)}.", where="signal"
-        )
-    if name in GUARDED_TYPES and colony_state == GUARDED_STATE:
-        raise InvalidInput(
-            f"{name} is refused while the colony is {GUARDED_STATE}: it would pull running work apart.",
-            fix="Emit FEEDBACK now, or wait until the phase is complete.",
-            where="signal",
         )
     if not isinstance(context, str) or not context.strip():
         raise InvalidInput(
@@ -92,7 +86,35 @@ def emit(
         "id": id, "type": name, "strength": float(given), "created_at": clock.stamp(now),
         "decay_rate": table[name]["half_life_seconds"], "metadata": about,
     }  # fmt: skip
+    if name in GUARDED_TYPES and colony_state == GUARDED_STATE:
+        there = "queued" in pheromones
+        path, value = ("/queued/-", signal) if there else ("/queued", [signal])
+        return Change({DOCUMENT: [{"op": "add", "path": path, "value": value}]}, result=signal)
     return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
+
+
+def queued_signals(pheromones: Mapping[str, Any]) -> list[Signal]:
+    """Return the signals that wait for the end of the running phase."""
+    found: list[Signal] = pheromones.get("queued", [])
+    return found
+
+
+def release(pheromones: Mapping[str, Any], *, colony_state: str, now: datetime) -> Change:
+    """Return the change that deposits the queued signals, as of `now`, unless the colony is EXECUTING; its result is their ids."""
+    held = queued_signals(pheromones)
+    if not held or colony_state == GUARDED_STATE:
+        return Change({}, result=[])
+    patch: list[Operation] = [{"op": "replace", "path": "/queued", "value": []}]
+    patch += [
+        {"op": "add", "path": "/active_pheromones/-", "value": {**signal, "created_at": clock.stamp(now)}}
+        for signal in held
+    ]
+    return Change({DOCUMENT: patch}, result=[signal["id"] for signal in held])
+
+
+def context_of(signal: Mapping[str, Any]) -> str:
+    """Return the text of a signal; empty without one."""
+    return str(signal["metadata"].get("context") or "")
 
 
 def decayed_strength(strength: float, *, age_seconds: float, half_life_seconds: float | None) -> float:
@@ -147,7 +169,7 @@ def active_signals(
         effective = effective_strength(signal, caste, now, sensitivities=pheromones["caste_sensitivities"])
         if effective > threshold:
             strengths = {"current_strength": strength_at(signal, now), "effective_strength": effective}
-            found.append(cast("ActiveSignal", {**signal, **strengths}))
+            found.append(cast("ActiveSignal", {**signal, **strengths, "context": context_of(signal)}))
     return sorted(
         found, key=lambda s: (-s["effective_strength"], -clock.parse(s["created_at"]).timestamp(), s["id"])
     )

@@ -261,6 +261,29 @@ def convert(messages: Sequence[Message], format: ProviderFormat, *, system: Any 
     return Converted(with_call_ids(converted), findings, prompt)
 
 
+def source_places(messages: Sequence[Message], converted: Sequence[Message]) -> list[int | None]:
+    """Return for each message of a converted conversation the position of the first of `messages` that it holds a part of.
+
+    None for a message without a part of them, such as one that a repair added.
+    """
+    places: dict[tuple[str, str], list[int]] = {}
+    for at, message in enumerate(messages):
+        for block in message.blocks:
+            places.setdefault((block.kind, block.call_id or block.text), []).append(at)
+    found: list[int | None] = []
+    last = 0
+    for message in converted:
+        held = [
+            at for block in message.blocks for at in places.get((block.kind, block.call_id or block.text), ())
+        ]
+        # Of equal messages, the one that comes next.
+        later = [at for at in held if at >= last]
+        place = min(later or held, default=None)
+        found.append(place)
+        last = last if place is None else place
+    return found
+
+
 def _prompt_text(system: Any) -> str:
     return content_text(system.get("parts", system) if isinstance(system, dict) else system)
 

@@ -18,6 +18,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.messages.model import as_object, as_text
 from aether.messages.records import (
     FORMATS,
+    BadLine,
     Format,
     OnBad,
     Record,
@@ -137,10 +138,19 @@ def _records(
         if forced == "plain" or (forced is None and _is_plain(head, where)):
             yield from chat.paragraph_records(lines)
             return
-        found = read_json_values(lines, on_bad=on_bad)
+        first: list[BadLine] = []
+
+        def note_first(bad: BadLine) -> None:
+            first[len(first) :] = [] if first else [bad]
+            on_bad(bad)
+
+        found = read_json_values(lines, on_bad=note_first)
         opening: list[tuple[int, Any]] = []
         if forced is None:
             opening = list(islice(found, _HEAD_VALUES))
+            if first and not opening:
+                what = f"it is broken JSON, at line {first[0].line}: {first[0].reason}."
+                raise InvalidInput(what, fix="Complete or correct the file.", where=where)
             forced = detect_file_format([value for _, value in opening], where=where)
         yield from records_of_values(forced, chain(opening, found), on_bad=on_bad, caste=caste)
 

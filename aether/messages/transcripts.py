@@ -88,6 +88,10 @@ class _Found(NamedTuple):
     """Lines between its messages that are not messages."""
 
 
+# Text has no NUL; binary data has one early.
+_BINARY_BYTES = 4_096
+
+
 def load_conversation(
     source: str | os.PathLike[str] | IO[bytes],
     *,
@@ -116,6 +120,18 @@ def load_conversation(
         data, name = source.read(), "input"
     bad: list[BadLine] = []
     values = list(read_json_values(io.BytesIO(data), on_bad=bad.append))
+    if b"\0" in data[:_BINARY_BYTES]:
+        raise InvalidInput("it is binary data, and no text.", fix=_KNOWN, where=name)
+    if bad and not values and data.lstrip()[:1] in (b"{", b"["):
+        raise InvalidInput(
+            f"it is broken JSON, at line {bad[0].line}: {bad[0].reason}.",
+            fix="Complete or correct the file.",
+            where=name,
+        )
+    if not data.strip() or [value for _, value in values] in ([[]], [{"messages": []}]):
+        raise InvalidInput(
+            "it is empty: no message was said.", fix="Give a conversation with messages.", where=name
+        )
     found = _find(values, data, name=name, whole=whole, nth=nth)
     known = format or found.format or detect_format(found.raws)
     messages = read(found.raws, known)

@@ -23,6 +23,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocumen
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files
 from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors, write_whole
+from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
 FORMAT = 1
@@ -434,7 +435,7 @@ def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
     others = [n for n in live if n not in {*found.before, *found.after}]
     joined = [n for n in others if n in log.added]
     what = f"it did not continue the result of compaction {found.step}, so it has the messages before that; "
-    what += f"{len(others) - len(joined)} message(s) of it are in the history only."
+    what += f"{pluralize(len(others) - len(joined), 'messages')} of it in the history only."
     fix = "Append those that you miss again."
     finding = Finding("warning", "not-joined", f"conversation {log.id}", what, fix)
     return found.step, [*found.before, *joined], [finding]

@@ -37,6 +37,7 @@ from aether.store.snapshot import (
     read_journal,
     scan_journal,
 )
+from aether.text.words import pluralize
 from aether.types import Finding
 
 REPAIR = 'Run "aether doctor --repair".'
@@ -126,7 +127,9 @@ def _torn_lines(home: Path) -> Iterator[Finding]:
         what = "the last line was cut off before it was acknowledged."
         yield Finding("warning", "torn-line", "data/journal.jsonl", what, REPAIR)
     if journal.ignored:
-        what = f"{journal.ignored} line(s) of concurrent writers although the lock was held; each was done again."
+        what = (
+            f"{journal.ignored} lines of concurrent writers although the lock was held; each was done again."
+        )
         fix = "Keep the home on a local disk."
         yield Finding("info", "repeated-revision", "data/journal.jsonl", what, fix)
 
@@ -222,7 +225,7 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     write_whole(path, good)
     lost = max(data.count(b"\n") - good.count(b"\n"), 0)
     what = f"kept the damaged journal as {_place(home, kept)}"
-    return [f"{what}; {lost} line(s) after the damage are only there"]
+    return [f"{what}; {pluralize(lost, 'lines')} after the damage only there"]
 
 
 def _newest_stamp(home: Path) -> int:

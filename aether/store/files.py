@@ -79,6 +79,17 @@ class ConcurrentWrite(Exception):
     """Another process wrote to a file although the lock was held; `commit` plans again."""
 
 
+def require_writable(directory: str | os.PathLike[str]) -> None:
+    """Raise unless files can be made in `directory`, before long work whose result would be lost.
+
+    Raises:
+        StorageFailed: it is read-only.
+    """
+    if os.path.isdir(directory) and not os.access(directory, os.W_OK):
+        fix = _FIXES.get(errno.EACCES, "Check its permissions.")
+        raise StorageFailed("it is read-only. Nothing was done.", fix=fix, where=os.fspath(directory))
+
+
 @contextlib.contextmanager
 def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was stored.") -> Iterator[None]:
     """Turn an `OSError` of the block into one of our errors, which says what is `left` and what to do.

@@ -330,6 +330,10 @@ _SINGULAR = {
     "hashes of files that were read": "hash of a file that was read",
     "hashes of files": "hash of a file",
     "files that were read": "file that was read",
+    "lines or files": "line or file",
+    "revisions that only count reads": "revision that only counts reads",
+    "results of tools without a call": "result of a tool without a call",
+    "calls of tools without an answer": "call of a tool without an answer",
     "notes of Claude Code": "note of Claude Code",
     "observations of known ones": "observation of known ones",
 }

@@ -60,13 +60,39 @@ def test_faded_signals_move_to_the_events_on_the_way(home, monkeypatch):
     assert [each["signal"]["id"] for each in aether.export(home=home)["events"]] == [old["id"]]
 
 
-def test_work_that_runs_is_not_pulled_apart(home):
+@pytest.mark.parametrize("end", [lambda home: aether.complete_phase(1, home=home),
+                                 lambda home: aether.transition_state("FAILED", home=home),
+                                 lambda home: aether.recover_from_crash(home=home)])  # fmt: skip
+def test_work_that_runs_is_steered_when_its_phase_ends(home, end):
     aether.start_phase(1, home=home)
 
-    for kind in ("FOCUS", "REDIRECT"):
-        with pytest.raises(InvalidInput, match="EXECUTING"):
-            aether.emit_signal(kind, "elsewhere", home=home)
-    assert aether.emit_signal("FEEDBACK", "well done", home=home)
+    queued = [aether.emit_signal(kind, "elsewhere", home=home) for kind in ("FOCUS", "REDIRECT")]
+    assert [(each["queued"], each["context"]) for each in queued] == [(True, "elsewhere")] * 2
+    assert aether.emit_signal("FEEDBACK", "well done", home=home)["queued"] is False
+    assert [each["type"] for each in aether.active_signals(home=home)] == ["FEEDBACK"]
+
+    end(home)
+
+    held = {each["id"]: each["context"] for each in aether.active_signals(home=home)}
+    assert held.items() >= {each["id"]: "elsewhere" for each in queued}.items()
+    assert colony_operations.queued_signals(home=home) == []
+
+
+def test_a_queued_signal_is_forgotten_like_a_deposited_one(home):
+    aether.start_phase(1, home=home)
+    aether.emit_signal("FOCUS", "the harbour of Genoa", home=home)
+
+    assert aether.forget(match="the harbour of Genoa", home=home)
+    aether.complete_phase(1, home=home)
+    assert "Genoa" not in str(aether.active_signals(home=home))
+
+
+def test_a_phase_that_nobody_began_is_not_completed(home):
+    with pytest.raises(InvalidInput, match="phase 7 was never started"):
+        aether.complete_phase(7, home=home)
+
+    aether.add_working_memory_item("Done by hand.", "outcome", phase=7, home=home)
+    assert aether.complete_phase(7, home=home).changed
 
 
 def test_a_phase_is_started_and_completed(home):

@@ -855,3 +855,57 @@ def test_compressing_takes_what_came_after_the_open_handoff_too(home):
 
     assert done.ingested.items == 2
     assert aether.list_working_memory_items(home=home) == []
+
+
+def test_a_function_may_be_the_architect_and_leave_ids_and_time_to_the_handoff(noted):
+    asked = []
+
+    def mine(handoff):
+        asked.append(handoff)
+        if "feedback" not in handoff:
+            return {"summary": "", "key_decisions": [], "outcomes": []}
+        return {"summary": "The repository got its rules.", "key_decisions": [], "outcomes": []}
+
+    done = aether.compress(1, architect=mine, home=noted)
+
+    assert [sorted(each.keys() & {"feedback", "items", "prompt"}) for each in asked] == [
+        ["items", "prompt"], ["feedback", "items", "prompt"],
+    ]  # fmt: skip
+    session = done.ingested.session
+    assert session["id"] == session["session_id"] == done.prepared.record["id"]
+    assert session["compressed_at"] == done.prepared.record["prepared_at"]
+    assert session["summary"] == "The repository got its rules."
+    assert (done.architect, session["metadata"]["architect"]["model"]) == ("function", "mine")
+    whole(noted)
+
+
+def test_the_same_answer_without_ids_twice_changes_nothing(noted):
+    given = {"summary": "The repository got its rules.", "key_decisions": [], "outcomes": []}
+    first = aether.trigger_phase_boundary_compression(1, given, home=noted)
+    again = aether.trigger_phase_boundary_compression(1, given, home=noted)
+
+    assert (first.stored, again.stored) == (True, False)
+    assert again.session["id"] == first.session["id"]
+
+
+def test_a_function_that_fails_is_replaced_and_anything_else_is_no_architect(noted):
+    def broken(handoff):
+        raise KeyError("summary")
+
+    with pytest.raises(InvalidInput, match="not an architect"):
+        aether.compress(1, architect=7, home=noted)
+    done = aether.compress(1, architect=broken, home=noted)
+
+    assert done.architect == "extractive"
+    assert "KeyError" in done.notes[0]
+
+
+@rows("text", [
+    "Error: 401 Unauthorized. Invalid API key.", "API Error: 529 overloaded", "I'm sorry, I can't help with that.",
+    "Request timed out.", "Traceback (most recent call last):\n  File x\nValueError: bad", "TODO", '{"error": 1}', "<html>", "…",
+])  # fmt: skip
+def test_the_extractive_architect_is_never_rejected(tmp_path, text):
+    home = aether.init(tmp_path / f"home{abs(hash(text))}")
+    aether.add_working_memory_item(text, "error", home=home)
+
+    assert aether.compress(1, architect="extractive", home=home).notes == []

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from threading import Thread
 
 import pytest
 
 import aether
 from aether.api import tokens
+from aether.api.compact import Options
+from aether.backends.ollama import served_window
 from aether.errors import BackendUnavailable, InvalidDocument, InvalidInput, NotFound, StorageFailed
 from aether.tokens import exact
 from aether.tokens.estimate import estimate
@@ -302,3 +306,66 @@ def test_reports_of_several_processes_are_all_kept(home):
     assert [(one.model, one.reports) for one in tokens.models(home=home)[:3]] == [
         ("model-0", 10), ("model-1", 10), ("model-2", 10),
     ]  # fmt: skip
+
+
+@pytest.fixture
+def ollama(monkeypatch):
+    """Serve as Ollama on this machine; the list holds the paths that were asked for."""
+    asked = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def answer(self):
+            asked.append(self.path)
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            running = {"models": [{"name": "llama3.2:3b", "model": "llama3.2:3b", "context_length": 6144}]}
+            about = {"parameters": "stop           x\nnum_ctx        24576"}
+            data = json.dumps(running if self.path == "/api/ps" else about).encode()
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        do_GET = do_POST = answer  # noqa: N815 - the names of the library
+
+        def log_message(self, *_args):
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    monkeypatch.setenv("OLLAMA_HOST", f"127.0.0.1:{server.server_port}")
+    served_window.cache_clear()
+    yield asked
+    served_window.cache_clear()
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_a_server_on_this_machine_is_asked_for_the_window_of_its_models(ollama, home):
+    assert tokens.counting("ollama/llama3.2:3b", place=home).profile[2:3] == (6144,)
+    own = tokens.counting("ollama_chat/mine", place=home)
+    assert (own.profile.window, own.profile.known, own.findings) == (24_576, True, ())
+    assert tokens.counting("llama3.2:3b", place=home).profile.window == 6144
+    assert ollama == ["/api/ps", "/api/ps", "/api/show"]
+
+
+def test_without_a_server_the_window_is_that_of_the_model(monkeypatch, home):
+    monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
+    served_window.cache_clear()
+
+    found = tokens.counting("ollama/home-made", place=home)
+
+    assert (found.profile.known, found.findings[0].code) == (False, "unknown-model")
+
+
+def test_a_model_of_unknown_window_is_an_error_where_the_window_must_be_given():
+    messages = [{"role": "user", "content": "Hello."}]
+    strict = Options(assume_window=False)
+
+    with pytest.raises(InvalidInput, match=r"'home-made' is not known.*Give the window"):
+        aether.preflight("c", messages, model="home-made", options=strict)
+    assert aether.preflight("c", messages, model="home-made", window=9_000, options=strict).window == 9_000
+    assert aether.preflight("c", messages, model="gpt-4o", options=strict).findings == []
+    found = aether.preflight("c", messages, model="home-made")
+    assert [each.code for each in found.findings] == ["unknown-model"]

@@ -198,8 +198,8 @@ def test_rescuing_reports_each_file_and_how_to_take_it_back(here, capsys, tmp_pa
     planned = claude(capsys, "rescue", "--dry-run")
     done = claude(capsys, "rescue", "--project")
 
-    assert "5 item(s) would be stored, from 5 of 6 transcript(s)." in planned.out
-    assert "5 item(s) stored, from 5 of 6 transcript(s)." in done.out
+    assert "5 items would be stored, from 5 of 6 transcripts." in planned.out
+    assert "5 items stored, from 5 of 6 transcripts." in done.out
     assert "odd.jsonl: skipped, " in done.err
     assert "To undo it: aether undo " in done.err
     assert "…" in done.err
@@ -211,7 +211,7 @@ def test_rescuing_reports_each_file_and_how_to_take_it_back(here, capsys, tmp_pa
 def test_where_nothing_is_found_it_says_where_it_looked(here, capsys, tmp_path):
     done = claude(capsys, "rescue")
 
-    assert "0 item(s) stored" in done.out
+    assert "0 items stored" in done.out
     assert f"is in {tmp_path / 'config' / 'projects'}" in done.err
     assert "aether import FILE" in done.err
 

@@ -49,7 +49,9 @@ def test_run_diff_undo_gives_the_file_back(talk, tmp_path, capsys):
     assert [one for one in check(read(body["messages"], "openai"), "openai") if one.level == "error"] == []
     assert "<COMPACT-SUMMARY v1>" in json.dumps(body)
     assert "+" in changes
-    assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == talk
+    whole = json.loads((tmp_path / "whole.json").read_text(encoding="utf-8"))
+    assert whole == json.loads((tmp_path / "talk.json").read_text(encoding="utf-8"))
+    assert whole["messages"] == talk
 
 
 def test_without_output_the_messages_go_to_stdout(talk, capsys):
@@ -311,7 +313,7 @@ def test_more_conversations_in_a_file_are_mentioned(place, capsys):
     (place / "many.jsonl").write_text(3 * line)
 
     assert checked(capsys, "many.jsonl", "--for", "openai", "--nth", "2").err == (
-        "2 more conversation(s) in the file: choose with --nth.\n"
+        "2 more conversations in the file: choose with --nth.\n"
     )
 
 

@@ -19,7 +19,7 @@ def test_what_would_go_is_shown_and_stays(here, capsys):
 def test_it_needs_a_yes_then_says_how_to_have_it_back(here, capsys):
     assert "Pass --yes" in shown(capsys, "memory", "forget", here["ITEM"], code=2).err
     done = shown(capsys, "memory", "forget", here["ITEM"], "--yes")
-    assert done.out.startswith("1 thing(s) forgotten. aether undo ")
+    assert done.out.startswith("1 entry forgotten. aether undo ")
 
     assert here["ITEM"] not in shown(capsys, "recall", "atomic writes").out
     shown(capsys, *done.out.rpartition("aether ")[2].partition(" brings")[0].split())
@@ -95,7 +95,7 @@ def test_what_stays_is_said(here, capsys, monkeypatch):
 
     done = shown(capsys, "memory", "forget", here["ITEM"], "--erase", "--yes", code=1)
 
-    assert "2 text(s) of it stay" in done.err
+    assert "2 texts of it left" in done.err
     assert "config.toml holds it too" in done.err
     assert "hook.log was changed meanwhile" in done.err
 

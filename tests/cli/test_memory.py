@@ -71,7 +71,7 @@ def test_at_the_threshold_the_hand_off_is_named(here, tmp_path, capsys):
 def test_at_the_limit_what_moved_is_counted(here, tmp_path, capsys):
     limit(tmp_path, aether.get_memory_status()["working_memory"]["tokens"])
 
-    assert "Working memory was full: 1 item(s) moved" in shown(capsys, "memory", "add", "One more.").err
+    assert "Working memory was full: 1 item moved" in shown(capsys, "memory", "add", "One more.").err
 
 
 def test_an_item_is_shown_with_what_is_known_of_it(here, capsys):
@@ -94,7 +94,7 @@ def test_an_update_corrects_what_was_archived(here, capsys):
     done = shown(capsys, "memory", "update", here["ITEM"], "--content", "State is written by rename.")
 
     assert "State is written by rename." in done.out
-    assert f"A new item in place of {here['ITEM']}; 1 thing(s)" in done.err
+    assert f"A new item in place of {here['ITEM']}; 1 entry" in done.err
     assert here["ITEM"] not in shown(capsys, "recall", "state").out
     shown(capsys, "undo")
     assert here["ITEM"] in shown(capsys, "recall", "atomic writes").out
@@ -132,9 +132,9 @@ def test_the_list_has_a_line_per_item(here, capsys):
 
 def test_clearing_needs_a_yes_and_says_what_it_did(here, capsys):
     refused = shown(capsys, "memory", "clear", code=2)
-    assert refused.err == "Error: 2 item(s) will move to the archive. Pass --yes to do it.\n"
+    assert refused.err == "Error: 2 items will move to the archive. Pass --yes to do it.\n"
 
-    assert "2 item(s) moved" in shown(capsys, "memory", "clear", "--yes").out
+    assert "2 items moved" in shown(capsys, "memory", "clear", "--yes").out
     assert shown(capsys, "memory", "list").err == "Working memory is empty.\n"
 
 
@@ -253,7 +253,7 @@ def test_an_architect_that_fails_is_replaced_and_the_result_says_so(here, capsys
 def test_promote_and_stats_report_what_came_of_it(here, capsys):
     main(["memory", "compress", "--phase", "1"])
 
-    assert "new pattern(s)" in shown(capsys, "memory", "promote").out
+    assert "new patterns" in shown(capsys, "memory", "promote").out
     lines = shown(capsys, "memory", "stats").out.splitlines()
     assert lines[0].split() == ["Total", "compressions:", "1"]
     assert lines[-1].startswith("phase_1_")

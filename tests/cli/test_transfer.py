@@ -14,7 +14,7 @@ from tests.cli.stage import shown
 def test_a_dry_run_shows_the_items_and_stores_none(here, capsys):
     done = shown(capsys, "import", "session.jsonl", "--dry-run")
 
-    assert "item(s) would be stored" in done.out
+    assert "items would be stored" in done.out
     assert done.out.splitlines()[0].split() == ["type", "rel", "phase", "content"]
     assert len(aether.list_working_memory_items()) == 2
 
@@ -48,14 +48,14 @@ def test_bad_lines_are_named(here, tmp_path, capsys):
     done = shown(capsys, "import", "session.jsonl")
 
     assert "session.jsonl: line 6: " in done.err
-    assert "1 line(s) or file(s) could not be taken" in done.out
+    assert "1 line or file could not be read" in done.out
 
 
 def test_standard_input_is_read_for_a_dash(here, capsys, monkeypatch):
     item = json.dumps({"content": "Prefer plain functions.", "type": "preference"}).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(item + b"\n")))
 
-    assert "1 item(s) stored" in shown(capsys, "import", "-", "--format", "items").out
+    assert "1 item stored" in shown(capsys, "import", "-", "--format", "items").out
 
 
 def test_what_the_limit_pushed_out_is_reported(here, tmp_path, capsys):

@@ -184,7 +184,7 @@ def test_a_viewer_that_hangs_twice_is_given_up(capsys):
         one.close()
 
     assert len(found.bodies) == 2
-    assert "[Ariadne] 1 event(s) lost" in capsys.readouterr().err
+    assert "[Ariadne] 1 event lost" in capsys.readouterr().err
 
 
 @rows("step", [500, 404, 400, 302, viewers.DROPS, viewers.DRIPS, viewers.REFUSES_UNREAD])

@@ -93,7 +93,7 @@ def test_nobody_waits_longer_than_the_timeout(capsys):
     one.close()
 
     assert (one.lost, batches) == (1, [["a"]])
-    assert "[test] 1 event(s) lost: they were not sent within 0.05 s." in capsys.readouterr().err
+    assert "[test] 1 event lost: they were not sent within 0.05 s." in capsys.readouterr().err
     release.set()
 
 
@@ -116,7 +116,7 @@ def test_a_send_that_raises_loses_its_batch_and_not_the_thread(capsys):
     one.close()
 
     assert (one.lost, batches) == (1, [["good"]])
-    assert "[test] 1 event(s) lost: RuntimeError: poison." in capsys.readouterr().err
+    assert "[test] 1 event lost: RuntimeError: poison." in capsys.readouterr().err
 
 
 def test_undelivered_events_are_counted_and_reported_once(capsys):
@@ -128,7 +128,7 @@ def test_undelivered_events_are_counted_and_reported_once(capsys):
 
     assert one.lost == 3
     assert capsys.readouterr().err == (
-        "[test] 1 event(s) lost: nobody listens. Further losses are counted, not reported.\n"
+        "[test] 1 event lost: nobody listens. Further losses are counted, not reported.\n"
     )
     one.close()
 

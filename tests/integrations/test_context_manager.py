@@ -6,7 +6,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+import aether
+from aether.api import tokens as api_tokens
 from aether.errors import BudgetExceeded, Conflict, InvalidInput
+from aether.events.exporters import callback
+from aether.integrations import context_manager
 from aether.integrations.context_manager import (
     SUMMARY_ID,
     ContextBudget,
@@ -20,6 +24,7 @@ from aether.integrations.context_manager import (
     message_of,
     raw_of,
 )
+from aether.tokens.counters import ESTIMATE, counter
 from tests.tables import rows
 
 
@@ -317,7 +322,7 @@ def test_stats_have_the_names_of_the_requirement(manager):
 @rows(
     ("sizes", "words"),
     [((0,), "default_context_size must be at least 1"), ((10, 0), "compression_threshold must be above 0"),
-     ((10, 70), "compression_threshold must be above 0 and at most 1, got 70")],
+     ((10, 170), "compression_threshold must be above 0 and at most 1, got 170")],
 )  # fmt: skip
 def test_sizes_out_of_range_are_refused(sizes, words):
     with pytest.raises(InvalidInput, match=words):
@@ -506,3 +511,86 @@ def test_results_answer_the_oldest_open_call_of_their_tool():
     assert message_of(ran).role == "tool_result"
     with pytest.raises(InvalidInput, match="none is open"):
         raw_of(said("tool_result", "again"), [*calls, ran, read])
+
+
+def test_what_happens_to_a_window_is_exported():
+    seen = []
+    manager = ContextManager(600, exporter=callback(seen.append))
+    for n in range(12):
+        manager.add_message(
+            "c", "user" if n % 2 == 0 else "assistant", f"Sentence {n} about the harbour. " * 8
+        )
+
+    names = [event.name for event in seen]
+    assert names.count("window.message_added") == 12
+    assert names.count("window.compressed") >= 1
+    assert names.count("window.budget") == 12 + names.count("window.compressed")
+    added = seen[0].properties
+    assert (added["role"], added["max"], added["tokens"] > 0, added["t_est"] > 0) == ("user", 600, True, True)
+    (smaller, *_) = [event.properties for event in seen if event.name == "window.compressed"]
+    assert smaller["tokens_after"] < smaller["tokens_before"]
+    assert "harbour" not in str(seen)
+
+
+def test_the_events_of_a_home_go_where_its_configuration_sends_them(tmp_path, monkeypatch):
+    seen = []
+    monkeypatch.setattr(context_manager, "exporter_of", lambda home: callback(seen.append))
+    aether.init(tmp_path / ".aether")
+
+    ContextManager(home=tmp_path / ".aether").add_message("c", "user", "Hello.")
+
+    names = [event.name for event in seen]
+    assert names[:2] == ["window.message_added", "window.budget"]
+    assert all(name.startswith("compact.") for name in names[2:])
+
+
+def test_an_exporter_that_fails_disturbs_nobody():
+    class Broken:
+        def emit(self, event):
+            raise OSError("gone")
+
+    assert ContextManager(exporter=Broken()).add_message("c", "user", "Hello.").content == "Hello."
+
+
+@rows("content", [None, 7, ["x"], b"x", "", " "])
+def test_content_that_is_no_text_is_an_error_in_words(content):
+    with pytest.raises(InvalidInput, match="cannot be empty"):
+        ContextManager().add_message("c", "user", content)
+
+
+def test_a_threshold_may_be_a_percentage():
+    assert (
+        ContextManager(1000, 70).compression_threshold
+        == ContextManager(1000, 0.7).compression_threshold
+        == 0.7
+    )
+    for wrong in (0, 101, -5):
+        with pytest.raises(InvalidInput, match="threshold"):
+            ContextManager(1000, wrong)
+
+
+def test_the_tokens_of_shortened_messages_are_their_present_ones():
+    manager = ContextManager(900)
+    manager.add_message("c", "user", "Read the log.")
+    manager.add_message("c", "tool_call", '{"path": "a.log"}', {"tool_name": "read"})
+    manager.add_message("c", "tool_result", "line of the log\n" * 400, {"tool_name": "read"})
+    manager.add_message("c", "assistant", "It is long.")
+    count = counter(ESTIMATE)
+
+    for messages in (manager.get_context_for_model("c", max_tokens=500), manager.get_window("c").messages):
+        assert any(len(message.content) < 3000 for message in messages if message.role == "tool_result")
+        for message in messages:
+            if message.role in ("user", "assistant", "tool_result"):
+                assert abs(message.token_count - count(message.content)) < 20
+
+
+def test_an_unknown_model_is_warned_of_once(monkeypatch, capsys):
+    monkeypatch.setattr(api_tokens, "_WARNED", set())
+    manager = ContextManager()
+    manager.add_message("c", "user", "Hello.")
+
+    for model in ("home-made", "home-made", "claude-sonnet-4-5[1m]"):
+        manager.get_context_for_model("c", model)
+
+    said = capsys.readouterr().err
+    assert said.count("[aether]") == said.count("'home-made' is not known; 8192 tokens are assumed") == 1

@@ -36,6 +36,7 @@ def memory(*sessions, patterns=(), items=()):
         "working_memory": {"items": list(items)},
         "short_term_memory": {"sessions": list(sessions)},
         "long_term_memory": {"patterns": list(patterns)},
+        "pattern_extraction": {"high_relevance": 0.8, "repeated_success": 3},
         "metrics": {"total_pattern_extractions": 0},
     }
 

@@ -185,7 +185,12 @@ def test_high_value_items_may_be_missing():
 
 
 def test_an_invented_time_before_the_handoff_is_set_to_it():
-    handoff = {"items": [], "prompt": {"text": ""}, "prepared_at": "2026-04-01T00:00:00.000000Z"}
+    handoff = {
+        "compression_id": "p1",
+        "items": [],
+        "prompt": {"text": ""},
+        "prepared_at": "2026-04-01T00:00:00.000000Z",
+    }
 
     checked = check_answer(SESSION, handoff, 1)
 

@@ -182,6 +182,23 @@ def test_a_statement_of_high_relevance_is_promoted_from_one_session():
     assert len(result.created) == state["metrics"]["total_pattern_extractions"] == 1
 
 
+def test_a_home_sets_the_relevance_and_the_repetitions_that_promote():
+    state = memory(
+        session("s1", items=[("Use atomic writes", 0.7)]),
+        session("s2", items=[("Logs go to stderr", 0.3)], day=2),
+    )
+    assert patterns_of(run(state)[0]) == []
+
+    state["pattern_extraction"]["high_relevance"] = 0.6
+    assert [each["pattern"] for each in patterns_of(run(state)[0])] == ["Use atomic writes"]
+
+    state = memory(*(session(f"s{day}", decisions=[ATOMIC[0]], day=day) for day in (1, 2)))
+    assert (patterns_of(run(state)[0]), repeated_statements(state)) == ([], [])
+
+    state["pattern_extraction"]["repeated_success"] = 2
+    assert len(patterns_of(run(state)[0])) == len(repeated_statements(state)) == 1
+
+
 def test_three_sessions_that_say_the_same_differently_anywhere_make_one_pattern():
     state = memory(
         session("s1", items=[(ATOMIC[0], 0.3)], phase=1, day=1),

@@ -51,6 +51,7 @@ def memory(*items, sessions=(), patterns=()):
         "working_memory": {"items": list(items)},
         "short_term_memory": {"sessions": list(sessions)},
         "long_term_memory": {"patterns": list(patterns)},
+        "search": {"max_results_per_layer": 20},
     }
 
 
@@ -439,3 +440,18 @@ def test_a_time_is_near_a_date_that_it_falls_on(date, near):
 
 def test_no_time_is_near_no_date():
     assert date_match(Date("", "10", ""), "") == ""
+
+
+def test_a_home_sets_the_most_hits_of_a_layer():
+    state = memory(*(item(f"wm_{n}", f"ants number {n}") for n in range(6)))
+    state["search"]["max_results_per_layer"] = 2
+
+    stored = archive(*(item(f"old_{n}", f"ants of old {n}") for n in range(6)))
+    assert [hit["layer"] for hit in search(state, "ants", now=NOW, archived=stored)].count("archive") == 2
+    assert (
+        len(found(state, "ants", archived=stored))
+        == len(found(state, "ants", archived=stored, by_layer=True))
+        == 4
+    )
+    assert len(found(state, "ants", limit=5)) == 5
+    assert len(found(state, "ants", limit=None)) == 6

@@ -96,9 +96,24 @@ def test_a_signal_about_no_phase_number_is_refused():
 
 
 @pytest.mark.parametrize("type", ["FOCUS", "redirect"])
-def test_steering_is_refused_while_executing(type):
-    with pytest.raises(InvalidInput, match=r"refused while the colony is EXECUTING.*FEEDBACK"):
-        signals.emit(fresh(), type, "x", now=NOW, id="s1", colony_state="EXECUTING")
+def test_steering_is_queued_while_executing_and_released_afterwards(type):
+    state = fresh()
+    for name in ("s1", "s2"):
+        change = signals.emit(state, type, "x", now=NOW, id=name, colony_state="EXECUTING")
+        state = apply(state, change.patches["pheromones"])
+
+    assert signals.active_signals(state, now=NOW) == []
+    assert [each["id"] for each in signals.queued_signals(state)] == ["s1", "s2"]
+    later = NOW + timedelta(hours=9)
+    assert signals.release(state, colony_state="EXECUTING", now=later).patches == {}
+
+    released = signals.release(state, colony_state="COMPLETED", now=later)
+    state = apply(state, released.patches["pheromones"])
+    assert released.result == ["s1", "s2"]
+    assert signals.queued_signals(state) == []
+    assert {each["current_strength"] for each in signals.active_signals(state, now=later)} == {
+        signals.TYPES[type.upper()]["default_strength"]
+    }
 
 
 def test_feedback_is_allowed_while_executing_and_steering_otherwise():

@@ -260,9 +260,10 @@ def test_another_system_prompt_is_written_under_its_key():
 @rows(
     ("data", "what"),
     [
-        (b"", "no known format"),
+        (b"", "is empty"),
         (b"Hello.", "no known format"),
-        (b"[]", "no known format"),
+        (b"[]", "is empty"),
+        (b'{"messages": []}', "is empty"),
         (b'{"content": "x", "type": "note"}', "has items"),
         (b'{"type": "response_item", "payload": {}}', "has no message"),
         (b'[{"messages_display": ""}]', "no known format"),

@@ -271,10 +271,22 @@ def test_an_id_that_is_no_text_is_set_aside():
     assert unplaced == [{"where": "/short_term_memory/sessions/0/id", "value": ["x"]}]
 
 
-def test_a_memory_without_words_about_its_triggers_gets_ours():
+def test_settings_of_the_original_that_nothing_reads_stay_where_they_are():
+    words = {
+        "compression": {"triggers": ["manual"], "preserves": ["outcomes"]},
+        "search": {"ranking": "by words"},
+    }
+    document, findings = migrate("memory", words)
+
+    assert document["compression"]["triggers"] == ["manual"]
+    assert document["compression"]["preserves"] == ["outcomes"]
+    assert document["search"]["ranking"] == "by words"
+    assert findings == check.findings("memory", document) == []
+
+
+def test_a_total_of_ratios_is_kept():
     document, _ = migrate("memory", {"metrics": {"compression_ratio_total": 5.0}})
 
-    assert document["compression"]["triggers"] == ["phase_boundary", "token_threshold", "manual"]
     assert document["metrics"]["compression_ratio_total"] == 5.0
 
 
@@ -716,19 +728,20 @@ def test_repeated_ids_are_renamed_and_exact_copies_dropped():
 
 def test_settings_that_fit_and_unknown_fields_are_kept():
     layer = {"max_sessions": "12", "compression_ratio": "3.5", "compression_method": 3, "own": 1}
+    working = {"eviction_policy": 3}
 
-    document = migrate("memory", {"short_term_memory": layer, "more": 0}).document
+    document = migrate("memory", {"working_memory": working, "short_term_memory": layer, "more": 0}).document
 
     short = document["short_term_memory"]
-    assert (short["max_sessions"], short["compression_ratio"], short["own"]) == (12, 3.5, 1)
-    assert (short["compression_method"], document["more"]) == ("DAST", 0)
+    assert (short["max_sessions"], short["compression_ratio"], short["own"]) == (12, "3.5", 1)
+    assert (short["compression_method"], document["more"]) == (3, 0)
+    assert document["working_memory"]["eviction_policy"] == "LRU"
     assert set_aside(document) == [3]
 
 
 @pytest.mark.parametrize(
     ("layer", "key", "odd", "default"),
     [
-        ("short_term_memory", "compression_ratio", -1.0, 2.5),
         ("short_term_memory", "max_sessions", 0, 10),
         ("working_memory", "max_capacity_tokens", 0, 200_000),
         ("working_memory", "eviction_threshold_percent", 250, 80),

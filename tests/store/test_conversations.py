@@ -314,7 +314,7 @@ def test_what_does_not_go_on_from_the_result_is_not_joined_and_said(home):
     assert words(first.messages) == ["elsewhere", "three"]
     assert words(second.messages) == ["one", "two", "three"]
     assert [finding.code for finding in second.findings] == ["not-joined"]
-    assert "2 message(s)" in second.findings[0].message
+    assert "2 messages" in second.findings[0].message
     assert words(history(load(home, ID))) == ["one", "two", "three", "elsewhere", "three"]
 
 

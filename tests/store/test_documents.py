@@ -467,7 +467,7 @@ def test_a_damaged_line_in_the_journal_is_refused_and_what_is_before_it_is_known
 
     assert homes.ids(lived) == ["one", "two", "three"]
     assert kept_aside(lived) == [damaged]
-    assert any("2 line(s) after the damage" in words for words in done)
+    assert any("2 lines after the damage" in words for words in done)
     homes.add(lived, "six")
     assert homes.ids(lived) == ["one", "two", "three", "six"]
 

@@ -115,7 +115,10 @@ def test_the_shipped_file_fits_its_schema_and_every_entry_can_be_reached():
     assert list(Draft202012Validator(SCHEMA).iter_errors(value)) == []
     for entry in models.shipped():
         example = entry.match.replace("*", "0").replace("[678]", "7").replace("[78]", "7")
-        example = example.replace("[456]", "5").replace("[134]", "3")
+        example = example.replace("[[]", "[").replace("[0-9]", "1").replace("[5-9]", "5").replace("[.-]", ".")
+        example = (
+            example.replace("[.p]", ".").replace("[123]", "1").replace("[456]", "5").replace("[134]", "3")
+        )
         assert profile(example).match == entry.match, f"{entry.match} is hidden by an earlier pattern"
 
 
@@ -277,3 +280,18 @@ def test_written_reports_fit_their_schema_and_are_read_back():
 def test_an_invalid_file_of_reports_is_rejected_with_its_name(value):
     with pytest.raises(InvalidDocument, match=r"usage\.json: .* Remove it"):
         parsed(value, where="usage.json")
+
+
+@rows(("model", "window"), [
+    ("deepseek-chat", 128_000), ("deepseek/deepseek-reasoner", 128_000), ("Qwen/Qwen3-Coder-480B-A35B-Instruct", 262_144),
+    ("qwen2.5-7b-instruct", 32_768), ("moonshotai/kimi-k2-0905", 262_144), ("kimi-latest", 131_072), ("x-ai/grok-4", 256_000),
+    ("grok-4-fast-reasoning", 2_000_000), ("grok-3-mini", 131_072), ("mistral-large-latest", 131_072),
+    ("mistralai/Mistral-7B-Instruct-v0.3", 32_768), ("codestral-2508", 256_000), ("meta-llama/Llama-3.3-70B-Instruct", 131_072),
+    ("accounts/fireworks/models/llama-v3p1-8b-instruct", 131_072), ("llama3.2", 131_072), ("qwen3:latest", UNKNOWN_WINDOW),
+    ("claude-sonnet-4-5[1m]", 1_000_000), ("sonnet[1m]", UNKNOWN_WINDOW), ("claude-sonnet-4-5", 200_000),
+])  # fmt: skip
+def test_common_open_families_and_long_windows_are_known(model, window):
+    found = profile(model)
+
+    assert found.window == window
+    assert (models.finding(found) is None) == (window != UNKNOWN_WINDOW)

@@ -84,7 +84,6 @@ SHARED_MODE = 0o644
 SHARED_SERVER: JsonObject = {"command": COMMAND, "args": ["mcp"]}
 BYTE_ORDER_MARK = "\ufeff"
 # The memory of a project is not part of it, and must not be committed by accident.
-GITIGNORE = b"*\n"
 _Merge = Callable[[str], str]
 _Unmerge = Callable[[str, str], str]
 
@@ -371,10 +370,6 @@ def make_home(named: Home = None) -> tuple[Path, bool]:
     place = find_home(named or project_of.home_of(os.getcwd()))
     made = not (place / "data").is_dir()
     init(place)
-    ignore = place / ".gitignore"
-    if made and not ignore.exists():
-        with _disk(ignore):
-            write_whole(ignore, GITIGNORE)
     return place, made
 
 

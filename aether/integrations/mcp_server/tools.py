@@ -34,7 +34,7 @@ from aether.memory.recall import excerpt, format_line
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.words import pluralize
-from aether.types import JsonObject
+from aether.types import ActiveSignal, JsonObject
 
 # The architect that needs no model, no key and no network.
 BUILT_IN = "extractive"
@@ -88,7 +88,7 @@ def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
     """
     if not 1 <= limit <= MOST_LINES:
         raise InvalidInput(f"limit is {limit}.", fix=f"Use 1 to {MOST_LINES}.", where="recall")
-    lines = [format_line(line) for line in api_recall.recall(query, limit=limit, home=home)]
+    lines = [format_line(line) for _, line in api_recall.recall_index(query, limit=limit, home=home)]
     count = api_home.counter_of(api_home.read(home).documents["memory"])
     for match in graph.recall_entities(query, limit=MOST_ENTITIES, home=home):
         cost = count(match.text)
@@ -234,15 +234,18 @@ def signals(
             raise InvalidInput("context is missing.", fix="Say what the signal is about.", where="signals")
         kept, note = _required(context, where="context")
         made = colony.emit_signal(type, kept, strength=strength, caste=caste, source=SOURCE, home=home)
-        return Answer(f"{made['type']} at strength {made['strength']:g}: {made['id']}. {note}".rstrip())
+        when = (
+            "queued until the running phase ends" if made["queued"] else f"at strength {made['strength']:g}"
+        )
+        return Answer(f"{made['type']} {when}: {made['id']}. {note}".rstrip())
     lines = [_signal_line(signal) for signal in colony.active_signals(caste=caste, home=home)]
     fitting = sum(end <= MOST_SIGNALS_CHARS for end in accumulate(len(line) + 1 for line in lines))
     others = f"{len(lines) - fitting} weaker ones are active besides." if fitting < len(lines) else ""
     return _marked(lines[:fitting], others) if lines else Answer("No signal is active.")
 
 
-def _signal_line(signal: JsonObject) -> str:
-    context = excerpt(signal["metadata"].get("context") or "", MOST_NAME_CHARS)
+def _signal_line(signal: ActiveSignal) -> str:
+    context = excerpt(signal["context"], MOST_NAME_CHARS)
     return f"{signal['type']} {signal['effective_strength']:.2f}: {context} ({signal['created_at'][:16]})"
 
 

@@ -174,7 +174,8 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
         texts += [each["text"] for each in pattern["metadata"].get("evidence", [])]
         text = "\n".join(dict.fromkeys(filter(None, texts)))
         yield Target(pattern["id"], "long_term_memory", pattern["type"], text, "")
-    for signal in documents["pheromones"]["active_pheromones"]:
+    pheromones = documents["pheromones"]
+    for signal in (*pheromones["active_pheromones"], *pheromones.get("queued", [])):
         text = str(signal["metadata"].get("context") or "")
         yield Target(signal["id"], "signals", signal["type"], text, "")
     for entity in _graph(documents)["entities"]:

@@ -36,12 +36,16 @@ def forget(
     receipt = _receipt(chosen, now, receipt_id)
     memory, pheromones, known = documents["memory"], documents["pheromones"], documents.get(graph.DOCUMENT)
     signals = _ids(chosen, "signals")
-    kept = [signal for signal in pheromones["active_pheromones"] if signal["id"] not in signals]
+    kept = {
+        name: [signal for signal in pheromones[name] if signal["id"] not in signals]
+        for name in ("active_pheromones", "queued")
+        if name in pheromones
+    }
     ids = _ids(chosen, "working_memory")
     removed = [item for item in items.items_of(memory) if item["id"] in ids]
     patches = {
         "memory": diff(memory, _memory_without(memory, chosen, now, count)),
-        "pheromones": diff(pheromones, {**pheromones, "active_pheromones": kept}),
+        "pheromones": diff(pheromones, {**pheromones, **kept}),
     }
     if known:
         patches[graph.DOCUMENT] = diff(known, _graph_without(known, chosen))

@@ -17,6 +17,7 @@ from aether.messages.content import Place, as_json, call_block, media_block, oth
 from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_object, as_text, is_failure_text
 from aether.messages.turns import Turn
+from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
 # The key of a function's answer, as the SDKs choose it; any other object is read as JSON.
@@ -214,10 +215,10 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
         wanted = Counter(map(_identity, asked))
         given = Counter(map(_identity, _data_of(raw, RESPONSE)))
         for name, number in sorted((wanted - given).items()):
-            what = f"{number} call(s) of {shown(name)} have no response in the next content."
+            what = f"{pluralize(number, 'calls')} of {shown(name)} without a response in the next content."
             yield note.error("missing-result", f"contents[{at - 1}]", what, "Answer or drop them.")
         for name, number in sorted((given - wanted).items()):
-            what = f"{number} response(s) of {shown(name)} have no call in the content before."
+            what = f"{pluralize(number, 'responses')} of {shown(name)} without a call in the content before."
             yield note.error("orphan-result", where, what, "Put them after their call, or drop them.")
         asked = _data_of(raw, CALL)
         if asked and (at == 0 or raws[at - 1].get("role") == "model"):
