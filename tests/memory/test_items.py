@@ -209,7 +209,7 @@ def test_an_update_merges_metadata_recounts_and_keeps_the_other_fields():
     change = update(
         documents,
         old["id"],
-        {"content": "now three words", "metadata": {"gone": None, "new": {}}},
+        {"content": "now three words", "metadata": {"removed": None, "new": {}}},
         now=later(5),
     )
     [new] = held(after(documents, change))
