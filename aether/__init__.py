@@ -34,6 +34,7 @@ TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go b
 if TYPE_CHECKING:
     from typing import Any
 
+    from aether.api.admin import accept_edit as accept_edit
     from aether.api.admin import create_snapshot as create_snapshot
     from aether.api.admin import examine as examine
     from aether.api.admin import export as export
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from aether.api.admin import repair as repair
     from aether.api.admin import restore_snapshot as restore_snapshot
     from aether.api.admin import show as show
-    from aether.api.admin import take_edit as take_edit
     from aether.api.admin import undo as undo
     from aether.api.colony import active_signals as active_signals
     from aether.api.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
@@ -106,7 +106,7 @@ __version__ = "0.1.0"
 
 _NAMES_IN = {
     "aether.api.admin": (
-        "create_snapshot examine export fold init list_snapshots log repair restore_snapshot show take_edit undo"
+        "accept_edit create_snapshot examine export fold init list_snapshots log repair restore_snapshot show undo"
     ),
     "aether.api.colony": (
         "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide "

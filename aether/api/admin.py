@@ -358,8 +358,8 @@ def repair(*, home: Home = None) -> list[str]:
     return [*done, *repaired.result]
 
 
-def take_edit(name: str, *, home: Home = None) -> list[str]:
-    """Take in a hand edit that waits in quarantine, and return the documents that changed; `undo` reverses it.
+def accept_edit(name: str, *, home: Home = None) -> list[str]:
+    """Accept a hand edit that waits in quarantine, and return the documents that changed; `undo` reverses it.
 
     Where the edit and later changes differ, the edit wins; everything else that changed since stays. `name` is that of
     the file in `quarantine/`, which may be corrected first.
@@ -374,7 +374,7 @@ def take_edit(name: str, *, home: Home = None) -> list[str]:
     if kept is None:
         fix = 'See "aether doctor" for the edits that wait.'
         raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
-    fix = "Correct the file, then take it in again."
+    fix = "Correct the file, then accept it again."
     value = files.parse_json(path.read_bytes(), where=path.name)
     if not isinstance(value, dict):
         raise CorruptDocument("not a document.", fix=fix, where=path.name)

@@ -155,7 +155,7 @@ def edit_problems(snapshot: Snapshot) -> list[str]:
             for name, about in snapshot.refused.items()
         ),
         *(
-            f'An edit of {kept.document}.json waits in quarantine: "aether doctor --take {kept.path.name}".'
+            f'An edit of {kept.document}.json waits in quarantine: "aether doctor --accept {kept.path.name}".'
             for kept in documents.kept_edits(snapshot.home)
         ),
     ]

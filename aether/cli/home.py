@@ -164,14 +164,14 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
 @click.command("doctor", cls=Command)
 @click.option("--repair", is_flag=True, help="Repair errors; unreadable files are kept")
 @click.option(
-    "--take", "edits", multiple=True, metavar="FILE", help="Take in a hand edit that waits in quarantine"
+    "--accept", "edits", multiple=True, metavar="FILE", help="Accept a hand edit that waits in quarantine"
 )
 @pass_ask
 def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
     """Check a home and repair it.
 
-    Only checks, unless --repair or --take. An edit of a document that conflicts with later changes, or breaks the
-    schema, waits in quarantine/ with its changes; correct it there if need be, and take it in. Where both changed
+    Only checks, unless --repair or --accept. An edit of a document that conflicts with later changes, or breaks the
+    schema, waits in quarantine/ with its changes; correct it there if need be, and accept it. Where both changed
     something, the edit wins; undo reverses it. Exits 1 if an error remains.
 
     \b
@@ -183,8 +183,8 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
     place = ask.place()
     done = admin.repair(home=place) if repair else []
     for name in edits:
-        changed = admin.take_edit(name, home=place)
-        done.append(f"took {name} in" if changed else f"removed {name}, which changed nothing")
+        changed = admin.accept_edit(name, home=place)
+        done.append(f"accepted {name}" if changed else f"removed {name}, which changed nothing")
     for line in done:
         note(ask, f"Done: {line}." if edits else f"Repaired: {line}.")
     found = admin.examine(home=place)

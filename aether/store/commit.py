@@ -335,6 +335,6 @@ def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:
 
 
 def _is_loaded(snapshot: Snapshot, name: str) -> Callable[[Path], bool]:
-    """Return whether a file, wherever it is by now, is the one from which document `name` was loaded."""
+    """Return whether a file, under any name, is the one from which document `name` was loaded."""
     loaded = snapshot.files[1 + documents.NAMES.index(name)]
     return lambda path: file_id(str(path)) == loaded

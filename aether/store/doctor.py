@@ -160,7 +160,11 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
     edits = documents.kept_edits(home)
     for kept in edits:
         yield Finding(
-            "warning", "kept-edit", _place(home, kept.path), f"a hand edit waits: {kept.reason}", take(kept)
+            "warning",
+            "kept-edit",
+            _place(home, kept.path),
+            f"a hand edit waits: {kept.reason}",
+            how_to_accept(kept),
         )
     paths = {kept.path.stem for kept in edits}
     for path in sorted((home / "quarantine").glob("*")):
@@ -175,10 +179,10 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             yield Finding("error", "no-file", path.relative_to(home).as_posix(), what, "Move it away.")
 
 
-def take(kept: documents.KeptEdit) -> str:
+def how_to_accept(kept: documents.KeptEdit) -> str:
     """Return what a person can do with a kept edit."""
     look = f"{kept.path.stem}.diff.json has its changes"
-    return f'Take it in with "aether doctor --take {kept.path.name}" ({look}), or remove it.'
+    return f'Accept it with "aether doctor --accept {kept.path.name}" ({look}), or remove it.'
 
 
 def _removed_temp(home: Path, path: Path, now: datetime) -> str:

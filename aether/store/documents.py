@@ -168,7 +168,7 @@ def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
 
 
 class KeptEdit(NamedTuple):
-    """A hand edit in quarantine, until a person takes it in."""
+    """A hand edit in quarantine, until a person accepts it."""
 
     path: Path
     document: str
@@ -213,7 +213,7 @@ def kept_edits(home: Path) -> list[KeptEdit]:
 
 
 def remove_edit(kept: KeptEdit) -> None:
-    """Remove an edit from quarantine, because it was taken in."""
+    """Remove an edit from quarantine, because it was accepted."""
     kept.path.unlink(missing_ok=True)
     _about(kept.path).unlink(missing_ok=True)
 

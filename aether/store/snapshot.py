@@ -34,7 +34,7 @@ JOURNAL_FORMAT = 1
 # A fold replaces files for about ten milliseconds; this waits out many of them.
 READ_TRIES = 100
 READ_WAIT_SECONDS = 0.002
-_OR_REPAIR = 'or run "aether doctor --repair": it keeps the edit aside until it is taken in.'
+_OR_REPAIR = 'or run "aether doctor --repair": it keeps the edit aside until it is accepted.'
 
 FileId = tuple[int, int, int] | None
 """Inode, time of change and size; None if there is no file."""

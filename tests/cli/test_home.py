@@ -176,13 +176,13 @@ def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_co
     assert "is not in force" in shown(capsys, "status", code=1).err
     main(["memory", "add", "Another note"])
     (kept,) = Path(".aether/quarantine").glob("memory.edited-????????????????.json")
-    command = f"aether doctor --take {kept.name}"
+    command = f"aether doctor --accept {kept.name}"
     assert command in shown(capsys, "status", code=1).err
     assert command in out(capsys, "doctor")
-    assert "'many' is not of type" in shown(capsys, "doctor", "--take", kept.name, code=4).err
+    assert "'many' is not of type" in shown(capsys, "doctor", "--accept", kept.name, code=4).err
     kept.write_text(kept.read_text().replace('"many"', "7"))
 
-    done = json.loads(out(capsys, "doctor", "--take", kept.name, "--json"))
+    done = json.loads(out(capsys, "doctor", "--accept", kept.name, "--json"))
 
-    assert done["repaired"] == [f"took {kept.name} in"]
+    assert done["repaired"] == [f"accepted {kept.name}"]
     assert not list(Path(".aether/quarantine").iterdir())

@@ -204,7 +204,7 @@ def test_a_conflicting_edit_stops_nobody_and_waits_in_quarantine_with_its_change
     about = json.loads(kept.path.with_suffix(".diff.json").read_text())
     assert about["patch"] == [{"op": "replace", "path": "/working_memory/description", "value": "mine"}]
     found = [one for one in doctor.examine(lived) if one.code == "kept-edit"]
-    assert f"aether doctor --take {kept.path.name}" in found[0].fix
+    assert f"aether doctor --accept {kept.path.name}" in found[0].fix
     assert doctor.examine(lived) == found
 
 
@@ -235,7 +235,7 @@ def test_a_kept_edit_is_taken_in_and_wins_only_where_it_differs(lived):
     homes.add(lived, "four")
     (kept,) = documents.kept_edits(lived)
 
-    assert aether.take_edit(kept.path.name, home=lived) == ["memory"]
+    assert aether.accept_edit(kept.path.name, home=lived) == ["memory"]
 
     assert working(lived)["description"] == "mine"
     assert homes.ids(lived) == ["one", "two", "three", "four"]
@@ -253,10 +253,10 @@ def test_an_edit_that_breaks_the_schema_waits_until_it_is_correct(lived):
     (kept,) = documents.kept_edits(lived)
     assert "/working_memory/items/0/token_count: 'many' is not of type" in kept.reason
     with pytest.raises(InvalidDocument, match="'many' is not of type"):
-        aether.take_edit(kept.path.name, home=lived)
+        aether.accept_edit(kept.path.name, home=lived)
     kept.path.write_text(kept.path.read_text().replace('"many"', "1"))
 
-    aether.take_edit(kept.path.name, home=lived)
+    aether.accept_edit(kept.path.name, home=lived)
 
     assert working(lived)["items"][0]["content"] == "mine"
     assert homes.ids(lived) == ["one", "two", "three", "four"]
@@ -268,7 +268,7 @@ def test_only_an_edit_in_quarantine_can_be_taken_in(lived):
 
     for name in ("memory.edited-1.json", "memory.corrupt-1", "../data/memory.json"):
         with pytest.raises(AetherError):
-            aether.take_edit(name, home=lived)
+            aether.accept_edit(name, home=lived)
 
 
 def _exists(*_):
