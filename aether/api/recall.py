@@ -22,7 +22,7 @@ from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.memory.items import memory_block
 from aether.memory.recall import RecallLine
-from aether.memory.search import search
+from aether.memory.search import LIMIT, search
 from aether.memory.sessions import session_text
 from aether.store import archive as store_archive
 from aether.store import search_index
