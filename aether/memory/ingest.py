@@ -78,7 +78,7 @@ def ingest(
     memory = documents["memory"]
     raw = _unwrapped(memory, answer, phase, compression_id)
     digest = sessions.answer_digest(raw)
-    same = _same_session(memory, raw, digest, phase, compression_id, find_evicted)
+    same = _same_session(memory, raw, phase=phase, compression_id=compression_id, find_evicted=find_evicted)
     if same is not None and same["metadata"].get("answer_sha256") == digest:
         return Change({}, result=already_stored(same))
     record, held = _handoff_and_items(memory, raw, phase, compression_id, now)
@@ -140,10 +140,11 @@ def _unwrapped(
 
 
 def _same_session(
-    memory: Mapping[str, Any], raw: JsonObject, digest: str, phase: int, compression_id: str | None,
+    memory: Mapping[str, Any], raw: JsonObject, *, phase: int, compression_id: str | None,
     find_evicted: FindEvicted,
 ) -> Session | None:  # fmt: skip
     """Return the session that this answer may have become before."""
+    digest = sessions.answer_digest(raw)
     name = str(raw.get("session_id") or raw.get("id") or compression_id or "")
     same = sessions.find_session(memory, name) or find_evicted(name, digest)
     if not name and not any(record["phase"] == phase for record in memory["compression"]["open"]):
