@@ -78,18 +78,7 @@ def ingest(
     memory = documents["memory"]
     raw = _unwrapped(memory, answer, phase, compression_id)
     digest = sessions.answer_digest(raw)
-    name = str(raw.get("session_id") or raw.get("id") or compression_id or "")
-    same = sessions.find_session(memory, name) or find_evicted(name, digest)
-    if not name and not any(record["phase"] == phase for record in memory["compression"]["open"]):
-        # An answer without ids answers the open hand-off; without one, it may have answered the last.
-        same = next(
-            (
-                each
-                for each in sessions.sessions_of(memory)
-                if each["phase"] == phase and each["metadata"].get("answer_sha256") == digest
-            ),
-            None,
-        )
+    same = _same_session(memory, raw, phase=phase, compression_id=compression_id, find_evicted=find_evicted)
     if same is not None and same["metadata"].get("answer_sha256") == digest:
         return Change({}, result=already_stored(same))
     record, held = _handoff_and_items(memory, raw, phase, compression_id, now)
@@ -148,6 +137,27 @@ def _unwrapped(
             fix=f'Prepare a hand-off first: "aether memory prepare --phase {phase}".',
             where="compress",
         ) from reason
+
+
+def _same_session(
+    memory: Mapping[str, Any], raw: JsonObject, *, phase: int, compression_id: str | None,
+    find_evicted: FindEvicted,
+) -> Session | None:  # fmt: skip
+    """Return the session that this answer may have become before."""
+    digest = sessions.answer_digest(raw)
+    name = str(raw.get("session_id") or raw.get("id") or compression_id or "")
+    same = sessions.find_session(memory, name) or find_evicted(name, digest)
+    if not name and not any(record["phase"] == phase for record in memory["compression"]["open"]):
+        # An answer without ids answers the open hand-off; without one, it may have answered the last.
+        same = next(
+            (
+                each
+                for each in sessions.sessions_of(memory)
+                if each["phase"] == phase and each["metadata"].get("answer_sha256") == digest
+            ),
+            None,
+        )
+    return same
 
 
 def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:

@@ -3,7 +3,7 @@
 Profiles are the entries of the user's own `models.json`, then of `data/models.json`; the first entry whose pattern
 fits the name of the model applies. A model without an entry gets a small window and a finding. For open
 models the entry is the least that hosts commonly offer; names as Ollama writes them (`llama3:8b`) get little, because it cuts
-longer prompts silently, unless its server tells the size (`api.tokens`).
+longer prompts silently, unless its server reports the size (`api.tokens`).
 
 The learned factor of a model is the median of its last reports, each the reported tokens by the counted ones. It
 changes only with that median, so that counts stay valid, and applies to one model and one counter only. The file of
