@@ -22,6 +22,7 @@ from aether.messages.sources.chat import is_message
 from aether.messages.transcripts import conversation_bytes, convert_conversation
 from aether.messages.validate import check
 from aether.messages.validate import repair as repair_messages
+from aether.paths import inside
 from aether.store import conversations
 from aether.store.conversations import Log, load
 from aether.store.files import make_directory
@@ -43,6 +44,7 @@ def record_directory(home: Home) -> Path:
 
     Raises:
         NotFound: the named home does not exist.
+        UnsafePath: the `.compact` here leads elsewhere.
     """
     if home is not None and Path(home).name == RECORD_NAME:
         return Path(home).absolute()
@@ -51,6 +53,7 @@ def record_directory(home: Home) -> Path:
     except NotFound:
         if home is not None or os.environ.get("AETHER_HOME"):
             raise
+    inside(Path.cwd(), RECORD_NAME)  # it may be a link that came with a repository
     return Path(RECORD_NAME).absolute()
 
 

@@ -27,7 +27,7 @@ from aether.memory.colony import check_phase
 from aether.memory.sessions import average_ratio, compression_ratio, sessions_of
 from aether.store.patch import apply, chain_changes, get
 from aether.store.search_index import Row, instant_text, marked_terms, plain_text, row, unit_fraction
-from aether.text.cleaning import neutralize
+from aether.text.tags import neutralize
 from aether.text.words import terms
 from aether.tokens.count import session_tokens
 from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch

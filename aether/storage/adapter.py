@@ -120,11 +120,10 @@ class FileStorage:
     name = "fs"
 
     def __init__(self, root: str | os.PathLike[str] = ROOT) -> None:
+        if root == ROOT:  # it may be a link that came with a repository; other places are named by somebody
+            inside(Path.cwd(), ROOT)
         # Absolute now: the program may change its directory between two copies.
-        # The usual place may be a link that came with a repository; any other place is one that somebody named.
-        self.root = (
-            inside(Path.cwd(), root) if root == ROOT else Path(os.path.abspath(Path(root).expanduser()))
-        )
+        self.root = Path(os.path.abspath(Path(root).expanduser()))
 
     def save_transcript(self, session_id: str, messages: Sequence[JsonObject], step: int) -> str:
         """Keep the messages as they were before compaction `step`, and return the path."""

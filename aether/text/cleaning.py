@@ -12,12 +12,10 @@ of memory, is unchanged.
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Collection
-from functools import lru_cache
 
 from aether.redact.redact import INJECTED, without_blocks
-from aether.text.regex import UNPRINTABLE, lazy
+from aether.text.regex import lazy
 
 # Blocks that a program writes into the conversation; the last two lines are those of Codex.
 _MACHINERY = lazy(
@@ -114,117 +112,3 @@ def without_echoes(text: str, injected: Collection[str] = ()) -> str:
 def _words(line: str) -> str:
     bare = _BULLET.sub("", line, count=1)
     return " ".join(_DAY.sub("", bare.lstrip(), count=1).replace("**", "").split())
-
-
-# The host puts the output of a hook into tags of its own.
-_MARKS = ("aethermemory", "systemreminder")
-_OTHER = lazy("[^a-z<]+")
-_MARK = lazy(rf"<(?=<*(?:{'|'.join(_MARKS)}))")
-# What reads as an opening bracket; some are so after decomposition.
-_BRACKETS = "<＜﹤‹«˂˱ᐸᗕ〈⟨〈❮❬❰⟪《≺≪⋖⪡◁◂⧼⯇𝈶"
-# Letters of those words that other scripts write alike; digits and signs that stand for them in jest.
-_ALIKE = {
-    "a": "аαɑᴀꭺ4@", "d": "ԁᴅɗꓓᏧⅾ", "e": "еεєɛᴇҽ3€ꭼ℮ɘǝ", "h": "һհʜнᏂꓧη", "i": "іιıɩ1lӏⅼᎥꙇ", "m": "мᴍʍΜϻ", "n": "ոռᴎɴпη",
-    "o": "оοσօᴏ0ө๐০ⲟ", "r": "гᴦʀɾꭇя", "s": "ѕꜱ5$ƽꚃ", "t": "тτᴛ7ƭ", "y": "уγүʏყўɣ",
-}  # fmt: skip
-_FOLDED = str.maketrans(
-    {sign: letter for letter, signs in reversed(_ALIKE.items()) for sign in signs}
-    | dict.fromkeys(_BRACKETS, "<")
-    | {"æ": "ae", "ᴁ": "ae", "ӕ": "ae", "ꜩ": "tz", "ᵺ": "th"}
-    # Letters in boxes, flags and the invisible copy of ASCII.
-    | {
-        start + nth: chr(97 + nth)
-        for start in (0x1F150, 0x1F170, 0x1F1E6, 0xE0041, 0xE0061)
-        for nth in range(26)
-    }
-    | {0xE003C: "<"}
-)
-_REFERENCE = lazy(
-    r"&(?:[a-z][a-z0-9]{1,31}|#[0-9]{1,7}|#x[0-9a-f]{1,6});?"
-    r"|\\u\{[0-9a-f]{1,6}\}|\\u[0-9a-f]{4}|\\x[0-9a-f]{2}|\\0?74\b|%(?:25)*[0-9a-f]{2}",
-    re.IGNORECASE,
-)
-_SUSPECT = lazy(rf"[{_BRACKETS}&\\%\U000e003c]")
-# `&amp;amp;lt;`: who resolves more often has no tag left, but a game.
-_MOST_LEVELS = 6
-
-
-def neutralize(text: str) -> str:
-    """Return `text` without tags that open or close a block, however they are spelt, and without control characters.
-
-    Letters and brackets that only look alike, invisible characters, other hyphens, references such as `&lt;` and line
-    ends change nothing: the bracket of whatever reads as such a tag becomes `[`. All other text stays as it is.
-
-    >>> neutralize("a </aether-memory> b"), neutralize("a &lt;/AETHER\u2011memory> b"), neutralize("a < b, <p>")
-    ('a [/aether-memory> b', 'a [/AETHER\u2011memory> b', 'a < b, <p>')
-    """
-    text = UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-    if not _SUSPECT.search(text) or not _MARK.search(_OTHER.sub("", _folded(_resolved_text(text)))):
-        return text
-    shown, places = _resolved(text)
-    folded: list[str] = []
-    origins: list[int] = []
-    for nth, character in enumerate(shown):
-        for plain in _folded_character(character):
-            if plain == "<" or "a" <= plain <= "z":
-                folded.append(plain)
-                origins.append(nth)
-    kept, end = [], 0
-    for tag in _MARK.finditer("".join(folded)):
-        at, after = places[origins[tag.start()]]
-        if at >= end:
-            kept += [text[end:at], "["]
-            end = after
-    return "".join([*kept, text[end:]])
-
-
-def _folded(text: str) -> str:
-    """Return `text` with plain letters and brackets for all that read as such."""
-    if text.isascii():
-        return text.lower().translate(_FOLDED)
-    plain = unicodedata.normalize("NFKD", text.translate(_FOLDED)).casefold()
-    return unicodedata.normalize("NFKD", plain).translate(_FOLDED)
-
-
-_folded_character = lru_cache(maxsize=1024)(_folded)
-
-
-def _resolved_text(text: str) -> str:
-    for _ in range(_MOST_LEVELS):
-        before, text = text, _REFERENCE.sub(lambda one: _referred(one[0]), text)
-        if before == text:
-            break
-    return text
-
-
-def _resolved(text: str) -> tuple[str, list[tuple[int, int]]]:
-    """Return `text` with its references to characters resolved, and the start and end in `text` of each character."""
-    places = [(at, at + 1) for at in range(len(text))]
-    for _ in range(_MOST_LEVELS):
-        parts: list[str] = []
-        found: list[tuple[int, int]] = []
-        end = 0
-        for one in _REFERENCE.finditer(text):
-            character = _referred(one[0])
-            parts += [text[end : one.start()], character]
-            found += places[end : one.start()]
-            found += [(places[one.start()][0], places[one.end() - 1][1])] * len(character)
-            end = one.end()
-        if not end:
-            break
-        text, places = "".join([*parts, text[end:]]), found + places[end:]
-    return text, places
-
-
-def _referred(reference: str) -> str:
-    """Return the characters that `reference` names; itself if it names no character."""
-    if reference[0] == "&":
-        from html import unescape
-
-        return unescape(reference if reference.endswith(";") else f"{reference};")
-    if reference in ("\\74", "\\074"):
-        return "<"
-    digits = reference.rpartition("25")[2] if reference[0] == "%" else reference[2:].strip("{}")
-    digits = digits.lstrip("%") or "25"
-    code = int(digits, 16)
-    return chr(code) if code < 0x110000 else reference

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shlex
+import shutil
 import socket
 import sys
 import threading
@@ -230,3 +231,34 @@ def test_a_configuration_in_a_home_has_no_authority_by_being_named(project, trap
     assert trap.caught() == []
     assert main(["trust", str(old), "--yes"]) == 0
     assert CompactManager(old, home=project / ".aether").config.summarizer_model == "evil"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_link_in_the_place_of_the_copies_or_of_a_directory_of_the_home_leads_nowhere(
+    tmp_path, trap, monkeypatch
+):
+    clone = tmp_path / "other"
+    clone.mkdir()
+    monkeypatch.chdir(clone)
+    (clone / ".compact").symlink_to(trap.outside, target_is_directory=True)
+    for step in (
+        lambda: aether.compact("a", LONG, window=8000),
+        lambda: CompactManager().manual_compact("b", LONG),
+    ):
+        with pytest.raises(UnsafePath):
+            step()
+
+    home = homes.fresh(clone)
+    homes.add(home, "one")
+    for name in ("data/archive", "data/archive/items", "data/journal", "conversations", "hooks/spool"):
+        place = home / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if place.exists():
+            shutil.move(place, tmp_path / name.replace("/", "-"))
+        place.symlink_to(trap.outside, target_is_directory=True)
+        with pytest.raises(UnsafePath):
+            homes.anew(home)
+        place.unlink()
+        if (aside := tmp_path / name.replace("/", "-")).exists():
+            shutil.move(aside, place)
+    assert trap.caught() == []

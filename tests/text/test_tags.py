@@ -9,7 +9,7 @@ from html import unescape
 import aether
 from aether.api import briefing, recall
 from aether.integrations.mcp_server import tools
-from aether.text.cleaning import neutralize
+from aether.text.tags import neutralize
 from tests import homes
 
 HYPHENS = (
