@@ -18,6 +18,7 @@ from aether.api.home import Home, change, copied, counter_of, find, now, read
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, shown
 from aether.memory import items
 from aether.memory import recall as lines
+from aether.memory.capture import passages
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.memory.items import memory_block
 from aether.memory.recall import RecallLine
@@ -47,16 +48,19 @@ def search_memory(
     caste: str | None = None,
     since: str | datetime | None = None,
     until: str | datetime | None = None,
+    project: str | None = None,
+    conversation: str | None = None,
     by_layer: bool = False,
     context: int = 0,
     home: Home = None,
 ) -> list[JsonObject]:
     """Return the entries that match `query`, best first, and count an access of each.
 
-    Each hit has id, layer, type, content, relevance (0 to 1), score, and the whole entry.
+    Each hit has id, layer, type, content, the `passage` of it that answers, relevance (0 to 1), score, the whole entry, and
+    as far as they are known the speaker, project, conversation and title.
 
     `limit` is the number of hits to return, by layer if `by_layer`; None returns all. `layers`, `types`,
-    `phase`, `caste`, `since` and `until` (excluded) filter the entries. `by_layer` orders by layer, relevance and
+    `phase`, `caste`, `since`, `until` (excluded), `project` and `conversation` (a part of its name) filter the entries. `by_layer` orders by layer, relevance and
     time instead of by score. `context` adds that many neighbours in time to each hit
     on either side.
 
@@ -69,7 +73,7 @@ def search_memory(
     hits = search(
         snapshot.documents["memory"], query, now=at, archived=searchable_archive(snapshot), limit=limit, layers=layers,
         types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
-        by_layer=by_layer, context=context,
+        project=project, conversation=conversation, by_layer=by_layer, context=context,
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
@@ -114,20 +118,25 @@ def searchable_archive(snapshot: Snapshot) -> Source:
         return EMPTY
     archive = Archive(head, lambda after: store_archive.records(snapshot, "items", after=after))
     whole = search_index.indexed_source(snapshot.home / "index.sqlite", archive)
+    memory = snapshot.documents["memory"]
     # Ids as rows of the index spell them.
-    hidden = frozenset(map(plain_text, items.forgotten_ids(snapshot.documents["memory"])))
+    hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
+    kept = passages.known_lines(memory)
+
+    def is_shown(id: str) -> bool:
+        return id not in hidden and passages.is_kept(id, kept)
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
-        return found._replace(candidates=[each for each in found.candidates if each.row.id not in hidden])
+        return found._replace(candidates=[each for each in found.candidates if is_shown(each.row.id)])
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
         return {
-            place: each for place, each in stored.items() if plain_text(each["item"].get("id")) not in hidden
+            place: each for place, each in stored.items() if is_shown(plain_text(each["item"].get("id")))
         }
 
-    return Source(find, read) if hidden else whole
+    return Source(find, read)
 
 
 def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[RecallLine]:

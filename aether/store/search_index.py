@@ -55,6 +55,9 @@ class Row(NamedTuple):
     """Names it goes by, as terms: its caste and what stands before its first colon; parted by `|`."""
     stretch: str
     """Items of one stretch of work are each other's context."""
+    project: str = ""
+    conversation: str = ""
+    """Id, title and file of its conversation, one per line."""
 
 
 class Filter(NamedTuple):
@@ -65,6 +68,10 @@ class Filter(NamedTuple):
     caste: str = ""
     since: str = ""
     until: str = ""
+    project: str = ""
+    """A part of it, case-folded."""
+    conversation: str = ""
+    """A part of its id, title or file, case-folded."""
 
     def takes(self, row: Row) -> bool:
         """Return whether `row` is wanted; `until` is the first instant that is too late."""
@@ -74,6 +81,8 @@ class Filter(NamedTuple):
             and (not self.caste or row.caste == self.caste)
             and (not self.since or row.at >= self.since)
             and (not self.until or row.at < self.until)
+            and (not self.project or self.project in row.project.casefold())
+            and (not self.conversation or self.conversation in row.conversation.casefold())
         )
 
 
@@ -133,7 +142,16 @@ def row(record: JsonObject) -> Row:
         relevance=unit_fraction(metadata.get("relevance_score")),
         labels="|".join(filter(None, (_name(caste), label))),
         stretch=f"{phase}/{plain_text(record.get('compression_id') or record.get('session_id'))}",
+        project=plain_text(metadata.get("project")),
+        conversation=conversation_names(metadata),
     )
+
+
+def conversation_names(metadata: Any) -> str:
+    """Return the names of the conversation of an entry: id, title and file, one per line."""
+    pointer = metadata.get("pointer")
+    file = pointer.get("file") if isinstance(pointer, dict) else None
+    return "\n".join(filter(None, map(plain_text, (metadata.get("conversation"), metadata.get("title"), file))))
 
 
 def marked_terms(said: Terms) -> str:
