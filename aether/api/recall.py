@@ -116,7 +116,11 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     head = store_archive.head(snapshot, "items")
     if head < 0:
         return EMPTY
-    archive = Archive(head, lambda after: store_archive.records(snapshot, "items", after=after))
+    archive = Archive(
+        head,
+        lambda after: store_archive.located(snapshot, "items", after=after),
+        lambda wanted: store_archive.fetch(snapshot, "items", wanted),
+    )
     whole = search_index.indexed_source(snapshot.home / "index.sqlite", archive)
     memory = snapshot.documents["memory"]
     # Ids as rows of the index spell them.

@@ -208,7 +208,8 @@ def _candidates(
     marked_terms = term_marks(terms)
     entries = list(search_entries(memory))
     found = [term_counts(entry, marked_terms) for entry in entries]
-    answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep))
+    weights = tuple(ask.said.weights.values())
+    answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep, weights=weights))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
