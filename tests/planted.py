@@ -31,7 +31,9 @@ def planted_archive(kind: Kind, size: int, *, words: int = 20_000, seed: int = 5
     """Return records with `PLANTED` ideal answers among them, and the query and id of each."""
     rng = random.Random(seed)
     letters = "bcdfghklmnprstvz"
-    names = [f"{letters[at % 16]}a{letters[at // 16 % 16]}o{letters[at // 256 % 16]}i{at:x}" for at in range(words)]
+    names = [
+        f"{letters[at % 16]}a{letters[at // 16 % 16]}o{letters[at // 256 % 16]}i{at:x}" for at in range(words)
+    ]
     weights = list(accumulate((rank + 3) ** -kind.steepness for rank in range(words)))
     places = rng.sample(range(size), PLANTED)
     asked = {}
@@ -46,6 +48,11 @@ def planted_archive(kind: Kind, size: int, *, words: int = 20_000, seed: int = 5
         else:
             text = rng.choices(names, cum_weights=weights, k=rng.randint(kind.shortest, kind.longest))
         at = (START + timedelta(seconds=kind.seconds * place)).isoformat()
-        item = {"id": f"wm_{place}", "type": "observation", "content": " ".join(text), "metadata": {"timestamp": at}}
+        item = {
+            "id": f"wm_{place}",
+            "type": "observation",
+            "content": " ".join(text),
+            "metadata": {"timestamp": at},
+        }
         records.append({"item": item, "compression_id": f"c{place // 100}"})
     return records, {f"wm_{place}": " ".join(query) for place, query in asked.items()}

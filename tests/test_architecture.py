@@ -20,7 +20,7 @@ from tests import homes
 
 ROOT = Path(__file__).parents[1]
 MAX_MODULES = 200
-MAX_LINES = 46_000
+MAX_LINES = 47_500
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
@@ -36,6 +36,7 @@ SHARED_NAMES = {
 # Small modules with one importer, each with its reason.
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
+    "aether.text.synonyms": "a word list, apart from the code that ranks",
 }
 # Each third-party package may be imported in one place only.
 HOMES = {

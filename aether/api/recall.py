@@ -18,11 +18,11 @@ from aether.api.home import Home, change, copied, counter_of, find, now, read
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, shown
 from aether.memory import items
 from aether.memory import recall as lines
-from aether.memory.capture import passages
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
+from aether.memory.capture import passages
 from aether.memory.items import memory_block
 from aether.memory.recall import RecallLine
-from aether.memory.search import LIMIT, search
+from aether.memory.search import HISTORY, LIMIT, search
 from aether.store import archive as store_archive
 from aether.store import search_index
 from aether.store.commit import Author
@@ -136,9 +136,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
-        return {
-            place: each for place, each in stored.items() if is_shown(plain_text(each["item"].get("id")))
-        }
+        return {place: each for place, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
 
     return Source(find, read)
 
@@ -289,12 +287,18 @@ def _is_of(record: lines.Record, session: str) -> bool:
     return bool(session) and PurePath(str(pointer.get("file", ""))).stem == session
 
 
+def _kind(record: lines.Record) -> str:
+    """Return the type of an entry, of a passage of a conversation who wrote it."""
+    speaker = (record.value.get("metadata") or {}).get("speaker")
+    return f"{speaker} wrote" if record.type == HISTORY and speaker else record.type
+
+
 def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
     """Return the block of as many matches as the budget allows, and their ids."""
     at = now()
     for number in range(len(found), 0, -1):
         said = [
-            f"- {lines.date_and_age(one.record.at, at)} {one.record.type}: {one.passage} [{one.record.id}]"
+            f"- {lines.date_and_age(one.record.at, at)} {_kind(one.record)}: {one.passage} [{one.record.id}]"
             for one in found[:number]
         ]
         said.append(f"In full: aether recall --full {found[0].record.id}")

@@ -113,8 +113,14 @@ def store_entries(
         chosen = wanted(snapshot, entries)
         added = add_items(snapshot.documents, chosen, now=at, new_id=new_id, count=counter_of(memory))
         more = beside(snapshot)
-        patches = {name: [*added.patches.get(name, []), *more.patches.get(name, [])] for name in {**added.patches, **more.patches}}
-        appends = {kind: [*added.appends.get(kind, []), *more.appends.get(kind, [])] for kind in {**added.appends, **more.appends}}
+        patches = {
+            name: [*added.patches.get(name, []), *more.patches.get(name, [])]
+            for name in {**added.patches, **more.patches}
+        }
+        appends = {
+            kind: [*added.appends.get(kind, []), *more.appends.get(kind, [])]
+            for kind in {**added.appends, **more.appends}
+        }
         return Change(patches, appends, (chosen, *added.result))
 
     done = commit(drained(find(home)), plan, author, now=at)

@@ -507,8 +507,13 @@ def hit_rows(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     width = max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
     lines = []
     for nth, hit in enumerate(hits, start=1):
-        place = " · ".join(filter(None, (LAYER_NAMES[hit["layer"]], str(hit["type"] or ""), origin_of(hit), hit["id"])))
-        lines += [cut_to(f"{nth:>2}. {one_line(place)}", width), cut_to(f"    {one_line(hit['passage'])}", width)]
+        place = " · ".join(
+            filter(None, (LAYER_NAMES[hit["layer"]], str(hit["type"] or ""), origin_of(hit), hit["id"]))
+        )
+        lines += [
+            cut_to(f"{nth:>2}. {one_line(place)}", width),
+            cut_to(f"    {one_line(hit['passage'])}", width),
+        ]
     return lines
 
 

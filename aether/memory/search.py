@@ -146,9 +146,12 @@ def _without_repeats(matches: Sequence[_Match], limit: int | None) -> list[_Matc
         if len(kept) == limit:
             break
         is_passage = match.entry.row.type == HISTORY
-        words = frozenset(word for _, text in match.entry.fields for word in text.partition("(")[0].split("]"))
+        words = frozenset(
+            word for _, text in match.entry.fields for word in text.partition("(")[0].split("]")
+        )
         repeats = match.tier == _WORDS and any(
-            (is_passage or of_passage) and len(words & other) >= REPEATED * len(words) for of_passage, other in said
+            (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
+            for of_passage, other in said
         )
         if not repeats:
             kept.append(match)
@@ -427,8 +430,8 @@ def scores(
     average = max(1.0, corpus.length / max(1, corpus.items))
     norms = [K1 * (1 - B + B * entry.row.length / average) for entry in entries]
     holders: dict[str, list[int]] = {term: [] for term in question.weights}
-    for at, terms in enumerate(found):
-        for term in terms:
+    for at, inside in enumerate(found):
+        for term in inside:
             holders[term].append(at)
     totals = [0.0] * len(entries)
     for term, weight in question.weights.items():

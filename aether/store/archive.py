@@ -8,7 +8,7 @@ it again after a crash adds nothing. `records` reads all of them, folded or not,
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 

@@ -180,7 +180,9 @@ def conversation_names(metadata: Any) -> str:
     """Return the names of the conversation of an entry: id, title and file, one per line."""
     pointer = metadata.get("pointer")
     file = pointer.get("file") if isinstance(pointer, dict) else None
-    return "\n".join(filter(None, map(plain_text, (metadata.get("conversation"), metadata.get("title"), file))))
+    return "\n".join(
+        filter(None, map(plain_text, (metadata.get("conversation"), metadata.get("title"), file)))
+    )
 
 
 def marked_terms(said: Terms) -> str:
@@ -346,7 +348,10 @@ DENSE_FROM = 256
 CHUNK_NUMBER_BITS = 24
 
 _TABLES = (
-    *(f"DROP TABLE IF EXISTS {table}" for table in ("state", "entry", "record", "held", "word", "name", "term", "posting")),
+    *(
+        f"DROP TABLE IF EXISTS {table}"
+        for table in ("state", "entry", "record", "held", "word", "name", "term", "posting")
+    ),
     "CREATE TABLE state (position INTEGER, items INTEGER, length INTEGER)",
     "INSERT INTO state VALUES (-1, 0, 0)",
     # `key` is a digest of the id; texts that recur are numbers of `name`.
@@ -502,8 +507,8 @@ def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) ->
     numbers = _numbers_of_names(db, {getattr(one, field) for one in rows for field in _NAMES})
     new: dict[str, dict[int, list[int]]] = {}
     for place, one in enumerate(rows, start=state.items):
-        for term, level in levels(one).items():
-            chunks = new.setdefault(term, {})
+        for said, level in levels(one).items():
+            chunks = new.setdefault(said, {})
             chunks.setdefault(place >> CHUNK_BITS, []).append((place % CHUNK) << 2 | level)
     db.executemany(
         "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -515,16 +520,20 @@ def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) ->
     )  # fmt: skip
     db.executemany(
         "INSERT INTO term (term, items) VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET items = items + excluded.items",
-        ((term, sum(map(len, chunks.values()))) for term, chunks in new.items()),
+        ((said, sum(map(len, chunks.values()))) for said, chunks in new.items()),
     )
-    for term, number, _ in db.execute(_TERMS, (json.dumps([*new]),)).fetchall():
-        for chunk, held in new[term].items():
+    for said, number, _ in db.execute(_TERMS, (json.dumps([*new]),)).fetchall():
+        for chunk, held in new[said].items():
             key = number << CHUNK_NUMBER_BITS | chunk
             known = db.execute("SELECT held FROM posting WHERE key = ?", (key,)).fetchone()
-            db.execute("INSERT OR REPLACE INTO posting VALUES (?, ?)", (key, _posting(held, known[0] if known else b"")))
+            db.execute(
+                "INSERT OR REPLACE INTO posting VALUES (?, ?)",
+                (key, _posting(held, known[0] if known else b"")),
+            )
     length = state.length + sum(one.length for one in rows)
     db.execute(
-        "UPDATE state SET position = ?, items = ?, length = ?", (batch[-1][0], state.items + len(rows), length)
+        "UPDATE state SET position = ?, items = ?, length = ?",
+        (batch[-1][0], state.items + len(rows), length),
     )
 
 
@@ -572,10 +581,10 @@ def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     held.update({term: items for term, _, items in known if term in held})
     values = value_of_levels(ask, held, state.items)
     chunks: dict[int, list[tuple[str, bytes]]] = {}
-    for term, number, _ in known:
+    for each, number, _ in known:
         first = number << CHUNK_NUMBER_BITS
         for key, posting in db.execute(_POSTINGS, (first, first + (1 << CHUNK_NUMBER_BITS) - 1)):
-            chunks.setdefault(key - first, []).append((term, posting))
+            chunks.setdefault(key - first, []).append((each, posting))
     seen = state.items
     if state.position > archive.head:  # another reader has come further
         seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
@@ -617,12 +626,12 @@ def _best_places(
     for chunk in sorted(chunks, reverse=True):
         digits = [0] * DIGITS
         some = 0
-        for term, posting in chunks[chunk]:
+        for each, posting in chunks[chunk]:
             planes = _planes(posting)
-            if term not in SHORT_MARKS:
+            if each not in SHORT_MARKS:
                 some |= planes[0]
             below = 0
-            for plane, value in zip(planes, values.get(term, ()), strict=False):
+            for plane, value in zip(planes, values.get(each, ()), strict=False):
                 _add_points(digits, plane, value - below)
                 below = value
         present[chunk] = some & masks[0](chunk)
@@ -633,7 +642,9 @@ def _best_places(
         ordered = [place for _, place in sorted(heap, reverse=True)]
         places.update(ordered)
         for place in ordered[:BESIDE_BEST]:
-            places.update(one for one in beside(place) if present.get(one >> CHUNK_BITS, 0) >> one % CHUNK & 1)
+            places.update(
+                one for one in beside(place) if present.get(one >> CHUNK_BITS, 0) >> one % CHUNK & 1
+            )
     return places
 
 

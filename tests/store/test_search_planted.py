@@ -33,8 +33,8 @@ def found_of(kind, size, folder):
     assert refresh(index, source)
     archived = indexed_source(index, source)
     found = sum(
-        any(hit["id"] == id for hit in search({}, query, now=NOW, archived=archived, limit=10))
-        for id, query in asked.items()
+        any(hit["id"] == planted for hit in search({}, query, now=NOW, archived=archived, limit=10))
+        for planted, query in asked.items()
     )
     return found, index.stat().st_size, sum(len(record["item"]["content"]) for record in records)
 

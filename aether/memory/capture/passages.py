@@ -157,7 +157,9 @@ def is_kept(id: str, known: Mapping[str, int]) -> bool:
     return last.isdecimal() and int(last) <= known.get(key, 0)
 
 
-def keep(memory: Mapping[str, Any], collector: Collector, passages: list[JsonObject], now: datetime) -> Change:
+def keep(
+    memory: Mapping[str, Any], collector: Collector, passages: list[JsonObject], now: datetime
+) -> Change:
     """Return the change that archives `passages`, and records up to which line their conversation is kept."""
     if not passages:
         return Change({})
