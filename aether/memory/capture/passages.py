@@ -18,7 +18,7 @@ from aether.errors import InvalidInput
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.text.cleaning import clean, without_echoes
-from aether.types import Change, JsonObject
+from aether.types import Change, JsonObject, Patch
 
 TYPE = "history"
 # The reason in the archive records.
@@ -166,12 +166,18 @@ def keep(
     at = clock.stamp(now)
     kept = memory.get("history", [])
     line = max(int(each["id"].split(".")[1]) for each in passages)
-    entry = {"id": collector.id, "file": collector.file, "line": line, "passages": len(passages), "at": at}
+    entry: JsonObject = {
+        "id": collector.id,
+        "file": collector.file,
+        "line": line,
+        "passages": len(passages),
+        "at": at,
+    }
     place = next((nth for nth, each in enumerate(kept) if each["id"] == collector.id), None)
     if place is not None:
         entry["passages"] += kept[place]["passages"]
         entry["line"] = max(line, kept[place]["line"])
-        patch = [{"op": "replace", "path": f"/history/{place}", "value": entry}]
+        patch: Patch = [{"op": "replace", "path": f"/history/{place}", "value": entry}]
     elif "history" in memory:
         patch = [{"op": "add", "path": "/history/-", "value": entry}]
     else:
