@@ -173,12 +173,18 @@ class Hit(TypedDict):
     """ISO 8601, UTC; empty if unknown."""
     content: str
     """Its main text: of a session the summary."""
+    passage: str
+    """The part of its text that answers the query."""
     tokens: int
     """The cost of its full text."""
     gist: str
     """Its text on one line, shortened."""
     entry: JsonObject
     """The stored item, session or pattern."""
+    speaker: NotRequired[str]
+    project: NotRequired[str]
+    conversation: NotRequired[str]
+    title: NotRequired[str]
     archived: NotRequired[Archived]
     neighbours: NotRequired[dict[str, list[JsonObject]]]
 

@@ -24,10 +24,12 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 
 import report
 
 from aether.memory.search import search
+from aether.store import archive as store_archive
 from aether.store import search_index
 
 SIZES = (1_000, 10_000, 100_000)
@@ -39,17 +41,22 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 NOW = START + timedelta(days=90)
 
 FRESH = """
-import json, sys
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from aether.memory.search import search
-from aether.store import search_index
+from aether.store import archive, search_index
 
-last = json.loads(sys.argv[3])
-head = int(sys.argv[2])
-archive = index.Archive(head, lambda after: iter([(head, last)] if after < head else []))
-hits = search({}, sys.argv[4], now=datetime(2026, 4, 1, tzinfo=UTC), archived=index.source(Path(sys.argv[1]), archive))
-assert hits
+home = Path(sys.argv[1])
+snapshot = SimpleNamespace(home=home, pending=())
+source = search_index.Archive(
+    archive.head(snapshot, "items"),
+    lambda after: archive.located(snapshot, "items", after=after),
+    lambda wanted: archive.fetch(snapshot, "items", wanted),
+)
+archived = search_index.indexed_source(home / "index.sqlite", source)
+assert search({}, sys.argv[2], now=datetime(2026, 4, 1, tzinfo=UTC), archived=archived)
 """
 
 
@@ -109,13 +116,11 @@ def spread(seconds: list[float]) -> dict:
     return {"p50_ms": round(statistics.median(seconds) * 1e3, 2), "p95_ms": round(cuts[18] * 1e3, 2)}
 
 
-def fresh(path: Path, archive: search_index.Archive, last: dict, asked: list[str]) -> dict:
-    head, text = str(archive.head), json.dumps(last)
-
+def fresh(home: Path, asked: list[str]) -> dict:
     def run(*arguments: str) -> None:
         subprocess.run([sys.executable, *arguments], check=True)
 
-    ours = [timed(run, "-c", FRESH, str(path), head, text, query) for query in asked[:FRESH_RUNS]]
+    ours = [timed(run, "-c", FRESH, str(home), query) for query in asked[:FRESH_RUNS]]
     empty = [timed(run, "-c", "pass") for _ in range(FRESH_RUNS)]
     return {
         "fresh_ms": round(statistics.median(ours) * 1e3, 1),
@@ -123,11 +128,27 @@ def fresh(path: Path, archive: search_index.Archive, last: dict, asked: list[str
     }
 
 
+def stored(home: Path, held: list[dict]) -> search_index.Archive:
+    """Return the archive of `held`, written as a home keeps it."""
+    file = home / "data" / "archive" / "items" / "2026-01.jsonl"
+    file.parent.mkdir(parents=True)
+    with file.open("w", encoding="utf-8") as out:
+        for at, record in enumerate(held):
+            line = {"revision": at // 1_000 + 1, "nth": at % 1_000, **record}
+            out.write(json.dumps(line, separators=(",", ":")) + "\n")
+    snapshot = SimpleNamespace(home=home, pending=())
+    return search_index.Archive(
+        store_archive.head(snapshot, "items"),
+        lambda after: store_archive.located(snapshot, "items", after=after),
+        lambda wanted: store_archive.fetch(snapshot, "items", wanted),
+    )
+
+
 def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict:
     held = records(words, size, random.Random(size))
-    numbered = list(enumerate(held))
-    archive = search_index.Archive(size - 1, lambda after: iter(numbered[after + 1 :]))
-    path = folder / f"{size}.sqlite"
+    home = folder / str(size)
+    archive = stored(home, held)
+    path = home / "index.sqlite"
     build = timed(search_index.refresh, path, archive)
     indexed = search_index.indexed_source(path, archive)
     plain = search_index.scan_source(lambda: iter(held))
@@ -142,10 +163,11 @@ def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict
         "items": size,
         "build_s": round(build, 2),
         "index_mb": round(path.stat().st_size / 1e6, 1),
+        "index_over_texts": round(path.stat().st_size / sum(len(one["item"]["content"]) for one in held), 2),
         "warm": spread([timed(answer, query, indexed) for query in asked]),
         "warm_cpu": spread([timed(answer, query, indexed, clock=time.process_time) for query in asked]),
         "warm_common_words_only": spread([timed(answer, query, indexed) for query in common]),
-        **fresh(path, archive, held[-1], answered),
+        **fresh(home, answered),
     }
     if size <= COMPARED_UP_TO:
         assert all(answer(query, indexed) == answer(query, plain) for query in asked[:12])

@@ -1,7 +1,7 @@
 """Importing: turn real transcripts into working-memory items, once, however often they are imported.
 
 Notes that hooks made of a session while it ran are not stored twice. Private blocks, calls about private paths and
-secrets are left out, as hooks leave them out. Records are read in constant memory and stored in batches; an import that
+secrets are left out, as hooks leave them out. What was said is kept for search as well (`memory.capture.passages`). Records are read in constant memory and stored in batches; an import that
 is stopped keeps its stored batches, and importing again adds the rest. Bad lines are counted and named, never fatal.
 """
 
@@ -21,7 +21,9 @@ from aether.api.working import store_entries
 from aether.clock import new_id
 from aether.errors import InvalidInput, NotFound
 from aether.memory import phases
+from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
+from aether.memory.items import DEFAULT_SOURCE
 from aether.messages.read import detect_file_format, read_records, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.store import archive, config
@@ -29,7 +31,7 @@ from aether.store.commit import Author
 from aether.store.files import require_writable
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
-from aether.types import Counter, JsonObject
+from aether.types import Change, Counter, JsonObject
 
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 # Left out below an imported directory: memory itself, and the history of version control.
@@ -153,10 +155,13 @@ def import_transcripts(
             records = _records(file, format, name, tally, progress)
             if tally.private:
                 records = without_private(records, tally.private, directory=tally.root)
-            captured = capture(records, file=name, phase=phase, first_phase=first)
+            words = passages.Collector(name, passages.known_lines(memory))
+            captured = capture(words.watch(records), file=name, phase=phase, first_phase=first)
             try:
                 for batch in dedupe.batches(_new_entries(captured, known, name, tally), tally.batch_chars):
-                    _store(batch, name, tally, home, dry_run=dry_run)
+                    _store(batch, words, tally, home, dry_run=dry_run)
+                if (left := words.drain()) and not dry_run:
+                    _commit([], words, left, tally, home)
                 if tally.records == before:
                     raise _nothing_in(file, format, name)
             except InvalidInput as reason:
@@ -231,11 +236,13 @@ def _new_entries(captured: Iterable[Any], known: set[str], name: str, tally: _Ta
             tally.bad.append({"file": name, "line": line, "reason": reason.what})
 
 
-def _store(batch: list[JsonObject], name: str, tally: _Tally, home: Home, *, dry_run: bool) -> None:
+def _store(
+    batch: list[JsonObject], words: passages.Collector, tally: _Tally, home: Home, *, dry_run: bool
+) -> None:
     if dry_run:
         tally.preview += batch
     else:
-        batch = _commit(batch, name, tally, home)
+        batch = _commit(batch, words, words.drain(), tally, home)
     tally.items += len(batch)
     for entry in batch:
         tally.types[entry["type"]] = tally.types.get(entry["type"], 0) + 1
@@ -244,8 +251,10 @@ def _store(batch: list[JsonObject], name: str, tally: _Tally, home: Home, *, dry
         tally.tokens += tally.count(entry["content"])
 
 
-def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> list[JsonObject]:
-    """Store the entries of `batch` that no other process stored meanwhile, and return them."""
+def _commit(
+    batch: list[JsonObject], words: passages.Collector, said: list[JsonObject], tally: _Tally, home: Home
+) -> list[JsonObject]:
+    """Store the entries of `batch` that no other process stored meanwhile and the passages `said`; return the entries."""
 
     def wanted(snapshot: Snapshot, entries: list[JsonObject]) -> list[JsonObject]:
         # Only under the lock are all notes visible that another process, importing the same, has stored.
@@ -253,11 +262,16 @@ def _commit(batch: list[JsonObject], name: str, tally: _Tally, home: Home) -> li
         tally.archive_read = archive.head(snapshot, "items")
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
-    reason = f"{name} ({pluralize(len(batch), 'items')})"
-    author = Author("import", batch[0]["source"], reason, part=f"{tally.whole}/{len(tally.revisions) + 1}")
-    stored = store_entries(batch, author, home=home, wanted=wanted)
+    def beside(snapshot: Snapshot) -> Change:
+        return passages.keep(snapshot.documents["memory"], words, said, now())
+
+    by = batch[0]["source"] if batch else DEFAULT_SOURCE
+    reason = f"{words.file} ({pluralize(len(batch), 'items')})"
+    author = Author("import", by, reason, part=f"{tally.whole}/{len(tally.revisions) + 1}")
+    stored = store_entries(batch, author, home=home, wanted=wanted, beside=beside)
     tally.known += len(batch) - len(stored.entries)
     if stored.ids:
         tally.evicted += stored.ids[0].evicted  # the same for every id of a batch
+    if stored.ids or said:
         tally.revisions.append(stored.revision)
     return stored.entries

@@ -20,9 +20,10 @@ from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, Stor
 from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
+from aether.memory.capture import passages
 from aether.memory.items import memory_block
 from aether.memory.recall import RecallLine
-from aether.memory.search import LIMIT, search
+from aether.memory.search import HISTORY, LIMIT, search
 from aether.memory.sessions import session_text
 from aether.store import archive as store_archive
 from aether.store import search_index
@@ -49,15 +50,20 @@ def search_memory(
     caste: str | None = None,
     since: str | datetime | None = None,
     until: str | datetime | None = None,
+    project: str | None = None,
+    conversation: str | None = None,
     by_layer: bool = False,
     context: int = 0,
     home: Home = None,
 ) -> list[Hit]:
     """Return the entries that match `query`, best first, and count an access of each.
 
+    Each hit has id, layer, type, content, the `passage` of it that answers, relevance (0 to 1), score, the whole entry, and
+    as far as they are known the speaker, project, conversation and title.
+
     `limit` is the number of hits to return, by layer if `by_layer`; None returns all. The default is 20, and of each layer
-    the `search.max_results_per_layer` of the home. `layers`, `types`,
-    `phase`, `caste`, `since` and `until` (excluded) filter the entries. `by_layer` orders by layer, relevance and
+    the `search.max_results_per_layer` of the home. `layers`, `types`, `phase`, `caste`, `since`, `until` (excluded),
+    `project` and `conversation` (a part of its name) filter the entries. `by_layer` orders by layer, relevance and
     time instead of by score. `context` adds that many neighbours in time to each hit
     on either side.
 
@@ -70,7 +76,7 @@ def search_memory(
     hits = search(
         snapshot.documents["memory"], query, now=at, archived=searchable_archive(snapshot), limit=limit, layers=layers,
         types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
-        by_layer=by_layer, context=context,
+        project=project, conversation=conversation, by_layer=by_layer, context=context,
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
@@ -120,22 +126,29 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     head = store_archive.head(snapshot, "items")
     if head < 0:
         return EMPTY
-    archive = Archive(head, lambda after: store_archive.records(snapshot, "items", after=after))
+    archive = Archive(
+        head,
+        lambda after: store_archive.located(snapshot, "items", after=after),
+        lambda wanted: store_archive.fetch(snapshot, "items", wanted),
+    )
     whole = search_index.indexed_source(snapshot.home / "index.sqlite", archive)
+    memory = snapshot.documents["memory"]
     # Ids as rows of the index spell them.
-    hidden = frozenset(map(plain_text, items.forgotten_ids(snapshot.documents["memory"])))
+    hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
+    kept = passages.known_lines(memory)
+
+    def is_shown(id: str) -> bool:
+        return id not in hidden and passages.is_kept(id, kept)
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
-        return found._replace(candidates=[each for each in found.candidates if each.row.id not in hidden])
+        return found._replace(candidates=[each for each in found.candidates if is_shown(each.row.id)])
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
-        return {
-            place: each for place, each in stored.items() if plain_text(each["item"].get("id")) not in hidden
-        }
+        return {place: each for place, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
 
-    return Source(find, read) if hidden else whole
+    return Source(find, read)
 
 
 class RecallHit(dict[str, Any]):
@@ -308,12 +321,18 @@ def _is_of(record: lines.Record, session: str) -> bool:
     return bool(session) and PurePath(str(pointer.get("file", ""))).stem == session
 
 
+def _kind(record: lines.Record) -> str:
+    """Return the type of an entry, of a passage of a conversation who wrote it."""
+    speaker = (record.value.get("metadata") or {}).get("speaker")
+    return f"{speaker} wrote" if record.type == HISTORY and speaker else record.type
+
+
 def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:
     """Return the block of as many matches as the budget allows, and their ids."""
     at = now()
     for number in range(len(found), 0, -1):
         said = [
-            f"- {lines.date_and_age(one.record.at, at)} {one.record.type}: {one.passage} [{one.record.id}]"
+            f"- {lines.date_and_age(one.record.at, at)} {_kind(one.record)}: {one.passage} [{one.record.id}]"
             for one in found[:number]
         ]
         said.append(f"In full: aether recall --full {found[0].record.id}")

@@ -102,8 +102,12 @@ def store_entries(
     *,
     home: Home,
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
+    beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
 ) -> StoredEntries:
-    """Store checked entries in one commit and return the result; `wanted` chooses among them under its lock."""
+    """Store checked entries in one commit and return the result.
+
+    `wanted` chooses among them under the lock; the change `beside` is committed with them.
+    """
     at = now()
     entries = copied(files.checked_json(entries, where="item"))
 
@@ -111,7 +115,16 @@ def store_entries(
         memory = snapshot.documents["memory"]
         chosen = wanted(snapshot, entries)
         added = add_items(snapshot.documents, chosen, now=at, new_id=new_id, count=counter_of(memory))
-        return added._replace(result=(chosen, *added.result))
+        more = beside(snapshot)
+        patches = {
+            name: [*added.patches.get(name, []), *more.patches.get(name, [])]
+            for name in {**added.patches, **more.patches}
+        }
+        appends = {
+            kind: [*added.appends.get(kind, []), *more.appends.get(kind, [])]
+            for kind in {**added.appends, **more.appends}
+        }
+        return Change(patches, appends, (chosen, *added.result))
 
     done = commit(drained(find(home)), plan, author, now=at)
     chosen, added, needed = done.result

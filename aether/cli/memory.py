@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,10 +13,12 @@ import click
 from aether.cli.forget import forget
 from aether.cli.output import (
     LAYER_NAMES,
+    LEAST_COLUMNS,
     Ask,
     Group,
     Table,
     confirmed,
+    cut_to,
     emit,
     facts,
     note,
@@ -247,6 +251,8 @@ def clear(ask: Ask, yes: bool) -> int:
 @click.option("--type", "types", multiple=True, help="Only this type; may be repeated")
 @click.option("--phase", type=click.IntRange(0), help="Only this phase")
 @click.option("--caste", help="Only this caste")
+@click.option("--project", help="Only of this project: a part of its directory")
+@click.option("--conversation", help="Only of this conversation: a part of its id, title or file")
 @click.option("--since", help="Not older than this ISO 8601 time")
 @click.option("--until", help="Not newer than this ISO 8601 time")
 @click.option(
@@ -254,7 +260,10 @@ def clear(ask: Ask, yes: bool) -> int:
 )
 @pass_ask
 def search(ask: Ask, /, query: str, **options: Any) -> None:
-    """Search all three layers and the archive.
+    """Search all three layers, the archive and the words of imported conversations.
+
+    A terminal shows two lines a hit, the second with the part of the text that answers; a pipe gets whole texts. What an
+    agent wrote is marked "agent".
 
     \b
     Example:
@@ -265,7 +274,7 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     found = recall.search_memory(
         query, home=ask.place(), **{name: value for name, value in options.items() if value}
     )
-    emit(ask, found, hits_table(found))
+    emit(ask, found, hit_rows(found) if sys.stdout.isatty() else hits_table(found))
     if not found:
         note(ask, "Nothing found.")
 
@@ -502,9 +511,43 @@ def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
-    """Return search hits, best first, one per line."""
-    rows = [(f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], hit["content"]) for hit in hits]
-    return Table(rows, head=("score", "layer", "id", "text"), right=[0])
+    """Return search hits, best first, one per line with their whole text."""
+    rows = [
+        (f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], origin_of(hit), hit_text(hit))
+        for hit in hits
+    ]
+    return Table(rows, head=("score", "layer", "id", "from", "text"), right=[0])
+
+
+def hit_rows(hits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return search hits, best first, as two lines each for a terminal: the place, and the part that answers."""
+    width = max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
+    lines = []
+    for nth, hit in enumerate(hits, start=1):
+        place = " · ".join(
+            filter(None, (LAYER_NAMES[hit["layer"]], str(hit["type"] or ""), origin_of(hit), hit["id"]))
+        )
+        lines += [
+            cut_to(f"{nth:>2}. {one_line(place)}", width),
+            cut_to(f"    {one_line(hit['passage'])}", width),
+        ]
+    return lines
+
+
+def hit_text(hit: Mapping[str, Any]) -> str:
+    """Return the whole text of a hit; of a session the part that answers stands first."""
+    passage, text = hit["passage"], hit["content"]
+    return text if not passage or one_line(passage) in one_line(text) else f"{passage} … {text}"
+
+
+def origin_of(hit: Mapping[str, Any]) -> str:
+    """Return when, by whom and where a hit was said, as far as it is known.
+
+    >>> origin_of({"at": "2026-03-01T10:15:00.000000Z", "speaker": "agent", "project": "/src/app"})
+    '2026-03-01 agent app'
+    """
+    project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
+    return " ".join(filter(None, (hit["at"][:10], hit.get("speaker"), project, hit.get("title"))))
 
 
 def hit_page(hit: Mapping[str, Any]) -> list[str]:

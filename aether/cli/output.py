@@ -309,6 +309,20 @@ def columns(text: str) -> int:
     return sum(2 if east_asian_width(sign) in "WF" else not combining(sign) for sign in text)
 
 
+def cut_to(line: str, width: int) -> str:
+    """Return a line of at most `width` columns; a cut one ends in an ellipsis.
+
+    >>> cut_to("abcdef", 4), cut_to("日本語", 4)
+    ('abc…', '日…')
+    """
+    if columns(line) <= width:
+        return line
+    line = line[: max(0, width - 1)]  # no character is narrower than a column, save the combining ones
+    while columns(line) > width - 1:
+        line = line[:-1]
+    return f"{line}…"
+
+
 def plain(text: str) -> str:
     r"""Return `text` without characters that steer a terminal; line ends and tabs stay.
 

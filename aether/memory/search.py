@@ -19,8 +19,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
-from collections import Counter as Tally
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, cast, get_args
@@ -39,7 +38,8 @@ from aether.memory.items import (
 from aether.store.search_index import EMPTY, EVERYTHING, Filter, Query, Source, phrase, plain_text, term_marks
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
-from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms
+from aether.text.synonyms import with_synonyms
+from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms, sentences, terms
 from aether.types import Archived, Hit, Layer
 
 
@@ -55,12 +55,26 @@ PHRASE_RELEVANCE = 0.7
 # The share of a plain full answer's score that gives half of the relevance its kind of match allows.
 _HALFWAY = 0.5
 _DECIMALS = 6
+# Metadata that say where an entry comes from.
+_PLACES = ("speaker", "project", "conversation", "title")
+# Characters of the part of a text that is shown first.
+_PASSAGE_CHARS = 240
 _ARCHIVED = frozenset({"left_at", "why", "session_id", "compression_id"})
 _OUTSIDE = lazy(r"^[\W_]+|[\W_]+$")
 _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
 _ID, _EXACT, _PHRASE, _WORDS = range(4)
 _WHY = ("id", "exact", "phrase", "words")
+HISTORY, USER_INPUT = "history", "user_input"
+_REQUESTS = frozenset({HISTORY, USER_INPUT})
+# Share of the words of a match that a better one has: then it says nothing new.
+REPEATED = 0.8
+# To a question: a request is seldom its answer, and a whole session holds many words that have nothing to do with it.
+ASKED_FACTOR = 0.7
+_ASKING = lazy(
+    r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
+    re.IGNORECASE,
+)
 
 
 class _Match(NamedTuple):
@@ -76,13 +90,15 @@ def search(
     limit: int | None = LIMIT, layers: Iterable[str] = (), types: Iterable[str] = (),
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
+    project: str | None = None, conversation: str | None = None,
     by_layer: bool = False, context: int = 0,
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
     At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
-    `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`
-    and time (from `since` to before `until`), with `context` neighbours on either side of each. `by_layer` orders
+    `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
+    `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
+    neighbours on either side of each. `by_layer` orders
     them by layer, relevance and time.
 
     Raises:
@@ -95,11 +111,17 @@ def search(
     keep = Filter(
         tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",
+        plain_text(project).casefold(), plain_text(conversation).casefold(),
     )  # fmt: skip
-    said = query_terms(query)
+    said, stands_for = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
-    matches = _matches(memory, _Query(query, said, ids, keep, now), archived)
-    chosen = [each for each in matches if _wanted(each.entry, keep, layers)]
+    matches = _matches(memory, _Query(query, said, stands_for, ids, keep, now), archived)
+    asks = is_question(query)
+    chosen = [
+        each for each in matches
+        # The question itself, noted when it was asked, is no answer.
+        if _wanted(each.entry, keep, layers) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
+    ]  # fmt: skip
     # By kind and score, then newest first, by layer and by id: no two are equal.
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
     chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
@@ -112,13 +134,45 @@ def search(
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
+    chosen = _without_repeats(chosen, most, of_layer)
+    return _hits(memory, chosen, said, archived, context)
+
+
+def is_question(query: str) -> bool:
+    """Return whether a query asks for something, so that another question is no answer to it.
+
+    >>> is_question("why did the login fail"), is_question("login fails")
+    (True, False)
+    """
+    return query.rstrip().endswith("?") or bool(_ASKING.match(query))
+
+
+def _without_repeats(matches: Sequence[_Match], most: int | None, of_layer: int | None) -> list[_Match]:
+    """Return the first `most` matches, `of_layer` of each layer, without those that a better one says as well.
+
+    Compared are passages of a conversation with the notes that were made of it.
+    """
     nth: Tally[Layer] = Tally()
-    kept = []
-    for match in chosen:
-        nth[match.entry.layer] += 1
-        if of_layer is None or nth[match.entry.layer] <= of_layer:
+    kept: list[_Match] = []
+    said: list[tuple[bool, frozenset[str]]] = []
+    for match in matches:
+        if len(kept) == most:
+            break
+        if of_layer is not None and nth[match.entry.layer] >= of_layer:
+            continue
+        is_passage = match.entry.row.type == HISTORY
+        words = frozenset(
+            word for _, text in match.entry.fields for word in text.partition("(")[0].split("]")
+        )
+        repeats = match.tier == _WORDS and any(
+            (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
+            for of_passage, other in said
+        )
+        if not repeats:
+            nth[match.entry.layer] += 1
             kept.append(match)
-    return _hits(memory, kept[:most], said, archived, context)
+            said.append((is_passage, words))
+    return kept
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:
@@ -141,6 +195,8 @@ class _Query(NamedTuple):
 
     query: str
     said: QueryTerms
+    stands_for: Mapping[str, str]
+    """The asked term of each synonym."""
     ids: frozenset[str]
     keep: Filter
     now: datetime
@@ -150,7 +206,10 @@ def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_
     entries, found, corpus = _candidates(memory, ask, archived)
     hit = [at for at, each in enumerate(found) if each or entries[at].row.id in ask.ids]
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
-    question = Question(ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now)
+    question = Question(
+        ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
+        ask.stands_for,
+    )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
     tiers = _tiers(entries, ask, archived)
     full_ = full_score(corpus, question)
@@ -168,7 +227,8 @@ def _candidates(
     marked_terms = term_marks(terms)
     entries = list(search_entries(memory))
     found = [term_counts(entry, marked_terms) for entry in entries]
-    answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep))
+    weights = tuple(ask.said.weights.values())
+    answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep, weights=weights))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
@@ -259,10 +319,15 @@ def _hits(
             "layer": entry.layer, "layer_priority": LAYERS.index(entry.layer),
             "relevance": round(match.relevance, _DECIMALS), "score": round(match.score, _DECIMALS),
             "why": _WHY[match.tier],
-            "matched": [said.spelled[term] for term in said.weights if term in match.held],
+            "matched": list(dict.fromkeys(said.spelled[term] for term in said.weights if term in match.held)),
             "type": row.type, "phase": int(row.phase) if row.phase.isdecimal() else None, "at": row.at,
-            "content": entry_text(entry), "tokens": 0, "gist": "", "entry": entry.value,
+            "content": entry_text(entry), "passage": best_passage(entry_texts(entry), said.weights),
+            "tokens": 0, "gist": "", "entry": entry.value,
         }  # fmt: skip
+        metadata = entry.value.get("metadata")
+        for name in _PLACES:
+            if isinstance(metadata, dict) and isinstance(metadata.get(name), str):
+                hit[name] = metadata[name]  # type: ignore[literal-required] - names of optional fields
         if entry.place in records:
             record = records[entry.place]
             hit["archived"] = cast("Archived", {key: record[key] for key in _ARCHIVED if key in record})
@@ -278,6 +343,33 @@ def _hits(
             }
         hits.append(hit)
     return hits
+
+
+def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
+    """Return the stretch of `texts` that says most of a query, with the sentence after it where there is room.
+
+    >>> best_passage(["We met on Monday. The cache was slow. We removed it."], {"cach": 1.0})
+    'The cache was slow. We removed it.'
+    """
+    best: tuple[float, str] = (-1.0, "")
+    for text in texts:
+        parts = sentences(text)
+        worth = []
+        for part in parts:
+            said = terms(part)
+            inside = {*said.words, *said.parts}
+            worth.append({one for one in weights if one in inside})
+        for at in range(len(parts)):
+            found: set[str] = set()
+            end, size = at, 0
+            while end < len(parts) and (end == at or size + len(parts[end]) < _PASSAGE_CHARS):
+                found |= worth[end]
+                size += len(parts[end]) + 1
+                end += 1
+            score = sum(weights[one] for one in found) + (0.1 if worth[at] else 0.0)
+            if score > best[0]:
+                best = (score, " ".join(parts[at:end]))
+    return best[1]
 
 
 # BM25: notes are short, so repetition and length mean less than in documents (k1 1.2, b 0.75 there).
@@ -317,6 +409,8 @@ class Question(NamedTuple):
     words: frozenset[str]
     dates: Sequence[Date]
     now: datetime
+    asks: bool = False
+    synonyms: Container[str] = ()
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -339,7 +433,9 @@ def idf(corpus: Corpus, term: str) -> float:
 def full_score(corpus: Corpus, question: Question) -> float:
     """Return the score of a plain full answer: an average entry with every known word once."""
     return sum(
-        weight * idf(corpus, term) for term, weight in question.weights.items() if corpus.held.get(term)
+        weight * idf(corpus, term)
+        for term, weight in question.weights.items()
+        if corpus.held.get(term) and term not in question.synonyms
     )
 
 
@@ -351,8 +447,8 @@ def scores(
     average = max(1.0, corpus.length / max(1, corpus.items))
     norms = [K1 * (1 - B + B * entry.row.length / average) for entry in entries]
     holders: dict[str, list[int]] = {term: [] for term in question.weights}
-    for at, terms in enumerate(found):
-        for term in terms:
+    for at, inside in enumerate(found):
+        for term in inside:
             holders[term].append(at)
     totals = [0.0] * len(entries)
     for term, weight in question.weights.items():
@@ -387,6 +483,8 @@ def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
 def _factor(entry: SearchEntry, question: Question) -> float:
     row = entry.row
     factor = 1 + CONFIDENCE * (row.relevance - 0.5)
+    if question.asks and (entry.layer == "short_term_memory" or row.type == USER_INPUT):
+        factor *= ASKED_FACTOR
     if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
         factor *= LABEL_FACTOR
     if question.dates:

@@ -7,8 +7,10 @@ it again after a crash adds nothing. `records` reads all of them, folded or not,
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
@@ -21,6 +23,9 @@ MONTHLY = {"items": "data/archive/items"}
 SINGLE = {"receipts": "data/receipts.jsonl", "events": "data/events.jsonl", "history": "data/history.jsonl"}
 # Positions order records by revision, then by place; no transaction carries more records than this.
 RECORDS_PER_REVISION = 1 << 22
+_START = b'{"revision":'
+# A stretch of a file this short is read line by line.
+_HALVED_BYTES = 4_096
 
 
 def position(record: JsonObject) -> int:
@@ -50,19 +55,105 @@ def records(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple
 
     Only what is newer is read: the cost follows the number of new records, not the archive.
     """
+    for place, record, _ in located(snapshot, kind, after=after):
+        yield place, record
+
+
+def located(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple[int, JsonObject, int]]:
+    """Yield what `records` yields, and where in its file each record begins, -1 for one that is not folded yet."""
     reached = after
     files = files_of(snapshot.home, kind)
     first = len(files)
     while first and not 0 <= _last(files[first - 1]) <= after:
         first -= 1
     for path in files[first:]:
-        for record in _tail(path, after):
+        for record, begin in _tail(path, after):
             reached = position(record)
-            yield reached, record
+            yield reached, record, begin
     for pending in snapshot.pending:
         for record in _numbered(pending, kind):
             if position(record) > reached:
-                yield position(record), record
+                yield position(record), record, -1
+
+
+def fetch(snapshot: Snapshot, kind: str, wanted: Mapping[int, int]) -> dict[int, JsonObject]:
+    """Return the records at the positions `wanted`, each given with its offset or -1.
+
+    An offset that is not right (the file was rewritten) costs a search in the file, as one that is not known.
+    """
+    found = {
+        position(record): record
+        for pending in snapshot.pending
+        for record in _numbered(pending, kind)
+        if position(record) in wanted
+    }
+    for path, (first, last) in _ranges(snapshot.home, kind):
+        inside = [(one, at) for one, at in wanted.items() if first <= one <= last and one not in found]
+        if inside:
+            with path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                for one, at in inside:
+                    record = _record_at(file, one, at) if at >= 0 else None
+                    if record is None:
+                        record = _search(file, one, size)
+                    if record is not None:
+                        found[one] = record
+    return found
+
+
+def _ranges(home: Path, kind: str) -> Iterator[tuple[Path, tuple[int, int]]]:
+    """Yield the files of `kind` with the positions of their first and last record."""
+    for path in files_of(home, kind):
+        with path.open("rb") as file:
+            first = next((position(record) for record in map(_record, file) if record), -1)
+        if first >= 0:
+            yield path, (first, _last(path))
+
+
+def _place(line: bytes) -> int:
+    """Return the position of a line, read from its start where aether wrote it, -1 for a damaged line."""
+    if line.startswith(_START):
+        revision, _, rest = line[len(_START) : len(_START) + 60].partition(b',"nth":')
+        nth = rest.partition(b",")[0]
+        if revision.isdigit() and nth.isdigit():
+            return int(revision) * RECORDS_PER_REVISION + int(nth)
+    record = _record(line)
+    return position(record) if record else -1
+
+
+def _record_at(file: BinaryIO, wanted: int, at: int) -> JsonObject | None:
+    file.seek(at)
+    line = file.readline()
+    return _record(line) if _place(line) == wanted else None
+
+
+def _search(file: BinaryIO, wanted: int, size: int) -> JsonObject | None:
+    """Return the record at the position `wanted`, found by halving the file; damaged lines are passed over."""
+    low, high = 0, size
+    while high - low > _HALVED_BYTES:
+        middle = (low + high) // 2
+        file.seek(middle)
+        file.readline()  # the rest of a line
+        place = _next_place(file, high)
+        low, high = (low, middle) if place < 0 or place > wanted else (middle, high)
+    file.seek(low)
+    if low:
+        file.readline()
+    while line := file.readline():
+        place = _place(line)
+        if place == wanted:
+            return _record(line)
+        if place > wanted:
+            break
+    return None
+
+
+def _next_place(file: BinaryIO, end: int) -> int:
+    while file.tell() < end and (line := file.readline()):
+        place = _place(line)
+        if place >= 0:
+            return place
+    return -1
 
 
 def head(snapshot: Snapshot, kind: str) -> int:
@@ -91,19 +182,26 @@ def _last(path: Path) -> int:
     return -1
 
 
-def _tail(path: Path, after: int) -> Iterator[JsonObject]:
-    """Yield the records of one file with a position > `after`, oldest first."""
-    newer: list[JsonObject] = []
+def _tail(path: Path, after: int) -> Iterator[tuple[JsonObject, int]]:
+    """Yield the records of one file with a position > `after`, oldest first, each with its offset."""
+    newer: list[tuple[JsonObject, int]] = []
     if after < 0:
+        begin = 0
         with regular.opened(path) as file:
-            yield from filter(None, map(_record, file))
+            for line in file:
+                record = _record(line)
+                if record is not None:
+                    yield record, begin
+                begin += len(line)
         return
+    begin = path.stat().st_size
     for line in lines_backwards(path):
+        begin -= len(line)
         record = _record(line)
         if record is not None and position(record) <= after:
             break
         if record is not None:
-            newer.append(record)
+            newer.append((record, begin))
     yield from reversed(newer)
 
 

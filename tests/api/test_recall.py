@@ -9,6 +9,7 @@ import pytest
 import aether
 from aether.api import admin as homes
 from aether.api import briefing, hook_sessions, recall, working
+from aether.api.importing import import_transcripts
 from aether.errors import InvalidInput, NotFound
 from aether.memory.items import NOTICE
 from aether.store import spool
@@ -231,3 +232,32 @@ def test_a_prompt_waits_for_no_lock_and_takes_nothing_in(place):
         assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
 
     assert len(spool.waiting(str(place))) == 1
+
+
+def test_what_was_said_answers_a_question_that_names_something_and_nothing_unasked(place, tmp_path):
+    file = tmp_path / "chat.jsonl"
+    lines = [
+        {"role": "user", "content": "please look at the exporter"},
+        {
+            "role": "assistant",
+            "content": "The flush in commitLedgerRow was dropped since the disk was too slow.",
+        },
+        {"role": "user", "content": "ok"},
+    ]
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    import_transcripts([file], home=place)
+    working.clear_working_memory(home=place)
+
+    asked = recall.prompt_recall("why was the flush in commitLedgerRow dropped?", budget=400, home=place)
+    unasked = recall.prompt_recall("now rename commitLedgerRow everywhere", budget=400, home=place)
+
+    assert "too slow" in asked
+    assert "agent wrote" not in unasked
+
+
+def test_the_question_just_asked_is_no_hit(place):
+    question = "why was the flush dropped?"
+    add(place, question, "user_input")
+    add(place, "The flush was dropped because the disk is slow.")
+
+    assert [hit["type"] for hit in recall.search_memory(question, home=place)] == ["decision"]

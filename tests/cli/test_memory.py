@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shutil
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -149,8 +150,21 @@ def test_search_shows_hits_best_first(here, capsys):
         capsys, "memory", "search", "atomic writes", "--layer", "working_memory", "--type", "decision"
     ).out.splitlines()
 
-    assert lines[0].split() == ["score", "layer", "id", "text"]
+    assert lines[0].split() == ["score", "layer", "id", "from", "text"]
     assert here["ITEM"] in lines[2]
+
+
+def test_a_terminal_shows_two_lines_a_hit_with_the_part_that_answers():
+    text = "We met in the morning. " * 30 + "The ledger is locked once per row. Nobody knew."
+    hit = {
+        "id": "wm_1", "layer": "archive", "type": "history", "at": "2026-03-01T10:00:00Z", "speaker": "agent",
+        "content": text, "passage": "The ledger is locked once per row. Nobody knew.",
+    }  # fmt: skip
+    first, second = memory.hit_rows([hit])
+
+    assert "2026-03-01 agent" in first
+    assert "ledger is locked" in second
+    assert max(len(first), len(second)) <= shutil.get_terminal_size().columns
 
 
 def test_finding_nothing_is_said_beside_the_data(here, capsys):

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from aether.memory.recall import Record, excerpt
+from aether.memory.search import HISTORY, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
@@ -44,7 +45,8 @@ PASSAGE_CHARS = 300
 NAME_WEIGHT = 6.0
 # A past command is of little use to a later prompt, and a changed line only if its name is in the prompt.
 NEVER_MATCHED = frozenset({"command", "observation"})
-ONLY_BY_NAME = frozenset({"code_change", "error"})
+# The words of a conversation answer a question that names something; unasked they are never told.
+ONLY_BY_NAME = frozenset({"code_change", "error", HISTORY})
 # Statements of persons and settled questions before mere reports.
 WEIGHT_OF_TYPE = {"constraint": 1.5, "preference": 1.4, "decision": 1.3, "solution": 1.3, "blocker": 1.2, "success_pattern": 1.2, "failure_pattern": 1.2, "user_input": 0.8, "code_change": 0.7}  # fmt: skip
 
@@ -97,6 +99,8 @@ class PromptQuery(NamedTuple):
     """Significant terms."""
     said: frozenset[str]
     """All terms of the prompt."""
+    asks: bool = False
+    """Whether the prompt is a question."""
 
 
 class PromptMatch(NamedTuple):
@@ -136,7 +140,7 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
     )
     if not named and len(significant) < LEAST_WORDS:
         return None
-    return PromptQuery(tuple(named), significant, frozenset(weights))
+    return PromptQuery(tuple(named), significant, frozenset(weights), is_question(prompt))
 
 
 def _unless_address(run: re.Match[str]) -> str:
@@ -172,7 +176,9 @@ def match_prompt(
     made = [
         _best_passage(asked_for, records[at], weights, rare, names)
         for at in likely
-        if records[at].id not in out and records[at].type not in NEVER_MATCHED
+        if records[at].id not in out
+        and records[at].type not in NEVER_MATCHED
+        and (records[at].type != HISTORY or asked_for.asks)
     ]
     found = sorted(filter(None, made), key=lambda one: (-one.score, one.record.id))
     return _unique(found)[:MOST_MATCHES]
