@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections import Counter as Tally
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
@@ -327,7 +328,7 @@ def _hits(
         metadata = entry.value.get("metadata")
         for name in _PLACES:
             if isinstance(metadata, dict) and isinstance(metadata.get(name), str):
-                hit[name] = metadata[name]  # type: ignore[literal-required] - names of optional fields
+                hit[name] = metadata[name]  # type: ignore[literal-required]
         if entry.place in records:
             record = records[entry.place]
             hit["archived"] = cast("Archived", {key: record[key] for key in _ARCHIVED if key in record})
