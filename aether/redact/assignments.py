@@ -386,7 +386,7 @@ def without_said(text: str) -> str:
 
 
 def _is_said(found: re.Match[str], value: str) -> bool:
-    if PLACEHOLDER in value or not found["says"] and found["of"]:
+    if PLACEHOLDER in value or (not found["says"] and found["of"]):
         return False
     if found["key"]:
         return is_drawn(value, least=12)
@@ -407,7 +407,7 @@ def _is_password(value: str) -> bool:
         or any(sign in value for sign in ("(", "://", "=", "`", "\\", "{"))
     ):
         return False
-    if "/" in value and value.count("/") > 1 or _DOTTED.fullmatch(value):
+    if ("/" in value and value.count("/") > 1) or _DOTTED.fullmatch(value):
         return False
     letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
     mixed = re.search(r"[a-z][A-Z]|[A-Z][a-z]*[A-Z]", value) is not None
