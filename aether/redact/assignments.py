@@ -212,7 +212,7 @@ _LONGEST_NAME = 64
 _REST_OF_NAME = lazy(r"[A-Za-z0-9_.-]{0,64}")
 
 _SIGN = lazy(r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
-      [ ]?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
+      [ ]?,?\s{1,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
     | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
     )""")
 _FLAG_SIGN = lazy(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
@@ -338,7 +338,7 @@ _NOUN = (
 )
 _SAYS = r"(?:is|was|are|ist|war|lautet|lauten|sind|est|es|é|è|to|=|->|→|:)(?:[ ](?:now|jetzt|set to))?:?"
 _SAID = lazy(
-    rf"""(?i)\b(?:{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
+    rf"""(?i)(?:\b|(?<=\\n))(?:{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
 _PAIR = lazy(
     r"""(?i)\b(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?[ ]?[/:][ ]?["'`]?(?P<said>[^\s"'`/:]{6,128})"""
@@ -439,6 +439,8 @@ def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
     least = max(0, start - _LONGEST_NAME)
     while start > least and text[start - 1] in _NAME_CHARS:
         start -= 1
+    if start < found.start() and text[start] in "nrt" and text[start - 1 : start] == "\\":
+        start += 1  # an escaped newline, not a letter of the name
     rest = _REST_OF_NAME.match(text, found.end())
     return start, rest.end() if rest else found.end()
 

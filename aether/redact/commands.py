@@ -12,7 +12,7 @@ import re
 from functools import lru_cache
 
 from aether.redact.assignments import is_template
-from aether.redact.forms import PLACEHOLDER, forms, replaced
+from aether.redact.forms import PLACEHOLDER, forms, replaced, without_escapes
 from aether.text.regex import any_of, lazy
 
 TYPE_CHECKING = False
@@ -28,18 +28,18 @@ _GAP = r"""[\s"',]{1,8}"""
 
 # `find / -name mysql -print` and `docker run --name mysql -p3306:3306` have no password.
 _MYSQL = lazy(
-    r"""\b(?:mysql|mariadb)[a-z-]{0,16}[\s"'](?>[^\n|;&]|(?<=\\)\n|;["']){0,300}?(?<=[\s"'])-p"""
+    r"""(?:\b|(?<=\\n))(?:mysql|mariadb)[a-z-]{0,16}[\s"'](?>[^\n|;&]|(?<=\\)\n|;\\{0,4}["']){0,300}?(?<=[\s"'])-p"""
     rf"(?!(?:rint[0f]?|rune|erm|ath|ort|id|l)\b|[0-9.:]+:[0-9]+[\s\"'/]){_VALUE}"
 )
 _SSHPASS = lazy(
-    rf"""\bsshpass(?:{_GAP}-(?:v|P{_GAP}[^\s"']{{1,40}})){{0,3}}{_GAP}-p(?:["',]{{0,2}}\s{{0,8}}){_VALUE}"""
+    rf"""(?:\b|(?<=\\n))sshpass(?:{_GAP}-(?:v|P{_GAP}[^\s"']{{1,40}})){{0,3}}{_GAP}-p(?:["',]{{0,2}}\s{{0,8}}){_VALUE}"""
 )
 _IDENTIFIED = lazy(
-    r"(?i)\b(?P<word>identified)\s{1,8}(?:with\s{1,8}[^\s;]{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:(?:values|password)\s{1,8})?"
+    r"(?i)(?:\b|(?<=\\n))(?P<word>identified)\s{1,8}(?:with\s{1,8}[^\s;]{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:(?:values|password)\s{1,8})?"
     rf"(?!random\s){_VALUE}"
 )
 _SET_PASSWORD = lazy(
-    rf"(?i)\bset\s{{1,8}}password\s{{1,8}}for\s{{1,8}}[^\s=]{{1,200}}\s{{0,8}}=\s{{0,8}}(?:(?:old_)?password\(\s{{0,8}})?{_QUOTED}"
+    rf"(?i)(?:\b|(?<=\\n))set\s{{1,8}}password\s{{1,8}}for\s{{1,8}}[^\s=]{{1,200}}\s{{0,8}}=\s{{0,8}}(?:(?:old_)?password\(\s{{0,8}})?{_QUOTED}"
 )
 # In small letters "identified by" is also prose; after `create user bob` or `to 'bob'@'%'` it is a statement.
 _USER = lazy(r"(?i)\b(?:user|to)\s{1,8}(?:if\s{1,8}not\s{1,8}exists\s{1,8})?[^\s;]{1,200}\s{1,8}\Z")
@@ -47,7 +47,7 @@ _COMMANDS_LOOK_BACK = 240
 _BOUND = lazy(r"[?:@&]\w{0,64}")  # a parameter of a statement
 # `machine example.org login bob password x` of a .netrc, in one line or in several.
 _LOGIN = lazy(
-    rf"(?i)\b(?:login\s{{1,8}}\S{{1,200}}|machine\s{{1,8}}\S{{1,200}})\s{{1,8}}password\s{{1,8}}{_VALUE}"
+    rf"(?i)(?:\b|(?<=\\n))(?:login\s{{1,8}}\S{{1,200}}|machine\s{{1,8}}\S{{1,200}})\s{{1,8}}password\s{{1,8}}{_VALUE}"
 )
 # A line of a .pgpass: host, port, database, user, password.
 _PGPASS = lazy(
@@ -57,7 +57,7 @@ _PGPASS = lazy(
 _STDIN = r"(?:sudo\s[^|\n]{0,40}?-S\b|su\b|(?:sudo\s{1,4})?(?:chpasswd|passwd\b[^\n|]{0,40}--stdin|cryptsetup\b)|[a-z][^\n|]{0,160}?--(?:password|pass|passphrase|with|access)-?(?:stdin|token|fd)\b|kinit\b|gpg\b[^\n|]{0,120}--passphrase-fd|(?:pct|vercel|wrangler|gh|fly|heroku|railway)\b[^\n|]{0,40}\b(?:secret|env)\b)"
 _READERS = ("sudo -S", "-stdin", "-token", "chpasswd", "-fd", "cryptsetup", "kinit", " secret", " env ")
 _PIPED = lazy(
-    rf"\b(?:echo|printf)\s{{1,4}}(?:-[a-zA-Z]{{1,3}}\s{{1,4}}|[\"']%s(?:\\n)?[\"']\s{{1,4}})?(?P<user>[\"']?[\w.-]{{1,64}}:)?{_VALUE}[\"']?\s{{0,4}}\|\s{{0,4}}{_STDIN}"
+    rf"(?:\b|(?<=\\n))(?:echo|printf)\s{{1,4}}(?:-[a-zA-Z]{{1,3}}\s{{1,4}}|[\"']%s(?:\\n)?[\"']\s{{1,4}})?(?P<user>[\"']?[\w.-]{{1,64}}:)?{_VALUE}[\"']?\s{{0,4}}\|\s{{0,4}}{_STDIN}"
 )
 _HERE = lazy(
     rf"(?:--with-token|-stdin|\bkinit\s\S{{1,80}}|sudo -S[^\n<]{{0,80}}|chpasswd)\s{{0,4}}<<<\s{{0,4}}{_VALUE}"
@@ -142,7 +142,7 @@ def _arguments(text: str) -> list[tuple[int, int]]:
     """Return the places of the secrets among the arguments of programs."""
     names, arguments = _programs()
     spans = []
-    for program in names.finditer(text):
+    for program in names.finditer(without_escapes(text)):
         for pattern in arguments[program[1]]:
             at = program.end()
             while found := pattern.match(text, at):

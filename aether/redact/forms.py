@@ -191,19 +191,21 @@ def _without_tokens(text: str) -> str:
     if len(text) < _LEAST_OF_CUT:
         return text
     table = _table()
-    # An escaped newline or `%3D` ends a word as the character itself does.
-    shadow = text
-    if "\\" in text:
-        shadow = text.replace("\\n", "\\ ").replace("\\t", "\\ ").replace("\\r", "\\ ")
-    if "\\u00" in text:
-        shadow = _JSON_ESCAPE.sub("      ", shadow)
-    if "%" in text:
-        shadow = _URL_ESCAPE.sub("   ", shadow)
+    shadow = without_escapes(text)
     spans = list(_starting(text, shadow, table))
     for form in table.holds:
         if form.literal in text:
             spans += _holding(shadow, form)
     return replaced(text, [*spans, *_azure(text)])
+
+
+def without_escapes(text: str) -> str:
+    """Return `text` with a blank for each letter of an escape: an escaped newline or `%3D` ends a word, too."""
+    if "\\" in text:
+        text = text.replace("\\n", "\\ ").replace("\\t", "\\ ").replace("\\r", "\\ ")
+    if "\\u00" in text:
+        text = _JSON_ESCAPE.sub("      ", text)
+    return _URL_ESCAPE.sub("   ", text) if "%" in text else text
 
 
 def _starting(text: str, shadow: str, table: _Table) -> Iterator[tuple[int, int]]:
