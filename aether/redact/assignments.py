@@ -205,7 +205,6 @@ _RARE = (
     *FOREIGN,
 )
 _STEM = lazy(_STEMS)
-_ANY_STEM = lazy(f"{_STEMS}|{'|'.join(_RARE)}")
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Longer runs of such characters are data, not names.
 _LONGEST_NAME = 64
@@ -268,6 +267,7 @@ _TEMPLATE = lazy(
 _CALL = lazy(
     r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
 )
+_LITERAL = lazy(r"&\w{1,60}\{")  # `&helperCreds{user: user}` in Go
 _STATEMENT = lazy(
     r"(?:return|throw|raise|yield|await|print|pass|break|continue|if|not|lambda|function|async|range)\b"
 )
@@ -301,7 +301,8 @@ def without_assigned(text: str) -> str:
     lowered = _lowered(text)
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
-    stem = _ANY_STEM if any(word in lowered for word in _RARE) else _STEM
+    rare = [word for word in _RARE if word in lowered]
+    stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
     while found := stem.search(lowered, at):
         start, at = _name(text, found)
         name = text[start:at]
@@ -338,25 +339,10 @@ _NOUN = (
 )
 _SAYS = r"(?:is|was|are|ist|war|lautet|lauten|sind|est|es|é|è|to|=|->|→|:)(?:[ ](?:now|jetzt|set to))?:?"
 _SAID = lazy(
-    rf"""(?i)(?:\b|(?<=\\n))(?:{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
+    rf"""(?:{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
 _PAIR = lazy(
-    r"""(?i)\b(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?[ ]?[/:][ ]?["'`]?(?P<said>[^\s"'`/:]{6,128})"""
-)
-_SAID_NOUNS = (
-    "pass",
-    "pw",
-    "pin",
-    "secret",
-    "cred",
-    "token",
-    "key",
-    "kennwort",
-    "zugang",
-    "contras",
-    "senha",
-    "wachtw",
-    "schl",
+    r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?[ ]?[/:][ ]?["'`]?(?P<said>[^\s"'`/:]{6,128})"""
 )
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _UNIT = lazy(
@@ -372,17 +358,21 @@ def without_said(text: str) -> str:
     """
     spans = []
     lowered = _lowered(text)
-    if any(noun in lowered for noun in _SAID_NOUNS):
-        for found in _SAID.finditer(text):
-            value = found["said"].rstrip(".,;:?)]}…")
-            if _is_said(found, value) and not _UNIT.match(text, found.start("said") + len(value)):
-                spans.append((found.start("said"), found.start("said") + len(value)))
-    if "/" in text or ":" in text:
-        for found in _PAIR.finditer(text):
-            value = found["said"].rstrip(".,;?)]}…")
-            if _is_password(value):
-                spans.append((found.start("said"), found.start("said") + len(value)))
+    for pattern, accepts in ((_SAID, _is_said), (_PAIR, _is_password_beside)):
+        for found in pattern.finditer(lowered):
+            start = found.start()
+            escaped = text[start - 2 : start] in ("\\n", "\\t")
+            if text[start - 1 : start] in _NAME_CHARS and start and not escaped:
+                continue
+            at = found.start("said")
+            value = text[at : found.end("said")].rstrip(".,;:?)]}…")
+            if accepts(found, value) and not _UNIT.match(text, at + len(value)):
+                spans.append((at, at + len(value)))
     return replaced(text, spans)
+
+
+def _is_password_beside(_: re.Match[str], value: str) -> bool:
+    return _is_password(value)
 
 
 def _is_said(found: re.Match[str], value: str) -> bool:
@@ -573,7 +563,7 @@ def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
 
 
 def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
-    if _CALL.match(text, at) or _STATEMENT.match(value):
+    if _CALL.match(text, at) or _STATEMENT.match(value) or _LITERAL.match(value):
         return True
     if dotted := _DOTTED.fullmatch(value):
         return (
