@@ -195,7 +195,7 @@ _NUMBERED = lazy(r"[A-Za-z]{1,10}[0-9]{1,3}|[0-9]{1,6}[A-Za-z]{1,5}")
 # Searched in small letters.
 _STEMS = (
     r"pass(?:wor[dt]|wr?d|phrase|code|key|(?![a-z]))|ps?wd?(?![a-z])|secret(?:[ _-]key)?|token|api[ _-]?key"
-    r"|(?:access|private)[ _-]key|keys?(?![a-z])|creds?(?![a-z])|credential|authorization|cookie|connection[ _-]?string"
+    r"|access[ _-]key|private[ _-]key|keys?(?![a-z])|creds?(?![a-z])|credential|authorization|cookie|connection[ _-]?string"
     r"|conn_?str|jwt|auth(?![a-z])|psk(?![a-z])|_(?:pat|sas|dsn|salt|pepper|pin|otp|hmac|licen[sc]e|sid)(?![a-z])"
 )
 # Rare ones are searched only in texts that hold one of them.
@@ -333,13 +333,14 @@ def _is_likely(name: str, value: str) -> bool:
 
 
 # What a person says: "the password for staging is x", "das Passwort lautet x", "use password x".
+# Every branch begins with a letter, so that a search skips all others.
 _NOUN = (
-    r"(?P<word>pass(?:word|phrase|code|wort|wd)|pw|pwd|kennwort|pin|secret|credentials|creds|zugangsdaten|contraseña|senha|wachtwoord|mot de passe)"
-    r"|(?P<key>token|(?:api|access|secret)[ -]?key|key|(?:api[ -]?)?schlüssel)"
+    r"password|passphrase|passcode|passwort|passwd|pass|pwd|pw|kennwort|pin|secret[ -]?key|secret|credentials|creds|zugangsdaten"
+    r"|contraseña|senha|wachtwoord|mot de passe|token|api[ -]?key|access[ -]?key|key|api[ -]?schlüssel|schlüssel"
 )
 _SAYS = r"(?:is|was|are|ist|war|lautet|lauten|sind|est|es|é|è|to|=|->|→|:)(?:[ ](?:now|jetzt|set to))?:?"
 _SAID = lazy(
-    rf"""(?:{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
+    rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
 _PAIR = lazy(
     r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?[ ]?[/:][ ]?["'`]?(?P<said>[^\s"'`/:]{6,128})"""
@@ -378,7 +379,7 @@ def _is_password_beside(_: re.Match[str], value: str) -> bool:
 def _is_said(found: re.Match[str], value: str) -> bool:
     if PLACEHOLDER in value or (not found["says"] and found["of"]):
         return False
-    if found["key"]:
+    if found["noun"].endswith(("key", "token", "schlüssel")):
         return is_drawn(value, least=12)
     quoted, says = bool(found["quote"]), found["says"]
     if says and value.isdigit():

@@ -57,7 +57,7 @@ _PGPASS = lazy(
 _STDIN = r"(?:sudo\s[^|\n]{0,40}?-S\b|su\b|(?:sudo\s{1,4})?(?:chpasswd|passwd\b[^\n|]{0,40}--stdin|cryptsetup\b)|[a-z][^\n|]{0,160}?--(?:password|pass|passphrase|with|access)-?(?:stdin|token|fd)\b|kinit\b|gpg\b[^\n|]{0,120}--passphrase-fd|(?:pct|vercel|wrangler|gh|fly|heroku|railway)\b[^\n|]{0,40}\b(?:secret|env)\b)"
 _READERS = ("sudo -S", "-stdin", "-token", "chpasswd", "-fd", "cryptsetup", "kinit", " secret", " env ")
 _PIPED = lazy(
-    rf"(?:\b|(?<=\\n))(?:echo|printf)\s{{1,4}}(?:-[a-zA-Z]{{1,3}}\s{{1,4}}|[\"']%s(?:\\n)?[\"']\s{{1,4}})?(?P<user>[\"']?[\w.-]{{1,64}}:)?{_VALUE}[\"']?\s{{0,4}}\|\s{{0,4}}{_STDIN}"
+    rf"(?:echo|printf)\s{{1,4}}(?:-[a-zA-Z]{{1,3}}\s{{1,4}}|[\"']%s(?:\\n)?[\"']\s{{1,4}})?(?P<user>[\"']?[\w.-]{{1,64}}:)?{_VALUE}[\"']?\s{{0,4}}\|\s{{0,4}}{_STDIN}"
 )
 _HERE = lazy(
     rf"(?:--with-token|-stdin|\bkinit\s\S{{1,80}}|sudo -S[^\n<]{{0,80}}|chpasswd)\s{{0,4}}<<<\s{{0,4}}{_VALUE}"
