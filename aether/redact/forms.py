@@ -20,6 +20,7 @@ from aether.text.regex import any_of, lazy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 PLACEHOLDER = "<REDACTED>"
 
@@ -119,9 +120,9 @@ def _before_hosts(text: str) -> list[tuple[int, int]]:
     return spans
 
 
-def forms() -> dict[str, list[dict[str, str]]]:
+def forms() -> dict[str, Any]:
     """Return the content of `data/secrets.json`: the alphabets, and the rows of forms and commands."""
-    found: dict[str, list[dict[str, str]]] = json.loads(resource("data/secrets.json").read_bytes())
+    found: dict[str, Any] = json.loads(resource("data/secrets.json").read_bytes())
     return found
 
 
