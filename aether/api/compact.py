@@ -329,13 +329,15 @@ def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
         found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
         overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
         last=LastCompaction(last["tokens_after"]) if last else None,
-        pointer=lambda position: f"{where} n={known()[found.origins[position]]}",
+        pointer=lambda position: f"{where} n={known()[found.origins[position]]}", rules=found.options.rules,
     )  # fmt: skip
 
 
 def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: WrittenSummary) -> Compaction:
     """Apply the plan, record the compaction, and emit its events."""
-    result = apply(made, written.prose)
+    rules = found.options.rules
+    prose = redact(written.prose, rules) if written.prose and rules else written.prose
+    result = apply(made, prose)
     raws = [
         found.sent[place] if place is not None and message is made.messages[place] else message.raw
         for place, message in zip(result.places, result.messages, strict=True)
@@ -350,7 +352,6 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
     record = record._replace(step=step)
     emit_compaction(found, at, record, result)
     fix = f"Nothing to do: {written.record.get('backend') or 'nobody'} wrote it."
-    rules = found.options.rules
     failures = []
     for failure in written.failures:  # the message of a failing backend may hold secrets
         words = f"{failure['backend']}: {failure['message']}"

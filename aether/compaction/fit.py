@@ -9,6 +9,7 @@ share throughout. The steps themselves are in `steps`, the facts and sizes of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple
 
 from aether.compaction import steps
@@ -27,7 +28,9 @@ from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryT
 from aether.compaction.steps import Draft
 from aether.compaction.summary import rendered
 from aether.errors import BudgetExceeded
+from aether.messages.convert import redacted_message
 from aether.messages.model import BlockKind, Message, ProviderFormat
+from aether.redact.redact import DEFAULT, Rules
 from aether.text.picking import heaviest_fitting
 from aether.text.words import pluralize
 from aether.types import Counter, Finding
@@ -88,6 +91,8 @@ class _Fit(NamedTuple):
     provider: ProviderFormat
     bare: int
     """Tokens of an empty summary."""
+    public: Callable[[], Sequence[Message]]
+    """The messages as redacted copies, of which the summary is made."""
 
     @property
     def frame(self) -> int:
@@ -145,8 +150,11 @@ def fit_conversation(
     overhead: int,
     tokens: Sequence[int],
     pointer: Callable[[int], str],
+    rules: Rules | None = DEFAULT,
 ) -> FitResult:
     """Return the conversation after as many steps of `policy` as the limits need.
+
+    What a summary holds is taken from copies redacted by `rules`: in a name without its context no secret is recognised.
 
     Raises:
         BudgetExceeded: the messages that must be kept do not fit.
@@ -154,9 +162,11 @@ def fit_conversation(
     provider: ProviderFormat = messages[0].format if messages else "plain"
     everything = [True] * len(parts.groups)
     draft = Draft(messages, parts, count, pointer, overhead, tokens, list(tokens), {}, everything, {}, [])
-    before = previous_summary(messages, (parts.groups[at].members[0] for at in parts.summaries))
+    public = cache(lambda: tuple(redacted_message(one, rules) for one in messages))
+    summaries = [redacted_message(messages[parts.groups[at].members[0]], rules) for at in parts.summaries]
+    before = previous_summary(summaries, range(len(summaries)))
     bare = fit_summary(Facts(), before.version + 1, provider, count=count, most=1).tokens
-    run = _Fit(policy, limits, draft, before, provider, bare)
+    run = _Fit(policy, limits, draft, before, provider, bare, public)
     held = steps.held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
     loose = steps.loose_groups(parts, held)
     if not run.removes or not steps.cannot_reach(draft, policy, loose, goal=limits.goal):
@@ -219,7 +229,7 @@ def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:
         steps.shorten_harder(draft, older, most=limits.roomy - summary.tokens)
         steps.shorten_harder(draft, kept, most=most)
         if steps.shorten_opening(draft, most=most) and summary.tokens:
-            facts = with_facts_of_cut(summary.whole, draft.messages, draft.parts.opening)
+            facts = with_facts_of_cut(summary.whole, run.public(), draft.parts.opening)
             summary = _with_facts(run, summary.removed, facts, summary.room)
     if summary.tokens and steps.used_tokens(draft) + summary.tokens > limits.limit:
         summary = _shrink_summary(run, summary)
@@ -276,7 +286,7 @@ def _summary_draft(run: _Fit, need: int, known: dict[tuple[int, ...], Facts]) ->
     removed = sorted(member for group in groups for member in group.members)
     key = tuple(removed)
     if key not in known:
-        known[key] = facts_of_removed(draft.messages, removed, run.before, draft.pointer)
+        known[key] = facts_of_removed(run.public(), removed, run.before, draft.pointer)
     held = steps.used_tokens(draft)
     aim = min(limits.goal - held, run.most_summary, _worth(run, dropped), limits.ceiling - held)
     return _with_facts(run, removed, known[key], max(need, aim))
@@ -335,7 +345,7 @@ def _result(run: _Fit, effective: Policy, summary: _SummaryDraft | None, *, fold
     present = set(kept)
     version, task = run.before.version + 1 if summary else 0, None
     if summary and run.has_prose:
-        said, before = removed_texts(draft.messages, summary.removed), run.before.prose
+        said, before = removed_texts(run.public(), summary.removed), run.before.prose
         task = SummaryTask(run.policy.strategy, version, said, before, summary.facts, summary.prose)
     stalled = 0 if _fits(run, limits.ceiling, extra) else tokens
     return FitResult(

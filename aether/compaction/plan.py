@@ -20,6 +20,7 @@ from aether.compaction.partition import cut_prose, is_earlier_summary, partition
 from aether.compaction.shapes import Compacted, Cut, Facts, Kept, Policy, Summary, SummaryTask
 from aether.errors import AetherError, InvalidInput
 from aether.messages.model import Message, ProviderFormat
+from aether.redact.redact import DEFAULT, Rules
 from aether.tokens.count import message_tokens
 from aether.types import Counter, Finding
 
@@ -91,12 +92,14 @@ def plan(
     force: bool = False,
     last: LastCompaction | None = None,
     pointer: Callable[[int], str] | None = None,
+    rules: Rules | None = DEFAULT,
 ) -> Plan:
     """Return the plan that makes `messages` fit into `window`; without a trigger it changes nothing.
 
     `overhead` is the tokens sent beside the messages, system prompt and tool schemas; `tokens` those of each message,
     if they are known. `force` compacts without a trigger. After the `last` compaction some growth is needed before the
     next one. `pointer` returns the place of the full text of the message at a position, in words that a model can use.
+    `rules` redact what a summary is made of; None: nothing is redacted.
 
     Raises:
         BudgetExceeded: the messages that must be kept do not fit; the error names them.
@@ -125,7 +128,7 @@ def plan(
         limits = limits._replace(goal=min(limits.goal, int(BY_HAND_SHARE * budget.used)))
     found = fit_conversation(
         messages, partition(messages, policy), policy, count, limits=limits, overhead=overhead, tokens=known,
-        pointer=pointer or (lambda _: ""),
+        pointer=pointer or (lambda _: ""), rules=rules,
     )  # fmt: skip
     gained = budget.used - found.total
     dropped = len(messages) - len(found.kept) - (found.place >= 0)

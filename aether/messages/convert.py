@@ -29,6 +29,7 @@ from aether.messages.model import (
 )
 from aether.messages.providers import anthropic, gemini, openai, plain, responses
 from aether.messages.turns import Report, Turn, turns_for, with_call_ids
+from aether.redact.redact import DEFAULT, Rules, redacted
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
@@ -98,6 +99,12 @@ def message(raw: JsonObject, format: ProviderFormat) -> Message:
         InvalidInput: it is not an object, or the format is unknown.
     """
     return read([raw], format)[0]
+
+
+def redacted_message(given: Message, rules: Rules | None = DEFAULT) -> Message:
+    """Return a copy of `given` without secrets; `given` itself if it holds none, or without `rules`."""
+    raw = given.raw if rules is None else redacted(given.raw, rules)
+    return given if raw == given.raw else _reread(given, raw)
 
 
 def provider(format: str) -> Provider:

@@ -18,7 +18,7 @@ import re
 from collections import namedtuple
 from functools import lru_cache
 
-from aether.redact.forms import PLACEHOLDER
+from aether.redact.forms import PLACEHOLDER, replaced
 from aether.text.regex import lazy
 
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -27,10 +27,32 @@ _SECRET = frozenset(
     "password passwort passwd passphrase passcode pwd secret secrets credential credentials authorization cookie "
     "cookies apikey authkey authtoken accesstoken refreshtoken idtoken sessiontoken apitoken bottoken secretkey "
     "accesskey privatekey accountkey signingkey encryptionkey sharedaccesskey connectionstring jwt identitytoken "
-    "registrytoken senha kennwort".split()
+    "registrytoken senha kennwort pw psw pswd passwrd passkey creds cred credentialsjson mnemonic seedphrase totp "
+    "wachtwoord heslo sifre clave mdp motdepasse zugangsdaten geheimnis salasana adgangskode passord parola parole "
+    "pincode passwortphrase losenord jelszo lozinka phpsessid jsessionid stringdata dockerconfigjson psk".split()
 )
 # "Password" in other alphabets or in several words; a name that ends in one of these is a secret's.
-FOREIGN = ("密码", "密碼", "口令", "パスワード", "비밀번호", "пароль", "contraseña", "mot de passe")
+FOREIGN = (
+    "密码",
+    "密碼",
+    "口令",
+    "パスワード",
+    "비밀번호",
+    "пароль",
+    "contraseña",
+    "mot de passe",
+    "lösenord",
+    "hasło",
+    "şifre",
+    "jelszó",
+    "schlüssel",
+    "mật khẩu",
+    "รหัสผ่าน",
+    "كلمة المرور",
+    "סיסמה",
+    "κωδικός",
+    "पासवर्ड",
+)
 # So does one word that ends in these, such as `userpassword` and `PGPASSWORD`.
 _SECRET_ENDS = (
     "password",
@@ -40,7 +62,21 @@ _SECRET_ENDS = (
     "secret",
     "secretkey",
     "privatekey",
-    "authtoken",
+    "token",
+    "pass",
+    "userpwd",
+    "dbpwd",
+    "rootpwd",
+    "userpw",
+    "dbpw",
+    "rootpw",
+    "adminpw",
+    "bindpw",
+    "passwort",
+)
+# Words that end so, and are no names of secrets.
+_OTHER_WORDS = frozenset(
+    "pass bypass compass encompass surpass trespass overpass underpass token subtoken nontoken pretoken".split()
 )
 # `<one of these>_key`: the services are those whose keys are most frequent.
 _KEY_OF = frozenset(
@@ -48,7 +84,16 @@ _KEY_OF = frozenset(
     "admin app application consumer client crypto hmac aes host function functions licence license webhook "
     "openai anthropic claude gemini google azure aws mistral cohere groq deepseek openrouter together replicate "
     "huggingface hf stripe twilio sendgrid mailgun datadog sentry algolia pinecone tavily serp supabase firebase "
-    "cloudflare github gitlab slack notion linear telegram discord".split()
+    "cloudflare github gitlab slack notion linear telegram discord alchemy infura etherscan binance kraken coinbase "
+    "newrelic honeycomb grafana pagerduty opsgenie bugsnag rollbar amplitude segment mixpanel posthog intercom zendesk "
+    "hubspot salesforce airtable asana jira trello figma contentful sanity shopify square plaid paypal braintree adyen "
+    "mailchimp postmark sparkpost brevo resend vonage nexmo plivo messagebird pusher ably mapbox maps here weather "
+    "openweather weatherapi newsapi rapidapi deepl elevenlabs assemblyai deepgram voyage jina exa perplexity fireworks "
+    "cerebras xai grok nvidia wandb langsmith langfuse helicone qdrant weaviate zilliz chroma snyk sonar codecov "
+    "heroku vercel netlify render railway fly digitalocean linode vultr hetzner ovh scaleway fastly akamai bunny "
+    "backblaze b2 wasabi minio r2 dropbox box imgur giphy unsplash pexels tmdb omdb spotify twitch youtube twitter "
+    "facebook instagram linkedin reddit tiktok jwt session cookie root rsa ecdsa ed25519 tls ssl pgp gpg bearer "
+    "pulumi doppler vault consul nomad artifactory nexus nuget npm pypi".split()
 )
 # `<one of these>_token` counts, pages or marks; it gives no access.
 _TOKEN_OF = frozenset(
@@ -60,9 +105,19 @@ _TOKENS_OF = frozenset("access auth api refresh secret bearer personal".split())
 # Suffixes of a secret's name: `API_KEY_PROD`, `password_2`, `password_hash`.
 _MODIFIERS = frozenset(
     "value values hash base64 b64 plain plaintext str new old prod production dev test staging live primary "
-    "secondary backup current confirm confirmation again raw pem".split()
+    "secondary backup current confirm confirmation again raw pem base".split()
 )
 _FORGETTING = 4096
+# `<any other>_key`, `_auth`, `_pat` hold a secret if their value is drawn at random, but not after one of these.
+_DOUBTFUL = frozenset(
+    "key keys auth pat sas dsn salt pepper pass pin otp signature nonce hmac bearer license licence code sid".split()
+)
+_NO_KEY_OF = frozenset(
+    "public primary foreign sort partition cache idempotency dedupe dedup object group row column lookup hash index "
+    "unique composite natural surrogate translation i18n config map dict host known storage etag request trace span "
+    "react query session_id project build commit content file artifact image merge checksum digest s3 redis status "
+    "error exit country zip postal language source reason".split()
+)
 
 
 @lru_cache(maxsize=_FORGETTING)
@@ -80,36 +135,83 @@ def is_secret_name(key: str) -> bool:
     if not words:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last in _SECRET or last.endswith(_SECRET_ENDS) or key.lower() in ("_auth", "auth_header"):
+    if last in _SECRET or key.lower() in ("_auth", "auth_header"):
+        return True
+    if last.endswith(_SECRET_ENDS) and last not in _OTHER_WORDS:
         return True
     pairs = {
         "token": before not in _TOKEN_OF,
         "tokens": before in _TOKENS_OF,
         "key": before in _KEY_OF,
         "string": before in ("connection", "conn"),
+        "pat": before in _KEY_OF,
         "pass": bool(before),  # `pass` alone counts the tests that passed
     }
     return pairs.get(last, False)
 
 
+@lru_cache(maxsize=_FORGETTING)
+def may_be_secret_name(key: str) -> bool:
+    """Return whether a value under `key` is a secret if it looks drawn at random: `travis_key`, `REGISTRY_AUTH`.
+
+    >>> [key for key in ("TRAVIS_KEY", "cache_key", "primaryKey", "keyboard") if may_be_secret_name(key)]
+    ['TRAVIS_KEY']
+    """
+    words = [word.lower() for word in _WORDS.findall(key)]
+    while len(words) > 1 and (words[-1] in _MODIFIERS or words[-1].isdigit()):
+        words.pop()
+    if not words or words[-1] not in _DOUBTFUL:
+        return False
+    if len(words) == 1:
+        return words[0] in ("pass", "pat", "sas", "bearer")
+    return not any(word in _NO_KEY_OF for word in words)
+
+
+# A run of letters and digits, and the least of it that counts as drawn at random.
+_DRAWN = lazy(r"[A-Za-z0-9_+/=~!@#%^&*-]{6,512}")
+_LEAST_DRAWN = 16
+
+
+def is_drawn(value: str, *, least: int = _LEAST_DRAWN) -> bool:
+    """Return whether `value` looks drawn at random: letters and digits mixed, no path, no words.
+
+    >>> is_drawn("zz81kd9xq04mfha2"), is_drawn("src/app/models/user_2"), is_drawn("release-2024-05-01")
+    (True, False, False)
+    """
+    if not _DRAWN.fullmatch(value) or is_template(value):
+        return False
+    runs = re.findall(r"[A-Za-z0-9]+", value)
+    mixed = sum(
+        len(run)
+        for run in runs
+        if any(map(str.isdigit, run)) and any(map(str.isalpha, run)) and not _NUMBERED.fullmatch(run)
+    )
+    return mixed >= least * 3 // 4 or (mixed > 0 and len(value) >= 2 * least)
+
+
+# `utf8`, `v2`, `sha256`, `T10`: a word with a number.
+_NUMBERED = lazy(r"[A-Za-z]{1,10}[0-9]{1,3}|[0-9]{1,6}[A-Za-z]{1,5}")
+
 # Searched in small letters.
-_STEM = lazy(
-    r"pass(?:wor[dt]|wd|phrase|code|(?![a-z]))|pwd|secret|token|api[ _-]?key|access[ _-]key|private[ _-]key|key"
-    r"|credential|authorization|cookie|connection[ _-]?string|conn_?str|jwt|_auth"
-    rf"|senha|kennwort|{'|'.join(FOREIGN)}"
+_STEMS = (
+    r"pass(?:wor[dt]|wr?d|phrase|code|key|(?![a-z]))|ps?wd?(?![a-z])|secret(?:[ _-]key)?|token|api[ _-]?key"
+    r"|access[ _-]key|private[ _-]key|keys?(?![a-z])|creds?(?![a-z])|credential|authorization|cookie|connection[ _-]?string"
+    r"|conn_?str|jwt|auth(?![a-z])|psk(?![a-z])|_(?:pat|sas|dsn|salt|pepper|pin|otp|hmac|licen[sc]e|sid)(?![a-z])"
 )
-# Every match of it holds one of these.
-_PARTS = (
-    *"pass pwd secret token key credential authorization cookie conn jwt _auth senha kennwort".split(),
+# Rare ones are searched only in texts that hold one of them.
+_RARE = (
+    *"senha kennwort wachtwoord heslo sifre clave mdp motdepasse zugangsdaten geheimnis salasana adgangskode parola pincode".split(),
+    *"losenord jelszo lozinka mnemonic seedphrase totp phpsessid jsessionid dockerconfigjson stringdata pswd passord".split(),
     *FOREIGN,
 )
+_STEM = lazy(_STEMS)
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Longer runs of such characters are data, not names.
 _LONGEST_NAME = 64
 _REST_OF_NAME = lazy(r"[A-Za-z0-9_.-]{0,64}")
 
 _SIGN = lazy(r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
-      [ ]?,?\s{1,40}["']?value["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
+      [ ]?,?\s{1,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
     | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
     )""")
 _FLAG_SIGN = lazy(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
@@ -151,18 +253,21 @@ _LOOK_BACK = 80
 
 _NOTHING_YET = frozenset(
     "none null nil undefined true false str string bytes int integer float number bool boolean any optional object "
-    "secretstr char void unknown text varchar uuid required".split()
+    "secretstr char void unknown text varchar uuid required same-origin include omit accept".split()
 )
 _TYPE = lazy(
     r"(?i)&?(?:mut )?(?:optional|str|string|bytes|int|number|any|bool|boolean|secretstr|option|promise|list|object)\b"
     r"(?:[\[<][^\n]{0,60}[\]>])?(?: ?\| ?\w{1,20}){0,3}(?: = (?:none|null|undefined))?[,;)\]}:>]{0,3}"
 )
 _TEMPLATE = lazy(
-    r"[$#]\{|\$\(|\$[A-Z_][A-Z0-9_]*$|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[-+#0-9.]{0,4}[a-zA-Z]$|<[A-Za-z][\w .-]*>$|\[REDACTED\]|(?:\*+|[x.•…]{3,})$|https?://"
+    r"[$#]\{|\$\(|\$[A-Za-z_][A-Za-z0-9_]*$|\$env:|\{\{|\{%|<%|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[A-Za-z_]{2,40}%$|%[-+#0-9.]{0,4}[a-zA-Z]$|@@?[A-Za-z_.-]{3,40}@@?$"
+    r"|</?[A-Za-z][\w ./'|:-]*>$|\[(?:REDACTED|[A-Za-z][a-z -]{2,40}|[A-Z_ -]{3,40})\]|(?:\*+|[xX]{3,}|[.•…_?-]{3,})$|(?i:\(?(?:redacted|masked|hidden|omitted|removed|sanitized|not set|unset|empty)\)?$)|https?://"
+    r"|(?i:(?:your|my|some|the|insert|enter|put|add|paste|replace|change)(?:[_ -][a-z]{1,20}){1,6}$)|(?i:change_?me!?$|placeholder$|todo$|tbd$|fixme$|n/a$)|(?:op|vault|awssm|gcpsm|ref\+\w+|secret|arn:aws[\w-]*|projects)[:/]/?/?[\w./@:-]+$|!(?:Ref|Sub|GetAtt|vault|Secret|ENC)\b|ENC\[|\$ANSIBLE_VAULT"
 )
 _CALL = lazy(
     r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
 )
+_LITERAL = lazy(r"&\w{1,60}\{")  # `&helperCreds{user: user}` in Go
 _STATEMENT = lazy(
     r"(?:return|throw|raise|yield|await|print|pass|break|continue|if|not|lambda|function|async|range)\b"
 )
@@ -194,22 +299,113 @@ def without_assigned(text: str) -> str:
     'login --password <REDACTED> --retries 3, max_tokens: 512'
     """
     lowered = _lowered(text)
-    if not any(part in lowered for part in _PARTS):
-        return text
     parts: list[str] = []
-    done, at, unclosed, stem = 0, 0, 0, _STEM
+    done, at, unclosed = 0, 0, 0
+    rare = [word for word in _RARE if word in lowered]
+    stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
     while found := stem.search(lowered, at):
         start, at = _name(text, found)
-        place = _place(text, start, at) if is_secret_name(text[start:at]) else None
+        name = text[start:at]
+        certain = is_secret_name(name)
+        place = _place(text, start, at) if certain or may_be_secret_name(name) else None
         if place is None:
             continue
-        start, end = _extent(place, objects=unclosed < _UNCLOSED_OBJECTS)
+        start, end = _extent(place, objects=certain and unclosed < _UNCLOSED_OBJECTS)
+        if not certain and not _is_likely(name, text[start:end]):
+            continue
         unclosed += end < start
         if start < end and text[start:end] != PLACEHOLDER:
             parts += [text[done:start], PLACEHOLDER]
             done = end
         at = max(at, end)
     return "".join([*parts, text[done:]])
+
+
+def _is_likely(name: str, value: str) -> bool:
+    """Return whether `value` under a doubtful `name` is a secret; `pass=…` and `auth=bob:…` need less."""
+    short = name.lower().rpartition("_")[2].endswith(("pass", "pin", "auth", "otp", "pepper", "salt"))
+    before, colon, after = value.partition(":")
+    if colon and short and _IDENTIFIER.fullmatch(before) and len(after) > 3 and " " not in after:
+        return not is_template(after) and not after.startswith("/")
+    if name.lower() == "pass":
+        return len(value) > 5 and not value[0].isdigit() and any(map(str.isdigit, value)) and " " not in value
+    return is_drawn(value, least=6 if short else _LEAST_DRAWN)
+
+
+# What a person says: "the password for staging is x", "das Passwort lautet x", "use password x".
+# Every branch begins with a letter, so that a search skips all others.
+_NOUN = (
+    r"password|passphrase|passcode|passwort|passwd|pass|pwd|pw|kennwort|pin|secret[ -]?key|secret|credentials|creds|zugangsdaten"
+    r"|contraseña|senha|wachtwoord|mot de passe|token|api[ -]?key|access[ -]?key|key|api[ -]?schlüssel|schlüssel"
+)
+_SAYS = r"(?:is|was|are|ist|war|lautet|lauten|sind|est|es|é|è|to|=|->|→|:)(?:[ ](?:now|jetzt|set to))?:?"
+_SAID = lazy(
+    rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
+)
+_PAIR = lazy(
+    r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?[ ]?[/:][ ]?["'`]?(?P<said>[^\s"'`/:]{6,128})"""
+)
+_SYMBOLS = frozenset("!@#$%^&*+?~=")
+_UNIT = lazy(
+    r"(?i)[ -]?(?:char|digit|byte|bit|letter|symbol|word|time|day|hour|minute|second|week|month|token|%|zeichen|ziffern|stellen)"
+)
+
+
+def without_said(text: str) -> str:
+    """Return `text` without the passwords and keys that its prose names.
+
+    >>> without_said("The password for staging is Tr0ub4dor&3, the token is expired.")
+    'The password for staging is <REDACTED>, the token is expired.'
+    """
+    spans = []
+    lowered = _lowered(text)
+    for pattern, accepts in ((_SAID, _is_said), (_PAIR, _is_password_beside)):
+        for found in pattern.finditer(lowered):
+            start = found.start()
+            escaped = text[start - 2 : start] in ("\\n", "\\t")
+            if text[start - 1 : start] in _NAME_CHARS and start and not escaped:
+                continue
+            at = found.start("said")
+            value = text[at : found.end("said")].rstrip(".,;:?)]}…")
+            if accepts(found, value) and not _UNIT.match(text, at + len(value)):
+                spans.append((at, at + len(value)))
+    return replaced(text, spans)
+
+
+def _is_password_beside(_: re.Match[str], value: str) -> bool:
+    return _is_password(value)
+
+
+def _is_said(found: re.Match[str], value: str) -> bool:
+    if PLACEHOLDER in value or (not found["says"] and found["of"]):
+        return False
+    if found["noun"].endswith(("key", "token", "schlüssel")):
+        return is_drawn(value, least=12)
+    quoted, says = bool(found["quote"]), found["says"]
+    if says and value.isdigit():
+        return len(value) > 3 and says.lower() != "to"
+    numbered = _NUMBERED.fullmatch(value)
+    return (
+        _is_password(value) and (bool(says) or quoted or not numbered) and not (numbered and len(value) < 6)
+    )
+
+
+def _is_password(value: str) -> bool:
+    """Return whether `value` looks like a password: letters with digits or signs, and no path, call or name."""
+    if (
+        is_template(value)
+        or value[:1] in "/.-$<{[(%@"
+        or any(sign in value for sign in ("(", "://", "=", "`", "\\", "{"))
+    ):
+        return False
+    if ("/" in value and value.count("/") > 1) or _DOTTED.fullmatch(value):
+        return False
+    letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
+    mixed = re.search(r"[a-z][A-Z]|[A-Z][a-z]*[A-Z]", value) is not None
+    signs = not _SYMBOLS.isdisjoint(value.rstrip("!?"))
+    if "_" in value or value.count("-") > 1:
+        return letters and digits and (mixed or signs)
+    return len(value) > 5 and letters and (digits or (signs and len(value) > 7))
 
 
 def is_template(value: str) -> bool:
@@ -234,6 +430,8 @@ def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
     least = max(0, start - _LONGEST_NAME)
     while start > least and text[start - 1] in _NAME_CHARS:
         start -= 1
+    if start < found.start() and text[start] in "nrt" and text[start - 1 : start] == "\\":
+        start += 1  # an escaped newline, not a letter of the name
     rest = _REST_OF_NAME.match(text, found.end())
     return start, rest.end() if rest else found.end()
 
@@ -307,6 +505,12 @@ def _closing(text: str, quote: re.Match[str]) -> int:
     closed = re.compile(rf"{within}(?={slashes}{mark})").match(text, quote.end())
     if closed:
         return closed.end()
+    # A value of several lines ends where its quote closes a line; else the text was cut.
+    several = not slashes and re.compile(
+        rf"(?:(?!\n[ \t]*\n)[^{mark}]){{1,2000}}(?={mark}[ \t]*(?:[,;)\]}}]|\n|\Z))"
+    ).match(text, quote.end())
+    if several:
+        return several.end()
     end = text.find("\n", quote.end())
     return len(text) if end < 0 else end
 
@@ -360,10 +564,14 @@ def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
 
 
 def _is_code(name: str, value: str, text: str, at: int, after: str) -> bool:
-    if _CALL.match(text, at) or _STATEMENT.match(value):
+    if _CALL.match(text, at) or _STATEMENT.match(value) or _LITERAL.match(value):
         return True
     if dotted := _DOTTED.fullmatch(value):
-        return dotted[1] in _ROOTS or any(is_secret_name(part) for part in value.split("."))
+        return (
+            name.lower() == "pw"
+            or dotted[1] in _ROOTS
+            or any(is_secret_name(part) for part in value.split("."))
+        )
     if not _IDENTIFIER.fullmatch(value):
         return False
     # `connect(password=password)` passes one on; `PASSWORD=password` is a weak one.
@@ -381,85 +589,3 @@ def _is_prose(place: _Place, value: str) -> bool:
         return True
     first, _, rest = value.partition(" ")
     return place.sign == ":" and bool(rest) and first.lower() in _PROSE and bool(_AFTER_A_WORD.search(before))
-
-
-# A quoted value goes to its closing quote, or to the end of a line that was cut; no password is longer.
-# Possessive: without backtracking. Else a run of backslashes takes exponential time.
-_QUOTED = r"""(?P<open>\\{0,16}["'])(?P<quoted>(?>(?P=open){2}|\\.|[^\n]){1,256}?)(?=(?P=open)(?!(?P=open))|\n|\Z)"""
-_BARE = r"""(?P<bare>[^\s"'`\\;|&)]{1,256})"""
-_VALUE = rf"(?:{_QUOTED}|{_BARE})"
-_GAP = r"""[\s"',]{1,8}"""
-
-# `find / -name mysql -print` and `docker run --name mysql -p3306:3306` have no password.
-_MYSQL = lazy(
-    r"""\b(?:mysql|mariadb)[a-z-]{0,16}[\s"'](?>[^\n|;&]|(?<=\\)\n|;["']){0,300}?(?<=[\s"'])-p"""
-    rf"(?!(?:rint[0f]?|rune|erm|ath|ort|id|l)\b|[0-9.:]+:[0-9]+[\s\"'/]){_VALUE}"
-)
-_SSHPASS = lazy(
-    rf"""\bsshpass(?:{_GAP}-(?:v|P{_GAP}[^\s"']{{1,40}})){{0,3}}{_GAP}-p(?:["',]{{0,2}}\s{{0,8}}){_VALUE}"""
-)
-_IDENTIFIED = lazy(
-    r"(?i)\b(?P<word>identified)\s{1,8}(?:with\s{1,8}[^\s;]{1,64}\s{1,8})?(?:by|as)\s{1,8}(?:(?:values|password)\s{1,8})?"
-    rf"(?!random\s){_VALUE}"
-)
-_SET_PASSWORD = lazy(
-    rf"(?i)\bset\s{{1,8}}password\s{{1,8}}for\s{{1,8}}[^\s=]{{1,200}}\s{{0,8}}=\s{{0,8}}(?:(?:old_)?password\(\s{{0,8}})?{_QUOTED}"
-)
-# In small letters "identified by" is also prose; after `create user bob` or `to 'bob'@'%'` it is a statement.
-_USER = lazy(r"(?i)\b(?:user|to)\s{1,8}(?:if\s{1,8}not\s{1,8}exists\s{1,8})?[^\s;]{1,200}\s{1,8}\Z")
-_COMMANDS_LOOK_BACK = 240
-_BOUND = lazy(r"[?:@&]\w{0,64}")  # a parameter of a statement
-_DOCKER = lazy(
-    r"""(["']auth\\{0,16}["']\s{0,8}:\s{0,8}\\{0,16}["'])([A-Za-z0-9+/]{8,4096}={0,2})(?=\\{0,16}["'])"""
-)
-
-
-def without_commands(text: str) -> str:
-    """Return `text` without the passwords in commands and statements.
-
-    >>> without_commands("mysqldump -uroot -phunter2 shop; create user bob identified by 'hunter2'")
-    "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
-    """
-    # A search for a word takes a hundredth of the time of a pattern.
-    if "mysql" in text or "mariadb" in text:
-        text = _MYSQL.sub(_unless_template, text)
-    text = _SSHPASS.sub(_unless_template, text) if "sshpass" in text else text
-    if "dentified" in text or "IDENTIFIED" in text:
-        text = _IDENTIFIED.sub(_if_statement, text)
-    if "assword" in text or "PASSWORD" in text:
-        text = _SET_PASSWORD.sub(_unless_template, text)
-    docker = "'auth" in text or '"auth' in text
-    return _DOCKER.sub(_if_credentials, text) if docker else text
-
-
-def is_docker_auth(value: str) -> bool:
-    """Return whether `value` is one that Docker stores under `auth`: a user, a colon and a password, in base64.
-
-    >>> is_docker_auth("Ym9iOmh1bnRlcjI="), is_docker_auth("required")
-    (True, False)
-    """
-    whole = value.rstrip("=")
-    if not re.fullmatch(r"[A-Za-z0-9+/]{8,}", whole):
-        return False
-    import base64
-
-    decoded = base64.b64decode(whole[: len(whole) // 4 * 4])
-    return bool(re.match(rb"[!-9;-~]{1,256}:", decoded))
-
-
-def _unless_template(found: re.Match[str]) -> str:
-    group = "quoted" if found["quoted"] is not None else "bare"
-    if is_template(found[group]):
-        return found[0]
-    start, end = (at - found.start() for at in found.span(group))
-    return f"{found[0][:start]}{PLACEHOLDER}{found[0][end:]}"
-
-
-def _if_statement(found: re.Match[str]) -> str:
-    before = found.string[max(0, found.start() - _COMMANDS_LOOK_BACK) : found.start()]
-    statement = found["word"].isupper() or _USER.search(before)
-    return found[0] if not statement or _BOUND.fullmatch(found["bare"] or "") else _unless_template(found)
-
-
-def _if_credentials(found: re.Match[str]) -> str:
-    return f"{found[1]}{PLACEHOLDER}" if is_docker_auth(found[2]) else found[0]

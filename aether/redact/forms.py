@@ -1,66 +1,76 @@
 """Forms of secrets: tokens that are recognised by their own form, anywhere in a text.
 
-Keys of providers by their prefixes, JSON Web Tokens, private keys (whole, escaped, cut at either end), passwords
-in URLs, signatures of signed URLs, webhooks, and credentials after `Bearer` and `Basic`. Every pattern takes time
-that grows with the length of the text alone: repeated parts are bounded, or cannot start twice in one run.
+The tokens of providers are the rows of `data/secrets.json`; beside them JSON Web Tokens, private keys (whole, escaped,
+cut at either end), hashes of passwords, passwords in URLs, signatures of signed URLs, webhooks, and credentials after
+`Bearer` and `Basic`. One pattern finds the beginnings of all rows, and a row is compiled when a text
+first has its beginning. Every pattern takes time that grows with the length of the text alone: repeated parts are bounded, or
+cannot start twice in one run.
 """
 
 from __future__ import annotations
 
-from aether.text.regex import lazy
+import json
+import re
+from collections import namedtuple
+from functools import lru_cache
+
+from aether.paths import resource
+from aether.text.regex import any_of, lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
+    from collections.abc import Iterator
+    from typing import Any
 
 PLACEHOLDER = "<REDACTED>"
 
-_KEYS = lazy(r"""(?x)(?<![A-Za-z0-9_])(?:
-      sk-[A-Za-z0-9]{20,} (?:-[A-Za-z0-9_-]*)?                    # OpenAI's first form, and its many imitators
-    | sk-(?:ant|proj|svcacct|admin|or|None|lf)-[A-Za-z0-9_-]{8,}
-    | AIza[A-Za-z0-9_-]{30,} | ya29\.[A-Za-z0-9_-]{20,} | GOCSPX-[A-Za-z0-9_-]{20,}
-    | gh[pousr]_[A-Za-z0-9]{20,} | github_pat_[A-Za-z0-9_]{20,}
-    | gl(?:pat|dt|rt|cbt|ptt|ft|oas|soat|imt|agent)-[A-Za-z0-9_.-]{16,}
-    | xox[a-z]-[A-Za-z0-9-]{10,} | xapp-[A-Za-z0-9-]{10,}
-    | (?:AKIA|ASIA|AROA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9]) (?:[\s,:;"'|]{1,10}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))?
-    | hf_[A-Za-z0-9]{20,} | npm_[A-Za-z0-9]{30,} | pypi-[A-Za-z0-9_-]{30,}
-    | SG\.[A-Za-z0-9_-]{16,80}\.[A-Za-z0-9_-]{16,}
-    | [srp]k_(?:live|test)_[A-Za-z0-9]{10,} | whsec_[A-Za-z0-9+/=]{16,}
-    | (?:gsk|r8|glsa|shpat|shpss|shpca|figd|sbp|ntn|dop_v1|lin_api|lsv2_pt|lsv2_sk|sntrys)_[A-Za-z0-9_-]{20,}
-    | (?:xai|pplx|nvapi|tvly|NRAK|PMAK)-[A-Za-z0-9_-]{20,}
-    | hvs\.[A-Za-z0-9_-]{20,} | dapi[0-9a-f]{32} | key-[0-9a-f]{32} | sq0[a-z]{3}-[A-Za-z0-9_-]{20,}
-    | (?<![+/-])[A-Za-z0-9+/]{86}==                             # Azure storage; sha512- before one is a hash
-    | [0-9]{8,10}:AA[A-Za-z0-9_-]{30,} | AGE-SECRET-KEY-1[A-Z0-9]{40,}
-    )""")
-# The prefix of each kind above, and the length of Azure's, which has no prefix.
-_PREFIXES = (
-    "sk- AIza ya29. GOCSPX- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- gldt- glrt- glcbt- glptt- glft- gloas- glsoat- "
-    "glimt- glagent- xox xapp- AKIA ASIA AROA ABIA ACCA hf_ npm_ pypi- SG. sk_ rk_ pk_ whsec_ gsk_ r8_ glsa_ shpat_ "
-    "shpss_ shpca_ figd_ sbp_ ntn_ dop_v1_ lin_api_ lsv2_pt_ lsv2_sk_ sntrys_ xai- pplx- nvapi- tvly- NRAK- PMAK- hvs. "
-    "dapi key- sq0 AGE-SECRET-KEY-1"
-).split()
+# A row: the literal that it starts with or holds, the widths of the text before that, and the pattern.
+_Form = namedtuple("_Form", "literal widths pattern")  # noqa: PYI024 - typing costs a hook milliseconds
+# One pattern for the beginnings of all forms, the forms of each beginning, and those around a literal.
+_Table = namedtuple("_Table", "beginning starts holds")  # noqa: PYI024
+_PART = re.compile(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
+# After a literal this long a token is recognised although its end was cut off.
+_DISTINCTIVE, _LEAST_OF_CUT = 5, 16
+_LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+_URL_ESCAPE, _JSON_ESCAPE = lazy(r"%[0-9A-Fa-f]{2}"), lazy(r"\\u00[0-9A-Fa-f]{2}")
+_SEGMENT = re.compile(r"[A-Za-z0-9]+")
+_REPEATED = re.compile(r"([AxX0*.])\1{7}")
+# The secret beside the id of an AWS key, in the next column.
+_AWS_SECRET = lazy(r"""[\s,:;"'|]{1,10}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])""")
+_AWS_IDS = ("AKIA", "ASIA", "AROA", "ABIA", "ACCA")
 _AZURE = 86
-_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
-_WITHIN_WORDS, _BASE64 = _LETTERS | {"_"}, _LETTERS | {"+", "/"}
-# `sk-` with dashes is also the prefix of names such as sk-learn-compatible-estimator: those have no digit.
-_DASHED = lazy(r"(?<![A-Za-z0-9_])sk-[A-Za-z0-9_-]{20,}")
-# The run before the first dot starts only after another character: no character is scanned twice.
-_JWT = lazy(r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*){0,3}")
+_BASE64 = frozenset(_LETTERS + "+/")
+# Each run ends at a dot or starts after another character: no character is scanned twice.
+_JWT = r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){0,3}"
+# Crypt's and Apache's hashes of passwords: `$2y$…`, `$apr1$…`, `$argon2id$…`, `{SSHA}…`.
+_HASHES = lazy(
+    r"\$(?:apr1|[156y]|2[abxy]?|argon2(?:id|i|d)|scrypt|pbkdf2[a-z0-9-]{0,10})\$[A-Za-z0-9./+=,$-]{16,512}"
+    r"|\{S{0,2}(?:SHA|MD5)(?:256|512)?\}[A-Za-z0-9+/]{16,200}={0,2}"
+)
+_HASHED = "$apr1$ $1$ $5$ $6$ $y$ $2 $argon2 $scrypt$ $pbkdf2 SHA} SHA256} SHA512} MD5}".split()
 _HOOKS = lazy(
     r"(hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/"
-    r"|webhook\.office\.com/webhookb2/)[A-Za-z0-9_/@-]+"
+    r"|webhook\.office\.com/webhookb2/|hooks\.zapier\.com/hooks/catch/|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/"
+    r"|chat\.googleapis\.com/v1/spaces/[A-Za-z0-9_-]{4,40}/messages\?key=|maker\.ifttt\.com/trigger/\w{1,60}/(?:json/)?with/key/"
+    r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=|api\.telegram\.org/(?:file/)?bot|hc-ping\.com/|"
+    r"[a-z0-9-]{1,40}\.logic\.azure\.com[^\s\"'<>]{1,200}?[?&]sig=|ingest\.sentry\.io/api/hooks/)[A-Za-z0-9_/@:%.&=-]+"
+)
+_HOOK_HOSTS = (
+    "slack discord office zapier feishu lark googleapis ifttt weixin telegram hc-ping logic.azure".split()
 )
 _USERINFO = lazy(
-    r"""(?<=://)([^\s/:@"'<>`\\]{0,256}):(?![0-9]{1,5}[?#])(?!\$\{|\$\(|\{\{?\w|%\()([^\s/"'<>`\\]{1,512})@"""
+    r"""(://[^\s/:@"'<>`\\]{0,256}):(?![0-9]{1,5}[?#])(?!\$\{?[A-Za-z_(]|\{\{?[\w ]|%\(|\[|\*+@|<)([^\s/"'<>`\\]{1,512})@"""
 )
-_LONG_USER = lazy(r"(?<=://)[A-Za-z0-9_-]{20,256}@")
+_LONG_USER = lazy(r"://[A-Za-z0-9_-]{20,256}@")
+# Addresses of databases without a scheme: `user:x@tcp(db:3306)/app`, `user:x@db.example.org:5432/app`.
+_LONGEST_USERINFO = 200
+_HOST = lazy(r"@(?:(?:tcp|unix)\(|[\w.-]{1,100}:[0-9]{2,5}\b)")
+_BARE_USERINFO = lazy(r"""(?<![\w.:/@%+-])[A-Za-z_][\w.-]{0,63}:(?![$<{%*\[])([^\s:@/"'<>`\\]{1,128})\Z""")
 _SIGNATURES = lazy(
-    r"""(?i)(?<=[?&])((?:sig|signature|x-(?:amz|goog)-(?:signature|credential))=)[^&\s"'<>#]+"""
+    r"""([?&](?i:sig|signature|x-(?:amz|goog)-(?:signature|credential|security-token))=)[^&\s"'<>#]+"""
 )
 _BEARER = lazy(r"(?i)\b(bearer\s{1,4})([A-Za-z0-9._~+/-]{6,}={0,2})")
-_BASIC = lazy(r"(?i)\b(basic\s{1,4})([A-Za-z0-9+/]{6,}={0,2})")
-_LOGIN = lazy(r"(?i)\b(login\s{1,8}\S{1,200}\s{1,8}password\s{1,8})\S+")
-_CURL_USER = lazy(r"""(\s(?:-u|--user|--proxy-user)[\s=]{1,4}["']?[^\s:"'$]{1,100}:)(?!\$)[^\s"']+""")
+_BASIC = lazy(r"(?i)\b(basic\s{1,4})([A-Za-z0-9+/_-]{6,}={0,2})")
 
 _MARK = r"-----%s (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _BEGIN, _END = lazy(_MARK % "BEGIN"), lazy(_MARK % "END")
@@ -73,53 +83,201 @@ _NEEWTEB = r"""(?:[rn]\\{1,4}|[\s"'+,>|#*]){1,40}"""
 _CUT_HEAD = lazy(rf"(?:{_NEEWTEB}[A-Za-z0-9+/=]{{1,15}})?(?:{_NEEWTEB}[A-Za-z0-9+/=]{{16,}})+")
 # The longest private keys in use (RSA 16384, armoured) are under 16 KB.
 _LONGEST_KEY = 1 << 14
+# The first line of a key's body, by which it is recognised when both marks were cut off: DER of RSA, PKCS 8, EC; OpenSSH.
+_BODY = lazy(
+    r"(?<![A-Za-z0-9+/=])(?:MII[A-Za-z0-9+/]{3}IBAA|MI[GH][A-Za-z0-9+/]AgEA|MC4CAQAwBQYDK2Vw|MHcCAQEE|b3BlbnNzaC1rZXktdjE)[A-Za-z0-9+/]{16,}={0,2}"
+    rf"(?:{_BETWEEN}[A-Za-z0-9+/=]{{16,}}+)*(?:{_BETWEEN}[A-Za-z0-9+/=]{{1,15}}(?![A-Za-z0-9+/=]))?"
+)
+_BODIES = ("MII", "MIG", "MIH", "MC4CAQ", "MHcCAQ", "b3BlbnNzaC1rZXkt")
 
 
 def without_shapes(text: str) -> str:
     """Return `text` with every secret that is recognised by its form replaced."""
     # A search for a word takes a hundredth of the time of a pattern, and an unused pattern is never compiled.
     text = _without_private_keys(text) if "PRIVATE KEY" in text else text
-    if any(_starts(text, prefix) for prefix in _PREFIXES) or ":AA" in text or _may_hold_azure(text):
-        text = _KEYS.sub(PLACEHOLDER, text)
-    text = _DASHED.sub(_if_it_has_a_digit, text) if _starts(text, "sk-") else text
-    text = _JWT.sub(PLACEHOLDER, text) if "eyJ" in text else text
+    text = _without_tokens(text)
     folded = _folded(text)
     text = _BEARER.sub(_unless_a_word, text) if "bearer" in folded else text
     text = _BASIC.sub(_if_credentials, text) if "basic" in folded else text
+    text = _HASHES.sub(PLACEHOLDER, text) if any(mark in text for mark in _HASHED) else text
     if "://" in text:
-        if "slack" in text or "discord" in text or "office" in text:
+        if any(host in text for host in _HOOK_HOSTS):
             text = _HOOKS.sub(rf"\1{PLACEHOLDER}", text)
         if "@" in text:
             text = _USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
-            text = _LONG_USER.sub(f"{PLACEHOLDER}@", text)
-        if "sig" in folded or "credential" in folded:
+            text = _LONG_USER.sub(f"://{PLACEHOLDER}@", text)
+        if "sig" in folded or "credential" in folded or "security-token" in folded:
             text = _SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
-    text = _LOGIN.sub(rf"\1{PLACEHOLDER}", text) if "login" in folded else text
-    return _CURL_USER.sub(rf"\1{PLACEHOLDER}", text) if "-u" in text else text
+    return replaced(text, _before_hosts(text)) if "@" in text else text
+
+
+def _before_hosts(text: str) -> list[tuple[int, int]]:
+    spans = []
+    for host in _HOST.finditer(text):
+        start = max(0, host.start() - _LONGEST_USERINFO)
+        if user := _BARE_USERINFO.search(text, start, host.start()):
+            spans.append(user.span(1))
+    return spans
+
+
+def forms() -> dict[str, Any]:
+    """Return the content of `data/secrets.json`: the alphabets, and the rows of forms and commands."""
+    found: dict[str, Any] = json.loads(resource("data/secrets.json").read_bytes())
+    return found
+
+
+@lru_cache(maxsize=1)
+def _table() -> _Table:
+    """Return the forms, each under the part of it by which it is found fastest."""
+    found = forms()
+    by_literal: dict[str, list[_Form]] = {"eyJ": [_Form("eyJ", (), lazy(_JWT))]}
+    by_literal |= {start: [_Form("", (), _BODY)] for start in _BODIES}
+    holds: list[_Form] = []
+    other: list[str] = []
+    for row in found["forms"]:
+        form = row["form"]
+        literal = form.partition("{")[0]
+        pattern = _pattern(form, found["alphabets"])
+        if len(literal) > 1:
+            by_literal.setdefault(literal, []).append(_Form(literal, (), lazy(pattern)))
+            continue
+        held, widths = _held(form)
+        if held:
+            holds.append(_Form(held, widths, lazy(rf"(?<![A-Za-z0-9_]){pattern}")))
+        else:
+            other.append(pattern)
+    starts: dict[str, list[_Form]] = {}
+    for literal in sorted(by_literal, key=len):
+        least = next((least for least in starts if literal.startswith(least)), literal)
+        starts[least] = [*by_literal[literal], *starts.get(least, [])]
+    beginning = (
+        rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{14}})(?:({any_of(starts)})|({'|'.join(other)}))"
+    )
+    return _Table(re.compile(beginning), starts, holds)
+
+
+def _held(form: str) -> tuple[str, tuple[int, ...]]:
+    """Return the longest literal within a form, and the widths that the text before it may have."""
+    best, least, most, at = "", 0, 0, 0
+    widths: tuple[int, ...] = ()
+    for part in _PART.finditer(form):
+        literal = form[at : part.start()]
+        if len(literal) > max(1, len(best)):
+            best, widths = literal, tuple(range(least, most + 1))
+        least += len(literal) + int(part[2])
+        most += len(literal) + int(part[4] or part[2])
+        at = part.end()
+    if len(form) - at > max(1, len(best)):
+        best, widths = form[at:], tuple(range(least, most + 1))
+    return best, widths
+
+
+def _pattern(form: str, alphabets: dict[str, str]) -> str:
+    """Return the regular expression of a form in the notation of `data/secrets.json`."""
+    made, at, literal = "", 0, 0
+    for part in _PART.finditer(form):
+        made += re.escape(form[at : part.start()])
+        literal = max(literal, part.start() if not at else 0)
+        least, most = part[2], part[4] or ("" if part[3] else part[2])
+        last, at = part.end() == len(form), part.end()
+        if last and literal >= _DISTINCTIVE:
+            least, most = str(min(int(least), _LEAST_OF_CUT)), ""
+        end = "+" if not most else "(?![A-Za-z0-9])" if last else ""
+        made += f"[{alphabets[part[1]]}]{{{least},{most}}}{end}"
+    return made + re.escape(form[at:])
+
+
+def _without_tokens(text: str) -> str:
+    """Return `text` without the tokens of providers and without JSON Web Tokens."""
+    if len(text) < _LEAST_OF_CUT:
+        return text
+    table = _table()
+    shadow = without_escapes(text)
+    spans = list(_starting(text, shadow, table))
+    for form in table.holds:
+        if form.literal in text:
+            spans += _holding(shadow, form)
+    return replaced(text, [*spans, *_azure(text)])
+
+
+def without_escapes(text: str) -> str:
+    """Return `text` with a blank for each letter of an escape: an escaped newline or `%3D` ends a word, too."""
+    if "\\" in text:
+        text = text.replace("\\n", "\\ ").replace("\\t", "\\ ").replace("\\r", "\\ ")
+    if "\\u00" in text:
+        text = _JSON_ESCAPE.sub("      ", text)
+    return _URL_ESCAPE.sub("   ", text) if "%" in text else text
+
+
+def _starting(text: str, shadow: str, table: _Table) -> Iterator[tuple[int, int]]:
+    reached = 0
+    for found in table.beginning.finditer(shadow):
+        at = found.start()
+        if at < reached:
+            continue
+        if found[1] is None:
+            if _is_random(found[2]):
+                reached = found.end(2)
+                yield at, reached
+            continue
+        for form in table.starts[found[1]]:
+            if text.startswith(form.literal, at) and (token := form.pattern.match(text, at)):
+                if not _is_random(token[0][len(form.literal) :]):
+                    continue
+                reached = token.end()
+                if form.literal in _AWS_IDS and (secret := _AWS_SECRET.match(text, reached)):
+                    reached = secret.end()
+                yield at, reached
+                break
+
+
+def _holding(text: str, form: _Form) -> Iterator[tuple[int, int]]:
+    at = text.find(form.literal)
+    while at >= 0:
+        for width in form.widths:
+            if width <= at and (found := form.pattern.match(text, at - width)):
+                yield found.span()
+                break
+        at = text.find(form.literal, at + 1)
+
+
+def _azure(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the keys of Azure's storage, 86 characters and `==`; after `sha512-` it is a hash."""
+    at = text.find("==", _AZURE)
+    while at >= 0:
+        start = at - _AZURE
+        before = text[start - 1 : start]
+        if before != "-" and before not in _BASE64 and _BASE64.issuperset(text[start:at]):
+            yield start, at + 2
+        at = text.find("==", at + 1)
+
+
+def _is_random(body: str) -> bool:
+    """Return whether `body` is drawn at random: `your-key-here` and `XXXXXXXXXXXX` are not."""
+    if _REPEATED.search(body):
+        return False
+    for part in _SEGMENT.findall(body):
+        if part.isalpha() and (part.islower() or part[1:].islower() or (part.isupper() and len(part) < 16)):
+            continue
+        return True
+    return False
+
+
+def replaced(text: str, spans: list[tuple[int, int]]) -> str:
+    """Return `text` with each of `spans` replaced, overlapping ones as one."""
+    if not spans:
+        return text
+    parts, at, last = [], 0, -1
+    for start, end in sorted(spans):
+        if start >= at and start > last:
+            parts += [text[at:start], PLACEHOLDER]
+        at, last = max(at, end), start
+    return "".join([*parts, text[at:]])
 
 
 def _folded(text: str) -> str:
     """Return `text` in small letters, as `(?i)` compares them: the long s is an s, and i with a dot or none an i."""
     return text.lower().replace("ſ", "s").replace("ı", "i").replace("\u0307", "")
-
-
-def _starts(text: str, prefix: str) -> bool:
-    """Return whether a word of `text` starts with `prefix`."""
-    at = text.find(prefix)
-    while at >= 0 and text[at - 1 : at] in _WITHIN_WORDS:
-        at = text.find(prefix, at + 1)
-    return at >= 0
-
-
-def _may_hold_azure(text: str) -> bool:
-    at = text.find("==", _AZURE)
-    while at >= 0 and not _BASE64.issuperset(text[at - _AZURE : at]):
-        at = text.find("==", at + 1)
-    return at >= 0
-
-
-def _if_it_has_a_digit(found: re.Match[str]) -> str:
-    return PLACEHOLDER if any(map(str.isdigit, found[0])) else found[0]
 
 
 def _unless_a_word(found: re.Match[str]) -> str:
@@ -134,7 +292,9 @@ def _if_credentials(found: re.Match[str]) -> str:
     whole = found[2].rstrip("=")
     import base64
 
-    decoded = base64.b64decode(whole[: len(whole) // 4 * 4])
+    decoded = base64.b64decode(
+        whole[: len(whole) // 4 * 4], altchars=b"-_" if "-" in whole or "_" in whole else None
+    )
     return f"{found[1]}{PLACEHOLDER}" if b":" in decoded else found[0]
 
 
@@ -159,8 +319,4 @@ def _without_private_keys(text: str) -> str:
             body = _CUT_HEAD.match(text[max(reached, start - _LONGEST_KEY) : start][::-1])
             spans += [(start - body.end(), stop)] if body else []
             reached = stop
-    parts, at = [], 0
-    for start, stop in spans:
-        parts += [text[at:start], PLACEHOLDER]
-        at = stop
-    return "".join([*parts, text[at:]])
+    return replaced(text, spans)

@@ -14,7 +14,14 @@ from fnmatch import translate
 from functools import lru_cache
 
 from aether.errors import InvalidInput, shown
-from aether.redact.assignments import is_docker_auth, is_secret_name, without_assigned, without_commands
+from aether.redact.assignments import (
+    is_drawn,
+    is_secret_name,
+    may_be_secret_name,
+    without_assigned,
+    without_said,
+)
+from aether.redact.commands import is_docker_auth, without_commands
 from aether.redact.forms import PLACEHOLDER, without_shapes
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -84,7 +91,7 @@ def _once(text: str, rules: Rules) -> str:
     for pattern in rules.patterns:
         # Placeholders stay as they are, whatever the pattern.
         text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
-    return without_assigned(without_commands(without_shapes(text))) if rules.builtin else text
+    return without_said(without_assigned(without_commands(without_shapes(text)))) if rules.builtin else text
 
 
 def _without_groups(found: re.Match[str]) -> str:
@@ -139,6 +146,8 @@ def _copied_dict(value: dict[Any, Any], rules: Rules, depth: int) -> dict[Any, A
             free = f"{kept} {nth}"
         docker = key == "auth" and isinstance(entry, str) and is_docker_auth(entry)
         named = docker or (pair and key == "value") or (isinstance(key, str) and is_secret_name(key))
+        if isinstance(key, str) and isinstance(entry, str) and not named and may_be_secret_name(key):
+            named = is_drawn(entry)
         if rules.builtin and named:
             copied[free] = entry if entry is None or isinstance(entry, bool) or entry == "" else PLACEHOLDER
         else:

@@ -8,8 +8,6 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.redact import assignments, forms
-from aether.redact.forms import PLACEHOLDER
 from aether.redact.redact import redact, redacted
 from tests.effort import examples
 from tests.laws.json_values import values
@@ -101,68 +99,3 @@ def test_a_redacted_value_is_a_copy_and_stays_as_it_is(value):
 
     assert redacted(once) == once
     assert repr(value) == repr(before)
-
-
-def without_looking_first(text):
-    """Redact as `without_shapes` does, with every pattern, whether or not a word of it is there."""
-    text = forms._without_private_keys(text)
-    text = forms._KEYS.sub(PLACEHOLDER, text)
-    text = forms._DASHED.sub(forms._if_it_has_a_digit, text)
-    text = forms._JWT.sub(PLACEHOLDER, text)
-    text = forms._BEARER.sub(forms._unless_a_word, text)
-    text = forms._BASIC.sub(forms._if_credentials, text)
-    if "://" in text:  # part of the rule
-        text = forms._HOOKS.sub(rf"\1{PLACEHOLDER}", text)
-        text = forms._USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
-        text = forms._LONG_USER.sub(f"{PLACEHOLDER}@", text)
-        text = forms._SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
-    text = forms._LOGIN.sub(rf"\1{PLACEHOLDER}", text)
-    return forms._CURL_USER.sub(rf"\1{PLACEHOLDER}", text)
-
-
-def shaped():
-    """Text of what the shapes of secrets begin with and are made of, also in letters that only `(?i)` takes for those."""
-    prefixes = [
-        *forms._PREFIXES,
-        "sk_live_",
-        "xoxb-",
-        "12345678:AA",
-        "eyJ",
-        "bearer ",
-        "Baſıc ",
-        "BASİC ",
-        "basic ",
-    ]
-    prefixes += [
-        "https://",
-        "u:p@",
-        "hooks.slack.com/services/",
-        "?ſıg=",
-        "&X-Amz-Credentıal=",
-        "logİn x paſſword ",
-    ]
-    prefixes += [
-        "discord.com/api/webhooks/",
-        " -u a:",
-        " --user b:",
-        " --proxy-user=",
-        "login x password ",
-        "==",
-    ]
-    runs = st.integers(1, 90).map("aB3+".__mul__) | st.integers(1, 90).map("a1".__mul__)
-    pieces = st.sampled_from(prefixes) | runs | st.sampled_from([" ", "_", "-", ".", "\n", "é", "."])
-    return st.lists(pieces, max_size=8).map("".join)
-
-
-@examples(400)
-@given(shaped() | prose() | cases().map(lambda case: case.text))
-def test_looking_for_a_word_first_changes_nothing(text):
-    assert forms.without_shapes(text) == without_looking_first(text)
-
-
-@given(prose() | cases().map(lambda case: case.text))
-def test_every_name_of_a_secret_holds_a_part_that_is_looked_for(text):
-    lowered = assignments._lowered(text)
-
-    for found in assignments._STEM.finditer(lowered):
-        assert any(part in found[0] for part in assignments._PARTS)

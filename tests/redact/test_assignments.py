@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from aether.redact.assignments import is_docker_auth, is_secret_name, without_assigned, without_commands
+from aether.redact.assignments import is_secret_name, without_assigned
+from aether.redact.commands import is_docker_auth, without_commands
 from tests.redact import corpus
 from tests.tables import rows
 

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import random
+import re
+
+from aether.redact import forms
 from aether.redact.forms import PLACEHOLDER, without_shapes
+from aether.redact.redact import redact
 from tests.redact import corpus
 from tests.tables import rows
 
@@ -47,3 +52,51 @@ def test_a_text_longer_than_keys_is_replaced_from_both_marks():
     assert redacted.startswith(f"a\n{PLACEHOLDER}")
     assert "A" * 64 not in redacted
     assert redacted.endswith("b")
+
+
+def example(row, alphabets, seed):
+    """Return a secret of the form of `row`, made up."""
+    drawn = random.Random(seed)
+
+    def run(part):
+        letters = [char for char in map(chr, range(33, 127)) if re.match(f"[{alphabets[part[1]]}]", char)]
+        made = drawn.choices(letters, k=int(part[2]))
+        return "".join(["a1B"[: len(made)] if part[1] == "mixed" else "".join(made[:3]), *made[3:]])
+
+    return re.sub(r"\{(\w+):(\d+)(?:\+|-\d+)?\}", run, row["form"])
+
+
+def test_an_example_of_each_form_of_the_table_is_replaced():
+    table = forms.forms()
+    assert len(table["forms"]) >= 150
+    assert {row["source"] for row in table["forms"]} <= {
+        "gitleaks",
+        "trufflehog",
+        "detect-secrets",
+        "provider",
+    }
+    left = []
+    for nth, row in enumerate(table["forms"]):
+        for around in ("use {} now", '{{"text": "a\\n{}\\n"}}', "x={}"):
+            secret = example(row, table["alphabets"], nth)
+            if secret in redact(around.format(secret)):
+                left.append((row["form"], secret))
+    assert not left
+
+
+def test_the_argument_of_each_program_of_the_table_is_replaced():
+    left = []
+    for row in forms.forms()["commands"]:
+        before = {
+            "user:value": "bob:",
+            "user%value": "bob%",
+            "user,value": "bob,",
+            "user/value": "bob/",
+            "name=value": "A=",
+        }
+        flag = (row["flags"][0] + ("" if row["flags"][0].endswith(":") else " ")) if "flags" in row else ""
+        skipped = "word " * row.get("skip", 0)
+        text = f"{row['program']} {flag}{skipped}{before.get(row.get('form'), '')}zz81kd9x"
+        if "zz81kd9x" in redact(text) or "zz81kd9x" in redact(f"ls\\n{text}\\n"):
+            left.append(text)
+    assert not left
