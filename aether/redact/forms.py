@@ -14,7 +14,6 @@ import re
 from collections import namedtuple
 from functools import lru_cache
 
-from aether.paths import resource
 from aether.text.regex import any_of, lazy
 
 TYPE_CHECKING = False
@@ -122,6 +121,8 @@ def _before_hosts(text: str) -> list[tuple[int, int]]:
 
 def forms() -> dict[str, Any]:
     """Return the content of `data/secrets.json`: the alphabets, and the rows of forms and commands."""
+    from aether.paths import resource  # it imports pathlib, which a hook without text does not need
+
     found: dict[str, Any] = json.loads(resource("data/secrets.json").read_bytes())
     return found
 
