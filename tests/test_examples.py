@@ -112,7 +112,7 @@ def test_an_example_is_short(path):
 
 def test_compaction_of_an_agent_takes_ten_lines():
     _, _, rest = (
-        (ROOT / "examples" / "agents_sdk_minimal.py").read_text(encoding="utf-8").partition("# begin")
+        (ROOT / "examples" / "agents_sdk_minimal.py").read_text(encoding="utf-8").partition("# start")
     )
     code, _, _ = rest.partition("# end")
 

@@ -36,7 +36,7 @@ FIXED = {
     "verify_token_limit": "(*, home=None)",
     "preflight": (
         "(conversation_id, messages, *, model=None, window=None, policy='compact', system=None, tools=None, "
-        f"wire=None, resume=True, options={aether.Options()!r}, home=None)"
+        f"wire=None, resume=True, repair=True, options={aether.Options()!r}, home=None)"
     ),
     "undo_compaction": "(conversation_id, *, home=None)",
 }

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import islice
+from itertools import accumulate, islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -281,8 +282,14 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
     ]  # fmt: skip
     since = lines[-1].at if lines and len(lines) == limit else ""
-    lines = sorted([*lines, *_compactions(snapshot.home, since)], key=lambda line: line.at, reverse=True)
-    return lines[: limit or None]
+    # Transactions keep their order whatever the clocks of their writers said.
+    times = accumulate((line.at for line in lines), min)
+    dated = [
+        *zip(times, lines, strict=True),
+        *((line.at, line) for line in _compactions(snapshot.home, since)),
+    ]
+    dated.sort(key=itemgetter(0), reverse=True)
+    return [line for _, line in dated[: limit or None]]
 
 
 def _compactions(home: Path, since: str) -> Iterator[LogLine]:

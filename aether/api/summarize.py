@@ -95,7 +95,16 @@ def write_summary(
 
 def _about(facts: Facts) -> list[str]:
     """Return what a summary has to be about: goals, requests, decisions, files, open calls and names."""
-    said = (facts.goals, facts.constraints, facts.decisions, facts.requests, facts.open_calls, facts.names)
+    said = (
+        facts.goals,
+        facts.state,
+        facts.next,
+        facts.constraints,
+        facts.decisions,
+        facts.requests,
+        facts.open_calls,
+        facts.names,
+    )
     paths = [PurePath(file.path).name for file in facts.files]
     return [*(text for texts in said for text in texts), *paths]
 

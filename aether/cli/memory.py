@@ -260,7 +260,7 @@ def clear(ask: Ask, yes: bool) -> int:
 )
 @pass_ask
 def search(ask: Ask, /, query: str, **options: Any) -> None:
-    """Search all three layers, the archive and the words of imported conversations.
+    """Search all layers, the archive and imported conversations.
 
     A terminal shows two lines a hit, the second with the part of the text that answers; a pipe gets whole texts. What an
     agent wrote is marked "agent".

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from aether.compaction.progress import progress_of
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
-from aether.messages.convert import new_message
+from aether.messages.convert import new_message, reread
 from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.shell import short_command
 from aether.messages.tool_calls import (
@@ -29,6 +29,7 @@ from aether.messages.tool_calls import (
     merged_failures,
     merged_files,
 )
+from aether.redact.redact import DEFAULT, Rules, redacted
 from aether.text.classify import (
     asks_for_decision,
     closing_question,
@@ -141,6 +142,12 @@ class _Extract(NamedTuple):
 
     field: str
     text: str
+
+
+def redacted_message(given: Message, rules: Rules | None = DEFAULT) -> Message:
+    """Return a copy of `given` without secrets; `given` itself if it holds none, or without `rules`."""
+    raw = given.raw if rules is None else redacted(given.raw, rules)
+    return given if raw == given.raw else reread(given, raw)
 
 
 def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:

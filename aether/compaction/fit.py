@@ -20,6 +20,7 @@ from aether.compaction.facts import (
     facts_of_removed,
     fit_summary,
     previous_summary,
+    redacted_message,
     removed_texts,
     with_facts_of_cut,
 )  # fmt: skip
@@ -28,7 +29,6 @@ from aether.compaction.shapes import Cut, Facts, Kept, Policy, Summary, SummaryT
 from aether.compaction.steps import Draft
 from aether.compaction.summary import rendered
 from aether.errors import BudgetExceeded
-from aether.messages.convert import redacted_message
 from aether.messages.model import BlockKind, Message, ProviderFormat
 from aether.redact.redact import DEFAULT, Rules
 from aether.text.picking import heaviest_fitting

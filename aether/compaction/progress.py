@@ -90,15 +90,15 @@ def _spoken(messages: Sequence[Message]) -> tuple[str, list[str]]:
     request, answers, last = "", list[str](), ""
     for message in messages:
         text = clean(without_injected(message.text)) if message.role in {"user", "assistant"} else ""
-        if not text or is_summary(message):
-            continue
-        if message.role == "user":
+        if message.role == "user" and text and not is_summary(message):
             if last:
                 answers.append(last)
             last = ""
             request = request if is_empty_reply(text) and request else text[:REQUEST_CHARS]
-        else:
+        elif text and not is_summary(message):
             last = text if len(text) >= LEAST_ANSWER or not last else last
+        if len(last) < LEAST_ANSWER and any(block.kind == "call" for block in message.blocks):
+            last = ""  # it announced the call
     return request, [*answers, last] if last else answers
 
 

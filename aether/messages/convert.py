@@ -29,7 +29,6 @@ from aether.messages.model import (
 )
 from aether.messages.providers import anthropic, gemini, openai, plain, responses
 from aether.messages.turns import Report, Turn, turns_for, with_call_ids
-from aether.redact.redact import DEFAULT, Rules, redacted
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
@@ -99,12 +98,6 @@ def message(raw: JsonObject, format: ProviderFormat) -> Message:
         InvalidInput: it is not an object, or the format is unknown.
     """
     return read([raw], format)[0]
-
-
-def redacted_message(given: Message, rules: Rules | None = DEFAULT) -> Message:
-    """Return a copy of `given` without secrets; `given` itself if it holds none, or without `rules`."""
-    raw = given.raw if rules is None else redacted(given.raw, rules)
-    return given if raw == given.raw else _reread(given, raw)
 
 
 def provider(format: str) -> Provider:
@@ -205,7 +198,7 @@ def with_text(message: Message, block: int, text: str) -> Message:
     except (TypeError, ValueError, RecursionError) as reason:
         what = f"{shown(text)} is not a JSON object."
         raise InvalidInput(what, fix="Give the arguments of a call as one.", where=where) from reason
-    return _reread(message, replaced(message.raw, old.at, new))
+    return reread(message, replaced(message.raw, old.at, new))
 
 
 def _rewritten(old: Any, text: str, block: Block) -> Any:
@@ -223,7 +216,7 @@ def _rewritten(old: Any, text: str, block: Block) -> Any:
     return text if isinstance(old, str) else {"output": text}
 
 
-def _reread(message: Message, raw: JsonObject) -> Message:
+def reread(message: Message, raw: JsonObject) -> Message:
     """Return `raw`, a changed `message`, as read, with the ids that were made for the conversation."""
     if raw is message.raw:
         return message
@@ -240,7 +233,7 @@ def without_reasoning(message: Message) -> Message:
 
     Reasoning items of the Responses API are messages of their own, to be dropped as a whole.
     """
-    return _reread(message, provider(message.format).without_reasoning(message.raw))
+    return reread(message, provider(message.format).without_reasoning(message.raw))
 
 
 def convert(messages: Sequence[Message], format: ProviderFormat, *, system: Any = None) -> Converted:

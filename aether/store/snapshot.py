@@ -317,6 +317,7 @@ def resolve_or_refuse(
             raise
         revision, what = file.revision or found.base, reason.what
         if isinstance(reason, InvalidDocument):
+            migrations.is_current(name, file.value)  # a document of a newer aether is no edit
             what = f"{reason.where.partition('#')[2] or name}: {what}"
     try:
         base = rebuild(home, name, found, until=revision)

@@ -257,7 +257,7 @@ def test_a_link_in_the_place_of_the_copies_or_of_a_directory_of_the_home_leads_n
             shutil.move(place, tmp_path / name.replace("/", "-"))
         place.symlink_to(trap.outside, target_is_directory=True)
         with pytest.raises(UnsafePath):
-            homes.anew(home)
+            homes.reopened(home)
         place.unlink()
         if (aside := tmp_path / name.replace("/", "-")).exists():
             shutil.move(aside, place)
