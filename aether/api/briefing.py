@@ -41,13 +41,13 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
 
 
 def brief(home: Home, *, occasion: str = "startup", session: str = "") -> JsonObject:
-    """Return exactly what a session would be told: its lines by kind with their sources, and the block.
+    """Return exactly what a session would get: its lines by kind with their sources, and the block.
 
     Each line has its `kind`, `text`, the `ids` of the entries that it comes from, and its `evidence`: a person said it,
     a machine showed it, or an agent wrote it ("" if unknown).
     """
     asked = _asked(find(home), occasion, session)
-    lines = briefing.told_lines(**asked)
+    lines = briefing.brief_lines(**asked)
     order = {section: at for at, section in enumerate(HEADINGS)}
     return {
         "occasion": occasion,

@@ -72,11 +72,11 @@ def recall_command(
     "--occasion", default="startup", show_default=True, help="How the session starts",
     type=click.Choice(["startup", "clear", "compact", "resume", "fork"]),
 )  # fmt: skip
-@click.option("--session", default="", metavar="ID", help="The conversation whose own work is told")
+@click.option("--session", default="", metavar="ID", help="The conversation whose own work is shown")
 @click.option("--why", is_flag=True, help="Say of each line where it comes from and how to correct it")
 @pass_ask
 def brief_command(ask: Ask, *, occasion: str, session: str, why: bool) -> None:
-    """Show what a session would be told.
+    """Show what a new session gets.
 
     Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
     by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), its entries, and the
@@ -93,7 +93,7 @@ def brief_command(ask: Ask, *, occasion: str, session: str, why: bool) -> None:
     lines = [part for line in found["lines"] for part in _why(line)] if why else found["block"].split("\n")
     emit(ask, found, lines if found["lines"] else [])
     if not found["lines"]:
-        note(ask, "Nothing is known that a session should be told.")
+        note(ask, "Nothing is known that a session should get.")
 
 
 _VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}

@@ -344,7 +344,7 @@ _BETWEEN = lazy(r"[,;] (?:(?:and|but|then|so|also) )?|\. ")
 
 
 def _clause(text: str, cue: re.Pattern[str]) -> str:
-    """Return the clause of `text` with the cue, whole; all of `text` if it begins with the cue."""
+    """Return the clause of `text` with the cue, whole; all of `text` if it starts with the cue."""
     if cue.match(text.replace("’", "'")):
         return text
     held = [one for one in _BETWEEN.split(text) if cue.search(one.replace("’", "'"))]

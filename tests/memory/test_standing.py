@@ -117,11 +117,13 @@ def test_a_commit_is_told_by_its_subject_and_not_again_if_the_account_names_it()
         "[main 1a2b3c4] Read the newest session\n\nRead the newest session\n\nThe oldest is stale."
     )
 
-    assert (
-        "[main 1a2b3c4] Read the newest session"
-        in told(named, changed(3), answer("Added `a.py` to the page."))[1]
+    alone = told(named, changed(3), answer("Added `a.py` to the page."))
+    again = told(
+        named, changed(3), answer(f"Added `a.py` and committed 1a2b3c4. {'It reads `b.py` too. ' * 40}")
     )
-    assert told(named, changed(3), answer("Added `a.py` and committed 1a2b3c4."))[1] == []
+
+    assert "1a2b3c4 Read the newest session" in alone[0]
+    assert again[1] == []
 
 
 @rows(

@@ -30,7 +30,7 @@ _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
-    "state": "Where it stands, by the last account of the agent:",
+    "state": "State of the work, by the last account of the agent:",
     "next": "Next:",
     "rules": "Constraints and preferences:",
     "signals": "Active signals:",

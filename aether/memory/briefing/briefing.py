@@ -43,7 +43,7 @@ _START = _FIRST | {
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
     "decisions": Share(1, 0.7, 8),
-    "requests": Share(2, 6, 1),
+    "requests": Share(2, 0.5, 2),
     "commands": Share(1.5, 1.5, 3),
     "results": Share(2, 0.25, 20),
     "files": Share(3, 1, 4),
@@ -78,19 +78,19 @@ def briefing(
 
     `occasion` is the source of the session: startup, clear, compact, resume or fork. With `since`, resuming includes
     only lines after that time. Paths below `root` are relative to it. `wide` are the documents of a home whose rules
-    hold in all projects. `session` is the conversation whose own work is told; without it, the newest.
+    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest.
 
     Raises:
         InvalidInput: `since` is not a time.
     """
-    told = told_lines(
+    lines = brief_lines(
         documents, occasion=occasion, now=now, count=count, budget=budget, since=since, root=root,
         wide=wide, session=session,
     )  # fmt: skip
-    return _text(told, occasion=occasion, now=now) if told else ""
+    return _text(lines, occasion=occasion, now=now) if lines else ""
 
 
-def told_lines(
+def brief_lines(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
     since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "",
 ) -> list[Line]:  # fmt: skip
@@ -123,8 +123,8 @@ def agent_brief(
 ) -> str:
     """Return the briefing of a sub-agent of `caste` as one block, or ""."""
     found = _gather(documents, _AGENT, now=now, root=root, caste=caste)
-    told = _fitting(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
-    return _text(told, occasion="subagent", now=now) if told else ""
+    lines = _fitting(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
+    return _text(lines, occasion="subagent", now=now) if lines else ""
 
 
 def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", session: str = "") -> str:
@@ -174,8 +174,8 @@ def _gather(
         *sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)
     ]
     items = standing.of_conversation(everything, session)
-    told = standing.accounts(items)
-    reported = standing.reports(told)
+    found_accounts = standing.accounts(items)
+    reported = standing.reports(found_accounts, standing.reasons(items))
     rules = [*sections.rules(memory), *sections.learned_patterns(memory)]
     if wide is not None:
         rules += sections.rules(wide["memory"], wide=True)
@@ -188,12 +188,13 @@ def _gather(
         "learned": lambda: (line for line in rules if line.section == "learned"),
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
         "state": lambda: reported["state"] or sections.kept_in_session(sessions, "state"),
-        "next": lambda: [*standing.next_steps(told, items)] or sections.kept_in_session(sessions, "next"),
+        "next": lambda: (
+            [*standing.next_steps(found_accounts, items)] or sections.kept_in_session(sessions, "next")
+        ),
         "open": lambda: sections.open_problems(items),
         "requests": lambda: sections.requests(items),
         "results": lambda: [
             *reported["results"],
-            *standing.reasons(items),
             *sections.results(each for each in items if "pointer" not in each["metadata"]),
         ],
         "decisions": lambda: sections.decisions(everything, sessions),

@@ -501,9 +501,9 @@ def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
     own = standing.of_conversation(
         sorted(newest, key=lambda item: item["metadata"]["timestamp"], reverse=True)
     )
-    told = standing.accounts(own)
-    ahead = [line.text for line in standing.next_steps(told, own)]
-    state = [line.text for line in standing.reports(told)["state"]]
+    reported = standing.accounts(own)
+    ahead = [line.text for line in standing.next_steps(reported, own)]
+    state = [line.text for line in standing.reports(reported)["state"]]
     details = {"open": left[:MOST_OPEN], "asked": asked, "found": found}
     return details | {
         name: texts[:MOST_FOUND] for name, texts in (("state", state), ("next", ahead)) if texts
@@ -530,8 +530,9 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 
 
 def requests(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the person's requests: the last one in any case, earlier ones unless they are momentary."""
-    for item in _requests(items):
+    """Yield the person's requests: the last one in any case, then the first, then earlier ones unless they are momentary."""
+    found = list(_requests(items))
+    for item in [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found:
         yield Line("requests", _answer(item["content"]), item["metadata"]["timestamp"], "", *origin_of(item))
 
 

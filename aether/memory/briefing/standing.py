@@ -1,7 +1,7 @@
-"""Where it stands: the state of the work and its next step, from the last messages of the last conversation.
+"""The state of the work and its next step, from the last messages of the last conversation.
 
-The last message of a turn is an agent's account to a person, so it is told unasked; what was said on the way is not. An
-account is cut into its paragraphs and list entries, which are told whole or not at all: no headings, code, tables,
+The last message of a turn is an agent's account to a person, so it is shown automatically; what was said on the way is not. An
+account is cut into its paragraphs and list entries, which are shown whole or not at all: no headings, code, tables,
 questions, offers or options. The newest account says most; an account that the person turned down says nothing. The
 next step is what the last account asks or announces, the tasks that are not done, and what the host's own summary names.
 """
@@ -13,19 +13,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from aether.memory.briefing.block import Line
-from aether.memory.capture.choices import refuses
+from aether.text.choices import refuses
 from aether.text.regex import lazy
 from aether.text.words import sentences
 from aether.types import Item
 
-# Characters of one line: a longer paragraph is told by its first whole sentences.
+# Characters of one line: a longer paragraph is shown by its first whole sentences.
 LINE_CHARS = 420
 LEAST_WORDS = 3
-# Characters told of the newest account, of the one before it, and of each earlier one.
+# Characters shown of the newest account, of the one before it, and of each earlier one.
 SHARES = (900, 400, 260)
 SHORT_CHARS = 200
 LEAST_RATE = 1.0
-# An account of earlier work is told by what it changed, and not by how it was checked.
+# An account of earlier work is shown by what it changed, and not by how it was checked.
 LEAST_CHANGE = 2.0
 OPENING_WORDS = 8
 MOST_ACCOUNTS = 60
@@ -36,7 +36,7 @@ _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 _HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]+\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
 _TABLE = lazy(r"\s*[|│┌└├+>]")
 _SHORTENED = "characters left out …]"
-# Entries below these tell how something was tested, or what was wrong before it was mended.
+# Entries below these tell how something was tested, or what was wrong before it was fixed.
 _DETAIL_HEADING = lazy(
     r"\b(?:what it tests?|tests?|verif\w*|verification|failure|bugs?|problems?|issues?|root cause|output|findings?|before|background|context|why)\b",
     re.IGNORECASE,
@@ -62,7 +62,7 @@ _NEXT = lazy(
 )
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
-    r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let)|i need to|we need to|i should|wait)\b",
+    r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let)|i need to|we need to|i should)\b",
     re.IGNORECASE,
 )
 _LEANS = lazy(
@@ -84,11 +84,16 @@ _REASON = lazy(
     re.IGNORECASE,
 )
 _OPENS_LOOK = lazy(
-    r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)",
+    r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
     re.IGNORECASE,
 )
-LEAST_REASON = 40
-_COMMIT_NAME = lazy(r"([0-9a-f]{7,})\]|/(?:pull|issues)/(\d+)")
+LEAST_REASON, MOST_REASON = 40, 260
+_CHOOSES = lazy(
+    r"\b(?:i'm|i am|we're) (?:going to |now )?(?:add|keep|mak|mov|us|restor|chang|replac|remov|plac|put|stor|renam|switch|leav|reject|register|edit)(?:ing|e)?\b"
+    r"|\bshould\b(?! be (?:green|fine|good))|\blet me (?:add|fix|use|keep|update|create|take|move|make|put|inline|extract|drop|remove|replace|rename)\b",
+    re.IGNORECASE,
+)
+_COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
 
 
@@ -123,15 +128,22 @@ class Account(NamedTuple):
 def paragraphs(text: str) -> list[Paragraph]:
     r"""Return the paragraphs and list entries of `text` in order, without headings, code and tables.
 
-    >>> paragraphs("## Done\n\n- added `a.py`\n- **Kept** b\n\n```\nx = 1\n```\nAll tests pass.")
-    [Paragraph(text='added `a.py`', heading='Done', entry=True), Paragraph(text='**Kept** b', heading='Done', entry=True), Paragraph(text='All tests pass.', heading='Done', entry=False)]
+    The heading of a list is the line above it that opens it ("Next:"), else that of its part.
+
+    >>> paragraphs("## Done\n\n- added `a.py`\n\n```\nx = 1\n```\nAll tests pass. Next:\n- **push** it")[1:]
+    [Paragraph(text='All tests pass. Next:', heading='Done', entry=False), Paragraph(text='**push** it', heading='All tests pass. Next', entry=True)]
     """
     found: list[Paragraph] = []
-    heading, listed, open_lines = "", False, []  # type: str, bool, list[str]
+    heading = opening = ""
+    listed, open_lines = False, list[str]()
 
     def close() -> None:
+        nonlocal opening
         if open_lines:
-            found.append(Paragraph(" ".join(open_lines), heading, listed))
+            whole = " ".join(open_lines)
+            if not listed:
+                opening = whole.rstrip(":*_ ") if whole.rstrip("*_ ").endswith(":") else ""
+            found.append(Paragraph(whole, opening or heading if listed else heading, listed))
             open_lines.clear()
 
     for line in _FENCE.sub("\n\n", text).split("\n"):
@@ -139,8 +151,7 @@ def paragraphs(text: str) -> list[Paragraph]:
         if not bare or _TABLE.match(line) or _SHORTENED in line:
             close()
         elif not open_lines and _HEADING.fullmatch(line) and not _ENTRY.match(line):
-            close()
-            heading = bare.strip("#*: ")
+            heading, opening = bare.strip("#*: "), ""
         elif entry := _ENTRY.match(line):
             close()
             listed = True
@@ -167,7 +178,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             if found and not found[-1].worked:
                 found[-1] = found[-1]._replace(worked=True)
             if role == "commit" and not turned_down:
-                found.append(Account(item, tuple(paragraphs(item["content"])), worked=True, published=True))
+                found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item):
             if not turned_down:
                 found.append(Account(item, tuple(paragraphs(item["content"])), worked=False))
@@ -190,27 +201,30 @@ def _words(content: str) -> str:
     return content.rpartition("\nAnswered: ")[2]
 
 
-def reports(found: Sequence[Account]) -> dict[str, list[Line]]:
+def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[str, list[Line]]:
     """Return the lines of `state` and `results`: what the newest accounts say, and the best of each earlier one.
+
+    First comes the best line of each account, then what was said `on_the_way`, then the rest.
 
     The newest account of work says most; an answer that changed nothing says little beside it.
     """
-    told: list[Line] = []
+    state: list[Line] = []
     rounds: list[tuple[int, int, Line]] = []
     says = [at for at, account in enumerate(found) if not account.published and claims(account, SHARES[0])]
     newest = next((at for at in says if found[at].worked), says[0] if says else 0)
+    room = SHARES[0]
     for at, account in enumerate(found):
-        if at == newest or (at < newest and account.published):
-            told += [_line("state", text, account) for text in claims(account, SHARES[0])]
+        if at == newest or (at < newest and account.published) or (account.worked and room > SHARES[0] // 2):
+            said = claims(account, room if at else SHARES[0])
+            state += [_line("state", text, account) for text in said]
+            room -= sum(map(len, said)) if at >= newest else 0
         elif at < newest:
-            told += [_line("state", text, account) for text in claims(account, SHARES[2])]
+            state += [_line("state", text, account) for text in claims(account, SHARES[2])]
         elif account.worked:
             chosen = changes(account)
-            subject = subject_of(account)
+            subject = account.paragraphs[0].text if account.published else ""
             if subject:
-                name = _COMMIT_NAME.search(subject)
-                if not (name and any((name[1] or f"#{name[2]}") in line.text for line in told)):
-                    rounds.append((0, at, _line("results", subject, account)))
+                rounds.append((0, at, _line("results", subject, account)))
                 before = found[at - 1]
                 if before.worked and not before.published and changes(before):
                     continue  # the account of the same turn says the rest
@@ -220,7 +234,12 @@ def reports(found: Sequence[Account]) -> dict[str, list[Line]]:
                 for text in chosen
                 if text != subject
             ]
-    return {"state": told, "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])]}
+    rounds += [(0, len(found), line) for line in on_the_way]
+    named = " ".join(
+        line.text for line in [*state, *(line for *_, line in rounds if line.evidence == "agent")]
+    )
+    rounds = [each for each in rounds if not _names_again(each[2].text, named)]
+    return {"state": state, "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])]}
 
 
 def reasons(items: Sequence[Item]) -> Iterator[Line]:
@@ -232,14 +251,26 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
     for item in items:
         if item["metadata"].get("role") != "change" or item["metadata"]["caste"]:
             continue
-        said = [one for each in paragraphs(item["content"]) for one in sentences(each.text)]
-        chosen = [
-            one for one in said
-            if _REASON.search(one) and LEAST_REASON <= len(one) <= SHORT_CHARS and not one.rstrip().endswith(("?", ":"))
-            and _NAMES.search(one) and not _OPENS_LOOK.match(one)
-        ]  # fmt: skip
-        for text in chosen[-1:]:
-            yield Line("results", text, item["metadata"]["timestamp"], "", (item["id"],), "agent")
+        said = [one for each in paragraphs(item["content"]) for one in sentences(each.text.replace("**", ""))]
+        chosen = [one for one in said if gives_reason(one)]
+        for text in sorted(chosen, key=lambda one: bool(_CHOOSES.search(one.replace("’", "'"))))[-1:]:
+            yield Line(
+                "results", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
+            )
+
+
+def gives_reason(sentence: str) -> bool:
+    """Return whether an agent's `sentence` chooses how something is done, or says why.
+
+    >>> gives_reason("I'm adding the flag, while keeping the default as it is."), gives_reason("Let me look at `a.py`.")
+    (True, False)
+    """
+    said = sentence.replace("’", "'")
+    if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith("?"):
+        return False
+    if _OPENS_LOOK.match(said) or not _REASON.search(said):
+        return False
+    return bool(_CHOOSES.search(said) or _NAMES.search(said))
 
 
 def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
@@ -261,7 +292,14 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
     )
     for plan in [*plans][:1]:
         for text in open_tasks(plan["content"])[:MOST_TASKS]:
-            yield Line("next", text, plan["metadata"]["timestamp"], "", (str(plan.get("id", "")),), "machine")
+            yield Line(
+                "next",
+                whole(text) or text[:LINE_CHARS],
+                plan["metadata"]["timestamp"],
+                "",
+                (str(plan.get("id", "")),),
+                "machine",
+            )
 
 
 def _asks(one: Paragraph) -> bool:
@@ -270,7 +308,16 @@ def _asks(one: Paragraph) -> bool:
 
 def _is_ahead(one: Paragraph) -> bool:
     said = one.text.replace("’", "'")
-    return bool(_NEXT.search(said) or _NEXT_HEADING.search(one.heading) or _ANNOUNCES.match(said))
+    if said.rstrip("*_ ").endswith(":"):
+        return False
+    return bool(
+        _NEXT.search(said) or _NEXT_HEADING.search(one.heading) or _announced(one) or _ANNOUNCES.match(said)
+    )
+
+
+def _announced(one: Paragraph) -> bool:
+    """Return whether the opening of a list announces what its entries name."""
+    return bool(_ANNOUNCES.search(one.heading.replace("’", "'")))
 
 
 def open_tasks(plan: str) -> list[str]:
@@ -280,14 +327,14 @@ def open_tasks(plan: str) -> list[str]:
     ['test it', 'push it']
     """
     found = [line[1:].partition("] ")[::2] for line in plan.split("\n") if line.startswith("[")]
-    begun = [text for how, text in found if how == "in_progress"]
-    return begun + [text for how, text in found if how in ("pending", "open", "todo")]
+    current = [text for how, text in found if how == "in_progress"]
+    return current + [text for how, text in found if how in ("pending", "open", "todo")]
 
 
 def claims(account: Account, room: int, most: int = LINE_CHARS) -> list[str]:
     """Return the paragraphs of an account that say most within `room` characters, whole and in their order.
 
-    One that is longer than `most` is told by its first whole sentences.
+    One that is longer than `most` is shown by its first whole sentences.
     """
     rated = []
     for at, one in enumerate(account.paragraphs):
@@ -302,22 +349,29 @@ def claims(account: Account, room: int, most: int = LINE_CHARS) -> list[str]:
     return [text for _, text in sorted(kept)]
 
 
-def subject_of(account: Account) -> str:
-    """Return the name of a commit or pull request with its subject, "" for the last message of a turn."""
-    if not account.published:
-        return ""
-    named, _, said = account.item["content"].partition("\n\n")
-    subject = said.split("\n", 1)[0].strip()
-    return named if named.endswith(subject) else f"{named} {subject}"
+def _names_again(subject: str, said: str) -> bool:
+    """Return whether the commit or pull request of a `subject` is named in what is `said` beside it."""
+    name = _COMMIT_NAME.match(subject)
+    return name is not None and (name[1] or name[2] or f"#{name[3]}") in said.replace(subject, "")
+
+
+def _published(content: str) -> tuple[Paragraph, ...]:
+    """Return the name of a commit or pull request with its subject, and the paragraphs of its text."""
+    named, _, said = content.partition("\n\n")
+    subject, _, body = said.partition("\n")
+    commit = _COMMIT_NAME.match(named)
+    shown = f"{(commit and commit[1]) or named} {subject.strip()}"
+    return Paragraph(shown, ""), *paragraphs(body)
 
 
 def changes(account: Account) -> list[str]:
     """Return what an earlier account says that its work changed, in its order."""
     found: list[str] = []
     room = SHARES[1]
-    for one in account.paragraphs:
+    # The first paragraph of a commit is its subject.
+    for one in account.paragraphs[1 if account.published else 0 :]:
         text = reported(one, SHORT_CHARS)
-        if not text or _DETAIL_HEADING.search(one.heading) or _WAS_WRONG.match(text):
+        if not text or _DETAIL_HEADING.search(one.heading) or _WAS_WRONG.match(text) or _NEXT.search(text):
             continue
         if rate_change(text) >= LEAST_CHANGE:
             found.append(text)
@@ -331,7 +385,7 @@ def changes(account: Account) -> list[str]:
 
 def reported(one: Paragraph, most: int) -> str:
     """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose or announce."""
-    if _OPTION_HEADING.search(one.heading) or _NEXT_HEADING.search(one.heading):
+    if _OPTION_HEADING.search(one.heading) or _NEXT_HEADING.search(one.heading) or _announced(one):
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code
@@ -341,6 +395,8 @@ def reported(one: Paragraph, most: int) -> str:
         if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
             break
         kept.append(sentence)
+    if len(kept) > 1 and kept[-1].endswith(":"):
+        del kept[-1]
     text = " ".join(kept)
     if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text)):
         return ""  # the opening of a list says nothing without it

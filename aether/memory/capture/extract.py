@@ -17,7 +17,6 @@ from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import NotRequired, TypedDict
 
-from aether.memory.capture.choices import settled
 from aether.memory.capture.notes import (
     RULE_RELEVANCE,
     RULE_TYPES,
@@ -43,6 +42,7 @@ from aether.memory.capture.tool_work import (
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.redact.redact import redact, redacted, without_blocks
+from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
     closing_question,
@@ -78,6 +78,8 @@ class Answer(TypedDict):
     text: str
     message_id: str
     at: Origin
+    going_on: NotRequired[bool]
+    """A call came after it: what it announces was under way when the conversation was cut."""
     noted: NotRequired[bool]
     """Its turn has ended and its note is written; it is kept for the question in it."""
 
@@ -114,7 +116,7 @@ def capture(
 ) -> Iterator[Draft]:  # fmt: skip
     """Yield the notes of `records`.
 
-    The phase of a note is `phase`, or that of its stretch by `phases`: a new one begins at every compaction boundary.
+    The phase of a note is `phase`, or that of its stretch by `phases`: a new one starts at every compaction boundary.
     """
     state = new_state(file=file, phase=phase)
     for record in records:
@@ -243,7 +245,7 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
         return []
     # The message before did not end the turn: it is noted for search, and as the reason of an edit that followed.
     edited = turn["work"].pop("edited", False)
-    if not statements_by_kind(before["text"]):
+    if not edited and not statements_by_kind(before["text"]):
         return []
     role: Role = "change" if edited else "said"
     said = shorten(before["text"], STATEMENT_CHARS)
@@ -261,7 +263,9 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
 
 def _account(answer: Answer | None) -> list[Note]:
     """Return the note of the last message of a turn, none if it says nothing that lasts."""
-    if not answer or answer.get("noted") or not kind_of_answer(answer["text"]):
+    if not answer or answer.get("noted"):
+        return []
+    if not kind_of_answer(answer["text"]) and not answer.get("going_on"):
         return []
     said = shorten(answer["text"], ANSWER_CHARS)
     return [Note(answer["at"], said, "outcome", "answered", role="answer")]
@@ -314,7 +318,10 @@ def _item(state: State, record: Record, at: Origin) -> list[Draft]:
 
 
 def _call(state: State, record: Record, at: Origin) -> list[Draft]:
-    record_call(_turn(state, record.agent)["work"], record, at)
+    turn = _turn(state, record.agent)
+    if turn["answer"]:
+        turn["answer"]["going_on"] = True
+    record_call(turn["work"], record, at)
     return []
 
 

@@ -48,6 +48,7 @@ _BOOKKEEPING = frozenset(
 _PLANS = lazy(r"todo_?write|task_create|task_update|update_plan")
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
+TASK_CHARS = 400
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -187,7 +188,7 @@ def record_result(work: Work, record: Record) -> list[Note]:
 def words_of_refusal(text: str) -> str:
     r"""Return the words with which a person refused a call, if `text` is a refusal with any.
 
-    >>> words_of_refusal("The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nno mocks please")
+    >>> words_of_refusal("The user doesn't want to proceed with this tool use. So the user said:\nno mocks please")
     'no mocks please'
     """
     said = _REFUSAL_REASON.search(text) if _REFUSED.search(text[:OUTPUT_CHARS]) else None
@@ -295,7 +296,9 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
                 plan[str(len(plan))] = [as_text(step.get("status")) or "pending", redact(text)]
     elif as_text(given.get("subject")):
         number = _TASK_NUMBER.search(output)
-        plan[number[1] if number else str(len(plan) + 1)] = ["pending", redact(as_text(given["subject"]))]
+        about = " ".join(as_text(given.get("description")).split())[:TASK_CHARS]
+        text = ": ".join(filter(None, (as_text(given["subject"]), about)))
+        plan[number[1] if number else str(len(plan) + 1)] = ["pending", redact(text)]
     else:
         known = plan.get(str(given.get("taskId", "")))
         if known:

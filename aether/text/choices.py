@@ -3,7 +3,7 @@
 A proposal of an agent is no decision until a person takes it up. "yes" takes up the recommendation of the message
 before, or what its closing question offers; "b", "do 1" and "3" take up that entry of its last list. What is stored is
 one verbatim statement, never a reply without what it answers. A person's own choice ("let's keep it in metadata",
-"nah, roll it back") stands by itself. Questions, doubts and orders for the moment settle nothing.
+"nah, roll it back") is complete by itself. Questions, doubts and orders for the moment settle nothing.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _CHOOSES = lazy(
     re.IGNORECASE,
 )
 _AGAIN = lazy(r"\b(?:roll(?:ed)? (?:it |this |that )?back|revert|undo|drop|remove|leave)\b", re.IGNORECASE)
-# What is begun or looked at now decides nothing.
+# What is started or looked at now decides nothing.
 _MOMENT = lazy(
     r"\b(?:let's|lets|we(?:'ll| will| should)|i(?:'ll| will))\W+(?:first |also |now |just |please )*(?:see|look|check|review|examine|discuss|chat|talk|test|try|start|begin|continue|proceed|"
     r"go\b(?! with)|get|focus|move|read|debug|investigate|explore|find|wait|think|implement|fix|write|run|commit|push|merge|rebase|update|ship|create|do (?:it|that|this|option|[a-h\d])\b(?! as | in )|finish|brainstorm|tackle|not worry|be|turn|go with \(?\w\)?\W*$)\b",
