@@ -152,3 +152,19 @@ def test_the_work_of_another_conversation_is_not_told():
     assert standing.of_conversation([other, mine], "c") == [mine]
     assert standing.of_conversation([other, mine], "") == [other]
     assert standing.of_conversation([other, mine], "unknown") == [other]
+
+
+def test_the_parts_of_the_hosts_summary_count_until_an_account_is_newer():
+    def part(role, text, day):
+        return item(text, day=day, role=role, conversation="c")
+
+    items = [part("next", "Run `make test` and push.", 6), part("pending", "- the docs\n- the page", 6)]
+    old, new = (
+        standing.accounts([answer("Added `a.py`.", day=5)]),
+        standing.accounts([answer("Pushed.", day=7)]),
+    )
+
+    assert [line.text for line in standing.from_summary(old, items, "next", "pending")] == [
+        "Run `make test` and push.", "the docs", "the page",
+    ]  # fmt: skip
+    assert list(standing.from_summary(new, items, "next", "pending")) == []

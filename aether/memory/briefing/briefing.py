@@ -187,9 +187,16 @@ def _gather(
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
-        "state": lambda: reported["state"] or sections.kept_in_session(sessions, "state"),
+        "state": lambda: (
+            [*standing.from_summary(found_accounts, items, "current"), *reported["state"]]
+            or sections.kept_in_session(sessions, "state")
+        ),
         "next": lambda: (
-            [*standing.next_steps(found_accounts, items)] or sections.kept_in_session(sessions, "next")
+            [
+                *standing.from_summary(found_accounts, items, "next", "pending"),
+                *standing.next_steps(found_accounts, items),
+            ]
+            or sections.kept_in_session(sessions, "next")
         ),
         "open": lambda: sections.open_problems(items),
         "requests": lambda: sections.requests(items),

@@ -320,6 +320,19 @@ def _announced(one: Paragraph) -> bool:
     return bool(_ANNOUNCES.search(one.heading.replace("’", "'")))
 
 
+def from_summary(found: Sequence[Account], items: Sequence[Item], *roles: str) -> Iterator[Line]:
+    """Yield the parts of the host's own summary with one of `roles`, unless an account is newer than the summary."""
+    since = max((account.at for account in found), default="")
+    for item in items:
+        at = item["metadata"]["timestamp"]
+        if item["metadata"].get("role") not in roles or at <= since:
+            continue
+        for one in paragraphs(item["content"])[:MOST_TASKS]:
+            if text := whole(one.text):
+                section = "state" if item["metadata"].get("role") == "current" else "next"
+                yield Line(section, text, at, "", (str(item.get("id", "")),), "agent")
+
+
 def open_tasks(plan: str) -> list[str]:
     r"""Return the tasks of a plan that are not done, those in progress first.
 

@@ -13,6 +13,7 @@ need not wait for the next request: `end_turn` and `end_agent`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import NotRequired, TypedDict
@@ -68,6 +69,14 @@ _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # A request to memory itself is carried out; noted as well, it would be stored twice.
 _AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
+_SUMMARY_HEAD = lazy(r"^(?:\d+\.|#+)\s*\**([A-Z][\w ,/&()-]{3,60}?)\**\s*:?\**\s*$", re.MULTILINE)
+_SUMMARY_PARTS: tuple[tuple[str, Role], ...] = (
+    ("pending", "pending"), ("current work", "current"), ("next step", "next"),
+)  # fmt: skip
+# The host closes its summary with instructions.
+_SUMMARY_TAIL = lazy(
+    r"\n\s*(?:If you need specific details from before compaction|Please continue the conversation|Continue the conversation|</summary>)"
+)
 # Fields that the store maintains itself; an imported item starts with new ones.
 _KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
 
@@ -282,11 +291,36 @@ def _end_of_agent(state: State, agent: str) -> list[Draft]:
 
 
 def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
-    # The content of a summary has been noted already, unless the transcript starts with it.
+    # The content of a summary has been noted already, unless the transcript starts with it; not so its account of the
+    # work in progress.
     text = _cleaned(record)
-    if state["spoken"] or not text:
+    if not text:
         return []
-    return _new_items(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
+    notes = [
+        Note(at, shorten(body, SUMMARY_CHARS), "observation", f"summary {role}", role=role)
+        for role, body in sections_of_summary(text).items()
+    ]
+    if not state["spoken"]:
+        notes.insert(0, Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary", role="summary"))
+    return _new_items(state, notes)
+
+
+def sections_of_summary(text: str) -> dict[Role, str]:
+    r"""Return what a host's own summary says about the work in progress, the open tasks, and the next step.
+
+    >>> sections_of_summary("6. Pending Tasks:\n   - push\n\n7. Current Work:\n   Fixed a.py.\n")
+    {'pending': '- push', 'current': 'Fixed a.py.'}
+    """
+    found: dict[Role, str] = {}
+    heads = [*_SUMMARY_HEAD.finditer(text)]
+    for at, head in enumerate(heads):
+        end = heads[at + 1].start() if at + 1 < len(heads) else len(text)
+        name = head[1].casefold()
+        role = next((role for words, role in _SUMMARY_PARTS if words in name), None)
+        body = _SUMMARY_TAIL.split(text[head.end() : end], maxsplit=1)[0].strip()
+        if role and body:
+            found[role] = body
+    return found
 
 
 def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:

@@ -68,7 +68,9 @@ class Origin(TypedDict):
 
 
 Evidence = Literal["person", "machine", "agent"]
-Role = Literal["", "request", "answer", "said", "change", "plan", "commit", "summary"]
+Role = Literal[
+    "", "request", "answer", "said", "change", "plan", "commit", "summary", "pending", "current", "next"
+]
 
 
 class Note(NamedTuple):
@@ -81,7 +83,7 @@ class Note(NamedTuple):
     by_person: bool = False
     role: Role = ""
     """Its part in the conversation: a person's request, the last message of a turn, what was said on the way, the reason
-    of an edit that followed, the list of tasks, a commit, the host's own summary."""
+    of an edit that followed, the list of tasks, a commit, the host's own summary and its parts."""
     machine: bool = False
     """Whether a machine showed it: a result, a changed file, a list of tasks."""
     reply: str = ""
