@@ -17,7 +17,7 @@ from aether.memory.briefing import sections, standing
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, without_repeats
 from aether.memory.briefing.sections import newest_items, newest_sessions
 from aether.memory.items import memory_block, neutralize
-from aether.types import Counter
+from aether.types import Counter, Item
 
 # Claude Code saves a longer hook output to a file and shows 2 KB of it (its limit is 10,000); the wrapping around the
 # block needs room too.
@@ -174,8 +174,7 @@ def _gather(
         *sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)
     ]
     items = standing.of_conversation(everything, session)
-    found_accounts = standing.accounts(items)
-    reported = standing.reports(found_accounts, standing.reasons(items))
+    work = _work(items, sessions)
     rules = [*sections.rules(memory), *sections.learned_patterns(memory)]
     if wide is not None:
         rules += sections.rules(wide["memory"], wide=True)
@@ -187,23 +186,11 @@ def _gather(
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
-        "state": lambda: (
-            [*standing.from_summary(found_accounts, items, "current"), *reported["state"]]
-            or sections.kept_in_session(sessions, "state")
-        ),
-        "next": lambda: (
-            [
-                *standing.from_summary(found_accounts, items, "next", "pending"),
-                *standing.next_steps(found_accounts, items),
-            ]
-            or sections.kept_in_session(sessions, "next")
-        ),
+        "state": lambda: work["state"],
+        "next": lambda: work["next"],
         "open": lambda: sections.open_problems(items),
         "requests": lambda: sections.requests(items),
-        "results": lambda: [
-            *reported["results"],
-            *sections.results(each for each in items if "pointer" not in each["metadata"]),
-        ],
+        "results": lambda: work["results"],
         "decisions": lambda: sections.decisions(everything, sessions),
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
         "commands": lambda: sections.commands_run(items),
@@ -219,6 +206,20 @@ def _gather(
             lines = without_repeats(read, most=share.most, replacing=section in _REPLACING)
         found[section] = [*lines]
     return found
+
+
+def _work(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, list[Line]]:
+    """Return the state of the work, its next steps and its results, by the items of one conversation."""
+    found = standing.accounts(items)
+    reported = standing.reports(found, standing.reasons(items))
+    state = [*standing.from_summary(found, items, "current"), *reported["state"]]
+    ahead = [*standing.from_summary(found, items, "next", "pending"), *standing.next_steps(found, items)]
+    noted = sections.results(item for item in items if "pointer" not in item["metadata"])
+    return {
+        "state": state or sections.kept_in_session(sessions, "state"),
+        "next": ahead or sections.kept_in_session(sessions, "next"),
+        "results": [*reported["results"], *noted],
+    }
 
 
 # Sections without repetitions.
