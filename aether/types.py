@@ -42,6 +42,12 @@ class ItemMetadata(TypedDict):
     protected: NotRequired[bool]
     injected: NotRequired[bool]
     pointer: NotRequired[JsonObject]
+    evidence: NotRequired[str]
+    role: NotRequired[str]
+    reply: NotRequired[str]
+    conversation: NotRequired[str]
+    title: NotRequired[str]
+    project: NotRequired[str]
 
 
 class Item(TypedDict):

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+from pathlib import Path
+from typing import Any
 
 from aether.api import hook_sessions
 from aether.api.home import Home, counter_of, find, now, read
 from aether.errors import AetherError
 from aether.memory.briefing import briefing
+from aether.memory.briefing.block import HEADINGS, KINDS
 from aether.memory.sessions import sessions_of
 from aether.paths import project_root
 from aether.store import config
 from aether.store.snapshot import load
+from aether.types import JsonObject
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3
@@ -30,8 +34,34 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     The block for a resumed session has the changes since it was last active.
     """
     place = find(home)
+    brief = briefing.briefing(**_asked(place, source, session))
+    if session and source not in briefing.RESUMED:
+        hook_sessions.start_injected(place, session, brief.split("\n"))
+    return brief
+
+
+def brief(home: Home, *, occasion: str = "startup", session: str = "") -> JsonObject:
+    """Return exactly what a session would get: its lines by kind with their sources, and the block.
+
+    Each line has its `kind`, `text`, the `ids` of the entries that it comes from, and its `evidence`: a person said it,
+    a machine showed it, or an agent wrote it ("" if unknown).
+    """
+    asked = _asked(find(home), occasion, session)
+    lines = briefing.brief_lines(**asked)
+    order = {section: at for at, section in enumerate(HEADINGS)}
+    return {
+        "occasion": occasion,
+        "lines": [
+            {"kind": KINDS[line.section], "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note}
+            for line in sorted(lines, key=lambda line: order[line.section])
+        ],
+        "block": briefing.briefing(**asked),
+    }  # fmt: skip
+
+
+def _asked(place: Path, source: str, session: str) -> dict[str, Any]:
+    """Return the arguments of the briefing for a session that starts by `source`."""
     snapshot = read(place)
-    settings = config.or_default(place)
     since = ""
     if session and source in briefing.RESUMED and (known := hook_sessions.find_session(place, session)):
         # The last event of the session, or the last summary of its own conversation.
@@ -45,13 +75,12 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     with contextlib.suppress(AetherError):  # the briefing of the project works without the user's own home
         other = find(os.environ[USER_HOME]) if os.environ.get(USER_HOME) else place
         wide = None if other == place else load(other).documents
-    brief = briefing.briefing(
-        snapshot.documents, occasion=source, now=now(), count=counter_of(snapshot.documents["memory"]),
-        budget=settings.claude_brief_tokens, since=since, root=project_root(place), wide=wide,
-    )  # fmt: skip
-    if session and source not in briefing.RESUMED:
-        hook_sessions.start_injected(place, session, brief.split("\n"))
-    return brief
+    return {
+        "documents": snapshot.documents, "occasion": source, "now": now(),
+        "count": counter_of(snapshot.documents["memory"]),
+        "budget": config.or_default(place).claude_brief_tokens, "since": since,
+        "root": project_root(place), "wide": wide, "session": session,
+    }  # fmt: skip
 
 
 def subagent_brief(home: Home, caste: str) -> str:
@@ -71,13 +100,12 @@ def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> 
     A home that is locked, full or broken raises no error: the instructions are shorter then, and storing the summary
     prepares the hand-off itself. `session` is the host's; `by` is the author in the log.
     """
-    del session  # working memory belongs to the project, not to one session
     try:
         place = find(home)
         documents = read(place).documents
     except (AetherError, OSError):
         return ""
-    plain = briefing.steering(documents, now=now(), root=project_root(place))
+    plain = briefing.steering(documents, now=now(), root=project_root(place), session=session)
     with contextlib.suppress(AetherError, OSError):
         from aether.api.compress import prepare_for_summary  # half of the start-up time of this call
 

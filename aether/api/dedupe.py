@@ -67,6 +67,17 @@ def known_keys(
     return found - {""}
 
 
+def phases_by_file(snapshot: Snapshot) -> dict[str, set[int]]:
+    """Return the phases of the stored entries by the name of their transcript, "" for those that were not imported."""
+    found: dict[str, set[int]] = {}
+    for entry in _stored(snapshot, -1):
+        phase = entry["metadata"].get("phase")
+        if isinstance(phase, int):
+            file = "" if is_from_hooks(entry) else str(_pointer(entry).get("file", ""))
+            found.setdefault(file, set()).add(phase)
+    return found
+
+
 def is_known(draft: Any, known: Collection[str]) -> bool:
     """Return whether `draft` is stored already."""
     return note_key(draft) in known or text_key(draft) in known

@@ -113,6 +113,19 @@ class _Tally:
         return dedupe.batch_chars(self.capacity)
 
 
+class _OwnPhases(NamedTuple):
+    """The phases of one file: those it has in the home, and the first free one."""
+
+    known: list[int]
+    following: int
+
+    def nth(self, segment: int) -> int:
+        """Return the phase of the stretch before the compaction number `segment`."""
+        return (
+            self.known[segment] if segment < len(self.known) else self.following + segment - len(self.known)
+        )
+
+
 def import_transcripts(
     sources: Iterable[str | os.PathLike[str] | IO[bytes]],
     *,
@@ -124,8 +137,8 @@ def import_transcripts(
 ) -> Imported:
     """Turn transcripts into working-memory items and return the result.
 
-    `sources` are files, directories or byte streams. The phase of an item is `phase`, or counts up from
-    the colony's current one at every compaction boundary. `progress` is called with the records read and the items kept.
+    `sources` are files, directories or byte streams. The phase of an item is `phase`; else each file, and each stretch
+    between two compactions in it, is a phase of its own, the same when the file is imported again. `progress` is called with the records read and the items kept.
 
     Raises:
         NotFound: there is no such file.
@@ -144,7 +157,9 @@ def import_transcripts(
         archive.head(snapshot, "items"),
         new_id("import", now()),
     )
-    first = phases.current_phase(snapshot.documents["COLONY_STATE"])
+    held = dedupe.phases_by_file(snapshot)
+    current = phases.current_phase(snapshot.documents["COLONY_STATE"])
+    following = max([current, *(1 + max(found) for found in held.values())])
     files = 0
     for source in sources:
         for file in _files(source):
@@ -156,7 +171,8 @@ def import_transcripts(
             if tally.private:
                 records = without_private(records, tally.private, directory=tally.root)
             words = passages.Collector(name, passages.known_lines(memory))
-            captured = capture(words.watch(records), file=name, phase=phase, first_phase=first)
+            own = _OwnPhases(sorted(held.get(name, ())), max(following, 1 + max(tally.phases, default=0)))
+            captured = capture(words.watch(records), file=name, phase=phase, phases=own.nth)
             try:
                 for batch in dedupe.batches(_new_entries(captured, known, name, tally), tally.batch_chars):
                     _store(batch, words, tally, home, dry_run=dry_run)

@@ -28,6 +28,7 @@ NOUNS = {
     "status": ("status", "Show the whole colony at a glance"),
     "memory": ("memory", "Add, search, compress and promote memory"),
     "recall": ("recall", "Recall from memory, step by step"),
+    "brief": ("recall", "Show what a new session gets"),
     "compact": ("compact", "Make conversations fit a model's window"),
     "signal": ("colony", "Deposit and list signals"),
     "phase": ("colony", "Start, complete and review phases"),

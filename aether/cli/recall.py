@@ -1,4 +1,4 @@
-"""Recall on the command line: an index with the tokens of each text, neighbours in time, full texts."""
+"""Recall on the command line: an index, neighbours in time, full texts; and the briefing of a session."""
 
 from __future__ import annotations
 
@@ -66,6 +66,50 @@ def recall_command(
     else:
         found_hits = recall.recall_index(" ".join(words), limit=limit, budget=budget, home=place)
         _emit_lines(ask, "index", [line for _, line in found_hits])
+
+
+@click.command("brief", cls=Command)
+@click.option(
+    "--occasion", default="startup", show_default=True, help="How the session starts",
+    type=click.Choice(["startup", "clear", "compact", "resume", "fork"]),
+)  # fmt: skip
+@click.option("--session", default="", metavar="ID", help="The conversation whose own work is shown")
+@click.option("--why", is_flag=True, help="Say of each line where it comes from and how to correct it")
+@pass_ask
+def brief_command(ask: Ask, *, occasion: str, session: str, why: bool) -> None:
+    """Show what a new session gets.
+
+    Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
+    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), its entries, and the
+    command that forgets or corrects them.
+
+    \b
+    Example:
+      aether brief
+      aether brief --occasion compact --why
+    """
+    from aether.api import briefing
+
+    found = briefing.brief(ask.place(), occasion=occasion, session=session)
+    lines = [part for line in found["lines"] for part in _why(line)] if why else found["block"].split("\n")
+    emit(ask, found, lines if found["lines"] else [])
+    if not found["lines"]:
+        note(ask, "Nothing is known that a session should get.")
+
+
+_VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}
+
+
+def _why(line: dict[str, Any]) -> list[str]:
+    about = [line["kind"], _VOUCHERS.get(line["evidence"], "its source is not recorded")]
+    about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
+    first = next(iter(line["ids"]), "")
+    how = (
+        [f"    aether memory forget {first}", f"    aether memory update {first} --content TEXT"]
+        if first
+        else []
+    )
+    return [plain(line["text"]), f"    {', '.join(about)}", *how]
 
 
 def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from aether.messages.tool_calls import (
     merged_files,
 )
 from aether.redact.redact import DEFAULT, Rules, redacted
+from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
     closing_question,
@@ -256,7 +257,7 @@ def _request_extracts(text: str, question_before: str) -> Iterator[_Extract]:
     for kind, one in message_by_kind(text):
         if kind in _RULES:
             yield _Extract("constraints", one)
-        elif kind == "decision":
+        elif (choice := settled(one, "")) and choice.text == one.strip():
             yield _Extract("decisions", _head(one, STATEMENT_CHARS))
         else:
             yield _Extract("goals" if _REVISES.match(one) else "requests", _head(one, REQUEST_CHARS))

@@ -209,6 +209,75 @@ _UNFINISHED = lazy(
 _CODE = lazy(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
 
 
+# Wishes and half sentences that set a rule without a word of command; each is measured, see docs/judgement.md.
+WISHES = {
+    "a place of its own": lazy(
+        r"\b(?:as|in|on|to|into|onto|via) (?:an? |its |their |our )?(?:own|separate|new|different|dedicated|follow[- ]?up)\s(?:\w+\s)?(?:pr|prs|pull requests?|mr|branch|commits?|worktree|feature)\b"
+        r"|^(?:on a )?branch (?:and|\+|&) (?:a |open a )?(?:pr|pull request)\b|^one (?:pr|commit|branch) (?:per|for each)\b",
+        re.IGNORECASE,
+    ),
+    "not if it were mine": lazy(
+        r"\b(?:i|we) (?:would not|wouldn't)\s(?!know\b|mind\b|say\b|have\b|expect\b|be\b|worry\b|think\b|call\b|understand\b|want to\b|necessarily\b)\w",
+        re.IGNORECASE,
+    ),
+    "none, please": lazy(
+        r"^(?:but |and |also |so )?no \w[^?]*\bplease\b|^(?:but |and |also |so )?without (?:any |a |an |the )?\w[^?]*\bplease\b",
+        re.IGNORECASE,
+    ),
+    "let's not": lazy(
+        r"\blet's (?:please )?(?:(?:not|never)\s(?!worry\b|bother\b|forget\b|get\b|do (?:it|that|this)\b)\w|avoid\s\w|always\s\w)",
+        re.IGNORECASE,
+    ),
+    "don't do": lazy(
+        r"(?:^|[,;] (?:but |and )?)(?:please )?(?:don't|do not) do (?:an?|any|the) \w", re.IGNORECASE
+    ),
+    "please keep": lazy(
+        r"\bkeep (?:each|every|all|the|our|it)\b[^?]{3,}\bplease\b|\bplease keep (?:each|every|all|the|our)\b",
+        re.IGNORECASE,
+    ),
+    "ensure": lazy(
+        r"(?:^|[,;:] (?:and |but |also )?|\band )(?:please )?(?:ensure (?:we\b|that\b|`)|(?:ensure|make sure) (?:everything|every|all (?!\d)))\S*\s\S",
+        re.IGNORECASE,
+    ),
+    "only if": lazy(
+        r"^(?!.*\b(?:it|that|this|which|they|i|he|she) only\b)(?!.*\bhappen).*\bonly (?:if|when|where|once|after|in case)\b",
+        re.IGNORECASE,
+    ),
+    "if so, then": lazy(
+        r"^(?:but |and |so )*(?:(?:if|when|where|unless)(?! we\b)|for (?:all|any|each|every|\w+ with(?:out)?))\b[^?]*[, ](?:we (?:can|don't|do not|should|must|never|always|only|won't)\b|(?:do not|don't|emit|return|never|always|skip|fail|refuse)\s\S)",
+        re.IGNORECASE,
+    ),
+    "I would just": lazy(
+        r"\b(?:i'd|i would) (?:just |always |only |simply |personally )+(?:use|keep|leave|stick|avoid|go without)\s\w",
+        re.IGNORECASE,
+    ),
+    "the directive": lazy(
+        r"\b(?:overriding|guiding|golden|hard|first) (?:directive|rule|principle|priority|constraint|requirement)s?\b|\b(?:hard|strict) (?:rule|limit|constraint|requirement)\b",
+        re.IGNORECASE,
+    ),
+    "we will": lazy(
+        r"^(?:and |but |so )?we(?:'ll| will) (?:take|put|move|keep|do|make|only|always|never)\s\w[^?]*\b(?:branch|pr|pull request|commit|repo|directory|worktree)\b",
+        re.IGNORECASE,
+    ),
+}
+_FOR_NOW = lazy(
+    r"\b(?:for now|right now|just now|this time|today|tonight|tomorrow|at the moment|for the moment|can you|could you|would you|first)\b|\bnow\W*$",
+    re.IGNORECASE,
+)
+# What a person passes on, a review or a log, sets no rule of theirs; what stands before it may.
+_PASSED_ON = lazy(
+    r"\A[^\n]{0,300}?\b(?:feedback|reviews?|reviewed|comments?|reports?|reported|look at this|in context of|see below|the following|logs?|output|error|says?|said|wrote|this)\b[^\n]{0,120}(?::|!|\?|\.\.\.)?[ \t]*\n",
+    re.IGNORECASE,
+)
+_PASTED_CHARS = 600
+# A heading above rules makes each entry of its list one.
+_RULE_HEADING = lazy(
+    r"^\W*(?:[\w-]+ ){0,3}(?:rules|constraints|guidelines|conventions|principles|non-negotiables?)\b[^.?!]{0,40}\Z|non-negotiable",
+    re.IGNORECASE,
+)
+_CONNECTED = lazy(r"(?:but|otherwise|if not|unless|except|then|else)\b", re.IGNORECASE)
+
+
 class Rule(NamedTuple):
     """A rule in the words of the person who set it."""
 
@@ -242,6 +311,8 @@ def rule(sentence: str) -> Rule | None:
         return None
     if _HAPPENS.search(said) or _CODE.search(said) or _UNFINISHED.search(said):
         return None
+    if wish := wish_of(sentence):
+        return Rule("constraint", _clause(text, WISHES[wish]) if wish in _CLAUSES else text)
     wanted = _FOR_GOOD.sub("", said)
     if _MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted):
         return None
@@ -252,19 +323,69 @@ def rule(sentence: str) -> Rule | None:
     return Rule("constraint", text) if binds or _REMEMBER.match(sentence) else None
 
 
+def wish_of(sentence: str) -> str:
+    """Return the name of the wish by which `sentence` sets a rule, "" without one.
+
+    >>> wish_of("let's do this as a separate PR"), wish_of("I wouldn't do the connect fallback"), wish_of("let's not worry")
+    ('a place of its own', 'not if it were mine', '')
+    """
+    said = sentence.replace("’", "'").strip().rstrip("*_ ")
+    if len(said) > MOST_CHARS or said.endswith(("?", "？")) or _FOR_NOW.search(said) or _CODE.search(said):
+        return ""
+    if _HAPPENS.search(said) or _UNFINISHED.search(said):
+        return ""
+    bare = without_lead_in(said)
+    return next((name for name, cue in WISHES.items() if cue.search(bare) or cue.search(said)), "")
+
+
+# These wishes are a clause of a sentence that may ask for more ("do 1, don't do a reply, but file an issue").
+_CLAUSES = frozenset({"let's not", "don't do", "ensure"})
+_BETWEEN = lazy(r"[,;] (?:(?:and|but|then|so|also) )?|\. ")
+
+
+def _clause(text: str, cue: re.Pattern[str]) -> str:
+    """Return the clause of `text` with the cue, whole; all of `text` if it starts with the cue."""
+    if cue.match(text.replace("’", "'")):
+        return text
+    held = [one for one in _BETWEEN.split(text) if cue.search(one.replace("’", "'"))]
+    return held[0] if held and len(held[0].split()) >= LEAST_WORDS else text
+
+
+def own_words(text: str) -> str:
+    r"""Return the part of a person's message that is not a review, a log or a report that the person passes on.
+
+    >>> own_words("feedback I got:\n\n" + "Never mutate the endpoint. " * 40)
+    'feedback I got:\n'
+    """
+    found = _PASSED_ON.match(text) if len(text) > _PASTED_CHARS else None
+    return found[0] if found else text
+
+
 def rules(said: list[str], text: str) -> list[Rule]:
     """Return the rules among the sentences `said` of `text`, each once.
 
-    A sentence without a subject is joined to the one before it ("The backup runs nightly. Must not block writers.").
+    A sentence without a subject is joined to the one before it ("The backup runs nightly. Must not block writers."), and
+    a rule to the condition after it ("If it asks we may. Otherwise fail.").
     """
     found: dict[str, Rule] = {}
+    headed = False
     for at, sentence in enumerate(said):
+        entry = sentence.lstrip()[:1] in "-*•+"
+        if headed and entry and len(sentence) <= MOST_CHARS:
+            found.setdefault(without_lead_in(sentence), Rule("constraint", without_lead_in(sentence)))
+            continue
+        headed = bool(_RULE_HEADING.search(sentence.strip(" #*:"))) or (headed and entry)
         if at and _NO_SUBJECT.match(without_lead_in(sentence)) and len(said[at - 1]) <= SUBJECT_CHARS:
             joined = f"{said[at - 1]} {sentence}"
             sentence = joined if joined in text else sentence  # noqa: PLW2901 - the same sentence, made whole
         if one := rule(sentence):
+            after = said[at + 1] if at + 1 < len(said) else ""
+            whole = f"{one.text} {after}"
+            if _CONNECTED.match(after) and whole in text and len(whole) <= MOST_CHARS:
+                one = one._replace(text=whole)
             found.setdefault(one.text, one)
-    return list(found.values())
+    held = " ".join(found)
+    return [one for one in found.values() if held.count(one.text) == 1]
 
 
 # Shorter sentences depend on their neighbours ("That fixed it.").
@@ -414,16 +535,14 @@ def message_by_kind(text: str) -> list[tuple[str, str]]:
     >>> message_by_kind("Never commit to main."), message_by_kind("Add a page. Never commit to main.")
     ([('constraint', 'Never commit to main.')], [('user_input', 'Add a page. Never commit to main.'), ('constraint', 'Never commit to main.')])
     """
-    said = prose(text)
+    said = prose(own_words(text))
     found = [(one.kind, one.text) for one in rules(said, text)]
     rest = text
     for _, wording in found:
         rest = rest.replace(wording, " ", 1)
     if found and not any(map(_has_more, rest.splitlines())):
         return [*found]
-    is_short = len(said) <= _SHORT_SENTENCES and len(text) <= _SHORT_CHARS
-    # A short message that settles something is a decision.
-    return [("decision" if is_short and any(map(_settles, said)) else "user_input", text), *found]
+    return [("user_input", text), *found]
 
 
 def _has_more(line: str) -> bool:
@@ -455,26 +574,6 @@ def kind_of_answer(text: str) -> str:
     if solved > max(decided, done):
         return "solution"
     return "decision" if decided > done else "outcome"
-
-
-def split_choices(text: str) -> tuple[str, str]:
-    """Return the sentences of an assistant's last message that report a choice, and the rest of the message.
-
-    >>> split_choices("Added the limiter. I decided to key it by customer rather than IP. All tests pass.")
-    ('I decided to key it by customer rather than IP.', 'Added the limiter. All tests pass.')
-    """
-    found = [
-        sentence
-        for sentence in prose(text)
-        if _is_self_contained(sentence)
-        and _kind(sentence) == "decision"
-        and (states_choice(sentence) or _REASONED.search(sentence))
-    ]
-    rest = text
-    for sentence in found:
-        alone = rf"^[ \t]*(?:[-*•+>] *)?{re.escape(sentence)}[ \t]*(?:\n|\Z)|{re.escape(sentence)}[ \t]*"
-        rest = re.sub(alone, "", rest, count=1, flags=re.MULTILINE)
-    return " ".join(map(without_lead_in, found)), rest.strip() if found else text
 
 
 def _is_transient(sentence: str) -> bool:

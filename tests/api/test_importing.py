@@ -557,3 +557,17 @@ def test_a_storable_note_is_returned_checked_and_without_an_invalid_time():
 def test_impossible_notes_are_rejected(content, reason):
     with pytest.raises(InvalidInput, match=reason):
         dedupe.storable(draft(content), capacity=10, certain_chars=5, count=len)
+
+
+def test_each_file_is_a_phase_of_its_own_and_keeps_it(home, tmp_path):
+    one, two = (
+        transcript(tmp_path, note(1), name="one.jsonl"),
+        transcript(tmp_path, note(2), name="two.jsonl"),
+    )
+
+    assert load(home, one).phases == [1]
+    assert load(home, two).phases == [2]
+    transcript(tmp_path, note(1), note(3), name="one.jsonl")
+
+    assert load(home, one).phases == [1]
+    assert load(home, one, two, dry_run=True).items == 0

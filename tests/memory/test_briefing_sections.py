@@ -506,9 +506,9 @@ def test_requests_are_listed_newest_first_without_encouragement():
         item("[image]", "user_input", day=5),
     )
 
-    assert list(sections.requests(items)) == [
-        Line("requests", "SQLite, it is enough (asked: Which database?)", at(3)),
-        Line("requests", "Add a parser for TOML.", at(1)),
+    assert [(line.text, line.at) for line in sections.requests(items)] == [
+        ("SQLite, it is enough (asked: Which database?)", at(3)),
+        ("Add a parser for TOML.", at(1)),
     ]
 
 
@@ -561,10 +561,32 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
     ]
     sessions = [(at(10), session(decisions=decisions))]
 
-    assert list(sections.decisions(items, sessions)) == [
-        Line("decisions", "We went with SQLite for the index", at(20)),
-        Line("decisions", "Use one journal per home - it gives undo", at(10)),
+    assert [(line.text, line.at) for line in sections.decisions(items, sessions)] == [
+        ("We went with SQLite for the index", at(20)),
+        ("Use one journal per home - it gives undo", at(10)),
     ]
+
+
+def test_only_what_a_person_settled_is_told_as_a_decision():
+    items = newest(
+        item("We keep one log per worktree", "decision", day=3, evidence="person", pointer={"line": 3}),
+        item("I chose SQLite for the index", "decision", day=2, evidence="agent", pointer={"line": 2}),
+        item("I chose tabs because they are old", "decision", day=1, pointer={"line": 1}),
+    )
+
+    assert texts(sections.decisions(items, [])) == ["We keep one log per worktree"]
+
+
+def test_a_check_that_failed_before_the_person_moved_on_is_not_open():
+    failed = item("`make test` failed: 2 tests", "error", day=2)
+
+    assert texts(sections.open_problems(newest(failed))) == [failed["content"]]
+    assert (
+        texts(
+            sections.open_problems(newest(failed, item("Now the docs", "user_input", day=3, role="request")))
+        )
+        == []
+    )
 
 
 def test_an_error_is_open_until_its_command_succeeds():

@@ -91,7 +91,7 @@ def test_work_in_progress_at_the_end_of_a_turn_is_no_outcome():
     ]
 
 
-def test_statements_before_the_answer_are_noted_and_the_answer_is_kept_whole():
+def test_what_is_said_on_the_way_is_noted_for_search_and_the_answer_is_kept_whole():
     found = brief(
         user("Choose a store."),
         said("Let me look. We decided to use SQLite because one process writes."),
@@ -100,7 +100,7 @@ def test_statements_before_the_answer_are_noted_and_the_answer_is_kept_whole():
     )
 
     assert found[1:] == [
-        ("decision", "We decided to use SQLite because one process writes."),
+        ("observation", "Let me look. We decided to use SQLite because one process writes."),
         ("outcome", "Built it. It is small."),
     ]
 
@@ -111,14 +111,62 @@ def test_the_parts_of_one_message_are_one_answer():
     ]
 
 
-def test_a_decision_in_the_answer_is_a_note_of_its_own():
-    decided = "I decided to key it by customer rather than IP, because offices share an address."
+def test_the_choice_of_an_agent_is_no_decision_until_a_person_takes_it_up():
+    chose = "I'd recommend to key it by customer rather than IP, because offices share an address."
+    asked = f"I've added the limiter. {chose} Okay?"
 
-    assert brief(user("Add a limiter."), said(f"I've added the limiter. {decided} All tests pass.")) == [
-        ("user_input", "Add a limiter."),
-        ("outcome", "I've added the limiter. All tests pass."),
-        ("decision", decided),
-    ]
+    alone = brief(user("Add a limiter."), said(asked))
+    taken_up = notes(user("Add a limiter."), said(asked), user("yes, do that"))
+
+    assert alone == [("user_input", "Add a limiter."), ("outcome", asked)]
+    decision = next(note for note in taken_up if note["type"] == "decision")
+    assert (decision["content"], decision["metadata"]["reply"]) == (chose, "yes, do that")
+    assert decision["metadata"]["evidence"] == "person"
+
+
+@rows(
+    ("before", "reply", "settles"),
+    [
+        ("1. Keep the file.\n2. Drop the file for good.\n\nWhich one?", "2", "Drop the file for good."),
+        (
+            "## Option A — one file\n\n## Option B — a file for each month",
+            "let's do b then",
+            "a file for each month",
+        ),
+        (
+            "Two lists.\n\n1. old\n2. list of old\n\nAgain:\n\n1. keep the log\n2. drop the log",
+            "do 2",
+            "drop the log",
+        ),
+        (
+            "All tests pass. Want me to push?",
+            "nah let's keep one log per worktree",
+            "nah let's keep one log per worktree",
+        ),
+    ],
+)
+def test_a_short_reply_settles_what_it_answers(before, reply, settles):
+    found = brief(said(before), user(reply))
+
+    assert [text for kind, text in found if kind == "decision"] == [settles]
+
+
+@rows(
+    ("before", "reply"),
+    [
+        ("All tests pass. Want me to push?", "yes"),
+        ("I looked at it.", "let's look at the tests"),
+        ("I'd recommend SQLite. Okay?", "no"),
+        ("I'd recommend SQLite. Okay?", "what about Postgres?"),
+        ("Shall I fix it or leave it?", "yes"),
+        ("", "Shall we go with SQLite?"),
+        ("", "I'd like to go with the blue one."),
+        ("", "I need some time to decide."),
+        ("", "```\nlet's keep it in a file\n```"),
+    ],
+)
+def test_orders_refusals_and_questions_settle_nothing(before, reply):
+    assert [kind for kind, _ in brief(said(before), user(reply)) if kind == "decision"] == []
 
 
 def test_thanks_are_neither_a_request_nor_an_answer():
@@ -166,7 +214,11 @@ def test_a_long_text_says_how_much_of_it_is_missing():
 def test_boundaries_cut_phases_unless_one_is_given():
     story = [user("Do one."), Record("boundary"), user("Do two."), Record("boundary"), user("Do three.")]
 
-    assert [note["metadata"]["phase"] for note in notes(*story, first_phase=4)] == [4, 5, 6]
+    assert [note["metadata"]["phase"] for note in notes(*story, phases=lambda segment: 4 + segment)] == [
+        4,
+        5,
+        6,
+    ]
     assert [note["metadata"]["phase"] for note in notes(*story, phase=9)] == [9, 9, 9]
 
 
@@ -498,7 +550,7 @@ def do(work, tool, arguments, answer="ok", *, failed=False, call_id="c", line=1)
     call = Record("call", tool=tool, arguments=arguments, call_id=call_id, line=line)
     record_call(work, call, origin(call, "s"))
     result = Record("result", answer, call_id=call_id, is_error=failed, line=line + 1)
-    return [(note.kind, note.content) for note in record_result(work, result, origin(result, "s"))]
+    return [(note.kind, note.content) for note in record_result(work, result)]
 
 
 def shell(work, command, answer="ok", **more):
@@ -516,7 +568,7 @@ def test_a_solution_is_dated_when_it_was_found_and_points_at_the_failure():
         call = Record("call", tool="Bash", arguments={"command": "make"}, call_id="c", line=nth, time=time)
         record_call(work, call, origin(call, "s"))
         result = Record("result", "done", call_id="c", is_error=failed, line=nth, time=time)
-        notes += record_result(work, result, origin(result, "s"))
+        notes += record_result(work, result)
 
     assert [(note.kind, note.at["time"], note.at["line"]) for note in notes] == [
         ("solution", "2026-03-01T11:00:00Z", 0)
@@ -625,14 +677,19 @@ def test_looking_that_fails_is_no_error():
     assert close_failures(work) == []
 
 
-def test_a_refusal_gives_the_notes_of_its_reason():
-    work = new_work()
+def test_a_refusal_gives_the_words_of_its_reason_and_the_account_before_it():
     refused = "The user doesn't want to proceed with this tool use. "
+    call = Record("call", tool="Bash", arguments={"command": "make deploy"}, call_id="c")
 
-    assert shell(work, "make", refused + "the user said:\nnever deploy from here", failed=True) == [
-        ("constraint", "never deploy from here")
+    def after(reason: str) -> list[tuple[str, str]]:
+        result = Record("result", refused + reason, call_id="c", is_error=True)
+        return brief(user("Deploy it."), said("The page is built."), call, result)[1:]
+
+    assert after("the user said:\nnever deploy from here") == [
+        ("outcome", "The page is built."),
+        ("constraint", "never deploy from here"),
     ]
-    assert shell(work, "make", refused, failed=True) == []
+    assert after("STOP what you are doing.") == [("outcome", "The page is built.")]
 
 
 def test_the_finding_of_a_sub_agent_is_its_own():
@@ -641,7 +698,7 @@ def test_the_finding_of_a_sub_agent_is_its_own():
     record_call(work, call, origin(call, "s"))
     result = Record("result", "All mapped.\nagentId: 7 (for resuming)", call_id="c")
 
-    [note] = record_result(work, result, origin(result, "s"))
+    [note] = record_result(work, result)
 
     assert (note.kind, note.content, note.at["caste"]) == ("outcome", "All mapped.", "scout")
     assert do(work, "Agent", {"prompt": "x"}, "Async agent launched successfully.") == []
@@ -655,18 +712,21 @@ def test_the_report_of_a_sub_agent_is_noted_verbatim():
     )
 
     assert do(new_work(), "Agent", {"prompt": "x"}, frame) == [
-        ("decision", "We chose ISO dates because all have them.\n  - also the old ones")
+        ("outcome", "We chose ISO dates because all have them.\n  - also the old ones")
     ]
 
 
-def test_answers_to_questions_and_approved_plans_are_decisions():
+def test_answers_to_questions_are_decisions_one_each():
     work = new_work()
 
     assert do(
-        work, "AskUserQuestion", {}, 'Your questions have been answered: "DB?"="SQLite". You can now go on.'
-    ) == [("decision", '"DB?"="SQLite"')]
+        work,
+        "AskUserQuestion",
+        {},
+        'Your questions have been answered: "DB?"="SQLite", "Log?"="no". You can now go on.',
+    ) == [("decision", '"DB?"="SQLite"'), ("decision", '"Log?"="no"')]
     assert do(work, "ExitPlanMode", {"plan": "Use SQLite."}, "User has approved your plan.") == [
-        ("decision", "Plan approved: Use SQLite.")
+        ("outcome", "Use SQLite.")
     ]
 
 
@@ -692,7 +752,7 @@ def test_repeated_call_ids_and_orphans_are_survived():
     work = new_work()
     result = Record("result", "late", call_id="gone")
 
-    assert record_result(work, result, origin(result, "s")) == []
+    assert record_result(work, result) == []
     shell(work, "make a", call_id="same")
     shell(work, "pytest", call_id="same")
     assert len(close(work)) == 2
@@ -714,7 +774,7 @@ def test_open_work_is_bounded_and_the_overflow_is_noted(monkeypatch):
     notes += [note for n in range(4) for note in shell(work, f"python3 {n}.py", "error", failed=True)]
 
     assert [kind for kind, _ in notes] == ["code_change"] * 2 + ["command"] * 2 + ["error"] * 2
-    assert [len(held) for held in work.values()] == [0, 2, 2, 2]
+    assert [len(work[name]) for name in ("calls", "failures", "files", "commands")] == [0, 2, 2, 2]
 
 
 def test_of_many_changes_the_last_few_are_named_the_very_last_first():

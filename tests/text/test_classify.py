@@ -16,7 +16,6 @@ from aether.text.classify import (
     message_by_kind,
     rule,
     rules,
-    split_choices,
     statements_by_kind,
     without_lead_in,
 )
@@ -327,22 +326,6 @@ def test_tasks_reports_and_questions_set_no_rule(text):
 
 
 @rows(
-    ("text", "kind"),
-    [
-        ("Let's go with SQLite.", "decision"),
-        ("Shall we go with SQLite?", "user_input"),
-        ("I'd like to go with the blue one.", "user_input"),
-        ("I need some time to decide.", "user_input"),
-        ("Add a page. We go with SQLite. It is late. Good luck.", "user_input"),
-        ("We went with SQLite " + "and then " * 100, "user_input"),
-        ("```\nnever\n```", "user_input"),
-    ],
-)
-def test_a_short_request_that_settles_something_is_a_decision(text, kind):
-    assert message_by_kind(text)[0] == (kind, text)
-
-
-@rows(
     ("sentence", "kind"),
     [
         ("- We decided to rewrite the lexer by hand.", "decision"),
@@ -485,21 +468,3 @@ def test_small_talk_is_no_outcome(text):
 @rows("text", ["No findings.", "It uses SQLite.", "The answer is 42.", "Added the page."])
 def test_a_short_answer_that_names_something_is_an_outcome(text):
     assert kind_of_answer(text) == "outcome"
-
-
-def test_choices_are_split_from_a_report():
-    text = (
-        "I've added the limiter.\n\n---\n- We chose one bucket per customer, because offices share an address.\n"
-        "- All tests pass. I decided to keep the old header for now. See README."
-    )
-
-    assert split_choices(text) == (
-        "We chose one bucket per customer, because offices share an address. I decided to keep the old header for now.",
-        "I've added the limiter.\n\n---\n- All tests pass. See README.",
-    )
-
-
-def test_a_report_without_a_choice_stays_as_it_is():
-    text = "\n---\nAdded the limiter, which works rather well.\n- \n"
-
-    assert split_choices(text) == ("", text)

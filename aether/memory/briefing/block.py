@@ -30,12 +30,14 @@ _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
+    "state": "State of the work, by the last account of the agent:",
+    "next": "Next:",
     "rules": "Constraints and preferences:",
     "signals": "Active signals:",
+    "decisions": "Decisions:",
     "open": "Open errors and blockers:",
     "requests": "Asked last by the user:",
     "results": "Last results:",
-    "decisions": "Decisions:",
     "files": "Files changed:",
     "commands": "Commands run last:",
     "solutions": "Errors and what put them right:",
@@ -44,6 +46,13 @@ HEADINGS = {
     "learned": "Learned over sessions:",
     "earlier": "Earlier work:",
 }
+# The word for the lines of a section to programs.
+KINDS = {
+    "goal": "state", "protected": "rule", "state": "state", "next": "next", "rules": "rule", "signals": "rule",
+    "decisions": "decision", "open": "open", "requests": "request", "results": "outcome", "files": "file",
+    "commands": "command", "solutions": "lesson", "caste": "outcome", "noted": "lesson", "learned": "lesson",
+    "earlier": "outcome",
+}  # fmt: skip
 
 
 class Line(NamedTuple):
@@ -54,6 +63,10 @@ class Line(NamedTuple):
     at: str = ""
     """Its time in the form of `clock.stamp`; empty if unknown."""
     note: str = ""
+    ids: tuple[str, ...] = ()
+    """The entries that it comes from."""
+    evidence: str = ""
+    """Who vouches for it: person, machine or agent; empty if unknown."""
 
 
 class Share(NamedTuple):
@@ -76,36 +89,42 @@ def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> li
 
 
 def lay_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[str]:
-    """Return `lines` as text by section; file paths are relative to `root`, a common day is in the heading."""
+    """Return `lines` as text by section; file paths are relative to `root`.
+
+    The day of several lines is in their heading; a line of another day has its own. The first old day says its age.
+    """
     text: list[str] = []
+    dated = False
     for section, heading in HEADINGS.items():
         mine = [line for line in lines if line.section == section]
-        days = {day_of(line.at) for line in mine}
+        days = [day_of(line.at) for line in mine]
         about = [f"below {root}"] if section == "files" and root else []
-        if heading and len(mine) > 1 and len(days) == 1 and days != {""}:
-            about += date_and_age(mine[0].at, now=now)
-            mine = [line._replace(at="") for line in mine]
+        common = days[0] if heading and len(mine) > 1 and days[0] and days.count(days[0]) > 1 else ""
+        if common:
+            day_and_age = date_and_age(mine[0].at, now=now)
+            about += day_and_age[:1] if dated else day_and_age
+            dated = dated or len(day_and_age) > 1
         if mine and heading:
             text.append(heading.removesuffix(":") + (f" ({', '.join(about)})" if about else "") + ":")
         for line in mine:
             shown = line._replace(text=line.text.removeprefix(root)) if section == "files" else line
-            formatted = format_line(shown, now=now)
+            shown = shown._replace(at="") if common and day_of(line.at) == common else shown
+            formatted = format_line(shown, now=now, age=not dated)
+            dated = dated or len(date_and_age(shown.at, now=now)) > 1
             text.append(formatted if heading else formatted.removeprefix("- "))
     return text
 
 
-def longest_fit(
-    lines: Sequence[Line], make: Callable[[Sequence[Line]], str], fits: Callable[[str], bool]
-) -> str:
-    """Return the text that `make` makes of the longest front of `lines` that fits; "" if no line does."""
+def longest_fit(lines: Sequence[Line], fits: Callable[[Sequence[Line]], bool]) -> list[Line]:
+    """Return the longest front of `lines` that fits."""
     low, high = 0, len(lines)
     while low < high:
         middle = (low + high + 1) // 2
-        if fits(make(lines[:middle])):
+        if fits(lines[:middle]):
             low = middle
         else:
             high = middle - 1
-    return make(lines[:low]) if low else ""
+    return [*lines[:low]]
 
 
 def topic_words(text: str) -> frozenset[str]:
@@ -195,12 +214,13 @@ def date_and_age(at: str, *, now: datetime) -> list[str]:
     return [day_of(at), f"{age} days ago"] if age > OLD_DAYS else [day_of(at)]
 
 
-def format_line(line: Line, *, now: datetime) -> str:
-    """Return `line` as text: its day, its age if it is old, its text and note.
+def format_line(line: Line, *, now: datetime, age: bool = True) -> str:
+    """Return `line` as text: its day, with `age` its age if it is old, its text and note.
 
     >>> format_line(Line("rules", "Never push.", "2026-01-01T00:00:00.000000Z"), now=datetime(2026, 3, 1, tzinfo=clock.parse("2026-01-01").tzinfo))
     '- 2026-01-01 (59 days ago) Never push.'
     """
-    day, *age = date_and_age(line.at, now=now) or [""]
+    day, *ago = date_and_age(line.at, now=now) or [""]
     note = f" ({line.note})" if line.note else ""
-    return " ".join(filter(None, ["-", day, *(f"({each})" for each in age), line.text])) + note
+    ages = [f"({each})" for each in ago] if age else []
+    return " ".join(filter(None, ["-", day, *ages, line.text])) + note

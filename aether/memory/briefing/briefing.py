@@ -13,12 +13,12 @@ from datetime import datetime
 from typing import Any
 
 from aether import clock
-from aether.memory.briefing import sections
+from aether.memory.briefing import sections, standing
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, without_repeats
 from aether.memory.briefing.sections import newest_items, newest_sessions
 from aether.memory.items import memory_block
 from aether.text.tags import neutralize
-from aether.types import Counter
+from aether.types import Counter, Item
 
 # Claude Code saves a longer hook output to a file and shows 2 KB of it (its limit is 10,000); the wrapping around the
 # block needs room too.
@@ -40,26 +40,30 @@ _FIRST = {
 }
 # A start needs the state of the work; a compaction needs the details that a summary loses: errors, paths, commands, reasons.
 _START = _FIRST | {
-    "open": Share(0, 2, 4),
-    "requests": Share(0, 6, 2),
-    "results": Share(1, 8, 2),
-    "decisions": Share(1, 2, 6),
-    "files": Share(2, 1, 6),
-    "earlier": Share(3, 6, 2),
-    "learned": Share(5, 4, 3),
-    "solutions": Share(6, 4, 2),
+    "state": Share(0, 0.4, 12),
+    "next": Share(0.2, 0.5, 6),
+    "open": Share(1, 1, 3),
+    "decisions": Share(1, 0.7, 8),
+    "requests": Share(2, 0.5, 2),
+    "commands": Share(1.5, 1.5, 3),
+    "results": Share(2, 0.25, 20),
+    "files": Share(3, 1, 4),
+    "earlier": Share(5, 6, 2),
+    "learned": Share(6, 4, 3),
     "noted": Share(6, 4, 2),
 }
-# Share of the budget for all but the rules: there is no request yet, and anything else can be recalled.
-START_SHARE = 0.5
+# Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
+START_TOKENS = 950
 _COMPACT = _FIRST | {
+    "state": Share(0, 0.4, 8),
+    "next": Share(0.2, 1, 6),
     "open": Share(0, 1, 10),
-    "requests": Share(0, 2, 14),
-    "files": Share(1, 0.5, 40),
-    "decisions": Share(1, 1.5, 16),
-    "results": Share(2, 10, 3),
-    "commands": Share(3, 2, 10),
-    "solutions": Share(4, 2, 8),
+    "requests": Share(0, 2, 6),
+    "decisions": Share(1, 1, 12),
+    "results": Share(2, 1, 10),
+    "files": Share(3, 0.5, 20),
+    "commands": Share(4, 2, 6),
+    "solutions": Share(5, 2, 6),
     "noted": Share(8, 4, 4),
     "learned": Share(9, 4, 4),
     "earlier": Share(12, 6, 2),
@@ -69,13 +73,29 @@ _AGENT = _FIRST | {"caste": Share(0, 1, 5), "open": Share(2, 2, 3), "files": Sha
 
 def briefing(
     documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
-    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None,
+    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "",
 ) -> str:  # fmt: skip
     """Return the relevant part of memory as one `<aether-memory …>` block, or "" without any.
 
     `occasion` is the source of the session: startup, clear, compact, resume or fork. With `since`, resuming includes
     only lines after that time. Paths below `root` are relative to it. `wide` are the documents of a home whose rules
-    hold in all projects.
+    hold in all projects. `session` is the conversation whose own work is shown; without it, the newest.
+
+    Raises:
+        InvalidInput: `since` is not a time.
+    """
+    lines = brief_lines(
+        documents, occasion=occasion, now=now, count=count, budget=budget, since=since, root=root,
+        wide=wide, session=session,
+    )  # fmt: skip
+    return _text(lines, occasion=occasion, now=now) if lines else ""
+
+
+def brief_lines(
+    documents: Mapping[str, Any], *, occasion: str, now: datetime, count: Counter, budget: int,
+    since: str = "", root: str = "", wide: Mapping[str, Any] | None = None, session: str = "",
+) -> list[Line]:  # fmt: skip
+    """Return the lines of `briefing`, in order of importance.
 
     Raises:
         InvalidInput: `since` is not a time.
@@ -83,20 +103,20 @@ def briefing(
     news = bool(since) and occasion in RESUMED
     whole = news or occasion == "compact"
     shares = _COMPACT if whole else _START
-    found = _gather(documents, shares, now=now, root=root, wide=wide)
+    found = _gather(documents, shares, now=now, root=root, wide=wide, session=session)
     if news:
         moment = clock.stamp(clock.parse(since, where="since"))
         found = {section: [line for line in lines if line.at > moment] for section, lines in found.items()}
     lines = rank(found, shares)
     if whole:
-        return _block(lines, occasion=occasion, now=now, count=count, budget=budget)
+        return _fitting(lines, occasion=occasion, now=now, count=count, budget=budget)
     first = [line for line in lines if line.section in _FIRST]
-    texts = (
-        _block(first, occasion=occasion, now=now, count=count, budget=budget),
-        _block(lines, occasion=occasion, now=now, count=count, budget=int(budget * START_SHARE)),
+    fronts = (
+        _fitting(first, occasion=occasion, now=now, count=count, budget=budget),
+        _fitting(lines, occasion=occasion, now=now, count=count, budget=min(budget, START_TOKENS)),
     )
     # Both are fronts of the same order.
-    return max(texts, key=len)
+    return max(fronts, key=len)
 
 
 def agent_brief(
@@ -104,32 +124,37 @@ def agent_brief(
 ) -> str:
     """Return the briefing of a sub-agent of `caste` as one block, or ""."""
     found = _gather(documents, _AGENT, now=now, root=root, caste=caste)
-    return _block(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
+    lines = _fitting(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
+    return _text(lines, occasion="subagent", now=now) if lines else ""
 
 
-def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "") -> str:
-    """Return, as plain text for a summariser, the content that its summary must keep, or ""."""
-    lines = rank(_gather(documents, _COMPACT, now=now, root=root), _COMPACT)
+def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", session: str = "") -> str:
+    """Return, as plain text for a summariser, what its summary of the conversation `session` must keep, or ""."""
+    lines = rank(_gather(documents, _COMPACT, now=now, root=root, session=session), _COMPACT)
     base = _base(lines)
 
     def make(some: Sequence[Line]) -> str:
         return "\n".join([_STEERING, neutralize("\n".join(lay_out(some, now=now, root=base)))])
 
-    return longest_fit(lines, make, lambda text: len(text) < STEERING_CHARS)
+    kept = longest_fit(lines, lambda some: len(make(some)) < STEERING_CHARS)
+    return make(kept) if kept else ""
 
 
-def _block(lines: Sequence[Line], *, occasion: str, now: datetime, count: Counter, budget: int) -> str:
-    base = _base(lines)
+def _fitting(
+    lines: Sequence[Line], *, occasion: str, now: datetime, count: Counter, budget: int
+) -> list[Line]:
+    """Return the longest front of `lines` whose block keeps within its budget and the host's limit."""
 
-    def make(some: Sequence[Line]) -> str:
-        return memory_block(
-            [*lay_out(some, now=now, root=base), HINT], occasion=occasion, at=clock.stamp(now)
-        )
-
-    def fits(text: str) -> bool:
+    def fits(some: Sequence[Line]) -> bool:
+        text = _text(some, occasion=occasion, now=now)
         return len(json.dumps(text)) <= MOST_CHARS and count(text) <= budget
 
-    return longest_fit(lines, make, fits)
+    return longest_fit(lines, fits)
+
+
+def _text(lines: Sequence[Line], *, occasion: str, now: datetime) -> str:
+    text = [*lay_out(lines, now=now, root=_base(lines)), HINT]
+    return memory_block(text, occasion=occasion, at=clock.stamp(now))
 
 
 def _base(lines: Sequence[Line]) -> str:
@@ -138,12 +163,19 @@ def _base(lines: Sequence[Line]) -> str:
 
 def _gather(
     documents: Mapping[str, Any], shares: Mapping[str, Share], *, now: datetime, root: str = "",
-    wide: Mapping[str, Any] | None = None, caste: str | None = None,
+    wide: Mapping[str, Any] | None = None, caste: str | None = None, session: str = "",
 ) -> dict[str, list[Line]]:  # fmt: skip
-    """Return the lines of each section with a share, the newest first, without repetitions."""
+    """Return the lines of each section with a share, the newest first, without repetitions.
+
+    Files, commands, requests, results, errors and the state of the work are those of one conversation.
+    """
     memory = documents["memory"]
     sessions = newest_sessions(memory)
-    items = [*sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)]
+    everything = [
+        *sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)
+    ]
+    items = standing.of_conversation(everything, session)
+    work = _work(items, sessions)
     rules = [*sections.rules(memory), *sections.learned_patterns(memory)]
     if wide is not None:
         rules += sections.rules(wide["memory"], wide=True)
@@ -155,15 +187,17 @@ def _gather(
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
+        "state": lambda: work["state"],
+        "next": lambda: work["next"],
         "open": lambda: sections.open_problems(items),
         "requests": lambda: sections.requests(items),
-        "results": lambda: sections.results(items),
-        "decisions": lambda: sections.decisions(items, sessions),
+        "results": lambda: work["results"],
+        "decisions": lambda: sections.decisions(everything, sessions),
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
         "commands": lambda: sections.commands_run(items),
         "solutions": lambda: sections.solutions(items, otherwise=shares is _START),
         "earlier": lambda: sections.earlier_work(sessions),
-        "caste": lambda: sections.done_by_caste(items, caste or ""),
+        "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }
     found: dict[str, list[Line]] = {}
     for section, share in shares.items():
@@ -175,7 +209,21 @@ def _gather(
     return found
 
 
+def _work(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, list[Line]]:
+    """Return the state of the work, its next steps and its results, by the items of one conversation."""
+    found = standing.accounts(items)
+    reported = standing.reports(found, standing.reasons(items))
+    state = [*standing.from_summary(found, items, "current"), *reported["state"]]
+    ahead = [*standing.from_summary(found, items, "next", "pending"), *standing.next_steps(found, items)]
+    noted = sections.results(item for item in items if "pointer" not in item["metadata"])
+    return {
+        "state": state or sections.kept_in_session(sessions, "state"),
+        "next": ahead or sections.kept_in_session(sessions, "next"),
+        "results": [*reported["results"], *noted],
+    }
+
+
 # Sections without repetitions.
-_DISTINCT = frozenset({"goal", "signals", "files", "commands"})
+_DISTINCT = frozenset({"goal", "signals", "files", "commands", "next"})
 # Sections in which a newer line replaces one that it contradicts.
 _REPLACING = frozenset({"rules", "decisions"})

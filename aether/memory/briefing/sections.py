@@ -19,6 +19,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from aether.memory import signals
+from aether.memory.briefing import standing
 from aether.memory.briefing.block import Line, one_line, timestamp, topic_words
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent, shorten
 from aether.memory.items import items_of
@@ -52,6 +53,12 @@ def newest_sessions(memory: Mapping[str, Any]) -> list[tuple[str, Mapping[str, A
     found = [(timestamp(session["compressed_at"]), session) for session in sessions_of(memory)]
     found.reverse()  # sorting keeps the order of equals
     return sorted(found, key=lambda each: each[0], reverse=True)
+
+
+def origin_of(item: Item) -> tuple[tuple[str, ...], str]:
+    """Return the id of an item, none for one made of a session's text, and who vouches for it."""
+    found = str(item.get("id", ""))
+    return ((found,) if found else ()), str(item["metadata"].get("evidence", ""))
 
 
 def goal(documents: Mapping[str, Any]) -> Iterator[Line]:
@@ -93,7 +100,8 @@ def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     for item in newest_items(memory):
         metadata = item["metadata"]
         if item["type"] in RULE_TYPES and not metadata.get("protected"):
-            said = Line("rules", one_line(item["content"], RULE_CHARS), metadata["timestamp"], note)
+            text = one_line(item["content"], RULE_CHARS)
+            said = Line("rules", text, metadata["timestamp"], note, *origin_of(item))
             by = noting_agent(item)
             yield said._replace(section="noted", note=by) if by else said
     for at, session in newest_sessions(memory):
@@ -180,11 +188,14 @@ def path_shortener(root: str) -> Callable[[str], str]:
 
 
 def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
-    """Yield `items` with the paths below `root` relative to it."""
-    short = path_shortener(root)
+    """Yield `items` with the paths below `root`, and below the directory of their conversation, relative to it."""
+    shorteners = {"": path_shortener(root)}
     for item in items:
-        content = short(item["content"])
-        yield item if content is item["content"] else {**item, "content": content}
+        project = str(item["metadata"].get("project") or "")
+        if project not in shorteners:
+            shorteners[project] = path_shortener(project)
+        content = shorteners[project](shorteners[""](item["content"]))
+        yield item if content == item["content"] else {**item, "content": content}
 
 
 def is_scratch(path: str) -> bool:
@@ -278,6 +289,9 @@ _REDIRECTED = lazy(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
 _RAN = lazy(r"Ran `(.+?)`((?: \(\d+ runs\))?)(?:: (.*))?", re.DOTALL)
 _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
 _REMEDY = lazy(r"(?:as `(.+?)`)?(?: ?(after changes to .+?))?(?:: .*|\.)?", re.DOTALL)
+_CHECK = lazy(
+    r"\b(?:test\w*|pytest|tox|nox|jest|vitest|mocha|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
+)
 _HISTORY = lazy(r"(?:git|gh) ")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.
@@ -363,6 +377,12 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
     return [line for _, line in sorted(found, key=lambda each: each[0])]
 
 
+def _is_check(parts: Iterable[str]) -> bool:
+    from aether.messages.shell import command_signature
+
+    return any(_CHECK.search(command_signature(part)) for part in parts)
+
+
 def solutions(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Line]:
     """Yield the failures that a change or another command solved; those that passed when run again are left out.
 
@@ -372,7 +392,7 @@ def solutions(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Lin
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
         before, worked, after = item["content"].partition("\nWorked ")
         known, way = parse_failure(before), _REMEDY.fullmatch(after) if worked else None
-        if known and known.parts and way:
+        if known and known.parts and way and _is_check(known.parts):
             other = effective_parts(way[1]) if way[1] else []
             differs = other and without_flags(other) != without_flags(known.parts)
             how = [f"as `{_shown(other)}`"] if differs else []
@@ -478,7 +498,24 @@ def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
     results_ = [line.text for line in results(sorted(newest, key=lambda item: not noting_agent(item)))]
     requests = [shorten(item["content"], SUMMARY_CHARS) for item in _requests(newest)]
     asked, found = requests[:MOST_ASKED][::-1], results_[:MOST_FOUND][::-1]
-    return {"open": left[:MOST_OPEN], "asked": asked, "found": found}
+    own = standing.of_conversation(
+        sorted(newest, key=lambda item: item["metadata"]["timestamp"], reverse=True)
+    )
+    reported = standing.accounts(own)
+    ahead = [line.text for line in standing.next_steps(reported, own)]
+    state = [line.text for line in standing.reports(reported)["state"]]
+    details = {"open": left[:MOST_OPEN], "asked": asked, "found": found}
+    return details | {
+        name: texts[:MOST_FOUND] for name, texts in (("state", state), ("next", ahead)) if texts
+    }
+
+
+def kept_in_session(sessions: Sequence[tuple[str, Mapping[str, Any]]], name: str) -> list[Line]:
+    """Return what the newest session keeps about the state of its work, or its next step."""
+    for at, session in sessions[:1]:
+        found = (session.get("metadata") or {}).get(name, [])
+        return [Line(name, one_line(text, PROTECTED_CHARS), at) for text in found if isinstance(text, str)]
+    return []
 
 
 def _item(type: str, content: str, at: str, source: str = SOURCE_MAIN) -> Item:
@@ -493,9 +530,10 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 
 
 def requests(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the person's requests: the last one in any case, earlier ones unless they are momentary."""
-    for item in _requests(items):
-        yield Line("requests", _answer(item["content"]), item["metadata"]["timestamp"])
+    """Yield the person's requests: the last one in any case, then the first, then earlier ones unless they are momentary."""
+    found = list(_requests(items))
+    for item in [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found:
+        yield Line("requests", _answer(item["content"]), item["metadata"]["timestamp"], "", *origin_of(item))
 
 
 def _requests(items: Iterable[Item]) -> Iterator[Item]:
@@ -530,9 +568,12 @@ def _is_chat(text: str) -> bool:
 def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
     """Yield the decisions with their reasons."""
     for item in of_type(items, "decision"):
+        metadata = item["metadata"]
+        if metadata.get("evidence", "person" if "pointer" not in metadata else "") != "person":
+            continue  # the choice of an agent, which no person took up
         text = _answer(item["content"])
         if len(text.split()) >= LEAST_WORDS:
-            yield Line("decisions", text, item["metadata"]["timestamp"])
+            yield Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
     for at, session in sessions:
         for entry in session.get("key_decisions") or []:
             what, why = one_line(entry["decision"], TEXT_CHARS), one_line(entry["rationale"], TEXT_CHARS // 2)
@@ -542,15 +583,17 @@ def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, 
 
 
 def open_problems(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the errors whose commands have not succeeded since, and the blockers that no later item calls solved.
+    """Yield the checks that failed in the last turn and have not passed since, and the blockers that nothing calls solved.
 
-    Failures while looking around are not open.
+    Failures while looking around are not open, nor is one after which the person asked for something else.
     """
     ran: set[str] = set()
     ends: list[frozenset[str]] = []
     settling = looked = 0
+    moved_on = False
     for item in items:
         kind, content = item["type"], item["content"]
+        moved_on = moved_on or item["metadata"].get("role") == "request"
         if kind in ("command", "solution") and settling < LOOKED_AT_COMMANDS:
             settling += 1
             ran |= commands_in(content)
@@ -560,14 +603,14 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
             continue
         looked += 1
         known = parse_failure(content) if kind == "error" else None
-        over = bool(known and without_flags(known.parts) <= ran)
+        over = bool(known and (moved_on or without_flags(known.parts) <= ran or not _is_check(known.parts)))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
             over = not _TROUBLE.search(_CODE.sub("", content))
             over = over or any(len(mine & end) >= RESOLVED_SHARE * len(mine) for end in ends)
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:
-            yield Line("open", text, item["metadata"]["timestamp"])
+            yield Line("open", text, item["metadata"]["timestamp"], "", *origin_of(item))
 
 
 def results(items: Iterable[Item]) -> Iterator[Line]:

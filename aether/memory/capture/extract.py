@@ -13,16 +13,19 @@ need not wait for the next request: `end_turn` and `end_agent`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import NotRequired, TypedDict
 
 from aether.memory.capture.notes import (
     RULE_RELEVANCE,
+    RULE_TYPES,
     STATEMENT_CHARS,
     Draft,
     Note,
     Origin,
+    Role,
     draft,
     origin,
     person_notes,
@@ -35,10 +38,12 @@ from aether.memory.capture.tool_work import (
     new_work,
     record_call,
     record_result,
+    words_of_refusal,
 )
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.redact.redact import redact, redacted, without_blocks
+from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
     closing_question,
@@ -48,14 +53,14 @@ from aether.text.classify import (
     kind_of_answer,
     kind_of_paragraph,
     message_by_kind,
-    split_choices,
     statements_by_kind,
 )
 from aether.text.cleaning import clean, without_echoes
 from aether.text.regex import lazy
 
-# Characters, at about four to a token: an answer of a page.
-ANSWER_CHARS = 2_000
+# Characters, at about four to a token: an answer of two pages.
+ANSWER_CHARS = 4_000
+TITLE_CHARS = 80
 SUMMARY_CHARS = 6_000
 TASK_CHARS = 400
 # Repetitions of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon after it.
@@ -64,6 +69,14 @@ _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # A request to memory itself is carried out; noted as well, it would be stored twice.
 _AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
+_SUMMARY_HEAD = lazy(r"^(?:\d+\.|#+)\s*\**([A-Z][\w ,/&()-]{3,60}?)\**\s*:?\**\s*$", re.MULTILINE)
+_SUMMARY_PARTS: tuple[tuple[str, Role], ...] = (
+    ("pending", "pending"), ("current work", "current"), ("next step", "next"),
+)  # fmt: skip
+# The host closes its summary with instructions.
+_SUMMARY_TAIL = lazy(
+    r"\n\s*(?:If you need specific details from before compaction|Please continue the conversation|Continue the conversation|</summary>)"
+)
 # Fields that the store maintains itself; an imported item starts with new ones.
 _KEPT_BY_STORE = frozenset("relevance_score access_count last_accessed source caste pointer".split())
 
@@ -74,6 +87,8 @@ class Answer(TypedDict):
     text: str
     message_id: str
     at: Origin
+    going_on: NotRequired[bool]
+    """A call came after it: what it announces was under way when the conversation was cut."""
     noted: NotRequired[bool]
     """Its turn has ended and its note is written; it is kept for the question in it."""
 
@@ -100,18 +115,23 @@ class State(TypedDict):
     """By agent; the main conversation is the empty one."""
     texts: list[str]
     """Digests of the texts noted lately."""
+    title: NotRequired[str]
+    """The start of the first request: the name of the conversation."""
 
 
 def capture(
-    records: Iterable[Record], *, file: str = "", phase: int | None = None, first_phase: int = 1
-) -> Iterator[Draft]:
+    records: Iterable[Record], *, file: str = "", phase: int | None = None,
+    phases: Callable[[int], int] = lambda segment: 1 + segment,
+) -> Iterator[Draft]:  # fmt: skip
     """Yield the notes of `records`.
 
-    The phase of a note is `phase`, or counts up from `first_phase` at every compaction boundary.
+    The phase of a note is `phase`, or that of its stretch by `phases`: a new one starts at every compaction boundary.
     """
-    state = new_state(file=file, phase=phase, first_phase=first_phase)
+    state = new_state(file=file, phase=phase)
     for record in records:
+        state["first_phase"] = phases(state["boundaries"]) - state["boundaries"]
         yield from observe(state, record)
+    state["first_phase"] = phases(state["boundaries"]) - state["boundaries"]
     yield from finish(state)
 
 
@@ -131,11 +151,14 @@ def observe(state: State, record: Record) -> list[Draft]:
     if record.session != state["session"]:
         if state["session"]:  # another conversation in the same file
             notes += finish(state)
-            state["spoken"] = False
+            state["spoken"], state["title"] = False, ""
         state["session"] = record.session
     if record.kind == "boundary":
+        plan = _turn(state, "")["work"].get("plan")
         notes += finish(state)
         state["boundaries"] += 1
+        if plan:  # the list of tasks outlives the compaction
+            _turn(state, "")["work"]["plan"] = plan
     elif record.kind in _HANDLERS:
         notes += _HANDLERS[record.kind](state, record, origin(record, state["opening"]))
     if len(state["turns"]) > _REMEMBERED_AGENTS:
@@ -178,15 +201,42 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     if not text:
         return []
     before = _turn(state, "")["answer"]
-    asked = closing_question(before["text"]) if before and is_reply(text) else ""
     notes = _end_of_agents(state) + _end_of_turn(state, "")
+    state["title"] = state.get("title") or _title(text)
+    return notes + _new_items(state, _words_of_person(text, before["text"] if before else "", at))
+
+
+def _title(text: str) -> str:
+    """Return the start of a first request as the name of its conversation."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else line[: line.rfind(" ", 1, TITLE_CHARS)].rstrip(" ,;:.") + "…"
+
+
+def _words_of_person(text: str, before: str, at: Origin) -> list[Note]:
+    """Return the notes of a person's message: what it settles of the message `before` it, itself, and its rules."""
+    if _AETHER_PROMPT.match(text):
+        return []
+    choice, parts = settled(text, before), message_by_kind(text)
+    chosen = []
+    if choice and not any(choice.text in rule for kind, rule in parts if kind in RULE_TYPES):
+        said = "" if choice.own else shorten(text, STATEMENT_CHARS)
+        settles = f"Asked: {choice.text}\nAnswered: {said}" if choice.asked else choice.text
+        alone = choice.asked or choice.text == text.strip()
+        chosen = [
+            Note(
+                at, settles, "decision", "settled", by_person=True, reply=said,
+                role="request" if alone else "",
+            )
+        ]  # fmt: skip
+        if alone:
+            return chosen
+    asked = closing_question(before) if is_reply(text) else ""
     if asked and (asks_for_decision(asked) or not is_thanks(text)):
-        kind = "decision" if asks_for_decision(asked) else "user_input"
-        said = Note(at, f"Asked: {asked}\nAnswered: {text}", kind, "said", by_person=True)
-        return notes + _new_items(state, [said])
-    if is_empty_reply(text) or _AETHER_PROMPT.match(text):
-        return notes
-    return notes + _new_items(state, person_notes(at, message_by_kind(text)))
+        dialogue = f"Asked: {asked}\nAnswered: {text}"
+        parts = [("user_input", dialogue), *(part for part in parts if part[0] in RULE_TYPES)]
+    elif is_empty_reply(text):
+        return chosen
+    return chosen + person_notes(at, parts)
 
 
 def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
@@ -202,12 +252,13 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
     turn["answer"] = Answer(text=text, message_id=record.message_id, at=at)
     if not before or before.get("noted"):
         return []
-    # The message before did not end the turn: of that, only the statements are noted.
-    notes = [
-        Note(before["at"], shorten(" ".join(said), STATEMENT_CHARS), kind, f"stated {kind}")
-        for kind, said in statements_by_kind(before["text"]).items()
-    ]
-    return _new_items(state, notes)
+    # The message before did not end the turn: it is noted for search, and as the reason of an edit that followed.
+    edited = turn["work"].pop("edited", False)
+    if not edited and not statements_by_kind(before["text"]):
+        return []
+    role: Role = "change" if edited else "said"
+    said = shorten(before["text"], STATEMENT_CHARS)
+    return _new_items(state, [Note(before["at"], said, "observation", "stated", role=role)])
 
 
 def _end_of_turn(state: State, agent: str) -> list[Draft]:
@@ -216,16 +267,17 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
         return []
     notes = close_stretch(turn["work"])
     answer, turn["answer"] = turn["answer"], None
-    if answer and not answer.get("noted"):
-        text = answer["text"]
-        kind = kind_of_answer(text)
-        # The choices in the last message of a turn are notes of their own.
-        chosen, rest = split_choices(text) if kind and kind != "decision" else ("", text)
-        if kind and (not chosen or kind_of_answer(rest)):
-            notes.append(Note(answer["at"], shorten(rest, ANSWER_CHARS), kind, "answered"))
-        if chosen:
-            notes.append(Note(answer["at"], shorten(chosen, STATEMENT_CHARS), "decision", "stated decision"))
-    return _new_items(state, notes)
+    return _new_items(state, notes + _account(answer))
+
+
+def _account(answer: Answer | None) -> list[Note]:
+    """Return the note of the last message of a turn, none if it says nothing that lasts."""
+    if not answer or answer.get("noted"):
+        return []
+    if not kind_of_answer(answer["text"]) and not answer.get("going_on"):
+        return []
+    said = shorten(answer["text"], ANSWER_CHARS)
+    return [Note(answer["at"], said, "outcome", "answered", role="answer")]
 
 
 def _end_of_agents(state: State) -> list[Draft]:
@@ -239,11 +291,36 @@ def _end_of_agent(state: State, agent: str) -> list[Draft]:
 
 
 def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
-    # The content of a summary has been noted already, unless the transcript starts with it.
+    # The content of a summary has been noted already, unless the transcript starts with it; not so its account of the
+    # work in progress.
     text = _cleaned(record)
-    if state["spoken"] or not text:
+    if not text:
         return []
-    return _new_items(state, [Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary")])
+    notes = [
+        Note(at, shorten(body, SUMMARY_CHARS), "observation", f"summary {role}", role=role)
+        for role, body in sections_of_summary(text).items()
+    ]
+    if not state["spoken"]:
+        notes.insert(0, Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary", role="summary"))
+    return _new_items(state, notes)
+
+
+def sections_of_summary(text: str) -> dict[Role, str]:
+    r"""Return what a host's own summary says about the work in progress, the open tasks, and the next step.
+
+    >>> sections_of_summary("6. Pending Tasks:\n   - push\n\n7. Current Work:\n   Fixed a.py.\n")
+    {'pending': '- push', 'current': 'Fixed a.py.'}
+    """
+    found: dict[Role, str] = {}
+    heads = [*_SUMMARY_HEAD.finditer(text)]
+    for at, head in enumerate(heads):
+        end = heads[at + 1].start() if at + 1 < len(heads) else len(text)
+        name = head[1].casefold()
+        role = next((role for words, role in _SUMMARY_PARTS if words in name), None)
+        body = _SUMMARY_TAIL.split(text[head.end() : end], maxsplit=1)[0].strip()
+        if role and body:
+            found[role] = body
+    return found
 
 
 def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:
@@ -275,12 +352,22 @@ def _item(state: State, record: Record, at: Origin) -> list[Draft]:
 
 
 def _call(state: State, record: Record, at: Origin) -> list[Draft]:
-    record_call(_turn(state, record.agent)["work"], record, at)
+    turn = _turn(state, record.agent)
+    if turn["answer"]:
+        turn["answer"]["going_on"] = True
+    record_call(turn["work"], record, at)
     return []
 
 
 def _result(state: State, record: Record, at: Origin) -> list[Draft]:
-    return _new_items(state, record_result(_turn(state, record.agent)["work"], record, at))
+    turn = _turn(state, record.agent)
+    notes = record_result(turn["work"], record)
+    if words := words_of_refusal(record.text):
+        before, turn["answer"] = turn["answer"], None
+        # What the person refused with words is what the person read last.
+        notes += _account(before)
+        notes += _words_of_person(redact(clean(words)), before["text"] if before else "", at)
+    return _new_items(state, notes)
 
 
 _HANDLERS: dict[str, Callable[[State, Record, Origin], list[Draft]]] = {
@@ -303,7 +390,12 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
         relevance = RULE_RELEVANCE.get(note.kind) if note.by_person else None
-        made.append(draft(note, file=state["file"], phase=_phase(state), relevance=relevance))
+        made.append(
+            draft(
+                note, file=state["file"], phase=_phase(state), relevance=relevance,
+                title=state.get("title", ""),
+            )
+        )  # fmt: skip
     return made
 
 

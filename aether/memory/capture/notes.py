@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
-from typing import NamedTuple, TypedDict
+from typing import Literal, NamedTuple, NotRequired, TypedDict
 
 from aether.messages.records import Record
 from aether.redact.redact import redact
@@ -61,6 +61,16 @@ class Origin(TypedDict):
     digest: str
     """Digest of the record's content, if its id alone is not unique across files."""
     caste: str
+    directory: NotRequired[str]
+    """The directory of the conversation, if the source names one."""
+    named: NotRequired[bool]
+    """Whether the source names its session; else `session` is made of the first text."""
+
+
+Evidence = Literal["person", "machine", "agent"]
+Role = Literal[
+    "", "request", "answer", "said", "change", "plan", "commit", "summary", "pending", "current", "next"
+]
 
 
 class Note(NamedTuple):
@@ -71,6 +81,18 @@ class Note(NamedTuple):
     kind: str
     slot: str
     by_person: bool = False
+    role: Role = ""
+    """Its part in the conversation: a person's request, the last message of a turn, what was said on the way, the reason
+    of an edit that followed, the list of tasks, a commit, the host's own summary and its parts."""
+    machine: bool = False
+    """Whether a machine showed it: a result, a changed file, a list of tasks."""
+    reply: str = ""
+    """Of a proposal, the words with which a person took it up."""
+
+    @property
+    def evidence(self) -> Evidence:
+        """Return who vouches for it."""
+        return "person" if self.by_person else "machine" if self.machine else "agent"
 
 
 def noting_agent(item: Item) -> str:
@@ -89,7 +111,14 @@ def person_notes(at: Origin, parts: list[tuple[str, str]]) -> list[Note]:
         rule = kind in RULE_TYPES
         slot = f"demand {number}" if rule else "said"
         notes.append(
-            Note(at, shorten(text, STATEMENT_CHARS if rule else REQUEST_CHARS), kind, slot, by_person=True)
+            Note(
+                at,
+                shorten(text, STATEMENT_CHARS if rule else REQUEST_CHARS),
+                kind,
+                slot,
+                by_person=True,
+                role="" if rule else "request",
+            )
         )
     return notes
 
@@ -100,6 +129,7 @@ def origin(record: Record, session: str) -> Origin:
         line=record.line, part=record.part, uuid=record.uuid, time=record.time,
         session=record.session or session,
         digest="" if _UUID.fullmatch(record.uuid) else _digest(record), caste=record.caste,
+        directory=record.directory, named=bool(record.session),
     )  # fmt: skip
 
 
@@ -125,15 +155,23 @@ def note_key(at: Origin, slot: str) -> str:
     return sha256(f"{name}/{at['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def draft(note: Note, *, file: str, phase: int, relevance: float | None = None) -> Draft:
-    """Return the item of `note`, without secrets: the joined text may show one that its parts did not."""
+def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, title: str = "") -> Draft:
+    """Return the item of `note`, without secrets: the joined text may show one that its parts did not.
+
+    `title` names its conversation.
+    """
     at = note.at
     pointer: JsonObject = {"file": file, "line": at["line"], "key": note_key(at, note.slot)}
     if at["uuid"]:
         pointer["uuid"] = at["uuid"]
     if at["part"]:
         pointer["part"] = at["part"]
-    metadata: JsonObject = {"phase": phase, "pointer": pointer}
+    metadata: JsonObject = {"phase": phase, "pointer": pointer, "evidence": note.evidence}
+    named = {
+        "role": note.role, "reply": redact(note.reply), "conversation": at["session"] if at.get("named") else "",
+        "title": title, "project": at.get("directory", ""),
+    }  # fmt: skip
+    metadata |= {name: text for name, text in named.items() if text}
     if at["time"]:
         metadata["timestamp"] = at["time"]
     return Draft(

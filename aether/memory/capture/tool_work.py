@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
-from aether.memory.capture.notes import Note, Origin, person_notes, shorten
-from aether.messages.model import as_text
+from aether.memory.capture.notes import Note, Origin, shorten
+from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.shell import command_signature, error_excerpt, is_notable, outcome_line, short_command
 from aether.messages.tool_calls import (
@@ -25,7 +25,6 @@ from aether.messages.tool_calls import (
     shell_command,
 )
 from aether.redact.redact import redact, redacted, without_blocks
-from aether.text.classify import kind_of_answer, message_by_kind
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
 from aether.types import JsonObject
@@ -46,6 +45,10 @@ _AGENTS = {"Task", "Agent"}
 _BOOKKEEPING = frozenset(
     "todowrite todo_write task_create task_update update_plan spawn_agent send_input close_agent".split()
 )
+_PLANS = lazy(r"todo_?write|task_create|task_update|update_plan")
+# A longer list is no plan of one conversation.
+MOST_TASKS = 40
+TASK_CHARS = 400
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -67,6 +70,17 @@ _AETHER_COMMAND = lazy(
 )
 _AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
 _MEMORY_FILES = "/memories"
+_ANSWER_PAIR = lazy(r'"[^"]+"="[^"]+"')
+_TASK_NUMBER = lazy(r"#(\d+)")
+_PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b")
+# What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
+_COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
+_PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
+_HEREDOC = lazy(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?[^\n]*\n(?P<text>.*?)\n\s*(?P=end)\b", re.DOTALL)
+_MESSAGE = lazy(
+    r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
+)
+_TRAILERS = lazy(r"\n+(?:(?:[A-Z][\w-]+-[Bb]y|[A-Z][\w]+(?:-[A-Z]\w+)+): .*|\W*Generated with .*)(?=\n|\Z)")
 _TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
 # Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
 _REPORT_FRAME = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
@@ -113,6 +127,8 @@ class Call(TypedDict):
     text: str
     """The noteworthy arguments of a tool that is neither shell nor editor."""
     at: Origin
+    plan: NotRequired[JsonObject]
+    """The arguments of a tool that keeps the list of tasks."""
 
 
 class Work(TypedDict):
@@ -122,6 +138,12 @@ class Work(TypedDict):
     failures: dict[str, Failure]
     files: dict[str, Change]
     commands: dict[str, Run]
+    edited: NotRequired[bool]
+    """Whether a file changed since the last message."""
+    plan: NotRequired[dict[str, list[str]]]
+    """The state and text of each task by its number, in order."""
+    planned: NotRequired[Origin]
+    """The place of the last change of the plan; absent once it is noted."""
 
 
 def new_work() -> Work:
@@ -147,29 +169,41 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
     work["calls"][record.call_id] = Call(
         tool=record.tool, command=redact(without_blocks(ran)), changes=changes, text=text, at=at
     )
+    if _PLANS.fullmatch(_CAMEL.sub("_", record.tool).lower()):
+        work["calls"][record.call_id]["plan"] = arguments
     if len(work["calls"]) > OPEN_CALLS:
         del work["calls"][next(iter(work["calls"]))]
 
 
-def record_result(work: Work, record: Record, at: Origin) -> list[Note]:
+def record_result(work: Work, record: Record) -> list[Note]:
     """Record a tool's answer and return the notes that are complete with it."""
     call = work["calls"].pop(record.call_id, None)
-    if _REFUSED.search(record.text[:OUTPUT_CHARS]):
-        said = _REFUSAL_REASON.search(record.text)
-        words = redact(clean(said[1])) if said else ""
-        return person_notes(at, message_by_kind(words)) if words else []
-    if call is None:
+    if call is None or _REFUSED.search(record.text[:OUTPUT_CHARS]):
         return []
     if record.is_error:
         return _failed(work, call, record)
     return _succeeded(work, call, record)
 
 
+def words_of_refusal(text: str) -> str:
+    r"""Return the words with which a person refused a call, if `text` is a refusal with any.
+
+    >>> words_of_refusal("The user doesn't want to proceed with this tool use. So the user said:\nno mocks please")
+    'no mocks please'
+    """
+    said = _REFUSAL_REASON.search(text) if _REFUSED.search(text[:OUTPUT_CHARS]) else None
+    return said[1].strip() if said else ""
+
+
 def close_stretch(work: Work) -> list[Note]:
-    """Close the stretch: return its files and commands, and forget them."""
+    """Close the stretch: return its files, commands and changed plan, and forget them; the plan itself goes on."""
     notes = [_change_note(path, change) for path, change in work["files"].items()]
     notes += [_run_note(run) for run in work["commands"].values()]
     work["files"], work["commands"] = {}, {}
+    at = work.pop("planned", None)
+    if at and work.get("plan"):
+        lines = [f"[{state}] {text}" for state, text in work["plan"].values()]
+        notes.append(Note(at, "\n".join(lines), "observation", "plan", role="plan", machine=True))
     return notes
 
 
@@ -219,12 +253,16 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
         if not found or found.startswith("Async agent launched"):
             return []
         # The sub-agent's own last message is the same text, and gives the same note.
-        kind = kind_of_answer(found) or "outcome"
-        return [Note(call["at"], shorten(found, FINDING_CHARS), kind, "found")]
-    answered = _ANSWERED.match(text)
-    if answered:
-        return [Note(call["at"], clean(answered[1]), "decision", "answered", by_person=True)]
-    notes = []
+        return [Note(call["at"], shorten(found, FINDING_CHARS), "outcome", "found", role="answer")]
+    if answered := _ANSWERED.match(text):
+        # One decision for each question, with its answer.
+        said = _ANSWER_PAIR.findall(clean(answered[1])) or [clean(answered[1])]
+        return [
+            Note(call["at"], one, "decision", f"answered {at}" if at else "answered", by_person=True)
+            for at, one in enumerate(said)
+        ]
+    _record_plan(work, call, text)
+    notes = _published(call, text) if call["command"] else []
     done = _failure_key(call)
     solved = [name for name in work["failures"] if resolves(done, name)]
     notes += [_solution_note(work["failures"].pop(name), call, text) for name in solved]
@@ -235,12 +273,66 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     elif call["text"]:
         answer = redact(" ".join(without_escapes(text).split()))
         did = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
-        plan = Note(call["at"], f"Plan approved: {call['text']}", "decision", "plan")
-        notes.append(plan if call["tool"] == "ExitPlanMode" else Note(call["at"], did, "command", "did"))
+        plan = Note(call["at"], call["text"], "outcome", "plan", by_person=True, role="plan")
+        notes.append(
+            plan if call["tool"] == "ExitPlanMode" else Note(call["at"], did, "command", "did", machine=True)
+        )
     return notes
 
 
+def _record_plan(work: Work, call: Call, output: str) -> None:
+    """Record what a call says about the tasks of its agent: the whole list, a new task, or the state of one."""
+    given = call.get("plan")
+    if not given:
+        return
+    plan = work.setdefault("plan", {})
+    work["planned"] = call["at"]
+    steps = given.get("todos") or given.get("plan")
+    if isinstance(steps, list):
+        plan.clear()
+        for step in map(as_object, steps):
+            text = as_text(step.get("content")) or as_text(step.get("step"))
+            if text:
+                plan[str(len(plan))] = [as_text(step.get("status")) or "pending", redact(text)]
+    elif as_text(given.get("subject")):
+        number = _TASK_NUMBER.search(output)
+        about = " ".join(as_text(given.get("description")).split())[:TASK_CHARS]
+        text = ": ".join(filter(None, (as_text(given["subject"]), about)))
+        plan[number[1] if number else str(len(plan) + 1)] = ["pending", redact(text)]
+    else:
+        known = plan.get(str(given.get("taskId", "")))
+        if known:
+            known[0] = as_text(given.get("status")) or known[0]
+            known[1] = redact(as_text(given.get("subject"))) or known[1]
+    for name in [*plan][:-MOST_TASKS]:
+        del plan[name]
+
+
+def _published(call: Call, output: str) -> list[Note]:
+    """Return the message of a commit, or title and text of a pull request or issue, that `call` made, below its name."""
+    found = _PUBLISHES.search(call["command"])
+    if not found:
+        return []
+    command = call["command"][found.start() :]
+    here = _HEREDOC.search(command)
+    texts = [here["text"]] if here else [_unquoted(one) for one in _MESSAGE.findall(command)]
+    if here and (title := _MESSAGE.search(command[: here.start()])) and title[1][:2] != '"$':
+        texts = [_unquoted(title[1]), *texts]
+    said = _TRAILERS.sub("", clean("\n\n".join(filter(None, texts)))).strip()
+    named = _COMMITTED.search(output) or _PUBLISHED_AT.search(output)
+    if not said or not named:
+        return []
+    text = f"{redact(named[0])}\n\n{shorten(said, FINDING_CHARS)}"
+    return [Note(call["at"], text, "outcome", "published", role="commit", machine=True)]
+
+
+def _unquoted(text: str) -> str:
+    bare = text[1:-1] if text[:1] in "\"'" else text
+    return bare.replace('\\"', '"').replace("\\`", "`")
+
+
 def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
+    work["edited"] = True
     for failure in work["failures"].values():
         # The last change is the most likely fix.
         others = [path for path in failure["changed"] if path != change.path]
@@ -294,19 +386,19 @@ def _change_note(path: str, change: Change) -> Note:
         size = f" ({change['edits']} edits)"
     about = ", ".join(change["names"]) or change["first"]
     content = f"{what} {path}{size}" + (f": {about}" if about and change["action"] != "deleted" else "")
-    return Note(change["at"], content, "code_change", f"file {path}")
+    return Note(change["at"], content, "code_change", f"file {path}", machine=True)
 
 
 def _run_note(run: Run) -> Note:
     times = f" ({run['runs']} runs)" if run["runs"] > 1 else ""
     end = f": {run['ending']}" if run["ending"] else ""
-    return Note(run["at"], f"Ran `{run['shown']}`{times}{end}", "command", "ran")
+    return Note(run["at"], f"Ran `{run['shown']}`{times}{end}", "command", "ran", machine=True)
 
 
 def _failure_note(failure: Failure) -> Note:
     times = f" {failure['times']} times" if failure["times"] > 1 else ""
     content = f"`{failure['shown']}` failed{times}: {failure['complaint']}"
-    return Note(failure["at"], content, "error", "failed")
+    return Note(failure["at"], content, "error", "failed", machine=True)
 
 
 def _solution_note(failure: Failure, call: Call, output: str) -> Note:
@@ -317,4 +409,4 @@ def _solution_note(failure: Failure, call: Call, output: str) -> Note:
     end = outcome_line(output)
     content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
     solved = failure["at"] | {"time": call["at"]["time"]}  # keyed by the failure, dated by its fix
-    return Note(solved, content, "solution", "fixed")
+    return Note(solved, content, "solution", "fixed", machine=True)

@@ -36,7 +36,7 @@ class _Running(NamedTuple):
 
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     """Yield the records of a rollout."""
-    session = agent = caste = ""
+    session = agent = caste = directory = ""
     running = _Running(OrderedDict(), OrderedDict())
     for number, line in values:
         if not isinstance(line, dict):
@@ -46,10 +46,13 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         if kind == "session_meta" and not session:
             session = as_text(payload.get("id"))
             agent, caste = _agent(session, payload)
+        if kind in {"session_meta", "turn_context"}:
+            directory = as_text(payload.get("cwd")) or directory
         time = as_text(line.get("timestamp"))
         head = Record(
-            "system", time=time, line=number, session=session, agent=agent, caste=caste, format="codex"
-        )
+            "system", time=time, line=number, session=session, agent=agent, caste=caste,
+            directory=directory, format="codex",
+        )  # fmt: skip
         if kind == "compacted":
             yield head._replace(kind="boundary", text=as_text(payload.get("message")))
         elif kind == "response_item":

@@ -590,9 +590,7 @@ def noted(tool, arguments):
     record = Record(kind="call", tool=tool, arguments=arguments, call_id="1")
     at = {"line": 1, "part": 0, "uuid": "", "time": "", "session": "", "digest": "", "caste": ""}
     record_call(work, record, at)
-    return record_result(work, Record(kind="result", call_id="1", text="It worked."), at) + close_stretch(
-        work
-    )
+    return record_result(work, Record(kind="result", call_id="1", text="It worked.")) + close_stretch(work)
 
 
 def test_the_program_of_this_environment_comes_before_that_of_another(monkeypatch, tmp_path):

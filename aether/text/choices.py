@@ -1,0 +1,159 @@
+"""Choices: what a person settled, in the words of whoever put it: the proposal that a reply takes up, or the reply itself.
+
+A proposal of an agent is no decision until a person takes it up. "yes" takes up the recommendation of the message
+before, or what its closing question offers; "b", "do 1" and "3" take up that entry of its last list. What is stored is
+one verbatim statement, never a reply without what it answers. A person's own choice ("let's keep it in metadata",
+"nah, roll it back") is complete by itself. Questions, doubts and orders for the moment settle nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from aether.text.classify import asks_for_decision, closing_question, prose
+from aether.text.regex import lazy
+
+# A longer reply is a request of its own, and what it takes up is not its whole content.
+REPLY_CHARS = 240
+# A longer message describes work to be done.
+MESSAGE_CHARS = 600
+# A longer sentence explains.
+CHOICE_CHARS = 300
+# Shorter ones say nothing without their neighbours.
+CHOICE_WORDS = 4
+_OPTION_CHARS = 600
+
+_YES = lazy(
+    r"^\W*(?:y|yes|yep|yup|yeah|ye|sure|ok(?:ay)?|agreed|correct|exactly|right|lgtm|perfect|great|good idea|sounds good|makes sense|go ahead|go for it|"
+    r"do it|do that|please do|let's do (?:it|that|this)|works for me|fine|approved|ja|genau|passt|gerne)\b(?! ?\?)",
+    re.IGNORECASE,
+)
+_BUT = lazy(r"\b(?:but|however|except|instead|rather|not yet|wait|hold on|first)\b", re.IGNORECASE)
+_NO = lazy(
+    r"^\W*(?:no|nah|nope|na|don't|do not|not really|stop|wait|hmm+|hold on|nein|revert|undo|roll(?:ed)? ?back)\b",
+    re.IGNORECASE,
+)
+# "b", "do 1", "option 2", "let's go with A", "B seems like a good idea": what is taken up of a list.
+_PICKED = lazy(
+    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure)\W+)?(?:(?:i think|i'd say|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
+    r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b))",
+    re.IGNORECASE,
+)
+_LABELS = (
+    r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:option|variant|approach|alternative) \(?{label}\b\)?",
+    r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?\(?{label}[.):]\)?(?:\*\*)?[ \t—–:-]*\S",
+    r"(?:^|[\s—])\({label}\) ",
+)
+# Between two choices "yes" says nothing, and to an act it says: now.
+_OFFERS = lazy(
+    r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
+    re.IGNORECASE,
+)
+_RECOMMENDS = lazy(
+    r"\b(?:my (?:take|recommendation|suggestion|preference|vote)|i(?:'d| would) (?:recommend|suggest|lean|go with|pick|vote|prefer|keep)|i recommend|i suggest|recommended|(?:the )?recommendation:)",
+    re.IGNORECASE,
+)
+# A person's own choice for the work.
+_CHOOSES = lazy(
+    r"^\W*(?:(?:i (?:think|feel like|guess)|so|and|but|then|ok(?:ay)?|yes|yeah|no|nah|actually|hmm|for now|also|please),?\W+)*"
+    r"(?:let's|lets|we(?:'ll| will| should)|i(?:'ll| will) (?=handle|take|do (?:it|that)|fix)|go with|stick (?:to|with)|keep(?! in mind| going))\b",
+    re.IGNORECASE,
+)
+_AGAIN = lazy(r"\b(?:roll(?:ed)? (?:it |this |that )?back|revert|undo|drop|remove|leave)\b", re.IGNORECASE)
+# What is started or looked at now decides nothing.
+_MOMENT = lazy(
+    r"\b(?:let's|lets|we(?:'ll| will| should)|i(?:'ll| will))\W+(?:first |also |now |just |please )*(?:see|look|check|review|examine|discuss|chat|talk|test|try|start|begin|continue|proceed|"
+    r"go\b(?! with)|get|focus|move|read|debug|investigate|explore|find|wait|think|implement|fix|write|run|commit|push|merge|rebase|update|ship|create|do (?:it|that|this|option|[a-h\d])\b(?! as | in )|finish|brainstorm|tackle|not worry|be|turn|go with \(?\w\)?\W*$)\b",
+    re.IGNORECASE,
+)
+
+
+class Choice(NamedTuple):
+    """A settled matter: the statement, and whether it is the person's own or an agent's that the person took up."""
+
+    text: str
+    own: bool
+
+    @property
+    def asked(self) -> bool:
+        """Return whether it is a question, which says nothing without its answer."""
+        return self.text.rstrip("*_ ").endswith("?")
+
+
+def settled(reply: str, before: str) -> Choice | None:
+    r"""Return what a person's `reply` settles, given the agent's message `before` it, or None.
+
+    >>> settled("let's do b then", "Two ways:\n\n(a) gate it on the flag\n\n(b) keep the endpoint in a field of its own")
+    Choice(text='keep the endpoint in a field of its own', own=False)
+    >>> settled("yes", "I'd recommend SQLite, because it needs no server. Shall I use it?")
+    Choice(text="I'd recommend SQLite, because it needs no server.", own=False)
+    >>> settled("yes", "All tests pass. Want me to push?") is None
+    True
+    """
+    said = reply.replace("’", "'").strip()
+    if len(said) <= REPLY_CHARS and not said.endswith("?"):
+        picked = _PICKED.match(said)
+        if picked and (option := option_of(before, picked["label"])):
+            return Choice(option, own=False)
+        if _YES.match(said) and not _BUT.search(said) and (proposal := proposal_of(before)):
+            return Choice(proposal, own=False)
+    if len(reply) > MESSAGE_CHARS:
+        return None
+    return next((Choice(one, own=True) for one in prose(reply) if chooses(one)), None)
+
+
+def refuses(reply: str) -> bool:
+    """Return whether a person's `reply` turns down the message before it.
+
+    >>> refuses("nah let's roll back"), refuses("no tests are needed there?"), refuses("yes, do it")
+    (True, False, False)
+    """
+    said = reply.replace("’", "'").strip()
+    return bool(_NO.match(said)) and not said.endswith("?")
+
+
+def chooses(sentence: str) -> bool:
+    """Return whether a person's `sentence` settles how the work is done, by itself.
+
+    >>> chooses("I think let's have one log per worktree"), chooses("let's look at the tests"), chooses("should we keep it?")
+    (True, False, False)
+    """
+    said = sentence.replace("’", "'").strip()
+    if said.endswith(("?", ":")) or not len(said.split()) >= CHOICE_WORDS or len(said) > CHOICE_CHARS:
+        return False
+    return bool(_CHOOSES.match(said)) and not _MOMENT.search(said)
+
+
+def option_of(text: str, label: str) -> str:
+    r"""Return the first statement of the entry `label` of the last list in `text`, "" without one.
+
+    >>> option_of("1. Keep it.\n2. **Drop it** and say so.\n", "2")
+    '**Drop it** and say so.'
+    """
+    for shape in _LABELS:
+        found = [*re.finditer(shape.format(label=re.escape(label)), text, re.IGNORECASE | re.MULTILINE)]
+        if found:
+            start = found[-1]
+            head = re.match(
+                r"\s*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:(?:option|variant|approach|alternative) *)?\(?" + re.escape(label) + r"[.):]?\)?(?:\*\*)?[ \t—–:-]*",
+                text[start.start() :], re.IGNORECASE,
+            )  # fmt: skip
+            at = start.start() + (head.end() if head else 0)
+            return first_statement(text[at : at + _OPTION_CHARS])
+    return ""
+
+
+def proposal_of(text: str) -> str:
+    """Return what an agent's message `text` proposes: its recommendation, or the choice of its closing question."""
+    found = [one for one in prose(text) if _RECOMMENDS.search(one) and not one.rstrip().endswith("?")]
+    if found and len(found[-1].split()) >= CHOICE_WORDS:
+        return found[-1]
+    asked = closing_question(text)
+    return asked if asks_for_decision(asked) and not _OFFERS.search(asked) else ""
+
+
+def first_statement(text: str) -> str:
+    """Return the first line of `text` that says something, whole."""
+    line = next((one.strip() for one in text.split("\n") if one.strip()), "")
+    return line if len(line) < _OPTION_CHARS else ""

@@ -1,0 +1,170 @@
+"""Where it stands: accounts of a conversation, what they report, and the next step."""
+
+from __future__ import annotations
+
+from aether.memory.briefing import standing
+from tests.memory.briefs import item
+from tests.tables import rows
+
+REPORT = """\
+All tests pass.
+
+## What changed
+
+- `load()` now returns the newest session instead of the oldest
+- **Kept** `dump()` as it is, because the report reads it
+
+```python
+x = 1
+```
+
+| a | b |
+|---|---|
+
+## Options
+
+- A table would be quicker
+
+Next step: push `main`.
+
+Want me to push?
+"""
+
+
+def answer(text, day=5, **metadata):
+    return item(text, "outcome", day=day, role="answer", conversation="c", pointer={"line": 1}, **metadata)
+
+
+def request(text, day=4):
+    return item(text, "user_input", day=day, role="request", conversation="c")
+
+
+def changed(day=4):
+    return item("Changed a.py", "code_change", day=day, hour=2, conversation="c")
+
+
+def told(*items):
+    newest = sorted(items, key=lambda each: each["metadata"]["timestamp"], reverse=True)
+    found = standing.accounts(newest)
+    said = standing.reports(found)
+    ahead = [line.text for line in standing.next_steps(found, newest)]
+    return [line.text for line in said["state"]], [line.text for line in said["results"]], ahead
+
+
+def test_the_last_account_is_told_in_whole_paragraphs_without_code_tables_options_and_questions():
+    state, results, ahead = told(request("Fix load."), changed(), answer(REPORT))
+
+    assert state == [
+        "All tests pass.",
+        "`load()` now returns the newest session instead of the oldest",
+        "Kept `dump()` as it is, because the report reads it",
+    ]
+    assert results == []
+    assert ahead == ["Want me to push?", "Next step: push `main`."]
+
+
+def test_every_line_is_found_in_the_account():
+    whole = " ".join(REPORT.replace("**", "").split())
+
+    assert all(text in whole for lines in told(changed(), answer(REPORT)) for text in lines)
+
+
+def test_an_account_that_the_person_turned_down_is_not_told():
+    kept = answer("Added `a.py`, which reads the log.", day=2)
+    dropped = answer("Added `b.py`, which writes the log.", day=5)
+
+    state, results, _ = told(kept, request("Go on.", 4), dropped, request("nah let's roll back", 6))
+
+    assert state == ["Added `a.py`, which reads the log."]
+    assert results == []
+
+
+def test_an_account_of_work_says_more_than_an_answer_to_a_question():
+    work = answer("`save()` now writes the file at once instead of at the end.", day=3)
+    later = answer("`load()` reads the file, and it returns what `save()` wrote.", day=5)
+
+    state, _, _ = told(request("Mend save.", 1), changed(2), work, request("How does load work?", 4), later)
+
+    assert work["content"] in state
+
+
+def test_the_options_of_the_last_question_are_the_next_step():
+    asked = (
+        "**Option 1: Drop the cache** (simple)\n\n**Option 2: Keep the cache**\n\nWhich one do you prefer?"
+    )
+
+    assert told(answer(asked))[2] == [
+        "Which one do you prefer?",
+        "Option 1: Drop the cache (simple)",
+        "Option 2: Keep the cache",
+    ]
+
+
+def test_the_tasks_that_are_not_done_are_the_next_step_of_the_newest_plan():
+    def plan(text, day):
+        return item(text, day=day, role="plan", evidence="machine", conversation="c")
+
+    old, new = plan("[pending] write it", 1), plan("[completed] write it\n[in_progress] test it", 2)
+
+    assert told(old, new)[2] == ["test it"]
+
+
+def test_a_commit_is_told_by_its_subject_and_not_again_if_the_account_names_it():
+    def commit(text):
+        return item(text, "outcome", day=2, role="commit", evidence="machine", conversation="c")
+
+    named = commit(
+        "[main 1a2b3c4] Read the newest session\n\nRead the newest session\n\nThe oldest is stale."
+    )
+
+    alone = told(named, changed(3), answer("Added `a.py` to the page."))
+    again = told(
+        named, changed(3), answer(f"Added `a.py` and committed 1a2b3c4. {'It reads `b.py` too. ' * 40}")
+    )
+
+    assert "1a2b3c4 Read the newest session" in alone[0]
+    assert again[1] == []
+
+
+@rows(
+    ("said", "told_as"),
+    [
+        (
+            "Both should use the log, instead of `print`. Let me fix them.",
+            ["Both should use the log, instead of `print`."],
+        ),
+        ("Let me look at `a.py` so that I can find it.", []),
+        ("Now I see the problem in `a.py`.", []),
+    ],
+)
+def test_the_reason_of_an_edit_that_followed_is_told(said, told_as):
+    made = item(said, role="change", conversation="c")
+
+    assert [line.text for line in standing.reasons([made])] == told_as
+    assert list(standing.reasons([item(said, role="said")])) == []
+
+
+def test_the_work_of_another_conversation_is_not_told():
+    mine = answer("Added `a.py` to the page.", day=2)
+    other = {**answer("Added `b.py` to the page.", day=3)}
+    other["metadata"] = {**other["metadata"], "conversation": "d"}
+
+    assert standing.of_conversation([other, mine], "c") == [mine]
+    assert standing.of_conversation([other, mine], "") == [other]
+    assert standing.of_conversation([other, mine], "unknown") == [other]
+
+
+def test_the_parts_of_the_hosts_summary_count_until_an_account_is_newer():
+    def part(role, text, day):
+        return item(text, day=day, role=role, conversation="c")
+
+    items = [part("next", "Run `make test` and push.", 6), part("pending", "- the docs\n- the page", 6)]
+    old, new = (
+        standing.accounts([answer("Added `a.py`.", day=5)]),
+        standing.accounts([answer("Pushed.", day=7)]),
+    )
+
+    assert [line.text for line in standing.from_summary(old, items, "next", "pending")] == [
+        "Run `make test` and push.", "the docs", "the page",
+    ]  # fmt: skip
+    assert list(standing.from_summary(new, items, "next", "pending")) == []
