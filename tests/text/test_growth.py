@@ -32,7 +32,7 @@ FUNCTIONS = {
     "containment": lambda text: similarity.containment(text, text[1:]),
     **{name: getattr(classify, name) for name in (
         "states_choice", "without_lead_in", "rule", "statements_by_kind", "asserts", "message_by_kind", "kind_of_answer",
-        "split_choices", "binding_kind", "kind_of_paragraph", "is_reply", "asks_for_decision", "is_empty_reply",
+        "binding_kind", "kind_of_paragraph", "is_reply", "asks_for_decision", "is_empty_reply",
         "is_thanks", "closing_question", "prose",
     )},
     "rules": lambda text: classify.rules([], text), "clean": cleaning.clean, "injected": cleaning.without_injected,
