@@ -22,7 +22,7 @@ from aether.errors import AetherError, InvalidInput, NotFound, shown
 from aether.memory import items, snapshots
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
-from aether.store import config, documents, files
+from aether.store import config, documents, files, seals
 from aether.store import doctor as store_doctor
 from aether.store.commit import Author, commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
@@ -46,6 +46,7 @@ def automatic_snapshot(label: str, *, home: Home = None) -> str:
     with write_lock(place), storage_errors(place, left="The snapshot was taken."):
         for old in snapshots.prunable(list_snapshots(home=place), taken=snapshot_id):
             _path(place, old).unlink(missing_ok=True)
+            seals.seal_file(place, _path(place, old), None)
     return snapshot_id
 
 
@@ -59,7 +60,9 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     path = _path(place, taken["snapshot_id"])
     with write_lock(place), storage_errors(place):
         make_directory(path.parent)
-        write_whole(path, files.json_document(taken))
+        data = files.json_document(taken)
+        write_whole(path, data)
+        seals.seal_file(place, path, data)
     return {field: value for field, value in taken.items() if field != "documents"}
 
 

@@ -17,20 +17,20 @@ from typing import Any, NamedTuple
 
 from aether import clock
 from aether.errors import AetherError, Conflict
-from aether.store import archive, config, documents, rewrite, spool
+from aether.store import archive, config, documents, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
     append,
     checked_json,
-    cut_torn_end,
     locked,
-    make_directory,
     storage_errors,
     write_whole,
 )
 from aether.store.patch import apply_with_inverse, diff
+from aether.store.seals import ranges
 from aether.store.snapshot import (
     Entry,
+    Journal,
     Pending,
     Snapshot,
     entry_line,
@@ -157,9 +157,11 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     end = snapshot.end
     with storage_errors(home):
         if not end:
-            end = _start_journal(home, snapshot.revision, snapshot.stamps)
+            sealed = (home / seals.PATH).exists()
+            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed)
         append(journal_path(home), line, at=end)
         end += len(line)
+        seals.set_head(home / "data" / seals.HEAD, entry.revision)
         grown = None  # if it cannot be asked for, the next load reads again
         with suppress(OSError):
             found = journal_path(home).stat()
@@ -173,13 +175,16 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     return after
 
 
-def _header(base: int, stamps: Iterable[str]) -> bytes:
-    return journal_header(base, made=[name for name in documents.OPTIONAL if name in stamps])
+def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
+    made = [name for name in documents.OPTIONAL if name in stamps]
+    return journal_header(base, made=made, sealed=sealed)
 
 
-def _start_journal(home: Path, base: int, stamps: Iterable[str]) -> int:
-    first = _header(base, stamps)
+def _start_journal(home: Path, base: int, stamps: Iterable[str], *, sealed: bool) -> int:
+    first = _header(base, stamps, sealed=sealed)
     write_whole(journal_path(home), first)
+    if not (home / "data" / seals.HEAD).exists():
+        seals.set_head(home / "data" / seals.HEAD, base)
     return len(first)
 
 
@@ -188,6 +193,9 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 
     The caller holds the lock.
     """
+    if snapshot.harm:
+        write_salvaged(snapshot.home, now=now)
+        snapshot = load(snapshot.home)
     if snapshot.torn:
         home, path = snapshot.home, journal_path(snapshot.home)
         with storage_errors(home):
@@ -203,11 +211,49 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     return fold(snapshot, now=now) if snapshot.irregular or snapshot.known else snapshot
 
 
+def write_salvaged(home: Path, *, now: datetime, found: Journal | None = None) -> list[str]:
+    """Write a damaged journal again as it is read, or as `found`; return the losses in words. The caller holds the lock.
+
+    The file goes to quarantine, and the losses go to the record of seals.
+    """
+    path, done = journal_path(home), []
+    with storage_errors(home):
+        found = found or read_journal(home)
+        if not found.harm:
+            return []
+        kept = None
+        if path.exists():
+            kept = documents.quarantine(home, "journal", path.read_bytes(), at=clock.stamp(now))
+        record = seals.read(home)
+        for numbers, words in (
+            (found.harm.lost, "lost"),
+            (found.harm.unfit, "left out: no longer fit what is left"),
+        ):
+            for first, last in ranges(numbers):
+                what = f"revisions {first} to {last} were {words}"
+                record = seals.with_loss(record, seals.JOURNAL, what, now=now, revisions=(first, last))
+                done.append(what)
+        if found.harm.lines:
+            unfit = documents.quarantine(
+                home, "journal-unfit", b"".join(found.harm.lines), at=clock.stamp(now)
+            )
+            done.append(f"what was left out is in {seals.place(home, unfit)}")
+        if kept:
+            done.append(f"the damaged journal is in {seals.place(home, kept)}")
+        if record.losses and record.state != "damaged":
+            seals.write(home, record if record.state == "good" else seals.appended(home, record, {}))
+        write_whole(
+            path, journal_header(found.base, made=found.made, sealed=found.sealed) + b"".join(found.lines)
+        )
+        seals.set_head(home / "data" / seals.HEAD, found.base + len(found.entries))
+    return done
+
+
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`."""
     snapshot = load(home)
-    empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps))
-    if empty and not snapshot.irregular and not snapshot.torn:
+    empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps, sealed=True))
+    if empty and not snapshot.irregular and not snapshot.torn and not snapshot.harm:
         return snapshot
     with write_lock(home, timeout=timeout):
         return fold(settle(load(home), now=now), now=now)
@@ -271,13 +317,14 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 # Never an earlier file than the last one: a clock that was set back must not break the order.
                 path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
                 fresh.setdefault(path, []).append(line)
-        for path, lines in fresh.items():
-            make_directory(path.parent)
-            append(path, b"".join(lines), at=cut_torn_end(path))
+        fresh |= archive.lines_to_fold(home, snapshot.pending)
+        known = seals.read(home)
+        record = seals.appended(home, known, fresh)
+        archive.write_lines(fresh)
         if keep := config.or_default(home).history_months:
             for path in month_files(home)[:-keep]:
                 path.unlink()
-        archive.fold(home, snapshot.pending)
+                record.grown.pop(seals.place(home, path), None)
         _require_unedited(snapshot, documents.NAMES)
         for name in sorted(written):
             _require_unedited(snapshot, [name])
@@ -285,7 +332,11 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 documents.backup_default(home, name, found.base)
             documents.write(home, name, snapshot.documents[name], snapshot.revision)
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
-        end = _start_journal(home, snapshot.revision, stamps)
+        # A record that was damaged or removed is not made again by itself: that would hide what it would have shown.
+        kept = known.state == "good" or not found.sealed
+        if kept and (record != known or not found.sealed):
+            seals.write(home, record._replace(revision=snapshot.revision))
+        end = _start_journal(home, snapshot.revision, stamps, sealed=True)
         after = snapshot._replace(
             stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={},
             files=file_ids(home),

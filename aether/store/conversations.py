@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +22,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocumen
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files
 from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors
+from aether.store.seals import ranges
 from aether.types import Finding, JsonObject
 
 FORMAT = 1
@@ -193,21 +194,6 @@ def _damaged(path: Path, number: int) -> CorruptDocument:
 def header(id: str) -> bytes:
     """Return the first line of the log of conversation `id`."""
     return files.seal_json({"conversation": id, "format": FORMAT})
-
-
-def ranges(found: Iterable[int]) -> list[list[int]]:
-    """Return whole numbers, in their order, as runs of `[first, last]`.
-
-    >>> ranges([3, 4, 5, 9, 1])
-    [[3, 5], [9, 9], [1, 1]]
-    """
-    runs: list[list[int]] = []
-    for number in found:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return runs
 
 
 def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
