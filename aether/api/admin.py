@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,8 +19,9 @@ from aether.api import memory_tool
 from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
-from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, shown
 from aether.memory import items, snapshots
+from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
 from aether.store import config, documents, files, seals
@@ -233,16 +235,34 @@ def examine(*, home: Home = None) -> list[Finding]:
     place = find(home)
     if not place.is_dir():
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
-    found = [*store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place)]
+    found = [
+        *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
+        *(
+            Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", store_doctor.REPAIR)
+            for path in _changed_handoffs(place)
+        ),
+    ]  # fmt: skip
     if not any(finding.level == "error" for finding in found):
         found += items.examine(load(place).documents)
     return found
+
+
+def _changed_handoffs(home: Path) -> Iterator[Path]:
+    """Yield the hand-offs that can be read and are not as they were written; what they hold is in the home."""
+    for path in sorted((home / "compressions").glob("*.json")):
+        with suppress(AetherError):
+            value = files.parse_json(path.read_bytes(), where=path.name)
+            try:
+                require_intact(value, where=path.name)
+            except CorruptDocument:
+                yield path
 
 
 def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words."""
     place = find(home)
     done = store_doctor.repair(place, now=now())
+    done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
     def plan(snapshot: Snapshot) -> Change:
         return items.repaired(snapshot.documents)

@@ -96,7 +96,7 @@ def _since_cleared(log: Log) -> dict[int, JsonObject]:
     """Return the messages that were added since the context was cleared, by number."""
     replaced = (n for step in log.open for n in log.compactions[step - 1].before)
     wanted = {*log.context, *replaced}
-    said = (n for n, step in enumerate(log.derived, 1) if not step)
+    said = conversations.said(log)
     return {n: message for n, message in zip(said, conversations.history(log), strict=True) if n in wanted}
 
 

@@ -194,7 +194,7 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     The caller holds the lock.
     """
     if snapshot.harm:
-        write_salvaged(snapshot.home, now=now)
+        write_recovered(snapshot.home, now=now)
         snapshot = load(snapshot.home)
     if snapshot.torn:
         home, path = snapshot.home, journal_path(snapshot.home)
@@ -211,7 +211,7 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     return fold(snapshot, now=now) if snapshot.irregular or snapshot.known else snapshot
 
 
-def write_salvaged(home: Path, *, now: datetime, found: Journal | None = None) -> list[str]:
+def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) -> list[str]:
     """Write a damaged journal again as it is read, or as `found`; return the losses in words. The caller holds the lock.
 
     The file goes to quarantine, and the losses go to the record of seals.

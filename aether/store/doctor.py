@@ -15,8 +15,8 @@ from pathlib import Path
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
-from aether.store import archive, config, conversations, documents, rewrite, salvage, seals
-from aether.store.commit import fold, settle, write_lock, write_salvaged
+from aether.store import archive, config, conversations, documents, recovery, rewrite, seals
+from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
     json_document,
     leftover_temps,
@@ -37,7 +37,7 @@ from aether.store.snapshot import (
     month_files,
     newest_stamp,
     read_journal,
-    salvaged,
+    recovered,
 )
 from aether.types import Finding, JsonObject
 
@@ -216,8 +216,7 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
     for directory in ("snapshots", "compressions"):
         for path in sorted((home / directory).glob("*.json")):
             if _is_unreadable(path.read_bytes()):
-                fix = "Remove it, or restore it from a copy."
-                yield Finding("warning", "unreadable", _place(home, path), "not JSON.", fix)
+                yield Finding("warning", "unreadable", _place(home, path), "not JSON.", REPAIR)
     for path in sorted((home / "quarantine").glob("*")):
         what = "was unreadable and is kept here."
         yield Finding("info", "quarantine", _place(home, path), what, "Look at it, then remove it.")
@@ -251,22 +250,25 @@ def repair(home: Path, *, now: datetime) -> list[str]:
 
 
 def _repair_copies(home: Path, now: datetime) -> list[str]:
-    """Put damaged backups aside, and make a missing head again."""
-    done = []
-    for name in documents.NAMES:
-        for path in documents.backups(home, name):
-            if documents.read(path).state == "corrupt":
-                kept = documents.quarantine(
-                    home, f"backup-{path.stem}", path.read_bytes(), at=clock.stamp(now)
-                )
-                path.unlink()
-                done.append(f"kept the damaged {_place(home, path)} as {_place(home, kept)}")
+    """Put damaged backups and hand-offs aside, and make a missing head again."""
+    backups = [path for name in documents.NAMES for path in documents.backups(home, name)]
+    damaged = [path for path in backups if documents.read(path).state == "corrupt"]
+    handoffs = sorted((home / "compressions").glob("*.json"))
+    damaged += [path for path in handoffs if _is_unreadable(path.read_bytes())]
+    done = [set_aside(home, path, now) for path in damaged]
     place = home / "data" / seals.HEAD
     if seals.read_head(place) in (None, -1):
         found = read_journal(home)
         seals.set_head(place, found.base + len(found.entries))
         done.append(f"made data/{seals.HEAD} again")
     return done
+
+
+def set_aside(home: Path, path: Path, now: datetime) -> str:
+    """Move the damaged file at `path` to quarantine, and return that in words."""
+    kept = documents.quarantine(home, path.stem, path.read_bytes(), at=clock.stamp(now))
+    path.unlink()
+    return f"kept the damaged {_place(home, path)} as {_place(home, kept)}"
 
 
 def _repair_sealed(home: Path, now: datetime) -> list[str]:
@@ -289,6 +291,10 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
             (home / name).unlink()
             kept = f"; what is left of it is {_place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
+    for head in conversations.emptied(home):
+        what = f"all {seals.read_head(head)} line(s) of the conversation are lost"
+        losses.append((_place(home, head.with_name(conversations.FILE)), what, None))
+        head.unlink()
     if is_lost:
         if (home / seals.PATH).exists():
             documents.quarantine(home, "seals", (home / seals.PATH).read_bytes(), at=clock.stamp(now))
@@ -321,7 +327,7 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
     for name in sorted(names):
         path = home / name
         data = path.read_bytes() if path.is_file() else b""
-        good = b"".join(line for line, whole in salvage.lines_of(data) if whole)
+        good = b"".join(line for line, whole in recovery.lines_of(data) if whole)
         if good != data:
             kept = documents.quarantine(home, f"journal-{path.stem}", data, at=clock.stamp(now))
             write_whole(path, good) if good else path.unlink()
@@ -391,8 +397,8 @@ def _repair_journal(home: Path, now: datetime) -> list[str]:
     path = journal_path(home)
     found = read_journal(home)
     if found.harm is None and path.exists() and found.base + len(found.entries) < newest_stamp(home):
-        found = salvaged(home, path.read_bytes(), 0)
-    done = write_salvaged(home, now=now, found=found)
+        found = recovered(home, path.read_bytes(), 0)
+    done = write_recovered(home, now=now, found=found)
     if not path.exists():
         write_whole(path, journal_header(found.base, made=found.made, sealed=True))
         done.append(f"made {seals.JOURNAL} again")
@@ -408,7 +414,7 @@ def _held_records(
     whole = True
     for path in archive.files_of(home, kind):
         before[path] = path.read_bytes()
-        for line, good in salvage.lines_of(before[path], lambda line: archive.record_of(line) is not None):
+        for line, good in recovery.lines_of(before[path], lambda line: archive.record_of(line) is not None):
             found = archive.record_of(line) if good else None
             whole &= found is not None
             if found is not None:

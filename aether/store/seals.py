@@ -57,7 +57,7 @@ _DIGITS = 20
 class Grown(NamedTuple):
     """The part of a file that the record covers."""
 
-    bytes: int = 0
+    size: int = 0
     lines: int = 0
     chain: str = ""
 
@@ -126,14 +126,14 @@ def measured(path: Path, known: Grown | None = None) -> Grown:
     """Return the record of the file at `path`; of what is behind `known`, only that is read."""
     start = known or Grown()
     with path.open("rb") as file:
-        file.seek(start.bytes)
+        file.seek(start.size)
         return start.after(line for line in file.read().splitlines(keepends=True) if line.endswith(b"\n"))
 
 
 def appended(home: Path, seals: Seals, fresh: dict[Path, list[bytes]]) -> Seals:
     """Return the record after `fresh` lines were appended to files; of the others the record stays.
 
-    Call it before they are appended: lines that a killed fold left there are taken in first.
+    Call it before they are appended: lines that a killed fold left there are recorded first.
     """
     if seals.state == "missing":  # a home of an earlier release
         seals = renewed(home, seals)
@@ -141,7 +141,7 @@ def appended(home: Path, seals: Seals, fresh: dict[Path, list[bytes]]) -> Seals:
     for path, lines in fresh.items():
         name = place(home, path)
         known = grown.get(name, Grown())
-        if path.exists() and path.stat().st_size > known.bytes:
+        if path.exists() and path.stat().st_size > known.size:
             known = measured(path, known)
         grown[name] = known.after(lines)
     return seals._replace(grown=grown)
@@ -168,9 +168,9 @@ def fault(home: Path, seals: Seals, name: str) -> str:
         return "" if files.checksum(path.read_bytes()) == seals.whole[name] else "its content was changed."
     known = seals.grown[name]
     with path.open("rb") as file:
-        data = file.read(known.bytes)
-    if len(data) < known.bytes:
-        return f"it was cut off: {len(data)} of {known.bytes} bytes are left."
+        data = file.read(known.size)
+    if len(data) < known.size:
+        return f"it was cut off: {len(data)} of {known.size} bytes are left."
     return "" if Grown().after(data.splitlines(keepends=True)) == known else "its content was changed."
 
 
@@ -202,7 +202,7 @@ def head_line(number: int) -> bytes:
 
 
 def read_head(path: Path) -> int | None:
-    """Return the number in the head at `path`: None if there is none, -1 if it is damaged."""
+    """Return the number in the head at `path`: None without one, -1 if it is damaged."""
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):

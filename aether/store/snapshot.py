@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
 from aether.schemas import check, migrations
-from aether.store import documents, salvage, seals
+from aether.store import documents, recovery, seals
 from aether.store.documents import Document
 from aether.store.files import lines_backwards, seal_json, storage_errors, unsealed
 from aether.store.merge import merge, rules_of
@@ -376,7 +376,7 @@ def read_journal(home: Path) -> Journal:
         if head > found.base + len(found.entries):
             raise _damaged_journal(str(path), "commits are missing at its end.")
     except CorruptDocument:
-        found = salvaged(home, data, head)
+        found = recovered(home, data, head)
     unnamed = (name for name in documents.OPTIONAL if name not in found.made)
     return found._replace(made=(*found.made, *(name for name in unnamed if documents.backups(home, name))))
 
@@ -387,13 +387,13 @@ def newest_stamp(home: Path) -> int:
     return max((file.revision for file in found if file.state == "good"), default=0)
 
 
-def salvaged(home: Path, data: bytes, head: int) -> Journal:
+def recovered(home: Path, data: bytes, head: int) -> Journal:
     """Return the damaged journal `data`, whose last acknowledged revision was `head`, as far as it can be read.
 
     Raises:
         InvalidDocument: a newer aether wrote it.
     """
-    lines = [line for line, good in salvage.lines_of(data) if good]
+    lines = [line for line, good in recovery.lines_of(data) if good]
     fields = [unsealed(line) or {} for line in lines]
     first = next((line for line, held in zip(lines, fields, strict=True) if "journal" in held), b"")
     ours: dict[int, bytes] = {}
@@ -430,7 +430,7 @@ def _at_of(home: Path) -> str:
 
 
 def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
-    """Return the salvaged journal with each later change as it fits the state without the lost ones."""
+    """Return the recovered journal with each later change as it fits the state without the lost ones."""
     lost = [
         entry.revision for entry in found.entries if entry.operation == LOST and entry.revision not in ours
     ]
@@ -450,7 +450,7 @@ def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
         }
         if fresh and lost and entry.revision > lost[0]:
             refit = {
-                name: salvage.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
+                name: recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
                 if name in state else None
                 for name, patch in fresh.items()
             }  # fmt: skip

@@ -23,19 +23,19 @@ _SEAM = re.compile(rb'"\}(.)\{"', re.DOTALL)
 
 
 def lines_of(data: bytes, is_good: Callable[[bytes], bool] = lambda line: sealed_body(line) is not None) -> Iterator[tuple[bytes, bool]]:  # fmt: skip
-    """Yield the lines of `data`, each with whether it is good; neighbouring damaged ones are one, mended if possible."""
+    """Yield the lines of `data`, each with whether it is good; neighbouring damaged ones are one, repaired if possible."""
     bad = b""
     for line in data.splitlines(keepends=True):
         if line.endswith(b"\n") and is_good(line):
-            yield from _mended(bad)
+            yield from _repaired(bad)
             bad = b""
             yield line, True
         else:
             bad += line
-    yield from _mended(bad)
+    yield from _repaired(bad)
 
 
-def _mended(bad: bytes) -> Iterator[tuple[bytes, bool]]:
+def _repaired(bad: bytes) -> Iterator[tuple[bytes, bool]]:
     """Yield the lines that differ from `bad` by one bit; `bad` itself if there are none."""
     found = _with_one_bit(bad) if 2 < len(bad) <= MOST_BYTES else None
     if found is not None:
@@ -53,13 +53,13 @@ def _with_one_bit(bad: bytes) -> bytes | None:
                 return tried
     if not bad.endswith(b"\n"):
         return None
-    tried = bytearray(bad)
-    for at in range(len(tried) - 1):
+    line = bytearray(bad)
+    for at in range(len(line) - 1):
         for bit in range(8):
-            tried[at] ^= 1 << bit
-            if sealed_body(bytes(tried)) is not None:
-                return bytes(tried)
-            tried[at] ^= 1 << bit
+            line[at] ^= 1 << bit
+            if sealed_body(bytes(line)) is not None:
+                return bytes(line)
+            line[at] ^= 1 << bit
     return None
 
 
@@ -120,7 +120,7 @@ def _located(state: Any, keys: list[str], name: str, undo: str, old: Any, *, exa
     """Return `keys` with the places of list entries as they are in `state`.
 
     Raises:
-        LookupError, InvalidInput: an entry cannot be told from the others by the `old` value.
+        LookupError, InvalidInput: an entry cannot be distinguished from the others by the `old` value.
     """
     found: list[str] = []
     adds = name == "add" and undo == "remove"
