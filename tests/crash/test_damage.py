@@ -200,3 +200,20 @@ def test_one_flipped_bit_in_the_journal_or_a_conversation_costs_nothing(original
             admin.repair(home=home)
 
             assert (view(home) | {"history": 0}) == (view(original) | {"history": 0}), (name, seed)
+
+
+def test_preflight_goes_on_in_a_damaged_home_and_says_so(original, place):
+    home = place / "preflight" / ".aether"
+    shutil.copytree(original, home)
+    path = home / "conversations/talk/history.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"\0" * 50 + lines[3][50:], *lines[4:]]))
+    memory = home / "data/memory.json"
+    memory.write_bytes(memory.read_bytes().replace(b'"LRU"', b"5", 1))
+    forget_caches()
+    said = conversation("swordfish")
+
+    done = aether.preflight("talk", said, window=100_000, home=home)
+
+    assert done.messages == said
+    assert "damaged-line" in {finding.code for finding in done.findings}
