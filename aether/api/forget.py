@@ -517,9 +517,3 @@ def _steps(place: Path, file: _File, data: bytes, replace: erasing.Rewrite) -> I
     if renamed:  # its lock keeps the directory, and with it the name
         directory = file.path.rpartition("/")[0]
         yield Step(f"{directory}/{LOCK}", "", (0, 0, 0), b"")
-        head = file_identity(place / directory / seals.HEAD)
-        if head is not None:
-            moved = f"{to.rpartition('/')[0]}/{seals.HEAD}"
-            yield Step(
-                f"{directory}/{seals.HEAD}", moved, head, (place / directory / seals.HEAD).read_bytes()
-            )

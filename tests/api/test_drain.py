@@ -494,7 +494,7 @@ def test_a_broken_home_keeps_its_spool(home):
     (home / "config.toml").write_text("what = ever")
     assert len(drain_drain(home).ids) == 3
     put(home, *turn(2))
-    (home / "data" / "journal.jsonl").write_text("no journal\n" * 3)
+    (home / "data" / "journal.jsonl").write_bytes(files.seal_json({"journal": 99, "base": 0}))
 
     done = drain_drain(home)
 

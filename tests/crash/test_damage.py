@@ -123,12 +123,12 @@ def trial(original, place, seeds, *, going_on=1):
         else:
             assert view(home) == before, case
             counts["harmless"] += 1
-        refused = [one for one in problems if one.code in ("InvalidDocument", "Conflict")]
         if seed % going_on == 0:
-            goes_on(home, place / f"{seed}-on", case, is_edit=bool(refused))
+            goes_on(home, place / f"{seed}-on", case)
         repaired = admin.repair(home=home)
         after = seen(home)
-        assert [one for one in after if one.level != "info"] == [], (case, after)
+        # A document that still parses is taken for an edit by hand; one that breaks the schema waits for a person.
+        assert {one.code for one in after if one.level != "info"} <= {"kept-edit"}, (case, after)
         now = view(home)
         whole = all(now[part] == before[part] for part in before if part != "history")
         if problems:
@@ -139,11 +139,8 @@ def trial(original, place, seeds, *, going_on=1):
     return counts
 
 
-def goes_on(home, place, case, *, is_edit):
-    """Check that an agent goes on in a damaged home: everything that adds, and what it sends.
-
-    A document that still parses is taken for an edit by hand (`is_edit`): the home itself refuses one that breaks its schema.
-    """
+def goes_on(home, place, case):
+    """Check that an agent goes on in a damaged home: everything that adds, and what it sends."""
     copy = place / ".aether"
     shutil.copytree(home, copy)
     forget_caches()
@@ -154,8 +151,6 @@ def goes_on(home, place, case, *, is_edit):
         conversations.add_messages("talk", [ANSWER], home=copy)
         assert conversations.context("talk", home=copy)[-1] == ANSWER
         aether.undo_compaction("talk", home=copy)
-        if is_edit:
-            return
         item = aether.add_working_memory_item("Goes on.", "decision", 0.9, home=copy)
         assert str(item) in [one["id"] for one in aether.list_working_memory_items(home=copy)]
         aether.undo(home=copy)
