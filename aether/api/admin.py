@@ -6,6 +6,7 @@ in `store.doctor` and `memory.search`.
 
 from __future__ import annotations
 
+import heapq
 import os
 import shlex
 import sys
@@ -285,8 +286,13 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
     ]  # fmt: skip
     since = lines[-1].at if lines and len(lines) == limit else ""
-    lines = sorted([*lines, *_compactions(snapshot.home, since)], key=lambda line: line.at, reverse=True)
-    return lines[: limit or None]
+    others = sorted(_compactions(snapshot.home, since), key=_at, reverse=True)
+    # Transactions stay in their order, also where a clock was set back.
+    return list(islice(heapq.merge(lines, others, key=_at, reverse=True), limit or None))
+
+
+def _at(line: LogLine) -> str:
+    return line.at
 
 
 def _compactions(home: Path, since: str) -> Iterator[LogLine]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether import regular
 from aether.api import drain, handoffs, hook_sessions
 from aether.api.colony import start_phase
 from aether.api.drain import drain as drain_drain
@@ -538,10 +539,10 @@ def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch)
     taken(home, *turn(1))
     put(home, *turn(2))
 
-    def broken(path):
+    def broken(path, most=0):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Path, "read_bytes", broken)
+    monkeypatch.setattr(regular, "read", broken)
     assert find_session(home, "s1") is None
     assert drain_drain(home).entries == 0
     monkeypatch.undo()

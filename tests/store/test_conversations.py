@@ -745,3 +745,33 @@ def test_writers_whose_lock_lies_lose_nothing_and_leave_a_log_that_can_be_read(h
     assert len(acknowledged) > 12
     assert len(set(stored)) == len(stored)
     assert set(acknowledged) <= set(stored)
+
+
+def test_a_conversation_that_was_brought_back_is_whole_with_its_head(home):
+    talk(home, "one", "two")
+    records = conversations.records_of(home, ID)
+    data = path_of(home, ID).read_bytes()
+    path_of(home, ID).unlink()
+
+    assert conversations.bring_back(home, ID, records)
+    assert path_of(home, ID).read_bytes() == data
+    path_of(home, ID).with_name(seals.HEAD).unlink()
+    path_of(home, ID).unlink()
+    assert conversations.bring_back(home, ID, records)
+
+    assert doctor.examine(home) == []
+
+
+def test_a_call_that_is_there_twice_counts_once_and_what_follows_is_whole(home):
+    talk(home, "one")
+    before = path_of(home, ID).read_bytes()
+    talk(home, "two", "three")
+    path = path_of(home, ID)
+    call = path.read_bytes()[len(before) :]
+    with path.open("ab") as file:
+        file.write(call)
+    conversations._CACHE.clear()
+    talk(home, "four")
+
+    assert words(context(load(home, ID, whole=True))) == ["one", "two", "three", "four"]
+    assert doctor.examine(home) == []
