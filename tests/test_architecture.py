@@ -19,7 +19,8 @@ import pytest
 from tests import homes
 
 ROOT = Path(__file__).parents[1]
-MAX_MODULES = 212
+# Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text.
+MAX_MODULES = 214
 MAX_LINES = 56_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10

@@ -6,14 +6,14 @@ in `store.doctor` and `memory.search`.
 
 from __future__ import annotations
 
+import heapq
 import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import accumulate, islice
-from operator import itemgetter
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,9 +24,10 @@ from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
 from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, StorageFailed, shown
 from aether.memory import items, snapshots
+from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
 from aether.schemas import check, migrations
-from aether.store import config, documents, files, trust
+from aether.store import config, documents, files, seals, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store.commit import HAND, Author, commit, fold_home, write_lock
@@ -108,6 +109,7 @@ def automatic_snapshot(label: str, *, home: Home = None) -> str:
     with write_lock(place), storage_errors(place, left="The snapshot was taken."):
         for old in snapshots.prunable(list_snapshots(home=place), taken=snapshot_id):
             _path(place, old).unlink(missing_ok=True)
+            seals.seal_file(place, _path(place, old), None)
     return snapshot_id
 
 
@@ -124,7 +126,9 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     path = _path(place, taken["snapshot_id"])
     with write_lock(place), storage_errors(place):
         make_directory(path.parent)
-        write_whole(path, files.json_document(taken))
+        data = files.json_document(taken)
+        write_whole(path, data)
+        seals.seal_file(place, path, data)
     return {field: value for field, value in taken.items() if field not in snapshots.CONTENT}
 
 
@@ -282,14 +286,13 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
         for entry in islice(wanted, min(limit, sys.maxsize) or None)
     ]  # fmt: skip
     since = lines[-1].at if lines and len(lines) == limit else ""
-    # Transactions keep their order whatever the clocks of their writers said.
-    times = accumulate((line.at for line in lines), min)
-    dated = [
-        *zip(times, lines, strict=True),
-        *((line.at, line) for line in _compactions(snapshot.home, since)),
-    ]
-    dated.sort(key=itemgetter(0), reverse=True)
-    return [line for _, line in dated[: limit or None]]
+    others = sorted(_compactions(snapshot.home, since), key=_at, reverse=True)
+    # Transactions stay in their order, also where a clock was set back.
+    return list(islice(heapq.merge(lines, others, key=_at, reverse=True), limit or None))
+
+
+def _at(line: LogLine) -> str:
+    return line.at
 
 
 def _compactions(home: Path, since: str) -> Iterator[LogLine]:
@@ -344,16 +347,34 @@ def examine(*, home: Home = None) -> list[Finding]:
     place = find(home)
     if not place.is_dir():
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
-    found = [*store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place)]
+    found = [
+        *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
+        *(
+            Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", store_doctor.REPAIR)
+            for path in _changed_handoffs(place)
+        ),
+    ]  # fmt: skip
     if not any(finding.level == "error" for finding in found):
         found += items.examine(load(place).documents)
     return found
+
+
+def _changed_handoffs(home: Path) -> Iterator[Path]:
+    """Yield the hand-offs that can be read and are not as they were written; what they hold is in the home."""
+    for path in sorted((home / "compressions").glob("*.json")):
+        with suppress(AetherError):
+            value = files.parse_json(path.read_bytes(), where=path.name)
+            try:
+                require_intact(value, where=path.name)
+            except CorruptDocument:
+                yield path
 
 
 def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words."""
     place = find(home)
     done = store_doctor.repair(place, now=now())
+    done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
     def plan(snapshot: Snapshot) -> Change:
         return items.repaired(snapshot.documents)

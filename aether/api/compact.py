@@ -13,6 +13,7 @@ import hashlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -32,7 +33,7 @@ from aether.compaction.policy import CompactConfig, validated
 from aether.compaction.policy import policy as named
 from aether.compaction.shapes import Compacted, Policy, Receipt, SummaryTask
 from aether.compaction.summary import rendered
-from aether.errors import AetherError, Conflict, InvalidInput, StorageFailed, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, shown
 from aether.events import events as tell
 from aether.events import exporters
 from aether.events.delivery import warn
@@ -144,10 +145,10 @@ def preflight(
     """Return `messages` for a request to `model`: the same, or compacted if a trigger fires.
 
     Continue with the returned messages, or pass the whole conversation each time: earlier compactions are then applied
-    again, unless `resume` is off. The default of `window` is that of the model. `system` and `tools` are counted and never
-    changed. Messages that the provider would refuse are returned repaired, with a finding for each change: orphans, blank
-    blocks and the like are dropped, but no text of users, of the assistant, or of a protected message. The record keeps
-    the messages as given. Without `repair` they are returned as broken as they are.
+    again, unless `resume` is off. A damaged record is a finding. The default of `window` is that of the model. `system` and
+    `tools` are counted and never changed. Messages that the provider would refuse are returned repaired, with a finding for
+    each change: orphans, blank blocks and the like are dropped, but no text of users, of the assistant, or of a protected
+    message. The record keeps the messages as given. Without `repair` they are returned as broken as they are.
 
     Raises:
         InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
@@ -157,7 +158,8 @@ def preflight(
     """
     given = as_dicts(messages)
     if resume and isinstance(options, Options) and options.unsaved is None:
-        given = resume_in(options.record or record_directory(home), conversation_id, given)
+        with suppress(CorruptDocument, StorageFailed):  # `_damage` reports it
+            given = resume_in(options.record or record_directory(home), conversation_id, given)
     found = resolve_case(
         conversation_id, given, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", repair=repair, options=options, home=home,
@@ -250,7 +252,20 @@ def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompact
     return UndoneCompaction(done.messages, done.step, done.findings, document)
 
 
+def _damage(found: Case) -> list[Finding]:
+    """Return a finding if the record of the conversation is damaged: its agent goes on with the messages that it has."""
+    try:
+        damaged = load(found.record, found.conversation_id).damaged
+    except (CorruptDocument, StorageFailed) as reason:
+        return [Finding("warning", reason.code, reason.where, reason.what, reason.fix)]
+    what = f"{damaged} place(s) of its record are damaged; the messages there are not in the full history."
+    fix = 'Run "aether doctor".'
+    place = f"conversation {found.conversation_id}"
+    return [Finding("warning", "damaged-line", place, what, fix)] if damaged else []
+
+
 def _preflight(found: Case, *, force: bool) -> Compaction:
+    found = found._replace(findings=[*found.findings, *_damage(found)])
     at = event_moment(found, short_id("preflight"))
     emit_token_estimate(found, at)
     try:

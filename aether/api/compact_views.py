@@ -92,9 +92,10 @@ def conversation_list(*, home: Home = None) -> list[ConversationEntry]:
         except AetherError as reason:
             entries.append(ConversationEntry(found.id, 0, 0, 0, 0, found.bytes, reason.what))
             continue
-        said = sum(1 for step in log.derived if not step)
+        said = len(conversations.said(log))
         done, undone = len(log.compactions), len(log.compactions) - len(log.open)
-        entries.append(ConversationEntry(log.id, said, len(log.context), done, undone, found.bytes))
+        problem = f"it is damaged in {log.damaged} place(s)" if log.damaged else ""
+        entries.append(ConversationEntry(log.id, said, len(log.context), done, undone, found.bytes, problem))
     return entries
 
 

@@ -30,7 +30,7 @@ from aether.memory.forgetting import forget as forgetting
 from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.memory.forgetting.find import Target
 from aether.schemas import check
-from aether.store import archive, config, documents, files
+from aether.store import archive, config, documents, files, seals
 from aether.store.commit import Author, fold, settle, write_lock
 from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
@@ -404,7 +404,11 @@ def _files(place: Path) -> Iterator[_File]:
         for name in sorted(inside):
             path = Path(directory) / name
             relative = path.relative_to(place).as_posix()
-            if name == LOCK or relative.startswith((INDEX, f"{DIRECTORY}/")):
+            if (
+                name in (LOCK, seals.HEAD)
+                or relative == seals.PATH
+                or relative.startswith((INDEX, f"{DIRECTORY}/"))
+            ):
                 continue
             known = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
@@ -446,8 +450,26 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
                 raise _in_the_way(f"a file format ({_kind(file.path)})")
             steps += _steps(place, file, data, replace)
     if steps:
+        steps += _sealed_again(place, steps, replace)
         steps += [Step(name, "", (0, 0, 0), b"") for name in (INDEX, f"{INDEX}-journal")]
     return _Rewrites(+places, steps, 0, own)
+
+
+def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> Iterator[Step]:
+    """Yield the step that writes the record of seals for the new files; a file that was damaged before stays so."""
+    record, path = seals.read(place), place / seals.PATH
+    if record.state != "good":
+        return
+    for step in steps:
+        if step.path in (*record.grown, *record.whole) and not seals.fault(place, record, step.path):
+            if record.grown.pop(step.path, None):
+                record.grown[step.to] = seals.Grown().after(step.data.splitlines(keepends=True))
+            if record.whole.pop(step.path, ""):
+                record.whole[step.to] = files.checksum(step.data)
+    known = file_identity(path)
+    if known is not None:
+        losses = erasing.map_strings(record.losses, replace)
+        yield Step(seals.PATH, seals.PATH, known, seals.encoded(record._replace(losses=losses)))
 
 
 def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _Occurrences:
@@ -493,4 +515,5 @@ def _steps(place: Path, file: _File, data: bytes, replace: erasing.Rewrite) -> I
                 raise _in_the_way(f"the schema of {name}")
         yield Step(file.path, to, file.known, data)
     if renamed:  # its lock keeps the directory, and with it the name
-        yield Step(f"{file.path.rpartition('/')[0]}/{LOCK}", "", (0, 0, 0), b"")
+        directory = file.path.rpartition("/")[0]
+        yield Step(f"{directory}/{LOCK}", "", (0, 0, 0), b"")

@@ -16,7 +16,15 @@ from typing import Any, NamedTuple
 
 from aether import regular
 from aether.api.home import Home, change, find, read
-from aether.errors import AetherError, InvalidInput, NotFound, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidDocument,
+    InvalidInput,
+    NotFound,
+    shown,
+)
 from aether.events.delivery import warn
 from aether.memory.items import items_of, recount
 from aether.store import archive, files
@@ -155,10 +163,10 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     Raises:
         InvalidDocument: the user's own `models.json` is invalid; `where` names the key.
     """
-    name, factor = _counter(place)
-    if not model:
-        return Counting(counter(name, factor), label(name, factor), name, factor, 0, None)
     findings: list[Finding] = []
+    name, factor = _counter(place, findings)
+    if not model:
+        return Counting(counter(name, factor), label(name, factor), name, factor, 0, None, tuple(findings))
     own = _own_entries(place)
     found = profile(model, own=own)
     if served := _SERVED.fullmatch(model):
@@ -233,7 +241,7 @@ def models(*names: str, home: Home = None) -> list[ListedModel]:
     if names:
         return [_listed(name, counting(name, place=place)) for name in names]
     heard = [_listed(name, counting(name, place=place)) for name in sorted(_reports(place, []))]
-    base, factor = _counter(place)
+    base, factor = _counter(place, [])
     for entry in (*_own_entries(place), *tokens_models.shipped()):
         scaled = round(factor * entry.factor, FACTOR_PLACES)
         known = not entry.assumed
@@ -250,12 +258,16 @@ def _listed(name: str, found: Counting) -> ListedModel:
     )
 
 
-def _counter(place: Path | None) -> tuple[str, float]:
+def _counter(place: Path | None, findings: list[Finding]) -> tuple[str, float]:
+    """Return the counter of the home; the estimate without a home, and with a finding if its state cannot be read."""
     if place is None:
         return "estimate", 1.0
     try:
         settings = read(place).documents["memory"]["token_counter"]
     except NotFound:
+        return "estimate", 1.0
+    except (CorruptDocument, InvalidDocument, Conflict) as error:
+        findings.append(Finding("warning", error.code, error.where, error.what, error.fix))
         return "estimate", 1.0
     return settings["counter"], settings["factor"]
 

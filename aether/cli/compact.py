@@ -30,6 +30,7 @@ from aether.cli.output import (
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
+    from aether.api.compact import Compaction
     from aether.messages.transcripts import Conversation
     from aether.types import Finding
 
@@ -195,6 +196,11 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
         "findings": [finding._asdict() for finding in done.findings],
     }  # fmt: skip
     emit(ask, about, output or data.decode("utf-8", "surrogatepass").rstrip("\n"))
+    _report(ask, done, asked["conversation_id"], force=force)
+
+
+def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> None:
+    """Say on stderr what was done, the findings, and how to see and undo it."""
     if done.triggered:
         share = 100 * (1 - done.tokens_after / done.tokens_before)
         note(
@@ -204,10 +210,10 @@ def run(ask: Ask, /, file: str, force: bool, backend: str | None, output: str | 
     else:
         why = "every message is protected" if force else "no trigger fires. --force compacts anyway"
         note(ask, f"Nothing to do: {done.tokens_before:,} tokens, and {why}.")
-    for line in _findings(about["findings"]):
+    for line in _findings([finding._asdict() for finding in done.findings]):
         say(line)
     if done.triggered:
-        name = shlex.quote(asked["conversation_id"])
+        name = shlex.quote(conversation)
         note(ask, f"To see it: aether compact diff {name}")
         note(ask, f"To undo it: aether compact undo {name}")
 

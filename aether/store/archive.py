@@ -2,7 +2,9 @@
 
 A transaction may carry records for these files; they are committed with it, in its journal line, and
 moved here when it is folded. Each record keeps its revision and its place in the transaction, so that writing
-it again after a crash adds nothing. `records` reads all of them, folded or not, in the order of commits.
+it again after a crash adds nothing. `records` reads all of them, folded or not, in the order of commits. A line
+ends in its checksum; those of earlier releases have none. A damaged line is skipped: `doctor` finds it, and restores it from
+the history.
 """
 
 from __future__ import annotations
@@ -14,13 +16,22 @@ from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
-from aether.store.files import append, cut_torn_end, json_line, lines_backwards, make_directory, parse_json
+from aether.store.files import (
+    append,
+    cut_torn_end,
+    lines_backwards,
+    make_directory,
+    parse_json,
+    seal_json,
+    sealed_body,
+)
 from aether.store.snapshot import Pending, Snapshot
 from aether.types import JsonObject
 
 # Monthly, because it grows without bound; the others are one small line per larger event.
 MONTHLY = {"items": "data/archive/items"}
 SINGLE = {"receipts": "data/receipts.jsonl", "events": "data/events.jsonl", "history": "data/history.jsonl"}
+KINDS = (*MONTHLY, *SINGLE)
 # Positions order records by revision, then by place; no transaction carries more records than this.
 RECORDS_PER_REVISION = 1 << 22
 _START = b'{"revision":'
@@ -71,7 +82,7 @@ def located(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple
             reached = position(record)
             yield reached, record, begin
     for pending in snapshot.pending:
-        for record in _numbered(pending, kind):
+        for record in numbered(pending, kind):
             if position(record) > reached:
                 yield position(record), record, -1
 
@@ -84,13 +95,13 @@ def fetch(snapshot: Snapshot, kind: str, wanted: Mapping[int, int]) -> dict[int,
     found = {
         position(record): record
         for pending in snapshot.pending
-        for record in _numbered(pending, kind)
+        for record in numbered(pending, kind)
         if position(record) in wanted
     }
     for path, (first, last) in _ranges(snapshot.home, kind):
         inside = [(one, at) for one, at in wanted.items() if first <= one <= last and one not in found]
         if inside:
-            with path.open("rb") as file:
+            with regular.opened(path) as file:
                 size = file.seek(0, os.SEEK_END)
                 for one, at in inside:
                     record = _record_at(file, one, at) if at >= 0 else None
@@ -104,27 +115,27 @@ def fetch(snapshot: Snapshot, kind: str, wanted: Mapping[int, int]) -> dict[int,
 def _ranges(home: Path, kind: str) -> Iterator[tuple[Path, tuple[int, int]]]:
     """Yield the files of `kind` with the positions of their first and last record."""
     for path in files_of(home, kind):
-        with path.open("rb") as file:
-            first = next((position(record) for record in map(_record, file) if record), -1)
+        with regular.opened(path) as file:
+            first = next((position(record) for record in map(record_of, file) if record), -1)
         if first >= 0:
             yield path, (first, _last(path))
 
 
 def _place(line: bytes) -> int:
-    """Return the position of a line, read from its start where aether wrote it, -1 for a damaged line."""
-    if line.startswith(_START):
+    """Return the position of a line, read from the start of a sealed one, -1 for a damaged line."""
+    if line.startswith(_START) and sealed_body(line) is not None:
         revision, _, rest = line[len(_START) : len(_START) + 60].partition(b',"nth":')
         nth = rest.partition(b",")[0]
         if revision.isdigit() and nth.isdigit():
             return int(revision) * RECORDS_PER_REVISION + int(nth)
-    record = _record(line)
+    record = record_of(line)
     return position(record) if record else -1
 
 
 def _record_at(file: BinaryIO, wanted: int, at: int) -> JsonObject | None:
     file.seek(at)
     line = file.readline()
-    return _record(line) if _place(line) == wanted else None
+    return record_of(line) if _place(line) == wanted else None
 
 
 def _search(file: BinaryIO, wanted: int, size: int) -> JsonObject | None:
@@ -142,7 +153,7 @@ def _search(file: BinaryIO, wanted: int, size: int) -> JsonObject | None:
     while line := file.readline():
         place = _place(line)
         if place == wanted:
-            return _record(line)
+            return record_of(line)
         if place > wanted:
             break
     return None
@@ -160,7 +171,7 @@ def head(snapshot: Snapshot, kind: str) -> int:
     """Return the position of the last record of `kind`, -1 if there is no record."""
     for pending in reversed(snapshot.pending):
         if pending.appends.get(kind):
-            return position(_numbered(pending, kind)[-1])
+            return position(numbered(pending, kind)[-1])
     return _done(files_of(snapshot.home, kind))
 
 
@@ -169,14 +180,15 @@ def _done(files: list[Path]) -> int:
     return next((last for last in map(_last, reversed(files)) if last >= 0), -1)
 
 
-def _numbered(pending: Pending, kind: str) -> list[JsonObject]:
+def numbered(pending: Pending, kind: str) -> list[JsonObject]:
+    """Return the records of `kind` that a transaction carries, with their revision and place."""
     made = pending.appends.get(kind, [])
     return [{"revision": pending.revision, "nth": nth, **record} for nth, record in enumerate(made)]
 
 
 def _last(path: Path) -> int:
     for line in lines_backwards(path):
-        record = _record(line)
+        record = record_of(line)
         if record is not None:
             return position(record)
     return -1
@@ -189,7 +201,7 @@ def _tail(path: Path, after: int) -> Iterator[tuple[JsonObject, int]]:
         begin = 0
         with regular.opened(path) as file:
             for line in file:
-                record = _record(line)
+                record = record_of(line)
                 if record is not None:
                     yield record, begin
                 begin += len(line)
@@ -197,7 +209,7 @@ def _tail(path: Path, after: int) -> Iterator[tuple[JsonObject, int]]:
     begin = path.stat().st_size
     for line in lines_backwards(path):
         begin -= len(line)
-        record = _record(line)
+        record = record_of(line)
         if record is not None and position(record) <= after:
             break
         if record is not None:
@@ -205,31 +217,46 @@ def _tail(path: Path, after: int) -> Iterator[tuple[JsonObject, int]]:
     yield from reversed(newer)
 
 
-def _record(line: bytes) -> JsonObject | None:
+def record_of(line: bytes) -> JsonObject | None:
     """Return the record of one line; None if it is torn (the journal has it) or damaged (doctor reports it)."""
     if not line.endswith(b"\n"):
         return None
     try:
-        record: JsonObject = parse_json(line, where="archive")
+        record: JsonObject = parse_json(sealed_body(line) or line, where="archive")
         position(record)
     except (CorruptDocument, KeyError, TypeError, ValueError):
         return None
-    return record
+    # A line without a seal is one of an earlier release; with a wrong one it is damaged.
+    return None if "checksum" in record else record
 
 
-def fold(home: Path, pending: tuple[Pending, ...]) -> None:
-    """Write the `pending` records to their files, once; a torn end left by a crash is written again."""
+def line_of(record: JsonObject) -> bytes:
+    """Return the line of a numbered record."""
+    return seal_json(record)
+
+
+def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[bytes]]:
+    """Return the lines that the `pending` records add to each file; none of those that a killed fold has written."""
+    lines: dict[Path, list[bytes]] = {}
     for kind in sorted({kind for one in pending for kind in one.appends}):
         files = files_of(home, kind)
-        done = _done(files)
-        lines: dict[Path, list[bytes]] = {}
+        done, ours = _done(files), list[Path]()
         for one in pending:
             # Never an earlier file than the last one: a clock that was set back must not break the order.
-            path = home / MONTHLY[kind] / f"{one.at[:7]}.jsonl" if kind in MONTHLY else home / SINGLE[kind]
-            fresh = [record for record in _numbered(one, kind) if position(record) > done]
-            made = lines.setdefault(max([path, *files[-1:], *lines]), [])
-            made.extend(json_line(record) + b"\n" for record in fresh)
-        for path, made in lines.items():
-            if made:
-                make_directory(path.parent)
-                append(path, b"".join(made), at=cut_torn_end(path))
+            path = max([file_of(home, kind, one.at), *files[-1:], *ours])
+            if fresh := [record for record in numbered(one, kind) if position(record) > done]:
+                lines.setdefault(path, []).extend(map(line_of, fresh))
+                ours.append(path)
+    return lines
+
+
+def file_of(home: Path, kind: str, at: str) -> Path:
+    """Return the file of the records of `kind` that were committed `at`."""
+    return home / MONTHLY[kind] / f"{at[:7]}.jsonl" if kind in MONTHLY else home / SINGLE[kind]
+
+
+def write_lines(lines: dict[Path, list[bytes]]) -> None:
+    """Append `lines` to their files; a torn end left by a crash is written again."""
+    for path, made in lines.items():
+        make_directory(path.parent)
+        append(path, b"".join(made), at=cut_torn_end(path))

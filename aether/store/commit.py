@@ -17,22 +17,22 @@ from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict
-from aether.store import archive, config, documents, rewrite, spool
+from aether.store import archive, config, documents, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
     append,
     checked_json,
-    cut_torn_end,
     locked,
-    make_directory,
     require_exclusive,
     storage_errors,
     write_whole,
 )
 from aether.store.patch import apply_with_inverse, diff
+from aether.store.seals import ranges
 from aether.store.snapshot import (
     Entry,
+    Journal,
     Pending,
     Snapshot,
     entry_line,
@@ -157,9 +157,11 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     end = snapshot.end
     with storage_errors(home):
         if not end:
-            end = _start_journal(home, snapshot.revision, snapshot.stamps)
+            sealed = (home / seals.PATH).exists()
+            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed)
         append(journal_path(home), line, at=end)
         end += len(line)
+        seals.set_head(home / "data" / seals.HEAD, entry.revision)
         grown = None  # if it cannot be asked for, the next load reads again
         with suppress(OSError):
             found = journal_path(home).stat()
@@ -173,13 +175,16 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     return after
 
 
-def _header(base: int, stamps: Iterable[str]) -> bytes:
-    return journal_header(base, made=[name for name in documents.OPTIONAL if name in stamps])
+def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
+    made = [name for name in documents.OPTIONAL if name in stamps]
+    return journal_header(base, made=made, sealed=sealed)
 
 
-def _start_journal(home: Path, base: int, stamps: Iterable[str]) -> int:
-    first = _header(base, stamps)
+def _start_journal(home: Path, base: int, stamps: Iterable[str], *, sealed: bool) -> int:
+    first = _header(base, stamps, sealed=sealed)
     write_whole(journal_path(home), first)
+    if not (home / "data" / seals.HEAD).exists():
+        seals.set_head(home / "data" / seals.HEAD, base)
     return len(first)
 
 
@@ -188,6 +193,9 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 
     The caller holds the lock.
     """
+    if snapshot.harm:
+        write_recovered(snapshot.home, now=now)
+        snapshot = load(snapshot.home)
     if snapshot.torn:
         home, path = snapshot.home, journal_path(snapshot.home)
         with storage_errors(home):
@@ -203,11 +211,52 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     return fold(snapshot, now=now) if snapshot.irregular or snapshot.known else snapshot
 
 
+def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) -> list[str]:
+    """Write a damaged journal again as it is read, or as `found`; return the losses in words. The caller holds the lock.
+
+    The file goes to quarantine, and the losses go to the record of seals.
+    """
+    path, done = journal_path(home), []
+    with storage_errors(home):
+        found = found or read_journal(home)
+        if not found.harm:
+            return []
+        require_exclusive(home)
+        kept = None
+        if path.exists():
+            kept = documents.quarantine(
+                home, "journal", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
+            )
+        record = seals.read(home)
+        for numbers, words in (
+            (found.harm.lost, "lost"),
+            (found.harm.unfit, "left out: no longer fit what is left"),
+        ):
+            for first, last in ranges(numbers):
+                what = f"revisions {first} to {last} were {words}"
+                record = seals.with_loss(record, seals.JOURNAL, what, now=now, revisions=(first, last))
+                done.append(what)
+        if found.harm.lines:
+            unfit = documents.quarantine(
+                home, "journal-unfit", b"".join(found.harm.lines), at=clock.stamp(now)
+            )
+            done.append(f"what was left out is in {seals.place(home, unfit)}")
+        if kept:
+            done.append(f"the damaged journal is in {seals.place(home, kept)}")
+        if record.losses and record.state != "damaged":
+            seals.write(home, record if record.state == "good" else seals.appended(home, record, {}))
+        write_whole(
+            path, journal_header(found.base, made=found.made, sealed=found.sealed) + b"".join(found.lines)
+        )
+        seals.set_head(home / "data" / seals.HEAD, found.base + len(found.entries))
+    return done
+
+
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`."""
     snapshot = load(home)
-    empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps))
-    if empty and not snapshot.irregular and not snapshot.torn:
+    empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps, sealed=True))
+    if empty and not snapshot.irregular and not snapshot.torn and not snapshot.harm:
         return snapshot
     with write_lock(home, timeout=timeout):
         return fold(settle(load(home), now=now), now=now)
@@ -251,7 +300,7 @@ def _with_files_committed(snapshot: Snapshot, now: datetime) -> Snapshot:
                 data = regular.read(documents.path_of(snapshot.home, name))
                 documents.quarantine(snapshot.home, name, data, at=clock.stamp(now))
         for name, about in snapshot.refused.items():
-            data = documents.path_of(snapshot.home, name).read_bytes()
+            data = regular.read(documents.path_of(snapshot.home, name))
             documents.keep_edit(snapshot.home, name, {**about, "kept_at": clock.stamp(now)}, data)
     before = snapshot._replace(documents={**snapshot.documents, **snapshot.known})
     patches = {name: diff(known, snapshot.documents[name]) for name, known in snapshot.known.items()}
@@ -269,7 +318,7 @@ def _with_edit(snapshot: Snapshot, name: str, aside: Path, now: datetime) -> Sna
     """Return `snapshot` after committing an edit of document `name` that was saved at the instant of its replacement."""
     home, at = snapshot.home, clock.stamp(now)
     with storage_errors(home):
-        data = aside.read_bytes()
+        data = regular.read(aside)
         file = documents.parse(data, where=f"{name}.json")
         if file.state == "corrupt":  # perhaps still being written: what follows belongs to the same file
             os.replace(aside, documents.quarantine(home, name, data, at=at))
@@ -300,13 +349,14 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 # Never an earlier file than the last one: a clock that was set back must not break the order.
                 path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
                 fresh.setdefault(path, []).append(line)
-        for path, lines in fresh.items():
-            make_directory(path.parent)
-            append(path, b"".join(lines), at=cut_torn_end(path))
+        fresh |= archive.lines_to_fold(home, snapshot.pending)
+        known = seals.read(home)
+        record = seals.appended(home, known, fresh)
+        archive.write_lines(fresh)
         if keep := config.or_default(home).history_months:
             for path in month_files(home)[:-keep]:
                 path.unlink()
-        archive.fold(home, snapshot.pending)
+                record.grown.pop(seals.place(home, path), None)
         _require_unedited(snapshot, documents.NAMES)
         # The ids of the files that were written, not of what is there by now: that may be saved by somebody since.
         made = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
@@ -318,7 +368,11 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 home, name, snapshot.documents[name], snapshot.revision, is_known=_is_loaded(snapshot, name)
             )
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
-        end = _start_journal(home, snapshot.revision, stamps)
+        # A record that was damaged or removed is not made again by itself: that would hide what it would have shown.
+        kept = known.state == "good" or not found.sealed
+        if kept and (record != known or not found.sealed):
+            seals.write(home, record._replace(revision=snapshot.revision))
+        end = _start_journal(home, snapshot.revision, stamps, sealed=True)
         after = snapshot._replace(
             stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={}, refused={},
             files=(file_id(str(journal_path(home))), *made.values()),

@@ -3,15 +3,16 @@
 Each is a log, `conversations/<id>/history.jsonl`, with a lock of its own. Every call appends its records in one write
 and one sync; all but the last carry `more`, so that a call is in the log whole or not at all. A message record has its
 number `n`, from 1, and `derived`, the step, if a compaction made it. Nothing in the log is ever removed: a compaction
-can be undone, byte for byte, across several, and the undo is a record too. A damaged line keeps its own conversation
-from opening, and no other.
+can be undone, byte for byte, across several, and the undo is a record too. Each record has the number of its line, and
+`head` has that of the last acknowledged one. A damaged line costs what it held: everything before and after it is read, and
+the next writer, or `doctor --repair`, keeps the file in quarantine and puts a record of the loss in the place of the line.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from itertools import count
@@ -19,18 +20,30 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
+from aether.errors import AetherError, Conflict, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
-from aether.store import config, documents, files
-from aether.store.files import ConcurrentWrite, append, locked, make_directory, storage_errors, write_whole
+from aether.store import config, documents, files, recovery, seals
+from aether.store.files import (
+    ConcurrentWrite,
+    append,
+    locked,
+    make_directory,
+    require_exclusive,
+    storage_errors,
+    write_whole,
+)
+from aether.store.seals import ranges
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
 FORMAT = 1
 FILE = "history.jsonl"
 _MESSAGE = re.compile(
-    rb'\{"n":([0-9]+),"at":"[^"]*"(?:,"derived":([0-9]+))?(?:,"more":(true))?,"message":', re.ASCII
+    rb'\{"n":([0-9]+),"at":"[^"]*"(?:,"derived":([0-9]+))?(?:,"line":(?P<line>[0-9]+))?(?:,"more":(?P<more>true))?,"message":',
+    re.ASCII,
 )
+_NUMBER = re.compile(rb'\{(?:"lost":[0-9]+,)?"line":([0-9]+)', re.ASCII)
+_LOST = b'{"lost":'
 # Readers of the same conversations over and over: a server holds this many in memory, compactly.
 _CACHED = 64
 _CACHE: dict[Path, Log] = {}
@@ -68,10 +81,15 @@ class Log(NamedTuple):
     end: int = 0
     """Byte offset after the last whole call."""
     lines: int = 0
+    """The number of the last line before `end`."""
     last: bytes = b""
     """The last line before `end`: if it changed, another log replaced this one."""
     torn: bytes = b""
     """What follows `end`: a write that was cut off."""
+    damaged: int = 0
+    """Places with damaged or missing lines, before `end`."""
+    lost: int = 0
+    """Lines that were lost, and are recorded as such."""
 
 
 def path_of(home: Path, id: str) -> Path:
@@ -90,7 +108,6 @@ def load(home: Path, id: str, *, whole: bool = False) -> Log:
     Only what was appended since the last call is read, unless the `whole` log is wanted.
 
     Raises:
-        CorruptDocument: a line is damaged and others follow it.
         Conflict: the file belongs to a conversation whose id differs in capitals only.
         InvalidDocument: a newer aether wrote it.
         StorageFailed: it cannot be read.
@@ -120,7 +137,7 @@ def extended(log: Log, data: bytes) -> Log:
     """Return `log` with the records of `data`, which follows its end.
 
     Raises:
-        CorruptDocument, Conflict, InvalidDocument: as `load` says.
+        Conflict, InvalidDocument: as `load` says.
     """
     if log.end and data == log.torn:
         return log
@@ -128,30 +145,54 @@ def extended(log: Log, data: bytes) -> Log:
         texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(), uncompacted=log.uncompacted.copy(),
         compactions=log.compactions.copy(), open=log.open.copy(), added=log.added.copy(),
     )  # fmt: skip
-    at, end, last, number, good, bad = log.end, log.end, log.last, log.lines, log.lines, 0
-    call: list[bytes] = []
+    at, end, last, number = log.end, log.end, log.last, log.lines
+    good, damaged, lost, bad = log.lines, log.damaged, log.lost, 0
+    call: list[tuple[int, bytes]] = []
+
+    def take() -> None:
+        known = len(grown.texts)
+        if call and not _is_repeated(grown, call[0][1]):
+            for nth, record in call:
+                _apply(grown, record, nth)
+            if _MESSAGE.match(
+                call[-1][1]
+            ):  # else they were stored with a compaction: the list of its caller is their place
+                fresh = range(known + 1, len(grown.texts) + 1)
+                grown.added.update(n for n in fresh if grown.texts[n - 1] and not grown.derived[n - 1])
+        call.clear()
+
     for line in data.splitlines(keepends=True):
-        at, number = at + len(line), number + 1
+        at += len(line)
         body = files.sealed_body(line) if line.endswith(b"\n") else None
         if body is None:
-            bad = bad or number
+            bad += 1
             continue
-        if bad:
-            raise _damaged(log.path, bad)
-        call.append(body)
-        message = _MESSAGE.match(body)
-        if not (message and message[3]):
-            if _is_repeated(grown, call[0]):
-                call, end, last, good = [], at, line, good + len(call)
-                continue
-            known = len(grown.texts)
-            for record in call:
-                _apply(grown, record, good + 1)
-                good += 1
-            if message:  # else they were stored with a compaction: the list of its caller is their place
-                grown.added.update(range(known + 1, len(grown.texts) + 1))
-            call, end, last = [], at, line
-    return grown._replace(end=end, last=last, lines=good, torn=data[end - log.end :])
+        nth, more = _line_of(body)
+        if bad or nth > number + 1:
+            take()  # it was acknowledged, because others follow it
+            damaged += not body.startswith(_LOST)
+        number, bad = max(nth, number) if nth else number + bad + 1, 0
+        lost += _lost_lines(body)
+        call.append((number, body))
+        if not more:
+            take()
+            end, last, good = at, line, number
+    return grown._replace(
+        end=end, last=last, lines=good, torn=data[end - log.end :], damaged=damaged, lost=lost
+    )
+
+
+def _line_of(body: bytes) -> tuple[int, bool]:
+    """Return the number of a line, 0 in a log of an earlier release, and whether its call goes on."""
+    message = _MESSAGE.match(body)
+    if message:
+        return int(message["line"] or 0), bool(message["more"])
+    found = _NUMBER.match(body)
+    return int(found[1]) if found else 0, False
+
+
+def _lost_lines(body: bytes) -> int:
+    return int(files.parse_json(body, where=FILE)["lost"]) if body.startswith(_LOST) else 0
 
 
 def _is_repeated(log: Log, first: bytes) -> bool:
@@ -163,12 +204,15 @@ def _is_repeated(log: Log, first: bytes) -> bool:
 
 
 def _apply(log: Log, body: bytes, number: int) -> None:
-    if number == 1:
+    if body.startswith(b'{"conversation":') or (number == 1 and not body.startswith(_LOST)):
         _require_ours(log, files.parse_json(body, where=str(log.path)))
         return
     if found := _MESSAGE.match(body):
-        if int(found[1]) != len(log.texts) + 1:
-            raise _damaged(log.path, number)
+        lost = int(found[1]) - len(log.texts) - 1
+        if lost < 0:
+            return  # a line that is there twice
+        log.texts.extend([b""] * lost)
+        log.derived.extend([0] * lost)
         log.texts.append(body[found.end() : -1])
         log.derived.append(int(found[2] or 0))
         if not found[2]:
@@ -182,16 +226,24 @@ def _apply(log: Log, body: bytes, number: int) -> None:
         log.open.clear()
         log.added.clear()
     elif "pop" in record:
-        log.uncompacted[:] = [n for n in log.uncompacted if n != log.context[-1]]
-        log.added.discard(log.context.pop())
+        for numbers in (log.context, log.uncompacted):
+            numbers[:] = [n for n in numbers if n != record["pop"]]
+        log.added.discard(record["pop"])
     elif "undo" in record:
-        log.context[:] = expanded(record["context"])
-        log.open.pop()
-    else:
-        before, after = tuple(expanded(record["before"])), tuple(expanded(record["after"]))
+        log.context[:] = _kept(log, record["context"])
+        log.open[:] = [step for step in log.open if step != record["undo"]]
+    elif "step" in record:
+        before, after = tuple(_kept(log, record["before"])), tuple(_kept(log, record["after"]))
+        missing = range(len(log.compactions) + 1, record["step"])
+        log.compactions.extend(Compaction(step, record["at"], (), (), {}) for step in missing)
         log.compactions.append(Compaction(record["step"], record["at"], before, after, record["receipt"]))
-        log.context[:] = [*after, *expanded(record.get("late", []))]
+        log.context[:] = [*after, *_kept(log, record.get("late", []))]
         log.open.append(record["step"])
+
+
+def _kept(log: Log, runs: Sequence[Sequence[int]]) -> list[int]:
+    """Return the numbers of `runs` whose messages are not lost."""
+    return [n for n in expanded(runs) if n <= len(log.texts) and log.texts[n - 1]]
 
 
 def _require_ours(log: Log, header: JsonObject) -> None:
@@ -204,29 +256,9 @@ def _require_ours(log: Log, header: JsonObject) -> None:
         raise Conflict(what, fix=fix, where=str(log.path))
 
 
-def _damaged(path: Path, number: int) -> CorruptDocument:
-    fix = "Restore the line from a copy, or move the file away to start the conversation again; it was left as it is."
-    return CorruptDocument(f"line {number} is damaged, and others follow it.", fix=fix, where=str(path))
-
-
 def header(id: str) -> bytes:
     """Return the first line of the log of conversation `id`."""
-    return files.seal_json({"conversation": id, "format": FORMAT})
-
-
-def ranges(found: Iterable[int]) -> list[list[int]]:
-    """Return whole numbers, in their order, as runs of `[first, last]`.
-
-    >>> ranges([3, 4, 5, 9, 1])
-    [[3, 5], [9, 9], [1, 1]]
-    """
-    runs: list[list[int]] = []
-    for number in found:
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return runs
+    return files.seal_json({"conversation": id, "format": FORMAT, "head": True})
 
 
 def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
@@ -234,6 +266,7 @@ def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
     return [number for first, last in runs for number in range(first, last + 1)]
 
 
+_REPAIR = 'Run "aether doctor --repair".'
 # The same as for the home: with a lock that holds, once is enough.
 CONFLICT_TRIES = 5
 
@@ -264,7 +297,12 @@ def context(log: Log) -> list[JsonObject]:
 
 def history(log: Log) -> list[JsonObject]:
     """Return every message that was ever appended, in order; not the messages that compactions made."""
-    return messages(log, [n for n, step in enumerate(log.derived, 1) if not step])
+    return messages(log, said(log))
+
+
+def said(log: Log) -> list[int]:
+    """Return the numbers of the messages that were appended and are not lost; not of those that compactions made."""
+    return [n for n, step in enumerate(log.derived, 1) if not step and log.texts[n - 1]]
 
 
 def messages(log: Log, found: Sequence[int]) -> list[JsonObject]:
@@ -445,7 +483,7 @@ def records_of(home: Path, id: str) -> list[JsonObject]:
     """Return every record of the conversation, from which `bring_back` makes its log again, byte for byte."""
     log = load(home, id)
     with storage_errors(log.path, left="Nothing was read."):
-        lines = log.path.read_bytes()[: log.end].splitlines(keepends=True)
+        lines = regular.read(log.path, regular.LOG_BYTES)[: log.end].splitlines(keepends=True)
     return [value for line in lines if (value := files.unsealed(line)) is not None]
 
 
@@ -462,6 +500,7 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject]) -> bool:
         if path.exists():
             return False
         write_whole(path, b"".join(files.seal_json(record) for record in records))
+        seals.set_head(path.with_name(seals.HEAD), load(home, id, whole=True).lines)
     return True
 
 
@@ -501,40 +540,144 @@ def examine(home: Path) -> list[Finding]:
     """Return the problems of the conversations of `home`."""
     found = []
     for stored in stored_conversations(home):
-        path = stored.path
-        place = path.relative_to(home).as_posix()
+        place = stored.path.relative_to(home).as_posix()
+        head = _head(stored.path)
         try:
             log = load(home, stored.id, whole=True)
         except AetherError as reason:
             found.append(Finding("error", reason.code, place, reason.what, reason.fix))
             continue
-        if log.path != path:
+        if log.path != stored.path:
             what = f"it is the log of conversation {shown(log.id)}, which is kept elsewhere."
             found.append(Finding("warning", "misplaced", place, what, "Remove it, if it is a copy."))
-        elif log.torn:
-            what = "the last write was cut off before it was acknowledged."
-            fix = 'Run "aether doctor --repair", or append to it.'
-            found.append(Finding("warning", "torn-line", place, what, fix))
-        if missing := unseen(log):
-            what = f"{len(missing)} message(s) that were added are in no view, the first has n={missing[0]}."
-            fix = "The full history has them (aether.full_history); add those that matter again."
-            found.append(Finding("warning", "unseen-message", place, what, fix))
+        else:
+            found += [*_damage(log, head, place), *_gaps(log, place)]
+    for head_path in emptied(home):
+        place = head_path.with_name(FILE).relative_to(home).as_posix()
+        what = f"all of its {seals.read_head(head_path)} line(s) are missing."
+        found.append(Finding("error", "damaged-file", place, what, _REPAIR))
     return found
 
 
+def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
+    """Yield findings for damaged lines, lines missing at the end, a torn end, and a head that cannot be used."""
+    flagged = _is_flagged(log.path)
+    if log.damaged:
+        what = f"{log.damaged} place(s) with damaged lines; everything before and after them is read."
+        yield Finding("error", "damaged-line", place, what, _REPAIR)
+    if (head or 0) > log.lines:
+        what = f"{(head or 0) - log.lines} acknowledged line(s) are missing at its end."
+        yield Finding("error", "damaged-file", place, what, _REPAIR)
+    elif log.torn:
+        what = "the last write was cut off before it was acknowledged."
+        fix = 'Run "aether doctor --repair", or append to it.'
+        yield Finding("warning", "torn-line", place, what, fix)
+    if head == -1 or (head is None and flagged):
+        what = f"{seals.HEAD} beside it is {'missing' if head is None else 'damaged'}."
+        yield Finding("warning", "damaged", place, what, f"{_REPAIR[:-1]}, or append to it.")
+
+
+def _gaps(log: Log, place: str) -> Iterator[Finding]:
+    """Yield findings for added messages that are in no view, and for losses that are recorded."""
+    if missing := unseen(log):
+        what = f"{len(missing)} message(s) that were added are in no view, the first has n={missing[0]}."
+        fix = "The full history has them (aether.full_history); add those that matter again."
+        # After a loss, what put them into a view was lost.
+        is_lost = log.lost or log.damaged
+        yield Finding("info" if is_lost else "warning", "unseen-message", place, what, fix)
+    if log.lost:
+        fix = "Nothing to do; the damaged file is in quarantine/."
+        yield Finding("info", "known-loss", place, f"{log.lost} line(s) of it were lost.", fix)
+
+
+def emptied(home: Path) -> list[Path]:
+    """Return the heads of conversations whose log is missing or empty although it had lines."""
+    heads = sorted((home / "conversations").glob(f"*/{seals.HEAD}"))
+    logs = {path: path.with_name(FILE) for path in heads}
+    return [
+        path for path, log in logs.items()
+        if seals.read_head(path) and not (log.exists() and (log.is_dir() or log.stat().st_size))
+    ]  # fmt: skip
+
+
+def _head(path: Path) -> int | None:
+    """Return the head of the log at `path`; read it before the log: lines appended meanwhile must not look lost."""
+    return seals.read_head(path.with_name(seals.HEAD))
+
+
+def _is_flagged(path: Path) -> bool:
+    """Return whether the log says that it has a head beside it."""
+    with regular.opened(path) as file:
+        return bool((files.unsealed(file.readline()) or {}).get("head"))
+
+
 def repair(home: Path, *, now: datetime) -> list[str]:
-    """Cut off torn ends, and return a line for each thing done."""
+    """Cut off torn ends, put records of loss in the place of damaged lines, and return a line for each repair."""
     done = []
     for stored in stored_conversations(home):
+        head = _head(stored.path)
         try:
-            torn = load(home, stored.id).torn
+            log = load(home, stored.id, whole=True)
         except AetherError:
             continue  # `examine` reports it
-        if torn:
-            with _locked(home, stored.path), storage_errors(stored.path):
-                _end(home, load(home, stored.id), now)
-            done.append(f"cut off the torn end of {stored.path.relative_to(home).as_posix()}")
+        if log.path != stored.path or not (log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
+            continue
+        place = stored.path.relative_to(home).as_posix()
+        with _locked(home, stored.path), storage_errors(stored.path):
+            head = _head(stored.path)
+            log = load(home, stored.id, whole=True)
+            repaired = _repaired(home, log, head, now)
+            if log.torn and repaired is log:
+                _end(home, log, now)
+                done.append(f"cut off the torn end of {place}")
+            if repaired is not log:
+                lost = repaired.lost - log.lost
+                done.append(
+                    f"wrote {place} again: {f'{lost} line(s) are lost' if lost else 'nothing is lost'}"
+                )
+            if repaired.lines:
+                seals.set_head(log.path.with_name(seals.HEAD), repaired.lines)
     return done
+
+
+def _repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
+    """Return the log after writing it again with a record of loss in the place of damaged and of missing lines.
+
+    The caller holds its lock. A log that is whole is returned as it is.
+
+    Raises:
+        Conflict: the lock keeps nobody out, so nothing may be written again.
+    """
+    head = head or 0
+    if not log.damaged and head <= log.lines:
+        return log
+    require_exclusive(log.path.parent)
+    data = regular.read(log.path, regular.LOG_BYTES) if log.path.exists() else b""
+    if data:
+        documents.quarantine(home, f"conversation-{log.path.parent.name}", data, at=clock.stamp(now))
+    lines: list[bytes] = []
+    reached, gap = 0, 0
+
+    def lose(until: int) -> None:
+        if not lines:
+            lines.append(header(log.id))
+        record = {"lost": max(1, until - reached), "line": max(until, reached + 1), "at": clock.stamp(now)}
+        lines.append(files.seal_json(record))
+
+    for line, good in recovery.lines_of(data):
+        if not good:
+            gap += max(1, line.count(b"\n"))
+            continue
+        nth = _line_of(files.sealed_body(line) or b"")[0]
+        if gap or nth > reached + 1:
+            lose(nth - 1 if nth else reached + gap)
+            reached = nth - 1 if nth else reached + gap
+        lines.append(line)
+        reached, gap = nth or reached + 1, 0
+    if head > reached:
+        lose(head)
+    write_whole(log.path, b"".join(lines))
+    return load(home, log.id, whole=True)
 
 
 def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
@@ -603,7 +746,9 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
         make_directory(path.parent)
     with _locked(home, path):
         for _ in range(CONFLICT_TRIES):
-            log = load(home, id)
+            head = _head(path)
+            with storage_errors(path):
+                log = _repaired(home, load(home, id), head, now)
             records = plan(log)
             if not records:
                 return log
@@ -612,6 +757,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
                     append(path, _call(log, records), at=_end(home, log, now))
             except ConcurrentWrite:
                 continue
+            seals.set_head(path.with_name(seals.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
@@ -624,9 +770,20 @@ def _locked(home: Path, path: Path) -> AbstractContextManager[None]:
 
 def _call(log: Log, records: list[bytes]) -> bytes:
     """Return the lines of one call; a reader that misses the last one ignores all of them."""
-    more = [record.replace(b',"message":', b',"more":true,"message":', 1) for record in records[:-1]]
-    lines = b"".join(files.seal(record) for record in [*more, records[-1]])
+    first = log.lines + 1 + (not log.end)
+    lines = b"".join(
+        files.seal(_numbered(record, nth, more=nth < first + len(records) - 1))
+        for nth, record in enumerate(records, first)
+    )
     return lines if log.end else header(log.id) + lines
+
+
+def _numbered(record: bytes, nth: int, *, more: bool) -> bytes:
+    """Return a record with the number of its line, and whether the call goes on: it never does after other records."""
+    if not record.startswith(b'{"n":'):
+        return b'{"line":%d,' % nth + record[1:]
+    fields = b',"line":%d' % nth + (b',"more":true' if more else b"")
+    return record.replace(b',"message":', fields + b',"message":', 1)
 
 
 def _end(home: Path, log: Log, now: datetime) -> int:

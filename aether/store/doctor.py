@@ -16,8 +16,8 @@ from pathlib import Path
 from aether import clock, regular
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check
-from aether.store import archive, config, conversations, documents, rewrite, spool
-from aether.store.commit import fold, settle, write_lock
+from aether.store import archive, config, conversations, documents, recovery, rewrite, seals, spool
+from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
     json_document,
     leftover_temps,
@@ -28,17 +28,20 @@ from aether.store.files import (
     unsealed,
     write_whole,
 )
+from aether.store.patch import json_equal
+from aether.store.seals import Grown
 from aether.store.snapshot import (
-    entry_line,
+    Pending,
     folded_entries,
     journal_header,
     journal_path,
     load,
+    month_files,
+    newest_stamp,
     read_journal,
-    scan_journal,
+    recovered,
 )
-from aether.text.words import pluralize
-from aether.types import Finding
+from aether.types import Finding, JsonObject
 
 REPAIR = 'Run "aether doctor --repair".'
 _ORDER = {"error": 0, "warning": 1, "info": 2}
@@ -53,16 +56,11 @@ def examine(home: Path) -> list[Finding]:
     if (home / rewrite.DIRECTORY).exists():
         what = "an erasing was interrupted; the next change of the home goes on with it."
         found.append(Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR))
-    found += [*_torn_lines(home), *_unreadable_files(home)]
-    try:
-        for one, following in pairwise(entry.revision for entry in folded_entries(home)):
-            if following != one + 1:
-                what = f"missing from the history; the next is {following}."
-                fix = "Undo and time travel stop here; the present state is whole."
-                found.append(Finding("warning", "history-gap", f"revision {one + 1}", what, fix))
-                break
-    except AetherError as reason:  # a month that is no regular file
-        found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
+    for check_of in (_lines, _journal, _seals, _unreadable_files):
+        try:
+            found += check_of(home)
+        except AetherError as reason:  # a file that is no regular file
+            found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     found += conversations.examine(home)
     try:
         config.load(home)
@@ -92,7 +90,7 @@ def examine(home: Path) -> list[Finding]:
             found.append(Finding("warning", "edited", f"{name}.json", what, fix))  # fmt: skip
         for name in documents.NAMES:
             found += check.findings(name, snapshot.documents[name])
-    return sorted(found, key=lambda finding: _ORDER[finding.level])
+    return sorted(dict.fromkeys(found), key=lambda finding: _ORDER[finding.level])
 
 
 def _tracked_spool(home: Path) -> list[Finding]:
@@ -108,30 +106,128 @@ def _place(home: Path, path: Path) -> str:
     return str(path.relative_to(home))
 
 
-def _torn_lines(home: Path) -> Iterator[Finding]:
-    for kind in (*archive.MONTHLY, *archive.SINGLE):
-        for path in archive.files_of(home, kind):
-            place = _place(home, path)
-            for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
-                if not line.endswith(b"\n"):
-                    what = "the last line was cut off; the journal has it."
-                    yield Finding("warning", "torn-line", place, what, REPAIR)
-                elif _is_unreadable(line):
-                    fix = "Restore the line from a copy; the file was left as it is."
-                    yield Finding("error", "damaged-line", f"{place}:{number}", "not JSON.", fix)
+def _lines(home: Path) -> Iterator[Finding]:
+    """Yield findings for the lines of the append-only files and of the history."""
+    checks = [(path, unsealed) for path in month_files(home)]
+    checks += [(path, archive.record_of) for kind in archive.KINDS for path in archive.files_of(home, kind)]
+    for path, value_of in checks:
+        place = _place(home, path)
+        for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
+            if not line.endswith(b"\n"):
+                yield Finding("warning", "torn-line", place, "the last line was cut off.", REPAIR)
+            elif value_of(line) is None:
+                what = "the line is damaged."
+                yield Finding("error", "damaged-line", f"{place}:{number}", what, REPAIR)
+    for kind in archive.KINDS:
+        if missing := _missing_records(home, kind):
+            where = archive.MONTHLY.get(kind) or archive.SINGLE[kind]
+            what = f"{len(missing)} record(s) that the history has are not there."
+            yield Finding("error", "missing-records", where, what, REPAIR)
+
+
+def _missing_records(home: Path, kind: str) -> dict[int, tuple[str, JsonObject]]:
+    """Return the records of `kind` in the folded history that its files lack or hold otherwise: time and record by position."""
+    missing = {
+        archive.position(record): (entry.at, record)
+        for entry in folded_entries(home)
+        if entry.appends.get(kind)
+        for record in archive.numbered(Pending(entry.revision, entry.at, entry.appends), kind)
+    }
+    for path in archive.files_of(home, kind):
+        for record in filter(None, map(archive.record_of, _content(path).splitlines(keepends=True))):
+            at = archive.position(record)
+            if at in missing and json_equal(missing[at][1], record):
+                del missing[at]
+    return missing
+
+
+def _journal(home: Path) -> Iterator[Finding]:
+    """Yield findings for the journal, its head, and the history before it."""
+    place = seals.JOURNAL
     try:
         journal = read_journal(home)
     except (AetherError, OSError):
         return  # `load` reports it
     if journal.torn:
         what = "the last line was cut off before it was acknowledged."
-        yield Finding("warning", "torn-line", "data/journal.jsonl", what, REPAIR)
+        yield Finding("warning", "torn-line", place, what, REPAIR)
     if journal.ignored:
         what = (
             f"{journal.ignored} lines of concurrent writers although the lock was held; each was done again."
         )
         fix = "Keep the home on a local disk."
-        yield Finding("info", "repeated-revision", "data/journal.jsonl", what, fix)
+        yield Finding("info", "repeated-revision", place, what, fix)
+    if journal.harm:
+        parts = (
+            ("damaged or missing", journal.harm.lost),
+            ("without a state that they fit", journal.harm.unfit),
+        )
+        words = [
+            f"revision(s) {', '.join(f'{a}-{b}' if b > a else str(a) for a, b in seals.ranges(numbers))} are {state}"
+            for state, numbers in parts
+            if numbers
+        ]
+        what = f"{'; '.join(words) or 'a line is damaged and can be restored'}; everything else is read."
+        yield Finding("error", "damaged-journal", place, what, REPAIR)
+    elif not journal_path(home).exists() and seals.read(home).state != "missing":
+        what = "the file is missing; everything was folded."
+        yield Finding("warning", "missing", place, what, REPAIR)
+    head = seals.read_head(home / "data" / seals.HEAD)
+    if head == -1 or (head is None and journal.sealed):
+        what = "the file is damaged." if head else "the file is missing."
+        fix = f"{REPAIR[:-1]}, or go on: the next change writes it."
+        yield Finding("warning", "damaged", f"data/{seals.HEAD}", what, fix)
+    known = {
+        number
+        for loss in seals.read(home).losses
+        for number in range(
+            *(loss["revisions"][0], loss["revisions"][1] + 1) if "revisions" in loss else (0,)
+        )
+    }
+    for one, following in pairwise(entry.revision for entry in folded_entries(home)):
+        if following > one + 1 and not known.issuperset(range(one + 1, following)):
+            what = f"missing from the history; the next is {following}."
+            fix = "Undo and time travel stop here; the present state is whole."
+            yield Finding("warning", "history-gap", f"revision {one + 1}", what, fix)
+            break
+
+
+def _seals(home: Path) -> Iterator[Finding]:
+    """Yield findings for the record of seals, for the files that differ from it, and for the losses that it names."""
+    found = seals.read(home)
+    if found.state != "good" and (found.state == "damaged" or _is_sealed(home)):
+        what = f"the record of what the files hold is {found.state}."
+        yield Finding("error", found.state, seals.PATH, what, REPAIR)
+    elif found.state == "missing" and journal_path(home).exists():
+        what = "an earlier release wrote the files: they have no seals yet."
+        yield Finding(
+            "info", "unsealed", seals.PATH, what, "The next command that changes the home seals them."
+        )
+    for name in (*found.grown, *found.whole):
+        if what := seals.fault(home, found, name):
+            yield Finding("error", "damaged-file", name, what, REPAIR)
+    for loss in found.losses:
+        what = f"{loss['what']} (found {loss['at'][:19]}Z)."
+        yield Finding(
+            "info", "known-loss", loss["where"], what, "Nothing to do; what was damaged is in quarantine/."
+        )
+    for name in documents.NAMES:
+        for path in documents.backups(home, name):
+            if documents.read(path).state == "corrupt":
+                what = "an earlier version of the document is damaged."
+                yield Finding("warning", "damaged-copy", _place(home, path), what, REPAIR)
+
+
+def _has_head(home: Path) -> bool:
+    return seals.read_head(home / "data" / seals.HEAD) is not None
+
+
+def _is_sealed(home: Path) -> bool:
+    """Return whether the home had a record of seals, as far as its journal, or else its head, shows."""
+    try:
+        return read_journal(home).sealed or (_has_head(home) and not journal_path(home).exists())
+    except (AetherError, OSError):
+        return True
 
 
 def _content(path: Path) -> bytes:
@@ -155,8 +251,7 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
     for directory in ("snapshots", "compressions"):
         for path in sorted((home / directory).glob("*.json")):
             if _is_unreadable(_content(path)):
-                fix = "Remove it, or restore it from a copy."
-                yield Finding("warning", "unreadable", _place(home, path), "not JSON.", fix)
+                yield Finding("warning", "unreadable", _place(home, path), "not JSON.", REPAIR)
     edits = documents.kept_edits(home)
     for kept in edits:
         yield Finding(
@@ -189,7 +284,7 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
     """Remove a temporary file, unless it is a document that a person had edited: a kill can leave it there."""
     name = path.name[1:].partition(".")[0]
     if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
-        kept = documents.quarantine(home, name, path.read_bytes(), at=clock.stamp(now))
+        kept = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
         os.unlink(path)
         return f"kept the edit of {name}.json that a killed process had taken away as {_place(home, kept)}"
     os.unlink(path)
@@ -197,7 +292,7 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
 
 
 def repair(home: Path, *, now: datetime) -> list[str]:
-    """Repair the files of `home` under the lock, and return a line for each thing done."""
+    """Repair the files of `home` under the lock, and return a line for each repair and each loss."""
     done = []
     with write_lock(home):
         with storage_errors(home):
@@ -208,63 +303,194 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             done += _repair_document(home, name, now)
         snapshot = load(home)
         irregular = sorted(snapshot.irregular)
-        fold(settle(snapshot, now=now), now=now)
+        with storage_errors(home):
+            done += _repair_sealed(home, now)
+        fold(settle(load(home), now=now), now=now)
         done += [f"wrote {name}.json again from what is known" for name in irregular]
+        with storage_errors(home):
+            done += _repair_copies(home, now)
     return done + conversations.repair(home, now=now)
 
 
+def _repair_copies(home: Path, now: datetime) -> list[str]:
+    """Put damaged backups and hand-offs aside, and make a missing head again."""
+    backups = [path for name in documents.NAMES for path in documents.backups(home, name)]
+    damaged = [path for path in backups if documents.read(path).state == "corrupt"]
+    handoffs = sorted((home / "compressions").glob("*.json"))
+    damaged += [path for path in handoffs if _is_unreadable(_content(path))]
+    done = [set_aside(home, path, now) for path in damaged]
+    place = home / "data" / seals.HEAD
+    if seals.read_head(place) in (None, -1):
+        found = read_journal(home)
+        seals.set_head(place, found.base + len(found.entries))
+        done.append(f"made data/{seals.HEAD} again")
+    return done
+
+
+def set_aside(home: Path, path: Path, now: datetime) -> str:
+    """Move the damaged file at `path` to quarantine, and return that in words."""
+    kept = documents.quarantine(home, path.stem, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
+    path.unlink()
+    return f"kept the damaged {_place(home, path)} as {_place(home, kept)}"
+
+
+def _repair_sealed(home: Path, now: datetime) -> list[str]:
+    """Restore what the history still holds of the files that grow, name what is lost, and renew the record of seals."""
+    record = seals.read(home)
+    done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
+    faults = {
+        name: what for name in (*record.grown, *record.whole) if (what := seals.fault(home, record, name))
+    }
+    is_lost = record.state != "good" and (record.state == "damaged" or _is_sealed(home))
+    for lines, lost in (_repair_months(home, record, faults, now), *(_repair_records(home, kind, record, faults, now) for kind in archive.KINDS)):  # fmt: skip
+        done += lines
+        losses += lost
+    for name in sorted(faults.keys() & record.whole.keys()):
+        kept = ""
+        if (home / name).is_file():
+            aside = documents.quarantine(
+                home, Path(name).stem, regular.read(home / name, regular.LOG_BYTES), at=clock.stamp(now)
+            )
+            (home / name).unlink()
+            kept = f"; what is left of it is {_place(home, aside)}"
+        losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
+    for head in conversations.emptied(home):
+        what = f"all {seals.read_head(head)} line(s) of the conversation are lost"
+        losses.append((_place(home, head.with_name(conversations.FILE)), what, None))
+        head.unlink()
+    if is_lost:
+        if (home / seals.PATH).exists():
+            documents.quarantine(home, "seals", regular.read(home / seals.PATH), at=clock.stamp(now))
+        losses.append(
+            (
+                seals.PATH,
+                "the record was lost, with the names of earlier losses: what the files hold now counts",
+                None,
+            )
+        )
+    for where, what, revisions in losses:
+        record = seals.with_loss(record, where, what, now=now, revisions=revisions)
+        done.append(f"{where}: {what}")
+    if done or faults or record.state != "good":
+        revision = read_journal(home).base
+        seals.write(home, seals.renewed(home, record)._replace(revision=revision))
+        done = done or ["sealed the files of an earlier release"]
+    return done
+
+
+Repaired = tuple[list[str], list[tuple[str, str, tuple[int, int] | None]]]
+"""What was done, in words, and the losses: where, what, and the revisions if some are lost."""
+
+
+def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now: datetime) -> Repaired:
+    """Keep the whole lines of the history, with those that one flipped bit damaged, and name the lost revisions."""
+    done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
+    names = {_place(home, path) for path in month_files(home)}
+    names |= {name for name in record.grown if name.startswith(f"{seals.MONTHS}/")}
+    for name in sorted(names):
+        path = home / name
+        data = regular.read(path, regular.LOG_BYTES) if path.is_file() else b""
+        good = b"".join(line for line, whole in recovery.lines_of(data) if whole)
+        if good != data:
+            kept = documents.quarantine(home, f"journal-{path.stem}", data, at=clock.stamp(now))
+            write_whole(path, good) if good else path.unlink()
+            done.append(f"wrote the whole lines of {name} again; it is kept as {_place(home, kept)}")
+        if name in faults and (lost := record.grown[name].lines - good.count(b"\n")) > 0:
+            numbers = _lost_revisions(home, name, record.grown[name].lines)
+            for first, last in seals.ranges(numbers):
+                what = f"revisions {first} to {last} of the history are lost; the documents have them"
+                losses.append((name, what, (first, last)))
+            if not numbers:
+                losses.append((name, f"{lost} line(s) are lost", None))
+    return done, losses
+
+
+def _lost_revisions(home: Path, name: str, lines: int) -> list[int]:
+    """Return the revisions that the month `name`, which had so many lines, does not have any more."""
+    present: dict[str, list[int]] = {
+        _place(home, path): [held["revision"] for held in map(unsealed, _content(path).splitlines(keepends=True)) if held]
+        for path in month_files(home)
+    }  # fmt: skip
+    before = [max(found) for month, found in present.items() if month < name and found]
+    after = [min(found) for month, found in present.items() if month > name and found]
+    end = min(after, default=read_journal(home).base + 1)
+    start = max(before) + 1 if before else max(1, end - lines)
+    return sorted(set(range(start, end)) - set(present.get(name, [])))
+
+
+def _repair_records(
+    home: Path, kind: str, record: seals.Seals, faults: dict[str, str], now: datetime
+) -> Repaired:
+    """Restore the records of `kind` from the history, seal those without one, and name how many are lost."""
+    root = archive.MONTHLY.get(kind) or archive.SINGLE[kind]
+    known = {
+        name: grown for name, grown in record.grown.items() if name == root or name.startswith(f"{root}/")
+    }
+    missing = _missing_records(home, kind)
+    held, before, whole = _held_records(home, kind, list(known))
+    for at, (time, value) in sorted(missing.items()):
+        earlier = [path for path, lines in held.items() if any(one < at for one in lines)]
+        later = [path for path, lines in held.items() if any(one > at for one in lines)]
+        path = max([archive.file_of(home, kind, time), *earlier])
+        held.setdefault(min([path, *later]), {})[at] = archive.line_of(value)
+    done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
+    for path, lines in sorted(held.items()):
+        place = _place(home, path)
+        data, made = before.get(path), b"".join(line for _, line in sorted(lines.items()))
+        if data != made and (data or made):
+            if data and (place in faults or not whole or missing):
+                kept = documents.quarantine(home, f"{kind}-{path.stem}", data, at=clock.stamp(now))
+                done.append(f"wrote {place} again; what was there is {_place(home, kept)}")
+            make_directory(path.parent)
+            write_whole(path, made)
+            (home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record
+        lost = known[place].lines - len(lines) if place in known else 0
+        if place in faults and lost > 0:
+            losses.append((place, f"{lost} of {known[place].lines} records are lost", None))
+        elif (
+            place in faults and Grown().after(made.splitlines(keepends=True)) != known[place] and data == made
+        ):
+            losses.append((place, "a record was changed, and nothing says which", None))
+    if missing:
+        done.append(f"restored {len(missing)} record(s) of {root} from the history")
+    return done, losses
+
+
 def _repair_journal(home: Path, now: datetime) -> list[str]:
+    """Write a damaged journal again with everything that is known of it."""
     path = journal_path(home)
-    try:
-        data = regular.read(path, regular.LOG_BYTES)
-        found = scan_journal(data, where=path.name)
-        if found.base + len(found.entries) >= _newest_stamp(home):
-            return []
-    except FileNotFoundError:
-        return []
-    except CorruptDocument:
-        pass
-    kept = documents.quarantine(home, "journal", data, at=clock.stamp(now))
-    good = _good_part(home, data)
-    write_whole(path, good)
-    lost = max(data.count(b"\n") - good.count(b"\n"), 0)
-    what = f"kept the damaged journal as {_place(home, kept)}"
-    return [f"{what}; {pluralize(lost, 'lines')} after the damage only there"]
+    found = read_journal(home)
+    if found.harm is None and path.exists() and found.base + len(found.entries) < newest_stamp(home):
+        found = recovered(home, regular.read(path, regular.LOG_BYTES), 0)
+    done = write_recovered(home, now=now, found=found)
+    if not path.exists():
+        write_whole(path, journal_header(found.base, made=found.made, sealed=True))
+        done.append(f"made {seals.JOURNAL} again")
+    return done
 
 
-def _newest_stamp(home: Path) -> int:
-    files = [documents.read(documents.path_of(home, name)) for name in documents.NAMES]
-    return max((file.revision for file in files if file.state == "good"), default=0)
-
-
-def _good_part(home: Path, data: bytes) -> bytes:
-    """Return the journal up to the first revision that neither it nor the history has; else a new one."""
-    newest, made = _newest_stamp(home), documents.existing_optional(home)
-    last = next(folded_entries(home, newest_first=True), None)
-    reached = max(last.revision if last else 0, newest)
-    lines = data.splitlines(keepends=True)
-    start = unsealed(lines[0]) if lines else None
-    ours: dict[int, bytes] = {}
-    for line in lines:
-        fields = unsealed(line) if line.endswith(b"\n") else None
-        if fields and "revision" in fields:
-            ours.setdefault(fields["revision"], line)
-    # The header alone may be damaged: the commits after it count if they follow the last known revision.
-    base = min(min(ours, default=reached + 1) - 1, reached)
-    if start and "base" in start:
-        base = start["base"]
-    # A fold that was cut short has its lines in the history already.
-    known = ours | {entry.revision: entry_line(entry) for entry in folded_entries(home, after=base)}
-    revision, good = base + 1, [journal_header(base, made=made)]
-    while revision in known:
-        good.append(known[revision])
-        revision += 1
-    return b"".join(good) if revision > newest else journal_header(reached, made=made)
+def _held_records(
+    home: Path, kind: str, names: list[str]
+) -> tuple[dict[Path, dict[int, bytes]], dict[Path, bytes], bool]:
+    """Return the whole lines of `kind` by file and position, sealed; the files as they are; and whether no line is damaged."""
+    held: dict[Path, dict[int, bytes]] = {home / name: {} for name in names}
+    before: dict[Path, bytes] = {}
+    whole = True
+    for path in archive.files_of(home, kind):
+        before[path] = regular.read(path, regular.LOG_BYTES)
+        for line, good in recovery.lines_of(before[path], lambda line: archive.record_of(line) is not None):
+            found = archive.record_of(line) if good else None
+            whole &= found is not None
+            if found is not None:
+                held.setdefault(path, {})[archive.position(found)] = archive.line_of(found)
+    return held, before, whole
 
 
 def _move_away(home: Path) -> Iterator[str]:
-    """Move documents and journal that are no regular files into quarantine, so that the last good state takes their place."""
-    for path in (journal_path(home), *(documents.path_of(home, name) for name in documents.NAMES)):
+    """Move what is no regular file but should be one into quarantine, so that the last good state takes its place."""
+    names = [journal_path(home), home / seals.PATH, home / "data" / seals.HEAD]
+    names += [documents.path_of(home, name) for name in documents.NAMES]
+    for path in (*names, *seals.growing(home), *seals.whole_files(home)):
         if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
             make_directory(home / "quarantine")
             kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"

@@ -441,7 +441,7 @@ def unsealed(line: bytes) -> JsonObject | None:
 def sealed_body(line: bytes) -> bytes | None:
     """Return the JSON of a sealed line without its checksum, or None if it is torn or damaged."""
     body, mark, seal = line.rpartition(_MARK)
-    if not mark or seal.rstrip(b'"}\r\n').decode("ascii", "replace") != checksum(body + b"}"):
+    if not mark or seal.rstrip(b"\r\n") != checksum(body + b"}").encode() + b'"}':
         return None
     return body + b"}"
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import regular
+from aether.store import seals
 from aether.store.files import (
     json_line,
     locked,
@@ -93,7 +94,7 @@ def finish(home: Path, *, timeout: float = 30.0) -> list[str]:
                 # Other files are written under the lock of the home.
                 talk = source.name == CONVERSATION and source.exists()
                 with locked(source.parent, timeout=timeout) if talk else nullcontext():
-                    if not _carry_out(home, place / str(number), path, to, tuple(known)):
+                    if not _carry_out(home, place / str(number), path, to, tuple(known), talk=talk):
                         left.append(path)
             (place / PLAN).unlink()
             sync_directory(place)
@@ -102,8 +103,8 @@ def finish(home: Path, *, timeout: float = 30.0) -> list[str]:
     return left
 
 
-def _carry_out(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...]) -> bool:
-    """Do one step, unless it is done, and return whether it could be done."""
+def _carry_out(home: Path, staged: Path, path: str, to: str, known: tuple[int, ...], *, talk: bool) -> bool:
+    """Do one step, unless it is done, and return whether it could be done; `talk`: it is that of a conversation."""
     source, target = home / path, home / to
     if to and staged.exists():
         if file_identity(source) == known:
@@ -113,6 +114,9 @@ def _carry_out(home: Path, staged: Path, path: str, to: str, known: tuple[int, .
         elif not _caught_up(source, target, staged, known):
             return False
     if to != path and (file_identity(source) == known or not to):
+        if to and talk:  # the conversation has another name now
+            with suppress(FileNotFoundError):
+                os.replace(source.with_name(seals.HEAD), target.with_name(seals.HEAD))
         source.unlink(missing_ok=True)
         # Empty directories are removed too: a name may hold the text.
         directory = source.parent

@@ -23,11 +23,11 @@ from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
 from aether.schemas import check, migrations
-from aether.store import documents
+from aether.store import documents, recovery, seals
 from aether.store.documents import Document
 from aether.store.files import lines_backwards, seal_json, storage_errors, unsealed
 from aether.store.merge import merge, rules_of
-from aether.store.patch import apply, diff, json_equal
+from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.types import JsonObject, Patch
 
 JOURNAL_FORMAT = 1
@@ -72,6 +72,25 @@ class Journal(NamedTuple):
     """Lines that repeat a revision: commits that were never acknowledged."""
     made: tuple[str, ...] = ()
     """The optional documents that had a file when the journal was started."""
+    sealed: bool = False
+    """Whether the home had its record of seals when the journal was started."""
+    harm: Harm | None = None
+    """What is damaged: the file must be written again before a line is appended to it."""
+
+
+class Harm(NamedTuple):
+    """Damage of a journal, as it is read: each lost revision is an entry without effect."""
+
+    lost: list[int]
+    """Revisions whose line is damaged or missing."""
+    unfit: list[int]
+    """Revisions after a lost one whose change could not be applied without it; their lines go to quarantine."""
+    lines: list[bytes]
+    """The lines of `unfit`."""
+
+
+# The operation of a lost revision.
+LOST = "lost"
 
 
 class Pending(NamedTuple):
@@ -104,6 +123,8 @@ class Snapshot(NamedTuple):
     files: tuple[FileId, ...]
     refused: dict[str, JsonObject]
     """Of each document whose hand edit is not in force: the edited revision, the reason, and the edit as a patch."""
+    harm: Harm | None = None
+    """The damage of the journal, which the next writer writes down."""
 
 
 _CACHE: dict[Path, Snapshot] = {}
@@ -174,6 +195,8 @@ def _follow(old: Snapshot) -> Snapshot | None:
     files = file_ids(old.home)
     if files == old.files:
         return old
+    if old.harm:
+        return None
     now, then = files[0], old.files[0]
     if files[1:] != old.files[1:] or not now or not then or now[0] != then[0] or now[2] <= old.end:
         return None
@@ -224,7 +247,7 @@ def _read(home: Path) -> Snapshot:
         same_files = (before[0] or (0,))[0] == (after[0] or (0,))[0] and before[1:] == after[1:]
         if same_files and (newest <= head or before[0] is None):
             # The journal's id is that of what was read, so that the next load notices lines appended meanwhile.
-            read_all = before[0] and before[0][2] == found.end + len(found.torn)
+            read_all = found.harm or (before[0] and before[0][2] == found.end + len(found.torn))
             ids = before if read_all else (None, *after[1:])
             return _assemble(home, found, files, ids, present=before[0] is not None)
         time.sleep(READ_WAIT_SECONDS)
@@ -267,7 +290,7 @@ def _assemble(
     pending = tuple(Pending(one.revision, one.at, one.appends) for one in entries if one.appends)
     return Snapshot(
         home, head, state, stamps, frozenset(changed), pending, found.end if present else 0, bool(found.torn),
-        {name: file for name, file in files.items() if file.state != "good"}, known, ids, refused,
+        {name: file for name, file in files.items() if file.state != "good"}, known, ids, refused, found.harm,
     )  # fmt: skip
 
 
@@ -368,17 +391,126 @@ def read_journal(home: Path) -> Journal:
     An optional document with a backup counts as made, even if an older aether's journal does not name it.
     """
     path = journal_path(home)
+    # First: lines that are appended meanwhile must not look lost.
+    head = seals.read_head(home / "data" / seals.HEAD) or 0
     try:
-        found = scan_journal(regular.read(path, regular.LOG_BYTES), where=str(path))
-        unnamed = (name for name in documents.OPTIONAL if name not in found.made)
-        return found._replace(
-            made=(*found.made, *(name for name in unnamed if documents.backups(home, name)))
-        )
+        data = regular.read(path, regular.LOG_BYTES)
     except FileNotFoundError:
         last = next(folded_entries(home, newest_first=True), None)
         patched = {name for entry in folded_entries(home) for name in entry.patches} if last else set()
         made = tuple(name for name in documents.OPTIONAL if name in patched)
-        return Journal(last.revision if last else 0, [], [], 0, b"", 0, made)
+        base = max(last.revision if last else 0, newest_stamp(home))
+        if head <= base:
+            return Journal(last.revision if last else 0, [], [], 0, b"", 0, made)
+        data = journal_header(base, made=made, sealed=True)
+    try:
+        found = scan_journal(data, where=str(path))
+        if head > found.base + len(found.entries):
+            raise _damaged_journal(str(path), "commits are missing at its end.")
+    except CorruptDocument:
+        found = recovered(home, data, head)
+    unnamed = (name for name in documents.OPTIONAL if name not in found.made)
+    return found._replace(made=(*found.made, *(name for name in unnamed if documents.backups(home, name))))
+
+
+def newest_stamp(home: Path) -> int:
+    """Return the newest revision that a whole document of `home` contains."""
+    found = [documents.read(documents.path_of(home, name)) for name in documents.NAMES]
+    return max((file.revision for file in found if file.state == "good"), default=0)
+
+
+def recovered(home: Path, data: bytes, head: int) -> Journal:
+    """Return the damaged journal `data`, whose last acknowledged revision was `head`, as far as it can be read.
+
+    Raises:
+        InvalidDocument: a newer aether wrote it.
+    """
+    lines = [line for line, good in recovery.lines_of(data) if good]
+    fields = [unsealed(line) or {} for line in lines]
+    first = next((line for line, held in zip(lines, fields, strict=True) if "journal" in held), b"")
+    ours: dict[int, bytes] = {}
+    for line, held in zip(lines, fields, strict=True):
+        if "revision" in held:
+            ours.setdefault(held["revision"], line)
+    newest = newest_stamp(home)
+    if first:
+        base, made, sealed = _first_line(first, "")
+    else:
+        last = next(folded_entries(home, newest_first=True), None)
+        reached = max(last.revision if last else 0, newest)
+        # The commits count if they follow the last known revision.
+        base, made, sealed = (
+            min(min(ours, default=reached + 1) - 1, reached),
+            documents.existing_optional(home),
+            True,
+        )
+    # A fold that was cut short has its lines in the history already.
+    folded = {entry.revision: entry for entry in folded_entries(home, after=base)}
+    entries: list[Entry] = []
+    at = next((held["at"] for held in fields if "at" in held), "")
+    for revision in range(base + 1, max(max(ours, default=base), newest, head) + 1):
+        entry = entry_of(unsealed(ours[revision]) or {}) if revision in ours else folded.get(revision)
+        at = entry.at if entry else at or _at_of(home)
+        entries.append(entry or Entry(revision, at, "doctor", LOST, "its line was damaged", {}, {}, {}))
+    return _refitted(home, Journal(base, entries, [], 0, b"", 0, made, sealed), ours)
+
+
+def _at_of(home: Path) -> str:
+    """Return a time for a lost revision that has no neighbour: that of the last fold."""
+    last = next(folded_entries(home, newest_first=True), None)
+    return last.at if last else "1970-01-01T00:00:00.000000Z"
+
+
+def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
+    """Return the recovered journal with each later change as it fits the state without the lost ones."""
+    lost = [
+        entry.revision for entry in found.entries if entry.operation == LOST and entry.revision not in ours
+    ]
+    files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
+    state = {name: file.value for name, file in files.items() if file.state == "good"}
+    state |= {
+        name: documents.default(name)
+        for name, file in files.items()
+        if file.state == "missing" and name not in found.made
+    }
+    entries: list[Entry] = []
+    unfit: list[int] = []
+    for entry in found.entries:
+        made = entry
+        fresh = {
+            name: patch for name, patch in entry.patches.items() if entry.revision > files[name].revision
+        }
+        if fresh and lost and entry.revision > lost[0]:
+            refit = {
+                name: recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
+                if name in state else None
+                for name, patch in fresh.items()
+            }  # fmt: skip
+            if None in refit.values():
+                unfit.append(entry.revision)
+                made = entry._replace(
+                    operation=LOST,
+                    by="doctor",
+                    reason=f"{entry.operation}: did not fit",
+                    patches={},
+                    inverse={},
+                    appends={},
+                )
+            else:
+                patches = {name: patch for name, patch in refit.items() if patch}
+                inverse = {name: apply_with_inverse(state[name], patch)[1] for name, patch in patches.items()}
+                if patches != entry.patches or inverse != entry.inverse:
+                    made = entry._replace(patches=patches, inverse=inverse)
+        for name, patch in made.patches.items():
+            if name in state and entry.revision > files[name].revision:
+                state[name] = apply(state[name], patch)
+        entries.append(made)
+    lines = [
+        ours[e.revision] if e.revision in ours and e is was else entry_line(e)
+        for e, was in zip(entries, found.entries, strict=True)
+    ]
+    harm = Harm(lost, unfit, [entry_line(entry) for entry in found.entries if entry.revision in unfit])
+    return found._replace(entries=entries, lines=lines, harm=harm)
 
 
 def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal:
@@ -390,7 +522,7 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
     """
     lines = data.splitlines(keepends=True) if base is not None else data.splitlines(keepends=True)[1:]
     at = 0 if base is not None else len(data) - sum(map(len, lines))
-    start, made = _first_line(data[:at], where) if base is None else (base, ())
+    start, made, sealed = _first_line(data[:at], where) if base is None else (base, (), False)
     entries: list[Entry] = []
     accepted: list[bytes] = []
     end, ignored, bad = at, 0, 0
@@ -403,33 +535,40 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
         revision = fields["revision"]
         if bad or revision > start + len(entries) + 1:
             what = f"line {(bad or number) + 1} is damaged or missing, and revision {revision} follows it."
-            fix = 'Run "aether doctor --repair": it keeps the file, and everything up to the damage.'
-            raise CorruptDocument(what, fix=fix, where=where)
+            raise _damaged_journal(where, what)
         if revision <= start + len(entries):
             ignored += 1
         else:
             entries.append(entry_of(fields))
             accepted.append(line)
         end = at
-    return Journal(start, entries, accepted, end, data[end:], ignored, made)
+    return Journal(start, entries, accepted, end, data[end:], ignored, made, sealed)
 
 
-def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...]]:
-    """Return the base and the made documents that the first line of a journal names."""
+def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...], bool]:
+    """Return the base and the made documents that the first line of a journal names, and whether the home is sealed."""
     fields = unsealed(first) if first else None
     if fields is None or "journal" not in fields:
-        fix = 'Run "aether doctor --repair": it keeps the file and starts a new one.'
-        raise CorruptDocument("the first line is damaged.", fix=fix, where=where)
+        raise _damaged_journal(where, "the first line is damaged.")
     if fields["journal"] > JOURNAL_FORMAT:
         knows = f"(journal format {fields['journal']}, this one knows {JOURNAL_FORMAT})"
         fix = "Upgrade aether; the home was left as it is."
         raise InvalidDocument(f"written by a newer aether {knows}.", fix=fix, where=where)
-    return int(fields["base"]), tuple(fields.get("made", ()))
+    return int(fields["base"]), tuple(fields.get("made", ())), bool(fields.get("sealed"))
 
 
-def journal_header(base: int, *, made: Sequence[str] = ()) -> bytes:
-    """Return the first line of a journal whose next commit is `base + 1`; `made` names the optional documents by then."""
-    return seal_json({"journal": JOURNAL_FORMAT, "base": base, **({"made": list(made)} if made else {})})
+def _damaged_journal(where: str, what: str) -> CorruptDocument:
+    fix = 'Run "aether doctor --repair": it keeps the file, and everything before and after the damage.'
+    return CorruptDocument(what, fix=fix, where=where)
+
+
+def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False) -> bytes:
+    """Return the first line of a journal whose next commit is `base + 1`.
+
+    `made` names the optional documents by then; `sealed` says that the home has a record of seals.
+    """
+    more = {**({"made": list(made)} if made else {}), **({"sealed": True} if sealed else {})}
+    return seal_json({"journal": JOURNAL_FORMAT, "base": base, **more})
 
 
 def entry_line(entry: Entry) -> bytes:

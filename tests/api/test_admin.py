@@ -321,9 +321,9 @@ def test_a_snapshot_with_impossible_fields_is_passed_over_and_named(home, harm):
     path_of(home, bad).write_text(json.dumps({**json.loads(path_of(home, bad).read_text()), **harm}))
 
     assert aether.list_snapshots(home=home) == [good]
-    assert [(found.code, found.where) for found in aether.examine(home=home)] == [
-        ("unreadable", f"snapshots/{bad['snapshot_id']}.json")
-    ]
+    place = f"snapshots/{bad['snapshot_id']}.json"
+    found = [(one.code, one.where) for one in aether.examine(home=home)]
+    assert found == [("damaged-file", place), ("unreadable", place)]
 
 
 def test_with_the_clock_set_back_the_newest_snapshots_stay(home, monkeypatch):

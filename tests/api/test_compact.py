@@ -214,7 +214,7 @@ def test_an_unknown_backend_is_the_callers_mistake(home):
 
 def test_the_summary_holds_the_prose_of_the_model(home):
     options = Options(
-        backend=lambda said, most, strategy: "They settled on PostgreSQL for the walnut design."
+        backend=lambda said, most, strategy: "They settled on the PostgreSQL parser for the walnut design."
     )
 
     done = preflight("c", long(), window=WINDOW, options=options, home=home)
@@ -384,7 +384,7 @@ def test_messages_of_another_process_stay_in_the_context(home):
         store_conversations.extend(
             home, "c", [{"role": "user", "content": "Said meanwhile."}], now=clock.now()
         )
-        return "They settled on PostgreSQL for the walnut design, after looking at three others."
+        return "They settled on the PostgreSQL parser for the walnut design, after looking at three others."
 
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
@@ -400,7 +400,7 @@ def test_two_that_compact_one_conversation_at_once_both_succeed(home):
     def slow(said, most, strategy):
         if not others:
             others.append(preflight("c", messages, window=WINDOW, home=home))
-        return "They settled on PostgreSQL for the walnut design, after looking at three others."
+        return "They settled on the PostgreSQL parser for the walnut design, after looking at three others."
 
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
@@ -416,7 +416,7 @@ def test_a_compaction_that_lost_a_race_does_not_ask_a_model_again(home):
     def slow(said, most, strategy):
         asked.append(most)
         preflight("c", messages, window=WINDOW, home=home)
-        return "They settled on PostgreSQL for the walnut design, after looking at three others."
+        return "They settled on the PostgreSQL parser for the walnut design, after looking at three others."
 
     done = preflight("c", messages, window=WINDOW, options=Options(backend=slow), home=home)
 
@@ -559,7 +559,7 @@ def test_passing_the_full_history_each_time_compacts_nothing_twice(home):
 
     def writes(said, most, strategy):
         asked.append(most)
-        return "They settled on PostgreSQL for the walnut design, after looking at three others."
+        return "They settled on the PostgreSQL parser for the walnut design, after looking at three others."
 
     options = Options(backend=writes)
     whole = long(turns=8)

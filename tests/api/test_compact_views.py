@@ -72,7 +72,7 @@ def test_one_that_is_damaged_is_named_and_hides_no_other(home):
     whole, damaged = conversation_list(home=home)
 
     assert (whole.conversation, whole.compactions, whole.problem) == ("c", 1, "")
-    assert (damaged.conversation, damaged.compactions) == ("damaged", 0)
+    assert (damaged.conversation, damaged.compactions) == ("damaged", 1)
     assert "is damaged" in damaged.problem
 
 

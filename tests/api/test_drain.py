@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether import regular
 from aether.api import drain, handoffs, hook_sessions
 from aether.api.colony import start_phase
 from aether.api.drain import drain as drain_drain
@@ -494,7 +495,7 @@ def test_a_broken_home_keeps_its_spool(home):
     (home / "config.toml").write_text("what = ever")
     assert len(drain_drain(home).ids) == 3
     put(home, *turn(2))
-    (home / "data" / "journal.jsonl").write_text("no journal\n" * 3)
+    (home / "data" / "journal.jsonl").write_bytes(files.seal_json({"journal": 99, "base": 0}))
 
     done = drain_drain(home)
 
@@ -538,10 +539,10 @@ def test_a_session_file_that_cannot_be_read_now_is_waited_for(home, monkeypatch)
     taken(home, *turn(1))
     put(home, *turn(2))
 
-    def broken(path):
+    def broken(path, most=0):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Path, "read_bytes", broken)
+    monkeypatch.setattr(regular, "read", broken)
     assert find_session(home, "s1") is None
     assert drain_drain(home).entries == 0
     monkeypatch.undo()

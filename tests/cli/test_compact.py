@@ -164,7 +164,7 @@ def test_a_conversation_that_is_damaged_is_named_in_the_list(talk, tmp_path, cap
     (log,) = tmp_path.rglob("history.jsonl")
     log.write_bytes(log.read_bytes().replace(b'"role":"user"', b'"role":"loser"', 1))
 
-    assert "talk: line" in shown(capsys, "compact", "list").err
+    assert "talk: it is damaged in 1 place" in shown(capsys, "compact", "list").err
 
 
 def test_what_force_finds_nothing_to_do_for_is_not_advised_to_use_force(here, tmp_path, capsys):

@@ -86,9 +86,9 @@ def test_a_clock_that_was_set_back_does_not_break_the_order(home):
 def test_folding_again_after_a_crash_adds_nothing(home):
     archive(home, "a")
     pending = snapshot.load(home).pending
-    store_archive.fold(home, pending)
+    store_archive.write_lines(store_archive.lines_to_fold(home, pending))
 
-    store_archive.fold(home, pending)
+    store_archive.write_lines(store_archive.lines_to_fold(home, pending))
     fold_home(home, now=homes.NOW)
 
     assert names(home) == ["a"]
@@ -97,7 +97,7 @@ def test_folding_again_after_a_crash_adds_nothing(home):
 def test_an_empty_newest_file_left_by_a_crash_hides_and_doubles_nothing(home):
     archive(home, "a")
     archive(home, "b", now=homes.later(31 * 86400))
-    store_archive.fold(home, snapshot.load(home).pending[:1])
+    store_archive.write_lines(store_archive.lines_to_fold(home, snapshot.load(home).pending[:1]))
     (home / "data/archive/items/2026-04.jsonl").touch()
 
     fold_home(home, now=homes.NOW)
@@ -110,7 +110,7 @@ def test_a_torn_end_is_written_again(home):
     archive(home, "a")
     archive(home, "b")
     pending = snapshot.load(home).pending
-    store_archive.fold(home, pending)
+    store_archive.write_lines(store_archive.lines_to_fold(home, pending))
     path = store_archive.files_of(home, "items")[0]
     path.write_bytes(path.read_bytes()[:-5])
 

@@ -8,7 +8,6 @@ import pytest
 
 from aether.errors import (
     Conflict,
-    CorruptDocument,
     InvalidDocument,
     InvalidInput,
     LockTimeout,
@@ -16,7 +15,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import conversations, doctor, files
+from aether.store import conversations, doctor, files, seals
 from aether.store.conversations import (
     clear,
     compaction,
@@ -387,17 +386,19 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
     path.write_bytes(b"x" + path.read_bytes())
 
     assert [stored.id for stored in conversations.stored_conversations(home)] == ["talk"]
-    assert [(finding.level, finding.code) for finding in doctor.examine(home)] == [
-        ("error", "CorruptDocument")
-    ]
-    assert doctor.repair(home, now=homes.NOW) == []
-    assert path.read_bytes().startswith(b"x")
+    assert [(finding.level, finding.code) for finding in doctor.examine(home)] == [("error", "damaged-line")]
+    assert words(context(load(home, "talk"))) == ["one"]
+    place = "conversations/talk/history.jsonl"
+    assert doctor.repair(home, now=homes.NOW) == [f"wrote {place} again: 1 line(s) are lost"]
+    assert [finding.code for finding in doctor.examine(home)] == ["quarantine", "known-loss"]
+    assert words(context(load(home, "talk"))) == ["one"]
 
 
 @pytest.mark.parametrize("opening", [b"", b'{"conversation":"us'])
 def test_a_conversation_whose_first_write_failed_can_start_again(home, opening):
     talk(home, "one")
     path_of(home, ID).write_bytes(opening)
+    path_of(home, ID).with_name(seals.HEAD).unlink()  # it is written after the log
 
     assert [stored.id for stored in conversations.stored_conversations(home)] == [ID] * bool(opening)
     doctor.repair(home, now=homes.NOW)
@@ -638,7 +639,7 @@ def test_part_of_a_call_is_not_there(talked):
 
 
 @pytest.mark.parametrize("line", [0, 1, 2])
-def test_a_damaged_line_with_others_after_it_is_named(talked, line):
+def test_a_damaged_line_costs_only_its_message_and_is_named(talked, line):
     def damage(data):
         lines = data.splitlines(keepends=True)
         lines[line] = lines[line].replace(b"e", b"b", 1)
@@ -646,9 +647,14 @@ def test_a_damaged_line_with_others_after_it_is_named(talked, line):
 
     path = rewritten(talked, damage)
 
-    with pytest.raises(CorruptDocument, match=f"line {line + 1} is damaged") as refused:
-        load(talked, "talk")
-    assert refused.value.where == str(path)
+    left = [text for nth, text in enumerate(["one", "two", "three"], 1) if nth != line]
+    assert words(context(load(talked, "talk"))) == left
+    assert [finding.where for finding in doctor.examine(talked) if finding.level == "error"] == [
+        path.relative_to(talked).as_posix()
+    ]
+    conversations.extend(talked, "talk", said("four"), now=homes.NOW)
+    assert words(context(load(talked, "talk", whole=True))) == [*left, "four"]
+    assert [finding.code for finding in doctor.examine(talked)] == ["quarantine", "known-loss"]
 
 
 def test_a_missing_line_is_named(talked):
@@ -657,8 +663,8 @@ def test_a_missing_line_is_named(talked):
         talked, lambda data: b"".join(x for n, x in enumerate(data.splitlines(keepends=True)) if n != 3)
     )
 
-    with pytest.raises(CorruptDocument, match="line 4 is damaged"):
-        load(talked, "talk")
+    assert words(context(load(talked, "talk"))) == ["one", "two", "four"]
+    assert [finding.code for finding in doctor.examine(talked)] == ["damaged-line"]
 
 
 def test_one_damaged_conversation_keeps_no_other_from_opening(talked):
@@ -699,8 +705,7 @@ def test_a_damage_that_came_after_reading_is_seen_by_whoever_reads_again(talked)
     rewritten(talked, lambda data: data.replace(b"one", b"eno"), known=True)
 
     assert len(load(talked, "talk").texts) == 3
-    with pytest.raises(CorruptDocument):
-        load(talked, "talk", whole=True)
+    assert load(talked, "talk", whole=True).damaged == 1
 
 
 def test_no_id_leads_out_of_the_home(home, tmp_path):
@@ -740,3 +745,33 @@ def test_writers_whose_lock_lies_lose_nothing_and_leave_a_log_that_can_be_read(h
     assert len(acknowledged) > 12
     assert len(set(stored)) == len(stored)
     assert set(acknowledged) <= set(stored)
+
+
+def test_a_conversation_that_was_brought_back_is_whole_with_its_head(home):
+    talk(home, "one", "two")
+    records = conversations.records_of(home, ID)
+    data = path_of(home, ID).read_bytes()
+    path_of(home, ID).unlink()
+
+    assert conversations.bring_back(home, ID, records)
+    assert path_of(home, ID).read_bytes() == data
+    path_of(home, ID).with_name(seals.HEAD).unlink()
+    path_of(home, ID).unlink()
+    assert conversations.bring_back(home, ID, records)
+
+    assert doctor.examine(home) == []
+
+
+def test_a_call_that_is_there_twice_counts_once_and_what_follows_is_whole(home):
+    talk(home, "one")
+    before = path_of(home, ID).read_bytes()
+    talk(home, "two", "three")
+    path = path_of(home, ID)
+    call = path.read_bytes()[len(before) :]
+    with path.open("ab") as file:
+        file.write(call)
+    conversations._CACHE.clear()
+    talk(home, "four")
+
+    assert words(context(load(home, ID, whole=True))) == ["one", "two", "three", "four"]
+    assert doctor.examine(home) == []

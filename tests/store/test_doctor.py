@@ -85,7 +85,13 @@ def test_a_gap_in_the_history_is_reported(home):
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([*lines[:2], *lines[3:]]))
 
-    assert codes(home) == [("warning", "history-gap", "revision 3")]
+    assert codes(home) == [
+        ("error", "damaged-file", str(path.relative_to(home))), ("warning", "history-gap", "revision 3"),
+    ]  # fmt: skip
+    doctor.repair(home, now=homes.NOW)
+    assert [(one.code, one.message[:28]) for one in doctor.examine(home)] == [
+        ("known-loss", "revisions 3 to 3 of the hist")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -117,8 +123,10 @@ def test_a_home_whose_journal_was_removed_is_whole(home):
     fold_home(home, now=homes.NOW)
     snapshot.journal_path(home).unlink()
 
+    assert codes(home) == [("warning", "missing", "data/journal.jsonl")]
+    assert homes.ids(home) == ["one"]
+    assert doctor.repair(home, now=homes.NOW) == ["made data/journal.jsonl again"]
     assert doctor.examine(home) == []
-    assert doctor.repair(home, now=homes.NOW) == []
     assert homes.ids(home) == ["one"]
 
 
@@ -139,7 +147,7 @@ def test_a_damaged_first_line_of_the_journal_costs_no_commit(home, harm):
     assert [one.code for one in doctor.examine(home)] == ["quarantine"]
 
 
-def test_commits_that_do_not_go_on_from_what_is_known_are_only_kept_aside(home):
+def test_commits_behind_a_damaged_first_line_and_a_lost_commit_are_kept(home):
     for name in ("one", "two", "three"):
         homes.add(home, name)
     path = snapshot.journal_path(home)
@@ -148,7 +156,7 @@ def test_commits_that_do_not_go_on_from_what_is_known_are_only_kept_aside(home):
 
     doctor.repair(home, now=homes.NOW)
 
-    assert homes.ids(home) == []
+    assert homes.ids(home) == ["two", "three"]
     assert lines[3] in next((home / "quarantine").iterdir()).read_bytes()
 
 

@@ -1,0 +1,268 @@
+"""Seals: the record by which damage of a file is noticed, even where the rest of the file looks whole.
+
+Each line of a file that grows ends in a checksum of its own. `data/seals.json` holds, for each such file of the home, its
+bytes, its lines and a chain of checksums over them, as of the last fold, the checksum of each snapshot, and the losses that
+are known. A `head` (`data/head`, `conversations/<id>/head`) holds the number of the last acknowledged line: one small
+write after the line is durable, not synced itself, so that it is never ahead of the line. A file that ends before its head
+or its record has lost lines.
+
+The record is continued, never measured again by a writer: damage stays visible until `doctor --repair` has named it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from aether import clock, regular
+from aether.errors import AetherError, UnsafePath
+from aether.store import documents, files
+from aether.types import JsonObject
+
+PATH = "data/seals.json"
+HEAD = "head"
+MONTHS = "data/journal"
+GROWING = (f"{MONTHS}/*.jsonl", "data/archive/items/*.jsonl", "data/*.jsonl")
+WHOLE = ("snapshots/*.json",)
+# Its lines are numbered by their revisions, and its end is in the head.
+JOURNAL = "data/journal.jsonl"
+# Files without a record of their own: what they hold is elsewhere, is made again, or is a person's.
+DERIVED = {
+    "index.sqlite": "the index of the archive: made again from the archive",
+    "index.sqlite-journal": "the same",
+    "lock": "the holder of a lock, for an error message",
+    "hook.log": "failures of hooks, for a person",
+    "hook.log.1": "the same",
+    "config.toml": "settings that a person writes; checked when they are read",
+    "models.json": "the same",
+    "hooks/": "the state of running sessions: after a loss a line is injected or noted twice",
+    "memories/": "the files of the document `memories`, in which a person may write",
+    "data/memories/": "the same, and what was written there last",
+    "data/backups/": "copies of documents; a damaged one is not used",
+    "data/usage.json": "counts that providers reported: learned again",
+    "compressions/": "copies of items that are in working memory or in the archive",
+    "quarantine/": "damaged files, for a person",
+    "erasing/": "an erasing that is being done",
+}
+_FORMAT = 1
+_CHAIN_CHARS = 16
+_DIGITS = 20
+
+
+class Grown(NamedTuple):
+    """The part of a file that the record covers."""
+
+    size: int = 0
+    lines: int = 0
+    chain: str = ""
+
+    def after(self, lines: Iterable[bytes]) -> Grown:
+        """Return the record after `lines`."""
+        size, number, chain = self
+        for line in lines:
+            size, number = size + len(line), number + 1
+            chain = hashlib.sha256(chain.encode() + line).hexdigest()[:_CHAIN_CHARS]
+        return Grown(size, number, chain)
+
+
+class Seals(NamedTuple):
+    """The record of a home."""
+
+    state: str
+    """`good`, `damaged`, or `missing`: no fold has made one yet, or it was removed."""
+    revision: int
+    """The last folded revision when it was written."""
+    grown: dict[str, Grown]
+    whole: dict[str, str]
+    losses: list[JsonObject]
+    """Each with `at`, `where` and `what`, and `revisions` if some of the history are lost."""
+
+
+def read(home: Path) -> Seals:
+    """Return the record of `home`; an empty one if it is missing or damaged."""
+    try:
+        found = documents.read(home / PATH)
+    except AetherError:  # no regular file
+        return Seals("damaged", 0, {}, {}, [])
+    value = found.value
+    with suppress(KeyError, TypeError, AttributeError):
+        if found.state == "good":
+            grown = {path: Grown(*fields) for path, fields in value["grown"].items()}
+            return Seals("good", found.revision, grown, value["whole"], value["losses"])
+    return Seals("missing" if found.state == "missing" else "damaged", 0, {}, {}, [])
+
+
+def write(home: Path, seals: Seals) -> None:
+    """Write the record; the caller holds the lock of the home."""
+    files.write_whole(home / PATH, encoded(seals))
+
+
+def encoded(seals: Seals) -> bytes:
+    """Return the content of the file of the record."""
+    value = {
+        "format": _FORMAT,
+        "grown": {path: list(fields) for path, fields in sorted(seals.grown.items())},
+        "whole": dict(sorted(seals.whole.items())),
+        "losses": seals.losses,
+    }
+    return documents.encode(value, seals.revision, size=0)
+
+
+def growing(home: Path) -> list[Path]:
+    """Return the files of `home` that grow, but the journal, whose lines move at each fold."""
+    return [
+        path for pattern in GROWING for path in sorted(home.glob(pattern)) if place(home, path) != JOURNAL
+    ]
+
+
+def place(home: Path, path: Path) -> str:
+    """Return the path of a file in the home, as records name it."""
+    return path.relative_to(home).as_posix()
+
+
+def measured(path: Path, known: Grown | None = None) -> Grown:
+    """Return the record of the file at `path`; of what is behind `known`, only that is read."""
+    start = known or Grown()
+    with regular.opened(path) as file:
+        file.seek(start.size)
+        return start.after(line for line in file.read().splitlines(keepends=True) if line.endswith(b"\n"))
+
+
+def appended(home: Path, seals: Seals, fresh: dict[Path, list[bytes]]) -> Seals:
+    """Return the record after `fresh` lines were appended to files; of the others the record stays.
+
+    Call it before they are appended: lines that a killed fold left there are recorded first.
+    """
+    if seals.state == "missing":  # a home of an earlier release
+        seals = renewed(home, seals)
+    grown = dict(seals.grown)
+    for path, lines in fresh.items():
+        name = place(home, path)
+        known = grown.get(name, Grown())
+        if path.exists() and path.stat().st_size > known.size:
+            known = measured(path, known)
+        grown[name] = known.after(lines)
+    return seals._replace(grown=grown)
+
+
+def renewed(home: Path, seals: Seals) -> Seals:
+    """Return the record of what is in the files of `home` now; the losses stay."""
+    whole = {
+        place(home, path): files.checksum(regular.read(path, regular.LOG_BYTES)) for path in whole_files(home)
+    }
+    grown = {place(home, path): measured(path) for path in growing(home)}
+    return seals._replace(grown=grown, whole=whole)
+
+
+def whole_files(home: Path) -> list[Path]:
+    """Return the files of `home` that are written whole and have their checksum in the record."""
+    return [path for pattern in WHOLE for path in sorted(home.glob(pattern))]
+
+
+def fault(home: Path, seals: Seals, name: str) -> str:
+    """Return how the file `name` of the record differs from it, empty if it does not."""
+    path = home / name
+    if not path.is_file():
+        return "it is missing."
+    if name in seals.whole:
+        return (
+            ""
+            if files.checksum(regular.read(path, regular.LOG_BYTES)) == seals.whole[name]
+            else "its content was changed."
+        )
+    known = seals.grown[name]
+    with regular.opened(path) as file:
+        data = file.read(known.size)
+    if len(data) < known.size:
+        return f"it was cut off: {len(data)} of {known.size} bytes are left."
+    return "" if Grown().after(data.splitlines(keepends=True)) == known else "its content was changed."
+
+
+def with_loss(
+    seals: Seals, where: str, what: str, *, now: datetime, revisions: tuple[int, int] | None = None
+) -> Seals:
+    """Return the record with one more known loss."""
+    loss: JsonObject = {"at": clock.stamp(now), "where": where, "what": what}
+    if revisions:
+        loss["revisions"] = list(revisions)
+    return seals._replace(losses=[*seals.losses, loss])
+
+
+def seal_file(home: Path, path: Path, data: bytes | None) -> None:
+    """Record the content of a file that is written whole, None if it was removed; the caller holds the lock of the home."""
+    seals = read(home)
+    whole = {name: known for name, known in seals.whole.items() if name != place(home, path)}
+    if data is not None:
+        whole[place(home, path)] = files.checksum(data)
+    if seals.state == "missing" and not (home / "data" / HEAD).exists():
+        seals = appended(home, seals, {})
+    if whole != seals.whole and seals.state != "damaged":
+        write(home, seals._replace(whole=whole))
+
+
+def head_line(number: int) -> bytes:
+    """Return the content of a head, which has the same length for every number."""
+    return files.seal(b'{"head":' + str(number).ljust(_DIGITS).encode() + b"}")
+
+
+def read_head(path: Path) -> int | None:
+    """Return the number in the head at `path`: None without one, -1 if it is damaged."""
+    try:
+        data = regular.read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (AetherError, OSError):  # no regular file
+        return -1
+    try:
+        found = files.unsealed(data) or {}
+        return int(found["head"]) if data == head_line(int(found["head"])) else -1
+    except (AetherError, KeyError, TypeError, ValueError):
+        return -1
+
+
+def set_head(path: Path, number: int) -> int:
+    """Write the head at `path` and return the number it had, -1 without one; a head that cannot be written is left."""
+    old = -1
+    if not hasattr(os, "pwrite"):
+        return old  # pragma: no cover - Windows: the end of a file is not watched
+    with suppress(OSError, UnsafePath):
+        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
+        try:
+            line = head_line(number)
+            before = os.pread(handle, len(line), 0)
+            if before != line:
+                with suppress(AetherError, KeyError, TypeError, ValueError):
+                    old = int((files.unsealed(before) or {})["head"])
+                os.pwrite(handle, line, 0)
+        finally:
+            files.close(handle)
+    return old
+
+
+def ranges(found: Iterable[int]) -> list[list[int]]:
+    """Return whole numbers, in their order, as runs of `[first, last]`.
+
+    >>> ranges([3, 4, 5, 9, 1])
+    [[3, 5], [9, 9], [1, 1]]
+    """
+    runs: list[list[int]] = []
+    for number in found:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return runs
+
+
+def is_derived(name: str) -> bool:
+    """Return whether the file `name` of a home is one of the table `DERIVED`."""
+    last = name.rpartition("/")[2]
+    return any(
+        name == one or (one.endswith("/") and name.startswith(one)) or last == "lock" == one
+        for one in DERIVED
+    )

@@ -1,0 +1,214 @@
+"""Damage of a file at rest: it is detected or harmless, costs only what it hit, and is reported truthfully afterwards."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+
+import aether
+from aether.api import admin, conversations
+from aether.store import archive, files, seals, snapshot
+from aether.store import conversations as store_conversations
+from aether.store.commit import fold_home
+from tests import homes
+from tests.api.test_erase import compress, conversation
+from tests.api.test_memory_tool import tool
+
+DAMAGES = ("flip", "truncate", "zero", "delete")
+ANSWER = {"role": "user", "content": "And now?"}
+
+
+def full_home(directory):
+    """Return a home with something in every kind of file, three months of history, and commits that are not folded."""
+    home = homes.fresh(directory)
+    for month in range(2):
+        at = homes.later(month * 31 * 86_400)
+        for n in range(4):
+            homes.add(home, f"item-{month}-{n}", f"Note {n} of month {month}.", now=at)
+        homes.remove(home, f"item-{month}-1", now=at)
+        fold_home(home, now=at)
+    aether.add_working_memory_item("Always use SQLite.", "decision", 0.9, home=home, metadata={"phase": 1})
+    compress(home, 1, "SQLite")
+    tool(home, "create", path="/memories/a.md", file_text="a note")
+    aether.emit_signal("FOCUS", context="look at it", home=home)
+    conversations.add_messages("talk", conversation("swordfish"), home=home)
+    aether.compact("talk", conversations.context("talk", home=home), window=4000, home=home)
+    conversations.add_messages("talk", [ANSWER], home=home)
+    conversations.add_messages("other", [ANSWER, ANSWER], home=home)
+    aether.create_snapshot("before", home=home)
+    aether.search_memory("SQLite", home=home)
+    aether.add_working_memory_item("Waits to be compressed.", "decision", 0.9, home=home)
+    aether.prepare_compression_data(2, home=home, manual=True)
+    admin.fold(home=home)
+    for n in range(4):
+        homes.add(home, f"open-{n}", f"Open note {n}.")
+    return home
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory):
+    """Return a full home that no test changes, in memory where the machine has such a place."""
+    directory = Path(homes.IN_MEMORY) / tmp_path_factory.mktemp("damage").name
+    yield full_home(directory)
+    shutil.rmtree(directory)
+
+
+def damaged(path, kind, random):
+    """Damage the file at `path`; return False if that leaves it as it was."""
+    data = path.read_bytes()
+    if kind == "delete":
+        path.unlink()
+        return True
+    at = random.randrange(max(1, len(data)))
+    if kind == "flip" and data:
+        made = bytearray(data)
+        made[at] ^= 1 << random.randrange(8)
+    elif kind == "truncate":
+        made = data[:at]
+    else:
+        made = bytes(len(data))
+    path.write_bytes(made)
+    return bytes(made) != data
+
+
+def view(home):
+    """Return everything that a home answers, as a new process sees it."""
+    forget_caches()
+    found = snapshot.load(home)
+    talks = {stored.id: store_conversations.load(home, stored.id) for stored in store_conversations.stored_conversations(home)}  # fmt: skip
+    return {
+        "documents": found.documents,
+        "records": {kind: [one for _, one in archive.records(found, kind)] for kind in archive.KINDS},
+        "history": [(line.revision, line.operation, line.by) for line in aether.log(home=home, limit=0)],
+        "talks": {name: (log.texts, log.context, log.compactions) for name, log in talks.items()},
+        "snapshots": {path.name: path.read_bytes() for path in (home / "snapshots").glob("*.json")},
+    }
+
+
+def forget_caches():
+    snapshot._CACHE.clear()
+    store_conversations._CACHE.clear()
+    conversations._LIVE.clear()
+
+
+def seen(home):
+    forget_caches()
+    return admin.examine(home=home)
+
+
+def trial(original, place, seeds, *, going_on=1):
+    """Damage one file for each seed, check every promise, and return the counts; each `going_on`th is worked in."""
+    counts = Counter()
+    before = view(original)
+    names = [path.relative_to(original) for path in sorted(original.rglob("*")) if path.is_file()]
+    for seed in seeds:
+        random = Random(seed)
+        name, kind = random.choice(names), random.choice(DAMAGES)
+        home = place / str(seed) / ".aether"
+        shutil.copytree(original, home)
+        if not damaged(home / name, kind, random):
+            continue
+        counts["all"] += 1
+        case = f"seed {seed}: {kind} {name}"
+        problems = [one for one in seen(home) if one.level != "info"]
+        if problems:
+            counts["detected"] += 1
+        elif seals.is_derived(name.as_posix()):
+            counts["derived"] += 1
+        else:
+            assert view(home) == before, case
+            counts["harmless"] += 1
+        if seed % going_on == 0:
+            goes_on(home, place / f"{seed}-on", case)
+        repaired = admin.repair(home=home)
+        after = seen(home)
+        # A document that still parses is taken for an edit by hand; one that breaks the schema waits for a person.
+        assert {one.code for one in after if one.level != "info"} <= {"kept-edit"}, (case, after)
+        now = view(home)
+        whole = all(now[part] == before[part] for part in before if part != "history")
+        if problems:
+            counts["restored whole" if whole else "loss named"] += 1
+        edited = any(line.operation == "edited by hand" for line in aether.log(home=home, limit=0))
+        assert whole or edited or any(one.code == "known-loss" for one in after), (case, repaired)
+        shutil.rmtree(place / str(seed))
+    return counts
+
+
+def goes_on(home, place, case):
+    """Check that an agent goes on in a damaged home: everything that adds, and what it sends."""
+    copy = place / ".aether"
+    shutil.copytree(home, copy)
+    forget_caches()
+    said = conversation("swordfish")
+    try:
+        assert aether.preflight("talk", said, model="gpt-4o", home=copy).messages
+        aether.compact("talk", conversations.context("talk", home=copy) or said, window=4000, home=copy)
+        conversations.add_messages("talk", [ANSWER], home=copy)
+        assert conversations.context("talk", home=copy)[-1] == ANSWER
+        aether.undo_compaction("talk", home=copy)
+        item = aether.add_working_memory_item("Goes on.", "decision", 0.9, home=copy)
+        assert str(item) in [one["id"] for one in aether.list_working_memory_items(home=copy)]
+        aether.undo(home=copy)
+    except aether.AetherError as reason:  # which case it was
+        raise AssertionError(f"{case}: {reason}") from reason
+    shutil.rmtree(place)
+
+
+@pytest.fixture
+def place(original, monkeypatch):
+    """Return a directory for copies; syncs are not done, because they change nothing here."""
+    for module, name in ((os, "fsync"), (os, "fdatasync"), (files, "_sync_data")):
+        monkeypatch.setattr(module, name, lambda handle: None)
+    directory = original.parent / "copies"
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+    forget_caches()
+
+
+@pytest.mark.parametrize("first", [0, 10, 20, 30])
+def test_damage_of_any_file_is_detected_and_costs_only_what_it_hit(original, place, first):
+    counts = trial(original, place, range(first, first + 10), going_on=5)
+
+    assert counts["all"] >= 8
+
+
+@pytest.mark.slow
+def test_damage_of_any_file_a_thousand_times(original, place):
+    counts = trial(original, place, range(1000))
+
+    print(dict(counts))
+    assert counts["detected"] + counts["derived"] + counts["harmless"] == counts["all"]
+
+
+def test_one_flipped_bit_in_the_journal_or_a_conversation_costs_nothing(original, place):
+    for name in ("data/journal.jsonl", "conversations/talk/history.jsonl", "data/receipts.jsonl"):
+        for seed in range(3):
+            home = place / f"{Path(name).name}-{seed}" / ".aether"
+            shutil.copytree(original, home)
+            damaged(home / name, "flip", Random(seed))
+
+            admin.repair(home=home)
+
+            assert (view(home) | {"history": 0}) == (view(original) | {"history": 0}), (name, seed)
+
+
+def test_preflight_goes_on_in_a_damaged_home_and_says_so(original, place):
+    home = place / "preflight" / ".aether"
+    shutil.copytree(original, home)
+    path = home / "conversations/talk/history.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:3], b"\0" * 50 + lines[3][50:], *lines[4:]]))
+    memory = home / "data/memory.json"
+    memory.write_bytes(memory.read_bytes().replace(b'"LRU"', b"5", 1))
+    forget_caches()
+    said = conversation("swordfish")
+
+    done = aether.preflight("talk", said, window=100_000, home=home)
+
+    assert done.messages == said
+    assert "damaged-line" in {finding.code for finding in done.findings}

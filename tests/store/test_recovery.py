@@ -1,0 +1,97 @@
+"""Recovery: damaged lines, and later changes applied again without a lost one."""
+
+from random import Random
+
+import pytest
+
+from aether.store import doctor, files, recovery, snapshot
+from aether.store.patch import apply_with_inverse
+from tests import homes
+
+LINES = [files.seal_json({"n": n, "text": "some text*J-"}) for n in range(3)]
+RULES = {("total",): "sum", ("entries", "*", "reads"): "touch"}
+
+
+def test_any_one_flipped_bit_is_found():
+    data = b"".join(LINES)
+    for at in range(len(data)):
+        harmed = bytearray(data)
+        harmed[at] ^= 1 << at % 8
+
+        found = list(recovery.lines_of(bytes(harmed)))
+
+        assert [line for line, good in found if good] == LINES, at
+
+
+def test_two_flipped_bits_cost_one_line():
+    harmed = LINES[0] + LINES[1].replace(b"some", b"eome") + LINES[2]
+
+    assert list(recovery.lines_of(harmed)) == [
+        (LINES[0], True), (LINES[1].replace(b"some", b"eome"), False), (LINES[2], True),
+    ]  # fmt: skip
+
+
+def entry(name, reads=0):
+    return {"id": name, "reads": reads, "text": f"about {name}"}
+
+
+@pytest.mark.parametrize(
+    ("_what", "before", "patch", "now", "wanted"),
+    [
+        ("an entry is found by its value", [entry("a"), entry("b")],
+         [{"op": "remove", "path": "/entries/1"}], [entry("b")], []),
+        ("a part of it too", [entry("a"), entry("b")],
+         [{"op": "replace", "path": "/entries/1/text", "value": "new"}], [entry("b")], [entry("b") | {"text": "new"}]),
+        ("an entry that is missing", [entry("a"), entry("b")],
+         [{"op": "remove", "path": "/entries/0"}], [entry("b")], None),
+        ("an entry that has changed", [entry("a")],
+         [{"op": "replace", "path": "/entries/0/text", "value": "new"}], [entry("a") | {"text": "other"}], None),
+        ("two entries that could be meant", [entry("a") | {"text": "x"}, entry("b") | {"text": "x"}],
+         [{"op": "replace", "path": "/entries/1/text", "value": "y"}],
+         [entry("a") | {"text": "x"}, entry("b") | {"text": "x"}], None),
+        ("an addition", [entry("a")], [{"op": "add", "path": "/entries/-", "value": entry("c")}], [], [entry("c")]),
+        ("an addition that is there", [], [{"op": "add", "path": "/entries/-", "value": entry("a")}], [entry("a")], None),
+        ("bookkeeping", [entry("a")], [{"op": "replace", "path": "/entries/0/reads", "value": 3}], [], []),
+    ],
+)  # fmt: skip
+def test_a_change_is_applied_only_where_it_fits(_what, before, patch, now, wanted):
+    was = {"total": 5, "entries": before}
+    patch = [*patch, {"op": "replace", "path": "/total", "value": 7}]
+    inverse = apply_with_inverse(was, patch)[1]
+    state = {"total": 9, "entries": now}
+
+    fitted = recovery.refitted(state, patch, inverse, RULES)
+
+    if wanted is None:
+        assert fitted is None
+    else:
+        assert apply_with_inverse(state, fitted)[0] == {"total": 11, "entries": wanted}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_lost_commit_costs_itself_and_what_depends_on_it(tmp_path, seed):
+    random = Random(seed)
+    home = homes.fresh(tmp_path)
+    held, changes = [], []
+    for n in range(12):
+        if held and random.random() < 0.4:
+            changes.append(("remove", held.pop(random.randrange(len(held)))))
+            homes.remove(home, changes[-1][1])
+        else:
+            changes.append(("add", f"item-{n}"))
+            held.append(f"item-{n}")
+            homes.add(home, f"item-{n}", f"text {n}", tokens=n + 1)
+    path = snapshot.journal_path(home)
+    lines = path.read_bytes().splitlines(keepends=True)
+    at = random.randrange(len(changes))
+    lines[at + 1] = b"\0" * 40 + lines[at + 1][40:]
+    path.write_bytes(b"".join(lines))
+    lost, name = changes[at]
+
+    wanted = [one for one in held if (lost, one) != ("add", name)]
+    if lost == "remove":
+        wanted.append(name)
+    assert sorted(homes.ids(home)) == sorted(wanted)
+    homes.add(home, "after")
+    assert sorted(homes.ids(home)) == sorted([*wanted, "after"])
+    assert [one.level for one in doctor.examine(home)] == ["info"] * len(doctor.examine(home))
