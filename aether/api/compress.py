@@ -323,6 +323,7 @@ def compress(
     module, overrides, chosen = _backend(architect or settings.architect)
     if module is not None and module.NAME in SERVED:
         config.require_trusted(place, "architect.")
+    progress("preparing the hand-off")
     prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
@@ -381,6 +382,7 @@ def _ask(
                 "cost_usd": round(sum(costs), 6) if costs else None, "calls": sum(one.calls for one in spent),
                 "tries": len(spent), "task": request.task, "prompt_sha256": given["prompt"]["sha256"],
             }  # fmt: skip
+            progress("checking and storing the session")
             return ingest_session(
                 record["phase"], spent[-1].text, home=place, architect=author, compression_id=record["id"], by=by
             )  # fmt: skip

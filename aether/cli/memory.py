@@ -206,11 +206,14 @@ def list_(ask: Ask, limit: int) -> None:
       aether memory list --limit 10
     """
     from aether.api import working
+    from aether.api.status import overview
+    from aether.cli.status import empty_words
 
-    items = working.list_working_memory_items(limit, home=ask.place())
+    place = ask.place()
+    items = working.list_working_memory_items(limit, home=place)
     emit(ask, items, items_table(items))
     if not items:
-        note(ask, "Working memory is empty.")
+        note(ask, f"Working memory is {empty_words(overview(home=place))}.")
 
 
 @memory_command.command("clear")

@@ -139,6 +139,16 @@ def test_clearing_needs_a_yes_and_says_what_it_did(here, capsys):
     assert shown(capsys, "memory", "list").err == "Working memory is empty.\n"
 
 
+def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
+    shown(capsys, "memory", "compress", "--phase", "1")
+
+    said = shown(capsys, "memory", "list").err
+
+    assert said.startswith("Working memory is empty: 2 items went into session phase_1_")
+    assert "; 1 rule in force; to search all: aether recall WORDS.\n" in said
+    assert "went into session phase_1_" in shown(capsys, "status").out
+
+
 def test_a_person_may_say_no(here, capsys, monkeypatch):
     monkeypatch.setattr("aether.cli.memory.confirmed", lambda what, yes: False)
 
