@@ -1,7 +1,7 @@
 """Removed text: the messages that compactions took out of a conversation, by compaction, by number or by words.
 
 A message keeps its number in the log of its conversation for ever, so that a model can ask for it by number after any
-number of compactions. Summaries are left out: what they stand for is here itself.
+number of compactions. Summaries are left out: the messages that they replaced are here.
 """
 
 from __future__ import annotations
