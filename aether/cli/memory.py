@@ -392,7 +392,7 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 @click.option(
     "--architect",
     metavar="NAME",
-    help="extractive, anthropic, openai, ollama, manual or command:'…'  [default: config.toml, else extractive]",
+    help="extractive, anthropic, openai, ollama, claude-code (your own claude), manual or command:'…'  [default: config.toml, else extractive]",
 )
 @pass_ask
 def compress(ask: Ask, phase: int, architect: str | None) -> int:

@@ -22,8 +22,7 @@ from aether.types import Change
 
 # Types whose statements hold until something else is said; two reports of work are no contradiction.
 _LASTING = RULE_TYPES | {"decision", "lesson", "success_pattern", "failure_pattern"}
-_OPEN = frozenset({"blocker", "error"})
-# Nobody works on a blocker for longer without a word about it.
+# Nobody works on a blocker for longer without a word about it. Captured ones are ended by what was captured later.
 OPEN_DAYS = 30
 PATTERN_DAYS = 180
 _ID_CHARS = 10
@@ -71,10 +70,13 @@ def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
         *(Entry(one["id"], "long_term_memory", one["type"], one["last_seen"], one["pattern"]) for one in patterns),
     ]  # fmt: skip
     authors = {item["id"]: noting_agent(item) for item in items}
+    noted = {
+        item["id"] for item in items if item["type"] == "blocker" and not item["metadata"].get("pointer")
+    }
     pairs = list(_pairs(sorted(entries, key=lambda entry: entry.at)))
     found = [
         *_secrets(entries), *_orders(entries), *(one for one in pairs if one.kind == "contradiction"),
-        *_unconfirmed(entries, authors), *(one for one in pairs if one.kind == "duplicate"), *_stale(entries, now),
+        *_unconfirmed(entries, authors), *(one for one in pairs if one.kind == "duplicate"), *_stale(entries, noted, now),
     ]  # fmt: skip
     shown: set[str] = set()
     doubtful = []
@@ -133,8 +135,8 @@ def _pairs(entries: list[Entry]) -> Iterator[Doubt]:
                 yield _doubt("duplicate", "the newer one says the same", entry, lasting[near.at])
 
 
-def _stale(entries: list[Entry], now: datetime) -> Iterator[Doubt]:
+def _stale(entries: list[Entry], open_ids: set[str], now: datetime) -> Iterator[Doubt]:
     for entry in entries:
-        days = OPEN_DAYS if entry.type in _OPEN else PATTERN_DAYS if entry.layer == "long_term_memory" else 0
+        days = OPEN_DAYS if entry.id in open_ids else PATTERN_DAYS if entry.layer == "long_term_memory" else 0
         if days and entry.at < clock.stamp(now - timedelta(days=days)):
             yield _doubt("stale", f"not seen since {entry.at[:10]}", entry)

@@ -65,6 +65,8 @@ def test_of_a_pair_the_older_is_asked_about(home):
 
 def test_what_nobody_has_seen_for_long_is_stale(home, monkeypatch):
     add(home, "The build fails on arm64.", "blocker")
+    captured = {"pointer": {"file": "/t.jsonl", "line": 3}}
+    add(home, "The deploy is blocked by a missing key.", "blocker", metadata=captured)
     add(home, "We settled on SQLite for the index.", "decision")
     assert review(home=home) == []
 
