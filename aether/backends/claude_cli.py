@@ -19,9 +19,12 @@ from aether.types import Counter
 
 NAME = "claude-code"
 PROGRAM = "claude"
+# In the place of the instructions for programming, which would cost some thousand tokens.
+SYSTEM = "You write what the prompt asks for, and nothing else."
 OPTIONS = (
     "-p", "--output-format", "json", "--tools", "", "--strict-mcp-config", "--disable-slash-commands",
     "--no-session-persistence", "--settings", '{"disableAllHooks": true}',
+    "--system-prompt", SYSTEM,
 )  # fmt: skip
 # Set inside a session of Claude Code, in which another one refuses to start.
 _WITHIN = ("CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CLAUDE_PROJECT_DIR")
