@@ -47,7 +47,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
             environment=around, directory=nowhere, fix="Install Claude Code (claude.com/claude-code), or use the extractive architect.",
         )  # fmt: skip
     result = _result(output)
-    usage = result.get("usage") if isinstance(result.get("usage"), dict) else {}
+    reported = result.get("usage")
+    usage: dict[str, Any] = reported if isinstance(reported, dict) else {}
     models = result.get("modelUsage")
     cost = result.get("total_cost_usd")
     return Completion(

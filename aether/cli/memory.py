@@ -477,7 +477,7 @@ def review(
     from aether.api import review as reviewing
 
     place = ask.place()
-    answers = [*((one, "keep", "") for one in keep), *((one, "forget", "") for one in drop),
+    answers: list[tuple[str, Any, str]] = [*((one, "keep", "") for one in keep), *((one, "forget", "") for one in drop),
                *((one, "correct", text) for one, text in correct)]  # fmt: skip
     settled = [reviewing.settle(one, answer, text, home=place) for one, answer, text in answers]
     found = reviewing.review(home=place)
