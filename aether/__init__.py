@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from aether.integrations.compact_manager import CompactManager as CompactManager
     from aether.integrations.compact_manager import mark_protected as mark_protected
     from aether.integrations.context_manager import ContextManager as ContextManager
+    from aether.integrations.recall_tool import recall_tool as recall_tool
     from aether.messages.convert import bare as bare
 
 __version__ = "0.1.0"
@@ -138,6 +139,7 @@ _NAMES_IN = {
     "aether.errors": "AetherError",
     "aether.integrations.compact_manager": "CompactManager mark_protected",
     "aether.integrations.context_manager": "ContextManager",
+    "aether.integrations.recall_tool": "recall_tool",
     "aether.messages.convert": "bare",
 }
 _MODULE_OF = {name: module for module, names in _NAMES_IN.items() for name in names.split()}

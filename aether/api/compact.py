@@ -39,7 +39,7 @@ from aether.events import exporters
 from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
-from aether.messages.model import Message, ProviderFormat
+from aether.messages.model import Message, ProviderFormat, as_object
 from aether.messages.validate import Sendable, is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
@@ -67,6 +67,10 @@ _REPORTED: OrderedDict[tuple[str, Finding], None] = OrderedDict()
 KEPT_REPORTS = 1_000
 # By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
+
+
+# The tool by which a model reads removed messages.
+RECALL = "recall"
 
 
 class Options(NamedTuple):
@@ -336,7 +340,6 @@ def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
 
 
 def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
-    where = path_of(found.record, found.conversation_id)
     # Computed only if something is shortened: it reads every message.
     known = cache(lambda: conversations.numbered(log, found.raws))
     last = log.compactions[-1].receipt if log.open else None
@@ -344,7 +347,7 @@ def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
         found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
         overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
         last=LastCompaction(last["tokens_after"]) if last else None,
-        pointer=lambda position: f"{where} n={known()[found.origins[position]]}", rules=found.options.rules,
+        pointer=lambda position: f"{found.full_text} n={known()[found.origins[position]]}", rules=found.options.rules,
     )  # fmt: skip
 
 
@@ -422,6 +425,8 @@ class Case(NamedTuple):
     options: Options
     note: str
     findings: list[Finding]
+    full_text: str = ""
+    """Where a model finds the full text of removed messages: the file of the conversation, or its tool for this."""
 
 
 def resolve_case(
@@ -468,8 +473,19 @@ def resolve_case(
     doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]
     findings = [*limits.findings, *doubts, *doubtful]
     return Case(
-        conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "", words, record, options, note, findings
+        conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "", words, record, options, note, findings,
+        f"tool {RECALL}" if offers_recall(tools) else str(path_of(record, conversation_id)),
     )  # fmt: skip
+
+
+def offers_recall(tools: Any) -> bool:
+    """Return whether the tools of a request include the one of `aether.recall_tool`."""
+    for tool in tools if isinstance(tools, list) else []:
+        about = as_object(as_object(tool).get("function") or tool)
+        schema = as_object(about.get("input_schema") or about.get("parameters"))
+        if about.get("name") == RECALL and "numbers" in as_object(schema.get("properties")):
+            return True
+    return False
 
 
 def as_dicts(messages: Sequence[Any]) -> list[JsonObject]:

@@ -72,10 +72,14 @@ def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home
         NotFound: there is no such conversation, or no such compaction.
     """
     log = load(record_directory(home), conversation_id)
-    if step is None:
-        step = log.open[-1] if log.open else len(log.compactions)
+    step = last_step(log) if step is None else step
     before, after, receipt = conversations.compaction(log, step)
     return Difference(list(_rows(before, after, receipt)), receipt, before, after)
+
+
+def last_step(log: conversations.Log) -> int:
+    """Return the newest compaction that is not undone; if all are, the newest."""
+    return log.open[-1] if log.open else len(log.compactions)
 
 
 def conversation_list(*, home: Home = None) -> list[ConversationEntry]:

@@ -46,7 +46,7 @@ from aether.types import Change, Counter, JsonObject, Session
 
 FALLBACK = "extractive"
 # The architects that have a server and a model.
-SERVED = ("anthropic", "openai", "ollama")
+SERVED = ("anthropic", "openai", "ollama", "claude-code")
 # Author of a session that a function of the caller wrote.
 FUNCTION = "function"
 # One question and two corrections: a model that fails three times keeps failing.
@@ -305,7 +305,7 @@ def compress(
 ) -> Compressed:
     """Compress the items of `phase` by an architect, and return the result.
 
-    `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `command:'…'`, `manual` (stops after
+    `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `claude-code`, `command:'…'`, `manual` (stops after
     the hand-off), or a function that takes the hand-off (with `feedback` after a rejection) and returns the session as text or
     as an object; by default the one in `config.toml`, else the extractive one. `progress` is called with
     each step. `by` is the author in the log; `undo` without a revision skips changes by a hook.
@@ -323,6 +323,7 @@ def compress(
     module, overrides, chosen = _backend(architect or settings.architect)
     if module is not None and module.NAME in SERVED:
         config.require_trusted(place, "architect.")
+    progress("preparing the hand-off")
     prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
@@ -381,6 +382,7 @@ def _ask(
                 "cost_usd": round(sum(costs), 6) if costs else None, "calls": sum(one.calls for one in spent),
                 "tries": len(spent), "task": request.task, "prompt_sha256": given["prompt"]["sha256"],
             }  # fmt: skip
+            progress("checking and storing the session")
             return ingest_session(
                 record["phase"], spent[-1].text, home=place, architect=author, compression_id=record["id"], by=by
             )  # fmt: skip

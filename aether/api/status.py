@@ -15,6 +15,7 @@ from aether import clock, regular
 from aether.api.home import Home, find, read
 from aether.errors import AetherError
 from aether.memory import sessions
+from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
 from aether.store import config, documents, spool
 from aether.store.snapshot import Snapshot, load
@@ -96,7 +97,7 @@ LOG_DAYS = 7
 
 
 def overview(*, home: Home = None) -> JsonObject:
-    """Return tokens in memory, phase, last compression, the state of the hooks and their failures.
+    """Return what memory holds, phase, last compression, the state of the hooks and their failures.
 
     Raises:
         NotFound: there is no home.
@@ -124,10 +125,14 @@ def overview(*, home: Home = None) -> JsonObject:
         "compression_needed": fill.needed,
         "sessions": len(held),
         "patterns": len(memory["long_term_memory"]["patterns"]),
+        **in_force(snapshot.documents, now=clock.now()),
         "state": colony["state"],
         "phase": colony["current_phase"],
         "last_compression": last
-        and {name: last[name] for name in ("session_id", "compressed_at", "compression_ratio")},
+        and {
+            **{name: last[name] for name in ("session_id", "compressed_at", "compression_ratio")},
+            "items": (last.get("metadata") or {}).get("item_count"),
+        },
         "hooks": {
             "paused": (place / "hooks" / "paused").exists(),
             "waiting": len(spool.waiting(str(place))),

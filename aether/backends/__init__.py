@@ -13,7 +13,10 @@ __all__ = [
     "Backend", "Completion", "Request", "Settings", "backend", "instruction", "session_request", "summary_request",
 ]  # fmt: skip
 
-_MODULES = frozenset({"extractive", "anthropic", "openai", "ollama", "command"})
+_MODULES = {
+    "extractive": "extractive", "anthropic": "anthropic", "openai": "openai", "ollama": "ollama", "command": "command",
+    "claude-code": "claude_cli",
+}  # fmt: skip
 
 
 def backend(spec: str) -> tuple[Backend, dict[str, str]]:
@@ -32,8 +35,8 @@ def backend(spec: str) -> tuple[Backend, dict[str, str]]:
     if name not in _MODULES or bool(command.strip()) != (name == "command"):
         raise InvalidInput(
             f"{shown(spec)} is not an architect.",
-            fix="Use extractive, anthropic, openai, ollama, manual or command:'program'.",
+            fix="Use extractive, anthropic, openai, ollama, claude-code, manual or command:'program'.",
             where="architect",
         )
-    module = cast("Backend", import_module(f"aether.backends.{name}"))
+    module = cast("Backend", import_module(f"aether.backends.{_MODULES[name]}"))
     return module, {"command": command.strip()} if command else {}

@@ -15,6 +15,7 @@ import shutil
 import signal
 import subprocess
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from threading import Event, Thread
 from typing import IO, Any
@@ -47,32 +48,49 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     del count  # the tokens of the caller's own program are not counted
     words = _words(settings.command)
     handoff = request.data | ({"feedback": request.feedback} if request.feedback else {})
-    process = _start(words)
+    text = run_program(
+        words, json.dumps(handoff).encode(), name=NAME, timeout_seconds=settings.timeout_seconds
+    )
+    return Completion(text=text, backend=NAME, model=words[0])
+
+
+def run_program(
+    words: list[str], data: bytes, *, name: str, timeout_seconds: float, environment: Mapping[str, str] | None = None,
+    directory: str | None = None, fix: str = "Check its spelling and PATH, or use the extractive backend.",
+) -> str:  # fmt: skip
+    """Return what a program writes for `data` on its standard input; none of its processes is left.
+
+    `fix` is the advice if there is no such program, `name` the backend that reports it.
+
+    Raises:
+        BackendUnavailable, BackendFailed: as `complete` says.
+    """
+    process = _start(words, name, fix, {"env": environment, "cwd": directory})
     output, errors, flooded = bytearray(), bytearray(), Event()
     threads = [
-        Thread(target=_feed, args=(process.stdin, json.dumps(handoff).encode()), daemon=True),
+        Thread(target=_feed, args=(process.stdin, data), daemon=True),
         Thread(target=_collect, args=(process.stdout, output, flooded), daemon=True),
         Thread(target=_collect, args=(process.stderr, errors, None), daemon=True),
     ]
     try:
         for thread in threads:
             thread.start()
-        ended = _wait(process, threads, flooded, settings.timeout_seconds)
+        ended = _wait(process, threads, flooded, timeout_seconds)
     finally:
         _end_group(process, threads)
     tail = errors.decode("utf-8", "replace").strip()
     if flooded.is_set():
-        raise _failed(f"wrote more than {MAX_OUTPUT_BYTES} bytes.", words, tail)
+        raise _failed(f"wrote more than {MAX_OUTPUT_BYTES} bytes.", words, tail, name)
     if not ended:
-        raise _failed(f"did not end within {settings.timeout_seconds:g} s and was stopped.", words, tail)
+        raise _failed(f"did not end within {timeout_seconds:g} s and was stopped.", words, tail, name)
     if process.returncode:
         end = f"exit code {process.returncode}"
         if process.returncode < 0:
             end = f"signal {-process.returncode}"
             with suppress(ValueError):
                 end = f"signal {signal.Signals(-process.returncode).name}"
-        raise _failed(f"ended with {end}.", words, tail)
-    return Completion(text=_text(bytes(output), words, tail), backend=NAME, model=words[0])
+        raise _failed(f"ended with {end}.", words, tail, name)
+    return _text(bytes(output), words, tail, name)
 
 
 def _words(command: str) -> list[str]:
@@ -87,13 +105,13 @@ def _words(command: str) -> list[str]:
     return [word.strip('"') for word in words] if _WINDOWS else words
 
 
-def _start(words: list[str]) -> subprocess.Popen[bytes]:
+def _start(words: list[str], name: str, fix: str, place: dict[str, Any]) -> subprocess.Popen[bytes]:
     program = shutil.which(words[0])
     if program is None:
         raise BackendUnavailable(
             f"there is no program {shown(words[0])}.",
-            fix="Check its spelling and PATH, or use the extractive backend.",
-            where=NAME,
+            fix=fix,
+            where=name,
         )
     own_group: dict[str, Any] = (
         {"creationflags": getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0)}
@@ -108,12 +126,13 @@ def _start(words: list[str]) -> subprocess.Popen[bytes]:
             stderr=subprocess.PIPE,
             bufsize=0,  # closing a buffered pipe waits for whoever is still writing to it
             **own_group,
+            **place,
         )
     except (OSError, ValueError) as reason:
         raise BackendUnavailable(
             f"{shown(words[0])} cannot be run ({reason}).",
             fix="Make it executable, or use the extractive backend.",
-            where=NAME,
+            where=name,
         ) from reason
 
 
@@ -181,20 +200,20 @@ def _signal_group(process: subprocess.Popen[bytes], *, hard: bool) -> None:
         os.killpg(process.pid, signal.SIGKILL if hard else signal.SIGTERM)
 
 
-def _text(raw: bytes, words: list[str], tail: str) -> str:
+def _text(raw: bytes, words: list[str], tail: str, name: str) -> str:
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as reason:
-        raise _failed("wrote something that is not UTF-8.", words, tail) from reason
+        raise _failed("wrote something that is not UTF-8.", words, tail, name) from reason
     if not text.strip():
-        raise _failed("wrote nothing to stdout.", words, tail)
+        raise _failed("wrote nothing to stdout.", words, tail, name)
     return text
 
 
-def _failed(what: str, words: list[str], tail: str) -> BackendFailed:
+def _failed(what: str, words: list[str], tail: str, name: str) -> BackendFailed:
     said = f" Its last words: {tail}" if tail else ""
     return BackendFailed(
         f"{shown(words[0])} {what}{said}",
         fix="Run it by hand on the hand-off file, or use the extractive backend.",
-        where=NAME,
+        where=name,
     )

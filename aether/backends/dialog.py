@@ -12,10 +12,9 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Literal, NamedTuple
 
-from aether import prompts
 from aether.backends import chunks, model_server
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import merge_prompt, session_request, summary_request
+from aether.backends.request import merge_prompt, session_request, summary_request, whole_prompt
 from aether.errors import BackendFailed
 from aether.tokens.count import session_tokens
 from aether.types import Counter, JsonObject
@@ -96,13 +95,13 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
         attempt = _summary_in_turn
         size = chunks.task_tokens(request.data, count)
         empty = summary_request({**request.data, "said": []}, feedback=request.feedback)
-        most = model.input_tokens - count(_prompt(empty))
+        most = model.input_tokens - count(whole_prompt(empty))
     else:
         attempt = _session
         size = sum(count(item["content"]) for item in request.data["items"])
         empty = session_request({**request.data, "items": []}, feedback=request.feedback)
         ratio = max(1.0, request.data["total_tokens"] / max(1, request.target_tokens))
-        most = min(model.input_tokens - count(_prompt(empty)), int(model.answer_tokens * ratio))
+        most = min(model.input_tokens - count(whole_prompt(empty)), int(model.answer_tokens * ratio))
     most, spent = max(SMALLEST_PART_TOKENS, most), dialog.spent
     for _ in range(MOST_HALVINGS + 1):
         text = attempt(request, most, dialog)
@@ -128,7 +127,7 @@ def _summary_in_turn(request: Request, most: int, dialog: _Dialog) -> str | None
     previous = request.data["previous"]
     for part in chunks.split_task(request.data, most_tokens=most, count=dialog.count):
         asked = summary_request({**part, "previous": previous}, feedback=request.feedback)
-        answer = _ask(_prompt(asked), dialog)
+        answer = _ask(whole_prompt(asked), dialog)
         if answer.outcome == "too long":
             return None
         previous = answer.text
@@ -139,15 +138,15 @@ def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
     """Return the session of all parts, merged; None if a part is too long."""
     handoffs = chunks.split_handoff(request.data, most_tokens=most, count=dialog.count)
     if len(handoffs) == 1:
-        answer = _ask(_prompt(request), dialog)
+        answer = _ask(whole_prompt(request), dialog)
         return None if answer.outcome == "too long" else answer.text
     sessions = []
     for nth, handoff in enumerate(handoffs, start=1):
         part = session_request(handoff, feedback=request.feedback)
-        answer = _ask(_prompt(part), dialog)
+        answer = _ask(whole_prompt(part), dialog)
         session = chunks.find_session(answer.text)
         if answer.outcome == "whole" and session is None:
-            answer = _ask(_prompt(part._replace(feedback=NOT_A_SESSION)), dialog)
+            answer = _ask(whole_prompt(part._replace(feedback=NOT_A_SESSION)), dialog)
             session = chunks.find_session(answer.text)
         if answer.outcome == "too long":
             return None
@@ -229,11 +228,3 @@ def _read(found: model_server.Reply, dialog: _Dialog) -> Answer:
         fix="Check the base URL.",
         where=model.name,
     )
-
-
-def _prompt(request: Request) -> str:
-    text = request.prompt
-    if request.feedback:
-        text += "\n" + prompts.render("correction", feedback=request.feedback)
-    # A lone surrogate cannot be sent; its escape in the data means the same.
-    return text.encode("utf-8", "backslashreplace").decode()

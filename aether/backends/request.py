@@ -87,6 +87,15 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     )
 
 
+def whole_prompt(request: Request) -> str:
+    """Return the prompt of `request`, with the correction of its last answer if there is one, as text that can be sent."""
+    text = request.prompt
+    if request.feedback:
+        text += "\n" + prompts.render("correction", feedback=request.feedback)
+    # A lone surrogate cannot be sent; its escape in the data means the same.
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
 def merge_prompt(handoff: JsonObject, sessions: list[JsonObject]) -> str:
     """Return the prompt that merges the sessions of the parts of `handoff` into one."""
     return prompts.render(

@@ -56,22 +56,30 @@ def scope_options(command: Any) -> Any:
 
 @claude_command.command("install")
 @scope_options
+@click.option(
+    "--link",
+    is_flag=True,
+    help="Also link the programs of this environment into ~/.local/bin, for every shell",
+)
 @pass_ask
-def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
+def install(ask: Ask, scope: str | None, dry_run: bool, link: bool) -> None:
     """Put the hooks into the settings of Claude Code.
 
     With --project they start the aether on PATH, because these files are committed; the MCP server is added to
     .mcp.json if its package is installed. With --local and --user they start the program of this environment.
     The default is --project if aether is on PATH in every shell, else --local.
     Everything else in these files stays unchanged to the byte, and a backup is kept.
+    In a virtual environment, --link is the one line that makes the programs run in every shell.
 
     \b
     Example:
       aether claude install --project
+      aether claude install --link --dry-run
     """
     from aether.errors import InvalidDocument
     from aether.integrations.claude_code import install
 
+    links = install.link_programs(dry_run=dry_run) if link else []
     scope = scope or install.default_scope()
     try:
         files = install.install(scope, dry_run=dry_run)
@@ -82,10 +90,10 @@ def install(ask: Ask, scope: str | None, dry_run: bool) -> None:
     home, made = (None, False) if scope == "user" or dry_run else install.make_home(ask.home)
     plugin = str(install.plugin_directory())
     data = {
-        "scope": scope, "files": [one._asdict() for one in files], "home": str(home) if home else None,
-        "made_home": made, "plugin": plugin,
+        "scope": scope, "links": [one._asdict() for one in links], "files": [one._asdict() for one in files],
+        "home": str(home) if home else None, "made_home": made, "plugin": plugin,
     }  # fmt: skip
-    lines = _change_lines(files, dry_run=dry_run)
+    lines = _change_lines([*links, *files], dry_run=dry_run)
     emit(ask, data, [*lines, *([f"{home}: made"] if made else [])])
     if not dry_run:
         _note_next_steps(ask, scope, plugin)
@@ -235,13 +243,14 @@ def resume(ask: Ask) -> None:
     "--all", "everywhere", flag_value=True, type=bool,
     help="The transcripts of every project, each into its own home",
 )  # fmt: skip
+@click.option("--init", "make", is_flag=True, help="Make a home for each project that has none")
 @click.option(
     "--older-than", type=click.FloatRange(0), default=0.0, metavar="DAYS",
     help="Only files of at least this age in days  [default: all]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
-def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
+def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: bool) -> int:
     """Import transcripts before Claude Code deletes them.
 
     It deletes transcripts older than cleanupPeriodDays (default 30). The files are only read, each is imported into the
@@ -250,14 +259,20 @@ def rescue(ask: Ask, everywhere: bool, older_than: float, dry_run: bool) -> int:
     \b
     Example:
       aether claude rescue --older-than 20 --dry-run
+      aether claude rescue --all --init --dry-run
     """
     from aether.integrations.claude_code import install, rescue
 
-    if not everywhere:
+    if not everywhere and (dry_run or not make):
         ask.place()
     with progress(ask) as report:
         done = rescue.rescue(
-            ask.home, everywhere=everywhere, older_than=older_than, dry_run=dry_run, progress=report
+            ask.home,
+            everywhere=everywhere,
+            older_than=older_than,
+            dry_run=dry_run,
+            make=make,
+            progress=report,
         )
     for one in done:
         if one.reason:

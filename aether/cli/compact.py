@@ -232,7 +232,7 @@ def _findings(findings: Any) -> list[str]:
 @click.option("--all", "everything", is_flag=True, help="Show unchanged messages too")
 @pass_ask
 def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> None:
-    """Show the messages a compaction kept and removed.
+    """Show the messages a compaction kept and removed, and its summary.
 
     \b
     Example:
@@ -244,13 +244,44 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     data = {"receipt": found.receipt, "rows": [row._asdict() for row in found.rows]}
     shown = [row for row in found.rows if everything or row.change != "kept"]
     rows = [
-        (_SIGNS[row.change], "" if row.before is None else row.before, row.role, row.text) for row in shown
+        (_SIGNS[row.change], "" if row.before is None else row.before, row.role, row.text)
+        for row in shown
+        if row.change != "added"
     ]
+    added = [line for row in shown if row.change == "added" for line in [f"+ {row.role}", row.text]]
     receipt = found.receipt
     head = f"Compaction {receipt['step']} of {conversation}: "
     head += f"{receipt['tokens_before']:,} -> {receipt['tokens_after']:,} tokens, "
     head += f"{receipt['messages_before']} -> {receipt['messages_after']} messages."
-    emit(ask, data, [head, Table(rows, right=[1]), "- removed   ~ shortened   + added"])
+    emit(ask, data, [head, Table(rows, right=[1]), *map(plain, added), "- removed   ~ shortened   + added"])
+    note(ask, f"The removed text: aether compact show {shlex.quote(conversation)} {receipt['step']}")
+
+
+@compact_command.command("show")
+@click.argument("conversation")
+@click.argument("step", metavar="[N]", required=False, type=click.IntRange(1))
+@pass_ask
+def show(ask: Ask, conversation: str, step: int | None) -> None:
+    """Print the text that a compaction removed.
+
+    N is the number of the compaction, by default the newest that is not undone. Each message has its number in the
+    conversation and its role; calls (→) and results (←) have their tool. Nothing is cut.
+
+    \b
+    Example:
+      aether compact show session
+      aether compact show session 1 --json
+    """
+    from aether.api import removed
+
+    number, found = removed.removed_by_compaction(conversation, step, home=ask.home)
+    data = {
+        "conversation": conversation, "step": number,
+        "messages": [{**one._asdict(), "parts": [part._asdict() for part in one.parts]} for one in found],
+    }  # fmt: skip
+    emit(ask, data, [plain(line) for one in found for line in [*removed.message_lines(one), ""]])
+    if not found:
+        note(ask, f"Compaction {number} removed no message.")
 
 
 @compact_command.command("undo")

@@ -206,11 +206,14 @@ def list_(ask: Ask, limit: int) -> None:
       aether memory list --limit 10
     """
     from aether.api import working
+    from aether.api.status import overview
+    from aether.cli.status import empty_words
 
-    items = working.list_working_memory_items(limit, home=ask.place())
+    place = ask.place()
+    items = working.list_working_memory_items(limit, home=place)
     emit(ask, items, items_table(items))
     if not items:
-        note(ask, "Working memory is empty.")
+        note(ask, f"Working memory is {empty_words(overview(home=place))}.")
 
 
 @memory_command.command("clear")
@@ -389,7 +392,7 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 @click.option(
     "--architect",
     metavar="NAME",
-    help="extractive, anthropic, openai, ollama, manual or command:'…'  [default: config.toml, else extractive]",
+    help="extractive, anthropic, openai, ollama, claude-code (your own claude), manual or command:'…'  [default: config.toml, else extractive]",
 )
 @pass_ask
 def compress(ask: Ask, phase: int, architect: str | None) -> int:
@@ -443,6 +446,111 @@ def promote(ask: Ask) -> None:
     }
     text = [f"{pluralize(len(done.created), 'new patterns')}, {len(done.supported)} with more evidence."]
     emit(ask, data, text + contradiction_lines([pair._asdict() for pair in done.contradictions]))
+
+
+@memory_command.command("review")
+@click.option(
+    "--keep", multiple=True, metavar="ID", help="Keep what this doubt is about; it is not raised again"
+)
+@click.option("--forget", "drop", multiple=True, metavar="ID", help="Forget its first entry")
+@click.option(
+    "--correct", multiple=True, nargs=2, metavar="ID TEXT", help="Replace the text of its first entry"
+)
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Most doubts to show or ask"
+)
+@pass_ask
+def review(
+    ask: Ask, keep: tuple[str, ...], drop: tuple[str, ...], correct: tuple[tuple[str, str], ...], limit: int
+) -> None:
+    """Review what is doubtful: keep, correct or forget it.
+
+    Doubtful are secrets, orders to a model, contradictions, rules that an agent wrote, statements kept twice, and
+    entries not seen for long. A terminal asks about each; elsewhere they are listed with the commands that settle them.
+    Every answer is one change that aether undo reverses.
+
+    \b
+    Example:
+      aether memory review
+      aether memory review --json
+    """
+    from aether.api import review as reviewing
+
+    place = ask.place()
+    answers: list[tuple[str, Any, str]] = [*((one, "keep", "") for one in keep), *((one, "forget", "") for one in drop),
+               *((one, "correct", text) for one, text in correct)]  # fmt: skip
+    settled = [reviewing.settle(one, answer, text, home=place) for one, answer, text in answers]
+    found = reviewing.review(home=place)
+    if found and not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty():
+        settled = _ask_about(found[:limit], place)
+        found = reviewing.review(home=place)
+        shown = []
+    else:
+        shown = found[:limit]
+    data = {
+        "doubts": [
+            {
+                **one._asdict(),
+                "entries": [entry._asdict() for entry in one.entries],
+                "commands": _commands(one.id),
+            }
+            for one in found[:limit]
+        ],
+        "settled": [{"id": one.doubt.id, "answer": one.answer, "entry": one.entry} for one in settled],
+        "more": max(0, len(found) - limit),
+    }
+    emit(
+        ask,
+        data,
+        [
+            line
+            for one in ([] if answers else shown)
+            for line in [*doubt_lines(one), *map("  {}".format, _commands(one.id).values()), ""]
+        ],
+    )
+    if settled:
+        note(
+            ask,
+            f"{pluralize(len(settled), 'doubts')} settled, {len(found)} left. aether undo reverses the last answer.",
+        )
+    elif not found:
+        note(ask, "Nothing is doubtful.")
+
+
+def _commands(doubt: str) -> dict[str, str]:
+    """Return the commands that settle a doubt."""
+    base = "aether memory review"
+    return {
+        "keep": f"{base} --keep {doubt}", "forget": f"{base} --forget {doubt}",
+        "correct": f'{base} --correct {doubt} "TEXT"',
+    }  # fmt: skip
+
+
+def doubt_lines(doubt: Any) -> list[str]:
+    """Return one doubt as lines: its kind and reason, then its entries."""
+    entries = (
+        f"  {number}. {entry.at[:10]} {entry.type} {entry.id}: {one_line(entry.text)}"
+        for number, entry in enumerate(doubt.entries, 1)
+    )
+    return [f"{doubt.kind}: {plain(doubt.why)}", *entries]
+
+
+def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
+    """Ask a person about each doubt, and return those that were settled."""
+    from aether.api import review as reviewing
+
+    choices = click.Choice(["k", "c", "f", "s", "q"])
+    settled = []
+    for number, doubt in enumerate(doubts, 1):
+        say(f"{number} of {len(doubts)}", *doubt_lines(doubt))
+        letter = click.prompt("1. keep, correct, forget, skip, quit", type=choices, default="s", err=True)
+        if letter == "q":
+            break
+        if letter != "s":
+            text = click.prompt("The correct text", err=True) if letter == "c" else ""
+            answer: Any = {"k": "keep", "c": "correct", "f": "forget"}[letter]
+            settled.append(reviewing.settle(doubt.id, answer, text, home=place))
+    return settled
 
 
 @memory_command.command("stats")

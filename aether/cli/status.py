@@ -41,7 +41,7 @@ LINE_COLUMNS = 80
 def status_command(ask: Ask, watch: bool) -> int:
     """Show the whole colony at a glance.
 
-    Tokens in memory, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
+    What memory holds, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
     refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem.
 
     \b
@@ -100,7 +100,8 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
     lines += facts(
         [
             ("Home", found["home"]),
-            ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {pluralize(found['items'], 'items')}"),
+            ("In force", f"{pluralize(found['rules'], 'rules')}, {pluralize(found['decisions'], 'decisions')}"),
+            ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {pluralize(found['items'], 'items')}" if found["items"] else empty_words(found)),
             ("Short-term", pluralize(found["sessions"], "sessions")),
             ("Long-term", pluralize(found["patterns"], "patterns")),
             ("Phase", f"{'none yet' if found['phase'] is None else found['phase']} ({found['state']})"),
@@ -111,6 +112,18 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
         indent=0,
     )  # fmt: skip
     return [*lines, *log_lines(found["log"], found["home"])]
+
+
+def empty_words(found: dict[str, Any]) -> str:
+    """Return why working memory is empty, and where its items are."""
+    last = found["last_compression"]
+    if not last:
+        return "empty"
+    went = pluralize(last["items"], "items") if last["items"] else "its items"
+    return (
+        f"empty: {went} went into session {last['session_id']}; "
+        f"{pluralize(found['rules'], 'rules')} in force; to search all: aether recall WORDS"
+    )
 
 
 def log_lines(log: list[str], home: str) -> list[str | Table]:
@@ -124,12 +137,14 @@ def log_lines(log: list[str], home: str) -> list[str | Table]:
 def _line(found: dict[str, Any], now: datetime) -> str:
     """Return the overview as one line."""
     last, hooks = found["last_compression"], found["hooks"]
-    tokens = found["tokens"] if found["tokens"] < 1_000 else f"{found['tokens'] / 1_000:.1f}k"
+    held = [
+        pluralize(found[name], name) for name in ("rules", "decisions", "sessions", "items") if found[name]
+    ]
     parts = [
-        f"aether {tokens} tokens ({found['percent']:g}%)",
+        f"aether {', '.join(held) or 'empty'}",
         "" if found["phase"] is None else f"phase {found['phase']}",
         f"compressed {_ago(last['compressed_at'], now)}" if last else "",
-        "compression needed" if found["compression_needed"] else "",
+        f"compression needed ({found['percent']:g}% full)" if found["compression_needed"] else "",
         "paused" if hooks["paused"] else "",
         "problem: aether status" if found["problems"] else "",
     ]
@@ -157,8 +172,8 @@ def _ago(at: str, now: datetime) -> str:
 def statusline_command(ask: Ask) -> int:
     """Print one line for the status line of Claude Code.
 
-    Reads the session from Claude Code on standard input, and shows the memory of its project: tokens,
-    phase, last compression. Prints nothing if there is no memory; it never fails.
+    Reads the session from Claude Code on standard input, and shows the memory of its project: rules and decisions in
+    force, sessions, items, phase, last compression. Prints nothing if there is no memory; it never fails.
 
     \b
     Example:

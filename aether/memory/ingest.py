@@ -90,7 +90,7 @@ def ingest(
     session = sessions.build_session(
         gated.session, phase=phase, original_tokens=record["total_tokens"], count=count,
         metadata={
-            "compression_id": record["id"], "answer_sha256": digest, "architect": architect,
+            "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(held),
             "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
             **_verbatim_metadata(held),
         },

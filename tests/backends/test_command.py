@@ -149,7 +149,7 @@ def test_a_program_that_ignores_being_asked_is_made_to_end(monkeypatch):
     monkeypatch.setattr(command, "GRACE_SECONDS", 0.1)
     started = []
     real_start = command._start
-    monkeypatch.setattr(command, "_start", lambda words: started.append(real_start(words)) or started[0])
+    monkeypatch.setattr(command, "_start", lambda *given: started.append(real_start(*given)) or started[0])
 
     with pytest.raises(BackendFailed, match="did not end within"):
         complete(
@@ -164,7 +164,7 @@ def test_a_program_that_ignores_being_asked_is_made_to_end(monkeypatch):
 def test_an_interrupt_leaves_nothing_running(monkeypatch):
     started = []
     real_start = command._start
-    monkeypatch.setattr(command, "_start", lambda words: started.append(real_start(words)) or started[0])
+    monkeypatch.setattr(command, "_start", lambda *given: started.append(real_start(*given)) or started[0])
 
     def interrupted(*_args):
         raise KeyboardInterrupt

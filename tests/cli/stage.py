@@ -19,6 +19,7 @@ COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.j
 BEFORE = {
     "claude status": ["claude install"],
     "compact diff": COMPACTED,
+    "compact show": COMPACTED,
     "compact undo": COMPACTED,
     "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],

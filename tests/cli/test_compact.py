@@ -246,7 +246,27 @@ def test_the_signs_of_a_difference_are_explained_beside_it(talk, capsys):
     reported = shown(capsys, "compact", "diff", "talk")
 
     assert reported.out.endswith("- removed   ~ shortened   + added\n")
-    assert reported.err == ""
+    assert reported.err == "The removed text: aether compact show talk 1\n"
+
+
+def test_the_removed_text_and_the_whole_summary_can_be_read(talk, capsys):
+    shown(capsys, "compact", "run", "talk.json", "--window", "8000")
+
+    removed = shown(capsys, "compact", "show", "talk").out
+    data = json.loads(shown(capsys, "compact", "show", "talk", "1", "--json").out)
+    difference = shown(capsys, "compact", "diff", "talk").out
+
+    assert (data["conversation"], data["step"]) == ("talk", 1)
+    calls = [part for one in data["messages"] for part in one["parts"] if part["kind"] == "result"]
+    assert calls
+    assert all(part["tool"] for part in calls)
+    for one in data["messages"]:
+        assert f"[{one['number']}] {one['role']}" in removed
+        assert all(line in removed for part in one["parts"] for line in part["text"].splitlines())
+    summary = re.search(r"<COMPACT-SUMMARY v1>.*</COMPACT-SUMMARY>", difference, re.DOTALL)
+    assert summary
+    assert summary[0].count("\n") > 5
+    assert "no compaction 2" in shown(capsys, "compact", "show", "talk", "2", code=3).err
 
 
 ORPHAN = {

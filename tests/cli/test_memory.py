@@ -139,6 +139,45 @@ def test_clearing_needs_a_yes_and_says_what_it_did(here, capsys):
     assert shown(capsys, "memory", "list").err == "Working memory is empty.\n"
 
 
+def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
+    shown(capsys, "memory", "compress", "--phase", "1")
+
+    said = shown(capsys, "memory", "list").err
+
+    assert said.startswith("Working memory is empty: 2 items went into session phase_1_")
+    assert "; 1 rule in force; to search all: aether recall WORDS.\n" in said
+    assert "went into session phase_1_" in shown(capsys, "status").out
+
+
+def test_a_review_lists_doubts_with_the_commands_that_settle_them(here, capsys):
+    aether.add_working_memory_item("The key is AKIAIOSFODNN7EXAMPLE.", "observation", 0.5)
+    (doubt,) = json.loads(shown(capsys, "memory", "review", "--json").out)["doubts"]
+
+    listed = shown(capsys, "memory", "review").out
+    done = shown(capsys, *doubt["commands"]["forget"].split()[1:])
+
+    assert listed.startswith("secret: it holds what looks like a secret\n  1. ")
+    assert "AKIA" not in listed
+    assert all(command in listed for command in doubt["commands"].values())
+    assert "1 doubt settled, 0 left" in done.err
+    assert shown(capsys, "memory", "review").err == "Nothing is doubtful.\n"
+
+
+def test_a_person_is_asked_about_each_doubt(here, capsys, monkeypatch):
+    for number in range(4):
+        aether.add_working_memory_item(f"Key {number}0 is AKIAIOSFODNN7EXAMP{number}E.", "observation", 0.5)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    answers = iter(["k", "f", "c", "Key 20 is in the vault.", "q"])
+    monkeypatch.setattr("click.prompt", lambda *words, **options: next(answers))
+
+    done = shown(capsys, "memory", "review")
+
+    assert "1 of 4" in done.err
+    assert "3 doubts settled, 1 left" in done.err
+    assert "Key 20 is in the vault." in [item["content"] for item in aether.list_working_memory_items()]
+
+
 def test_a_person_may_say_no(here, capsys, monkeypatch):
     monkeypatch.setattr("aether.cli.memory.confirmed", lambda what, yes: False)
 

@@ -22,14 +22,14 @@ def found(**changes):
     hooks = {"paused": False, "waiting": 0, "last_event": ""}
     return {
         "home": "/p/.aether", "revision": 3, "items": 2, "tokens": 12_345, "max_tokens": 200_000, "percent": 6.2,
-        "compression_needed": False, "sessions": 1, "patterns": 0, "state": "IDLE", "phase": None,
+        "compression_needed": False, "sessions": 1, "patterns": 0, "rules": 2, "decisions": 0, "state": "IDLE", "phase": None,
         "last_compression": None, "hooks": hooks, "problems": [], "log": [], **changes,
     }  # fmt: skip
 
 
 BUSY = found(
     tokens=900, phase=2, compression_needed=True, hooks={"paused": True, "waiting": 4, "last_event": "2026-03-04T11:30:00Z"},
-    last_compression={"session_id": "s1", "compressed_at": "2026-03-02T11:00:00Z", "compression_ratio": 2.5},
+    last_compression={"session_id": "s1", "compressed_at": "2026-03-02T11:00:00Z", "compression_ratio": 2.5, "items": 3},
 )  # fmt: skip
 
 
@@ -51,14 +51,26 @@ def test_a_quiet_and_a_busy_colony_as_lines():
 
 
 def test_a_quiet_and_a_busy_colony_on_one_line():
-    assert status._line(found(), NOW) == "aether 12.3k tokens (6.2%)"
+    assert status._line(found(), NOW) == "aether 2 rules, 1 session, 2 items"
+    assert status._line(found(rules=0, sessions=0, items=0), NOW) == "aether empty"
     assert (
         status._line(BUSY, NOW)
-        == ("aether 900 tokens (6.2%) · phase 2 · compressed 2 d ago · compression needed · paused")[
-            : status.LINE_COLUMNS - 1
-        ]
+        == (
+            "aether 2 rules, 1 session, 2 items · phase 2 · compressed 2 d ago · compression needed (6.2% full) · paused"
+        )[: status.LINE_COLUMNS - 1]
         + "…"
     )
+
+
+def test_an_emptied_memory_says_where_its_items_went():
+    last = {"session_id": "s1", "compressed_at": "2026-03-02T11:00:00Z", "compression_ratio": 2.5, "items": 3}
+    emptied = found(items=0, tokens=0, percent=0, rules=1, last_compression=last)
+    text = "\n".join(status._lines(emptied, NOW))
+
+    assert "empty: 3 items went into session s1; 1 rule in force; to search all: aether recall WORDS" in text
+    assert "200000" not in text
+    emptied["last_compression"]["items"] = None  # stored by an older version
+    assert "empty: its items went into session s1" in "\n".join(status._lines(emptied, NOW))
 
 
 def test_what_keeps_it_from_working_is_reported_and_exits_with_one(here, capsys, tmp_path, monkeypatch):
@@ -108,11 +120,13 @@ def watched(monkeypatch, *looks):
 
 
 def test_without_a_terminal_every_change_is_one_line(here, capsys, monkeypatch):
-    watched(monkeypatch, found(), found(), found(tokens=500))
+    watched(monkeypatch, found(), found(), found(items=3))
 
     done = shown(capsys, "status", "--watch", code=130)
 
-    assert done.out.splitlines() == ["aether 12.3k tokens (6.2%)", "aether 500 tokens (6.2%)"]
+    assert done.out.splitlines() == [
+        "aether 2 rules, 1 session, 2 items", "aether 2 rules, 1 session, 3 items",
+    ]  # fmt: skip
 
 
 def test_one_of_a_kind_is_said_in_the_singular():

@@ -407,13 +407,63 @@ def path_advice() -> str:
     if not missing:
         return ""
     scripts = [script for script in map(own_script, missing) if script]
-    link = f", or: ln -s {shlex.join(scripts)} ~/.local/bin/" if scripts and os.name != "nt" else ""
+    directory = link_directory()
+    link = ""
+    if scripts and os.name != "nt":
+        linked = all((directory / name).exists() for name in missing)
+        link = f", or {directory}" if linked else ", or let aether link them: aether claude install --link"
     return (
         f"{' and '.join(missing)} of this environment {'are' if missing[1:] else 'is'} not on PATH in every shell. "
         "Without them on PATH Claude Code has no plugin, slash commands, status line and hooks of --project, "
         'and the model cannot run "aether recall", which its memory block names. '
         f"Add {sysconfig.get_path('scripts')} to PATH{link}"
     )
+
+
+def link_directory() -> Path:
+    """Return the directory of a user's own programs, which most systems have on PATH."""
+    return Path("~/.local/bin").expanduser()
+
+
+def link_programs(*, dry_run: bool = False) -> list[FileChange]:
+    """Link the programs of this environment into `~/.local/bin`, and return the changes.
+
+    A link that leads nowhere, as of an environment that was removed, is replaced; a program of another is left alone.
+
+    Raises:
+        InvalidInput: this environment has no such programs, or this system has no links of this kind.
+        Conflict: another program of that name is there; nothing was changed.
+        StorageFailed: the directory cannot be written.
+    """
+    scripts = {name: own_script(name) for name in (COMMAND, PROGRAM)}
+    if os.name == "nt" or not all(scripts.values()):
+        raise InvalidInput(
+            "there are no programs to link.",
+            fix=f"Add {sysconfig.get_path('scripts')} to PATH.",
+            where=sysconfig.get_path("scripts"),
+        )
+    directory = link_directory()
+    changes: dict[str, str] = {}
+    for name, script in scripts.items():
+        link = directory / name
+        if link.exists() and os.path.samefile(link, script):
+            changes[name] = "unchanged"
+        elif link.exists() or (link.is_symlink() and Path(os.readlink(link)).name != name):
+            raise Conflict(
+                "is another program. Nothing was changed.",
+                fix=f"Remove it, or add {sysconfig.get_path('scripts')} to PATH.",
+                where=str(link),
+            )
+        else:
+            changes[name] = "changed" if link.is_symlink() else "created"
+    for name, script in scripts.items():
+        if not dry_run and changes[name] != "unchanged":
+            link = directory / name
+            with _disk(link):
+                directory.mkdir(parents=True, exist_ok=True)
+                link.unlink(missing_ok=True)
+                link.symlink_to(script)
+    return [FileChange(str(directory / name), change, "", "") for name, change in changes.items()]
 
 
 def own_script(name: str) -> str:

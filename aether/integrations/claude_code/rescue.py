@@ -10,11 +10,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from aether import project
+from aether.api.admin import init
 from aether.api.home import Home, find, now
 from aether.api.importing import import_transcripts
 from aether.errors import AetherError, InvalidInput, NotFound
@@ -56,12 +59,13 @@ class Transcript(NamedTuple):
 
 
 def rescue(
-    home: Home = None, *, everywhere: bool = False, older_than: float = 0.0, dry_run: bool = False,
+    home: Home = None, *, everywhere: bool = False, older_than: float = 0.0, dry_run: bool = False, make: bool = False,
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Transcript]:  # fmt: skip
     """Import the transcripts of this project, or with `everywhere` of each into its own home, and return the results.
 
-    Only files of at least `older_than` days are imported. No home is created: a project without one is skipped.
+    Only files of at least `older_than` days are imported. A project without a home is skipped; with `make` it gets one,
+    except where no home is ever made without being named: in a user's home directory, and at the top of the disk.
 
     Raises:
         InvalidInput: all projects' transcripts would go into one home.
@@ -74,6 +78,8 @@ def rescue(
             fix="Leave out --home and unset AETHER_HOME, or leave out --all.",
             where="home",
         )
+    if make and not everywhere and not dry_run:
+        install.make_home(home)
     own = None if everywhere else find(home)
     found = transcripts(older_than=older_than)
     placed = [_placed(one, own, named=named) for one in found]
@@ -83,7 +89,7 @@ def rescue(
         one for one in placed if everywhere or one.home or (not one.directory and _folder(one) in beside)
     ]
     return [
-        _rescued(one, f"{at} of {len(wanted)}: {Path(one.path).name}", progress, dry_run=dry_run)
+        _rescued(one, f"{at} of {len(wanted)}: {Path(one.path).name}", progress, dry_run=dry_run, make=make)
         for at, one in enumerate(wanted, 1)
     ]
 
@@ -173,18 +179,24 @@ def cleanup_days(directory: str) -> float:
     return CLEANUP_DAYS
 
 
-def _rescued(one: Transcript, which: str, progress: Callable[[str], None], *, dry_run: bool) -> Transcript:
+def _rescued(
+    one: Transcript, which: str, progress: Callable[[str], None], *, dry_run: bool, make: bool
+) -> Transcript:
     if one.state != "found":
         return one
-    if not os.path.isdir(one.home):
+    missing = not os.path.isdir(one.home)
+    if missing and not (make and project.may_create_home(project.root_of(one.directory))):
         return one._replace(
             state="skipped", reason=f'its project has no home: run "aether init" in {one.directory}'
         )
     try:
-        done = import_transcripts(
-            [one.path], dry_run=dry_run, home=one.home,
-            progress=lambda records, items: progress(f"{which}, {records} records read, {items} items stored"),
-        )  # fmt: skip
+        with TemporaryDirectory() if missing and dry_run else nullcontext(one.home) as place:
+            if missing:
+                init(place)
+            done = import_transcripts(
+                [one.path], dry_run=dry_run, home=place,
+                progress=lambda records, items: progress(f"{which}, {records} records read, {items} items stored"),
+            )  # fmt: skip
     except (InvalidInput, NotFound) as reason:
         return one._replace(state="skipped", reason=reason.what)
     except AetherError as reason:  # a problem of that home only

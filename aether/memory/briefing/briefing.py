@@ -119,6 +119,12 @@ def brief_lines(
     return max(fronts, key=len)
 
 
+def in_force(documents: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
+    """Return how many rules, protected texts included, and decisions a briefing has to choose from."""
+    found = _gather(documents, {name: Share(0, 0, _LOOKED_AT) for name in _STANDING}, now=now)
+    return {"rules": len(found["protected"]) + len(found["rules"]), "decisions": len(found["decisions"])}
+
+
 def agent_brief(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = ""
 ) -> str:
@@ -223,6 +229,7 @@ def _work(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]
     }
 
 
+_STANDING = ("protected", "rules", "decisions")
 # Sections without repetitions.
 _DISTINCT = frozenset({"goal", "signals", "files", "commands", "next"})
 # Sections in which a newer line replaces one that it contradicts.

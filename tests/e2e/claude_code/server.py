@@ -14,6 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import count
 from typing import Any, NamedTuple
 
+from aether.backends.claude_cli import SYSTEM
+
 SUMMARISER = "Your task is to create a detailed summary of"
 # What the CLI says in the person's place when a tool that was held back is on offer.
 TOOL_LOADED = "Tool loaded."
@@ -24,7 +26,7 @@ class Request(NamedTuple):
     """A request to /v1/messages."""
 
     number: int
-    kind: str  # main, agent, summary or side
+    kind: str  # main, agent, summary, architect or side
     body: dict[str, Any]
     headers: dict[str, str]
 
@@ -217,7 +219,7 @@ def kind_of(body: dict[str, Any], headers: dict[str, str]) -> str:
     if "x-claude-code-agent-id" in headers or "cc_is_subagent=true" in system:
         return "agent"
     if not body.get("tools") or "haiku" in body.get("model", ""):
-        return "side"
+        return "architect" if SYSTEM in str(body.get("system")) else "side"
     return "main"
 
 

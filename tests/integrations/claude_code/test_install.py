@@ -548,13 +548,47 @@ def test_programs_missing_on_path_are_reported_with_the_fix(monkeypatch):
     assert path_advice().startswith("aether and aether-hook of this environment are not on PATH")
     assert "aether recall" in path_advice()
     if os.name != "nt":
-        assert path_advice().endswith("ln -s '/a venv/aether' '/a venv/aether-hook' ~/.local/bin/")
+        assert path_advice().endswith("aether claude install --link")
 
 
 def test_without_a_script_no_link_is_proposed(monkeypatch):
     monkeypatch.setattr(install, "own_script", lambda name: "")
 
-    assert "ln -s" not in path_advice()
+    assert "--link" not in path_advice()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_the_programs_are_linked_once_and_nobody_elses_are_replaced(monkeypatch, tmp_path):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    scripts, links = tmp_path / "venv", tmp_path / ".local" / "bin"
+    scripts.mkdir()
+    for name in ("aether", "aether-hook"):
+        (scripts / name).write_text(name)
+    monkeypatch.setattr(install, "own_script", lambda name: str(scripts / name))
+    monkeypatch.setattr(install, "is_on_path", lambda name: False)
+
+    def changes(**options):
+        return [one.change for one in install.link_programs(**options)]
+
+    assert changes(dry_run=True) == ["created", "created"]
+    assert not links.exists()
+    assert changes() == ["created", "created"]
+    assert (links / "aether-hook").read_text() == "aether-hook"
+    assert changes() == ["unchanged", "unchanged"]
+    assert path_advice().endswith(f", or {links}")
+
+    (links / "aether").unlink()
+    (links / "aether").symlink_to(tmp_path / "removed" / "aether")
+    assert changes() == ["changed", "unchanged"]
+    (links / "aether").unlink()
+    (links / "aether").write_text("another program")
+    (links / "aether-hook").unlink()
+    with pytest.raises(Conflict, match="another program"):
+        install.link_programs()
+    assert not (links / "aether-hook").exists()
+    monkeypatch.setattr(install, "own_script", lambda name: "")
+    with pytest.raises(InvalidInput, match="no programs to link"):
+        install.link_programs()
 
 
 @rows(

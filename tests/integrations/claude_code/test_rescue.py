@@ -283,6 +283,30 @@ def test_a_project_without_a_home_is_an_error(here):
         rescue_rescue()
 
 
+def test_a_project_without_a_home_gets_one_if_that_is_asked(here, config, tmp_path, monkeypatch):
+    bare = tmp_path / "bare"
+    (bare / ".git").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    (tmp_path / "me").mkdir()
+    transcript(config, bare, "Never deploy on a Friday.")
+    transcript(config, tmp_path / "me", "Never deploy on a Monday.", name="m.jsonl")
+
+    def states(**options):
+        done = rescue_rescue(everywhere=True, **options)
+        return {Path(one.directory).name: (one.state, one.items) for one in done}
+
+    assert states() == {"bare": ("skipped", 0), "me": ("skipped", 0)}
+    assert states(make=True, dry_run=True) == {"bare": ("planned", 1), "me": ("skipped", 0)}
+    assert not (bare / ".aether").exists()
+    assert states(make=True) == {"bare": ("imported", 1), "me": ("skipped", 0)}
+    assert (bare / ".aether" / ".gitignore").read_text() == "*\n"
+
+    monkeypatch.chdir(tmp_path / "me")
+    monkeypatch.chdir(bare)
+    (bare / ".aether").rename(tmp_path / "moved")
+    assert [one.state for one in rescue_rescue(make=True)] == ["imported"]
+
+
 def test_where_there_is_nothing_there_is_nothing(here, config):
     (config / "projects").rmdir()
 

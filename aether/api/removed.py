@@ -1,0 +1,115 @@
+"""Removed text: the messages that compactions took out of a conversation, by compaction, by number or by words.
+
+A message keeps its number in the log of its conversation for ever, so that a model can ask for it by number after any
+number of compactions. Summaries are left out: the messages that they replaced are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import log as logarithm
+from typing import Literal, NamedTuple
+
+from aether.api.compact_views import last_step
+from aether.api.conversations import record_directory
+from aether.api.home import Home
+from aether.messages.convert import read
+from aether.store import conversations
+from aether.text.words import query_terms, terms
+
+
+class RemovedPart(NamedTuple):
+    """One piece of a removed message."""
+
+    kind: str
+    """`text`, `call`, `result`, `reasoning`, `media` or `other`."""
+    tool: str
+    """The tool of a call or a result, if it is known."""
+    text: str
+    """The text, the arguments of a call as JSON, or the answer of a tool."""
+    failed: bool
+
+
+class RemovedMessage(NamedTuple):
+    """One message that is no longer in the context of its conversation as it was."""
+
+    number: int
+    """Its number in the log of the conversation; it never changes."""
+    change: Literal["removed", "shortened"]
+    """Whether a shortened copy is still in the context."""
+    role: str
+    parts: tuple[RemovedPart, ...]
+
+
+def removed_by_compaction(
+    conversation_id: str, step: int | None = None, *, home: Home = None
+) -> tuple[int, list[RemovedMessage]]:
+    """Return the step of a compaction, by default the newest that is not undone, and the messages that it took out.
+
+    Raises:
+        NotFound: there is no such conversation, or no such compaction.
+    """
+    log = conversations.load(record_directory(home), conversation_id)
+    step = last_step(log) if step is None else step
+    _, _, receipt = conversations.compaction(log, step)
+    done = log.compactions[step - 1]
+    shortened = {done.before[place] for place in receipt["places"] if place is not None} - set(done.after)
+    return step, _messages(log, {*done.before} - {*done.after}, shortened)
+
+
+def removed_from_context(conversation_id: str, *, home: Home = None) -> list[RemovedMessage]:
+    """Return every message of a conversation that is not in its context any more, oldest first; none without a log."""
+    log = conversations.load(record_directory(home), conversation_id)
+    live = set(log.context)
+    shortened: set[int] = set()
+    for step in log.open:
+        done = log.compactions[step - 1]
+        copies = zip(done.receipt["places"], done.after, strict=False)
+        shortened |= {done.before[place] for place, copy in copies if place is not None and copy in live}
+    return _messages(log, {*range(1, len(log.texts) + 1)} - live, shortened)
+
+
+def _messages(log: conversations.Log, numbers: set[int], shortened: set[int]) -> list[RemovedMessage]:
+    found = [number for number, step in enumerate(log.derived, 1) if not step]
+    said = read(conversations.messages(log, found))  # all: the call of a result may still be in the context
+    tools = {block.call_id: block.tool for one in said for block in one.blocks if block.kind == "call"}
+    return [
+        RemovedMessage(
+            number, "shortened" if number in shortened else "removed", one.role,
+            tuple(
+                RemovedPart(block.kind, block.tool or tools.get(block.call_id, ""), block.text, block.is_error)
+                for block in one.blocks
+            ),
+        )
+        for number, one in zip(found, said, strict=True) if number in numbers
+    ]  # fmt: skip
+
+
+def best_matches(messages: Iterable[RemovedMessage], query: str, *, limit: int) -> list[RemovedMessage]:
+    """Return the messages that hold the words of `query`, the best first; rare words weigh more."""
+    asked = query_terms(query).weights
+    held = []
+    for message in messages:
+        known = terms("\n".join(f"{part.tool} {part.text}" for part in message.parts))
+        if found := asked.keys() & {*known.words, *known.parts}:
+            held.append((message, found))
+    number = {word: sum(word in found for _, found in held) for word in asked}
+    weight = {word: asked[word] * logarithm(1 + len(held) / (1 + number[word])) for word in asked}
+    ranked = sorted(held, key=lambda each: (-sum(weight[word] for word in each[1]), -each[0].number))
+    return [message for message, _ in ranked[:limit]]
+
+
+def message_lines(message: RemovedMessage) -> Iterator[str]:
+    """Yield the lines of a message for a reader: its number and role, then each part with all its text."""
+    mark = " (a shortened copy is in the context)" if message.change == "shortened" else ""
+    yield f"[{message.number}] {message.role}{mark}"
+    for part in message.parts:
+        if part.kind == "call":
+            yield f"→ {part.tool} {part.text}".rstrip()
+        elif part.kind == "result":
+            yield f"← {part.tool}{' failed' if part.failed else ''}:".replace("← :", "←")
+            yield from part.text.splitlines()
+        elif part.kind == "reasoning":
+            yield f"(reasoning) {part.text}".rstrip()
+        else:
+            yield from (part.text or f"[{part.kind}]").splitlines()
