@@ -1,9 +1,10 @@
 """Clauses: a hand-off cut into clauses that can be kept or left out one by one.
 
-Each clause is a stretch of one item, trimmed of fillers. A clause that is not a sentence of its own depends on another
-one, and is only kept together with it. Only words without a meaning of their own are dropped: openers, intensifiers,
-names by which speakers address each other, asides that name nothing. Negations, limits ("only", "at most"), conditions
-and contrasts stay with the words that they qualify. Lines that look like code, paths or output are not trimmed.
+Each clause is a contiguous stretch of one item, word for word. A clause that is not a sentence of its own depends on the
+one before it, and is only kept together with it, so that kept clauses of a sentence are one stretch, too. Only words
+without a meaning of their own are cut, and only at the ends: openers, and names by which speakers address each other.
+Parentheses, negations, limits ("only", "at most"), conditions and contrasts stay with the words that they qualify. Lines
+that look like code, paths or output are not trimmed, and long ones never cut inside.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import sentences
 
-# A longer stretch without a place to cut is data; it is cut at a blank, else anywhere.
+# A longer stretch is cut into clauses even if a shorter one of its kind is not.
 PIECE_CHARS = 400
 # Shorter ends are parts of names and pairs ("black and white").
 LEAST_WORDS = 2
@@ -51,23 +52,11 @@ _OPENER = lazy(
     re.IGNORECASE,
 )
 _LEAD_IN = lazy(
-    r"^(?:i (?:just )?(?:think|guess|feel like|believe|have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
+    r"^(?:i (?:just )?(?:have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
     r"it(?:'s| is) (?:worth noting|important to note|great|good|nice|awesome|cool) (?:that|to (?:hear|know|see)(?: that)?)|please note that|note that|and|so|also|plus|then|now|anyway) ",
     re.IGNORECASE,
 )
-_FILLER = lazy(
-    r" (?:really|very|just|actually|definitely|absolutely|totally|honestly|basically|literally|truly|simply|super|quite|kind of|kinda|sort of|of course|for sure|"
-    r"as well|after all|in fact)(?=[ ,.!?;]|$)(?! not\b)"
-    r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)"
-)
-_SPEECH_FILLER = lazy(
-    r" (?:such(?= an?\b)|even|finally|incredibly|extremely|a (?:little )?bit|these days|at the moment|pretty much|once again)(?=[ ,.!?;]|$)"
-)
-_SO = lazy(
-    r"(\b(?:is|was|are|were|be|been|being|am|feels?|felt|looks?|looked)|'s|'m|'re) (?:so|pretty)(?= [a-z]+(?:[ ,.!?;]|$))"
-    r"(?! (?:that|far|on|much|many|it|i|we|you|to|the|a)\b)"
-)
-_ASIDE = lazy(r" ?\([^()]{1,120}\)")
+_CLOSER = lazy(r"(?:,? (?:you know|haha|lol|for sure|of course|as well|after all))[.!]*$")
 _SUBJECT = lazy(
     r"^I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
 )
@@ -108,8 +97,6 @@ class Piece(NamedTuple):
     """The text between it and the clause before it."""
     independent: bool = True
     """Whether it is a sentence of its own."""
-    follows: bool = False
-    """Whether it says something about the clause right before it, not about the whole sentence."""
 
 
 class Clause(NamedTuple):
@@ -120,14 +107,16 @@ class Clause(NamedTuple):
     speaker: str
     text: str
     joint: str
-    """The text between it and the clause before it of the same sentence."""
+    """The text between it and the clause before it, if the item has nothing else between them; else empty."""
     kind: Kind
     leans_on: int
-    """Place of the clause that it depends on; -1: none."""
+    """Place of the clause that it depends on, the one before it; -1: none."""
     leads: bool
     """Whether it opens its item."""
     required: str = ""
     """Why it must be kept: constraint, decision or blocker; empty if it need not be."""
+    begins: bool = True
+    """Whether it is the first of its sentence."""
 
 
 class _Item(NamedTuple):
@@ -155,7 +144,7 @@ def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
         for number, item in enumerate(handoff["items"])
         if item["id"] not in protected and not item["metadata"].get("injected")
     ]
-    texts = [_INJECTED.sub(" ", item["content"]) for _, item in items]
+    texts = [_INJECTED.sub("\n\n", item["content"]) for _, item in items]
     heads = [
         _SPEAKER.match(text) if item["type"] in SPOKEN_TYPES else None
         for (_, item), text in zip(items, texts, strict=True)
@@ -177,6 +166,7 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
     rule = quoted and item["type"] in BINDING_TYPES and len(said.text) <= PIECE_CHARS
     leads = True
     before = ""
+    source, end = " ".join(said.text.split()), 0
     for sentence in [said.text] if rule else sentences(said.text):
         text = " ".join(sentence.split())
         plain = unbulleted(text)
@@ -195,42 +185,42 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
         before = content
         binding = not said.speaker and kind in {"constraint", "decision"}
         uncut = bool(why) or binding or (quoted and (rule or leads or kind == "blocker"))
+        start = max(end, source.find(text, end))
+        gap = source[end:start] if end else ""
         first = len(clauses)
         for piece in split_clauses(text, whole=uncut):
             place = len(clauses)
-            leans_on = place - 1 if goes_on or piece.follows else -1 if piece.independent else first
-            joint = " " if goes_on and place == first else piece.joint
-            opens = leads and place == first
+            begins = place == first
+            joint = piece.joint if not begins else " " if gap == " " else ""
+            leans_on = place - 1 if not piece.independent or (goes_on and begins) else -1
             clauses.append(
-                Clause(place, said.number, said.speaker, piece.text, joint, kind, leans_on, opens, why)
-            )
+                Clause(
+                    place, said.number, said.speaker, piece.text, joint, kind, leans_on, leads and begins, why, begins
+                )
+            )  # fmt: skip
+        end = start + len(text)
         leads = leads and kind in {"chatter", "exploration"}
 
 
 def trim(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
-    """Return `sentence` without fillers; empty if nothing is left.
+    """Return `sentence` without the fillers at its ends; empty if nothing is left.
 
-    The subject "I" is dropped, too, if the speaker is named beside the sentence (`spoken`).
+    The subject "I" is cut, too, if the speaker is named beside the sentence (`spoken`).
 
     >>> trim("Wow, thanks! I really just fixed the flaky test (at last).")
-    'I fixed the flaky test.'
+    'I really just fixed the flaky test (at last).'
     """
     text = unbulleted(_BLANKS.sub(" ", sentence).strip())
     if is_machine_text(text):
         return text
-    text = _called(names).sub("", text) if names else text
+    called = _called(names) if names else None
     before = ""
     while text != before:
         before = text
         text = _LEAD_IN.sub("", _OPENER.sub("", text, count=1), count=1)
-    parts = _QUOTED.split(text)
-    parts[::2] = [_SO.sub(r"\1", _FILLER.sub("", part)) for part in parts[::2]]
-    text = _ASIDE.sub(
-        lambda aside: aside[0] if any(identifiers(aside[0])) or any(map(str.isupper, aside[0][2:])) else "",
-        "".join(parts),
-    )
+        text = called.sub("", text, count=1) if called else text
     if spoken:
-        text = _SUBJECT.sub("", _SPEECH_FILLER.sub("", text), count=1)
+        text = _SUBJECT.sub("", _CLOSER.sub("", text), count=1)
     return text.strip(" ,")
 
 
@@ -245,7 +235,7 @@ def unbulleted(text: str) -> str:
 
 def is_machine_text(text: str) -> bool:
     """Return whether `text` looks like code, output or a path rather than prose."""
-    return len(text) > PIECE_CHARS or _MACHINE.search(_QUOTED.sub("x", text)) is not None
+    return _MACHINE.search(_QUOTED.sub("x", text)) is not None
 
 
 def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
@@ -254,15 +244,13 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
     >>> [piece.text for piece in split_clauses("We moved to Lisbon, where it rains less, and she joined a choir.")]
     ['We moved to Lisbon', 'where it rains less', 'she joined a choir.']
     """
-    if len(text) > PIECE_CHARS:
-        return _chunks(text)
-    if whole:
-        return [Piece(text)]
     if is_machine_text(text):
-        return _headed(text)
+        return [Piece(text)] if whole else _headed(text)
+    if whole and len(text) <= PIECE_CHARS:
+        return [Piece(text)]
     found: list[Piece] = []
     start, joint = 0, ""
-    independent, follows = True, False
+    independent = True
     held = bool(_CONDITION.match(text))
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _CUT.finditer(text):
@@ -276,10 +264,10 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
             continue
         if not found and not _VERB.search(head):
             continue
-        found.append(Piece(head, joint, independent, follows))
+        found.append(Piece(head, joint, independent))
         start, joint = cut.end(), cut.group()
-        independent, follows = cut.lastgroup == "own", cut.lastgroup == "follows"
-    found.append(Piece(text[start:], joint, independent, follows))
+        independent = cut.lastgroup == "own"
+    found.append(Piece(text[start:], joint, independent))
     return [piece for piece in found if piece.text]
 
 
@@ -289,7 +277,7 @@ def _headed(text: str) -> list[Piece]:
     for cut in _COLON.finditer(text):
         head, rest = text[: cut.start()], text[cut.end() :]
         if rest and not _is_within(cut.start(), quoted) and any(identifiers(head)[:4]):
-            return [Piece(head), Piece(rest, cut.group(), independent=False, follows=True)]
+            return [Piece(head), Piece(rest, cut.group(), independent=False)]
     return [Piece(text)]
 
 
@@ -297,22 +285,10 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
     return any(start < place < end for start, end in spans)
 
 
-def _chunks(text: str) -> list[Piece]:
-    found: list[Piece] = []
-    start, joint = 0, ""
-    while start < len(text):
-        rest = len(text) - start > PIECE_CHARS
-        blank = text.rfind(" ", start + PIECE_CHARS // 2, start + PIECE_CHARS) if rest else len(text)
-        end = blank if blank > 0 else start + PIECE_CHARS
-        found.append(Piece(text[start:end], joint, independent=not found))
-        joint = " " if text[end : end + 1] == " " else ""
-        start = end + len(joint)
-    return found
-
-
 @lru_cache(maxsize=64)
 def _called(names: frozenset[str]) -> re.Pattern[str]:
     """Return the pattern of one of `names`, or a short form of one, as an address."""
     shorts = {name[:length] for name in names for length in range(3, len(name) + 1)}
     called = "|".join(re.escape(short) for short in sorted(shorts, key=lambda short: (-len(short), short)))
-    return re.compile(rf",? (?:{called})(?=[!.?]*$|[!,])|(?<=[Tt]hanks) (?:{called})\b|^(?:{called})[,!] ")
+    greeting = r"(?:hey|hi|hello|thanks|thank you|oh|wow|yeah|yes|congrats|sure|well|ok|okay),? "
+    return re.compile(rf",? (?:{called})[!.]*$|^(?:(?i:{greeting}))?(?:{called})[,!.]+ ")

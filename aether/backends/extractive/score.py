@@ -94,9 +94,16 @@ _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
 )
 _NAME = lazy(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
+_CHECK = lazy(
+    r"Ran `[^`]*\b(?:\w*tests?|pytest|tox|jest|vitest|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|clippy|verify|commit|push|pr create)\b[^`]*`[^:]*: \S"
+)
+_AHEAD = lazy(
+    r"\W*(?:the )?(?:next(?: steps?)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|when ready\b|left to do\b)",
+    re.IGNORECASE,
+)
 _QUESTION_MARK = lazy("[?？]")
 _REMARK = lazy(
-    r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
+    r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy)\b",
     re.IGNORECASE,
 )
 # English words of every conversation, which say little about this one: doing, saying and feeling, praising, time and amount, empty nouns.
@@ -174,7 +181,21 @@ def may_frame(text: str) -> bool:
 
 def is_result(item: Mapping[str, Any]) -> bool:
     """Return whether `item` states a result of the work, rather than asks how to go on."""
-    return item["type"] in RESULT_TYPES and not _asks(item["content"])
+    return item["type"] in RESULT_TYPES and not is_question(item["content"])
+
+
+def is_check(text: str) -> bool:
+    """Return whether `text`, the note of a command, shows what a check or a commit came to.
+
+    >>> is_check("Ran `pytest -q`: 12 passed"), is_check("Ran `pytest -q`"), is_check("Ran `ls`: a b")
+    (True, False, False)
+    """
+    return _CHECK.match(text) is not None
+
+
+def is_ahead(text: str) -> bool:
+    """Return whether `text`, from the last result, says what is left to do."""
+    return _AHEAD.match(text) is not None
 
 
 def is_report(item: Mapping[str, Any]) -> bool:
@@ -213,7 +234,7 @@ def _factor(
     factor *= RELEVANCE_AT_ZERO + float(item["metadata"].get("relevance_score", 0.5))
     factor *= 1 + RECENCY * clause.item / len(items)
     if clause.speaker:
-        factor *= QUESTION if _asks(clause.text) else REMARK if _REMARK.match(clause.text) else 1
+        factor *= QUESTION if is_question(clause.text) else REMARK if _REMARK.match(clause.text) else 1
         answers = clause.item and _QUESTION_MARK.search(items[clause.item - 1]["content"])
         factor *= ANSWER if answers else 1
     raised = 1.0
@@ -225,7 +246,8 @@ def _factor(
     return factor * raised
 
 
-def _asks(text: str) -> bool:
+def is_question(text: str) -> bool:
+    """Return whether `text` asks; in a dialogue, whether its answer does."""
     return text.rstrip().endswith(("?", "？"))
 
 
