@@ -20,7 +20,7 @@ from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import sentences
 
-# A longer stretch is cut into clauses even if a shorter one of its kind is not.
+# A longer item is more than one statement.
 PIECE_CHARS = 400
 # Shorter ends are parts of names and pairs ("black and white").
 LEAST_WORDS = 2
@@ -34,6 +34,9 @@ _NO_SPEAKERS = frozenset(
 )
 # The openings of items of other types are kept in one piece: requests, decisions, findings.
 CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
+# Records of work: code in them is what they are about.
+WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 # These bind later work: short ones stay in one piece, question, answer and reason together.
 BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
 # From here on an item is of high value by itself (prompts/architect.md).
@@ -56,11 +59,21 @@ _LEAD_IN = lazy(
     r"it(?:'s| is) (?:worth noting|important to note|great|good|nice|awesome|cool) (?:that|to (?:hear|know|see)(?: that)?)|please note that|note that|and|so|also|plus|then|now|anyway) ",
     re.IGNORECASE,
 )
-_CLOSER = lazy(r"(?:,? (?:you know|haha|lol|for sure|of course|as well|after all))[.!]*$")
+_CLOSER = lazy(
+    r"(?:,? (?:you know|haha|lol|for sure|of course|as well|after all|too|so much|a lot|right now|these days|at the moment|once again))+[.!]*$"
+)
 _SUBJECT = lazy(
     r"^I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
 )
 _BULLET = lazy(r"^(?:[-*•+] +|\d{1,2}[.)] +|#{1,6} +)+")
+_FENCED = lazy(r"^\s*(```|~~~).*?(?:^\s*\1\s*$|\Z)", re.DOTALL | re.MULTILINE)
+# A heading, a label over a list, or a mark of the machinery says nothing by itself.
+_HEADING = lazy(
+    r"#{1,6} |[-*•+\d.) ]*(?:\*\*|__)[^*_]+:?(?:\*\*|__):?$|.*\[… [\d,]+ characters left out …\]", re.DOTALL
+)
+_LABEL = lazy(r".*[:：]\W*$", re.DOTALL)
+# The head of a note on a changed file; the line of code after it shows nothing.
+_EDITED = lazy(r"(\w+ \S+ \(\d+ (?:lines?|edits?)\)): ")
 _COLON = lazy(r": +")
 _BLANKS = lazy(r"\s+")
 _SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b(?! (?:and|or)\b)|(?:it|I|we|they|that|he|she|you|there)'(?:s|m|ve|re|d|ll)\b"
@@ -163,7 +176,10 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
     item = said.item
     high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
     quoted = not said.speaker and (high or item["type"] not in CUT_TYPES)
-    rule = quoted and item["type"] in BINDING_TYPES and len(said.text) <= PIECE_CHARS
+    request = item["type"] in REQUEST_TYPES
+    rule = quoted and (request or item["type"] in BINDING_TYPES) and len(said.text) <= PIECE_CHARS
+    work = item["type"] in WORK_TYPES
+    fenced = set() if work or rule or request else _fenced_lines(said.text)
     leads = True
     before = ""
     source, end = " ".join(said.text.split()), 0
@@ -177,14 +193,19 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
             text = unbulleted(text)  # word for word, as it was meant
         else:
             text = trim(text, names=names, spoken=bool(said.speaker))
-        if not text:
+        if not text or (plain in fenced and not why):
             continue
-        kind = "chatter" if classify(text) == "chatter" else kind
+        kind = (
+            "chatter"
+            if classify(text) == "chatter" or (quoted and not why and _is_heading(sentence, request))
+            else kind
+        )
         # A required statement stays one.
         goes_on = bool(why) and content == before
         before = content
         binding = not said.speaker and kind in {"constraint", "decision"}
         uncut = bool(why) or binding or (quoted and (rule or leads or kind == "blocker"))
+        uncut = uncut or item["type"] == "command" or (request and not said.speaker)
         start = max(end, source.find(text, end))
         gap = source[end:start] if end else ""
         first = len(clauses)
@@ -244,9 +265,9 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
     >>> [piece.text for piece in split_clauses("We moved to Lisbon, where it rains less, and she joined a choir.")]
     ['We moved to Lisbon', 'where it rains less', 'she joined a choir.']
     """
-    if is_machine_text(text):
+    if is_machine_text(text) or _EDITED.match(text):
         return [Piece(text)] if whole else _headed(text)
-    if whole and len(text) <= PIECE_CHARS:
+    if whole:
         return [Piece(text)]
     found: list[Piece] = []
     start, joint = 0, ""
@@ -271,8 +292,25 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
     return [piece for piece in found if piece.text]
 
 
+def _fenced_lines(text: str) -> set[str]:
+    """Return the lines of the blocks of code in `text`."""
+    return {
+        unbulleted(" ".join(line.split()))
+        for block in (_FENCED.finditer(text) if "```" in text or "~~~" in text else ())
+        for line in block[0].splitlines()
+    }
+
+
+def _is_heading(sentence: str, request: bool) -> bool:
+    """Return whether `sentence` only announces others; in a request, a line before a list is part of it."""
+    line = sentence.strip()
+    return bool(_HEADING.match(line)) or (not request and bool(_LABEL.match(line)))
+
+
 def _headed(text: str) -> list[Piece]:
     """Return the head of a line and the rest, such as "Ran `make`" and its output."""
+    if edited := _EDITED.match(text):
+        return [Piece(edited[1])]
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _COLON.finditer(text):
         head, rest = text[: cut.start()], text[cut.end() :]

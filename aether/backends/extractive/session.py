@@ -16,14 +16,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.clauses import HIGH_RELEVANCE, Clause, is_machine_text, split_clauses
-from aether.backends.extractive.score import (
+from aether.backends.extractive.clauses import (
+    HIGH_RELEVANCE,
     REQUEST_TYPES,
+    WORK_TYPES,
+    Clause,
+    is_machine_text,
+    split_clauses,
+)
+from aether.backends.extractive.score import (
     RESULT_TYPES,
     is_ahead,
     is_check,
     is_question,
     is_result,
+    may_ask,
     may_frame,
 )
 from aether.text.classify import is_reply
@@ -55,8 +62,6 @@ _ASKED = lazy(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
 _REASON = lazy(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
 _IMPACT = lazy(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
 _INFORMATIVE_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "preference", "outcome"})
-# Records of work read as lists: files, commands, errors.
-_WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
 # The order of the high-value items, by type; other types follow the records of work.
 _ORDER = {
     **dict.fromkeys(REQUEST_TYPES, 0), "code_change": 1, "command": 2, "code_snippet": 2, "decision": 4,
@@ -112,7 +117,10 @@ def compose_session(
     decisions = [one for one in decisions if not is_question(one.text)]
     others = _without(alone, decisions)
     checks = [one for one in rest if one.type == "command" and is_check(one.text)][-MOST_CHECKS:]
-    outcomes = [*checks, *(one for one in others if _is_outcome(one) and one not in checks)]
+    outcomes = [one for one in others if _is_outcome(one) and one not in checks]
+    # What a machine showed comes before what somebody said.
+    shown = [one for one in outcomes if handoff["items"][one.item]["metadata"].get("evidence") == "machine"]
+    outcomes = [*checks, *shown, *_without(outcomes, shown)]
     name = handoff["compression_id"]
     return {
         "id": name,
@@ -144,14 +152,23 @@ def _statements(
     for place in kept:
         clause = clauses[place]
         before = statements[-1] if statements else None
-        if before and before.last == place - 1 and clause.joint and (clause.leans_on >= 0 or not clause.begins):
+        if (
+            before
+            and before.last == place - 1
+            and clause.joint
+            and (clause.leans_on >= 0 or not clause.begins)
+        ):
             text = before.text + clause.joint + clause.text
             statements[-1] = before._replace(text=text, last=place)
             continue
         item = handoff["items"][clause.item]
         relevance = item["metadata"].get("relevance_score", 0.5)
         cut = place + 1 < len(clauses) and not clauses[place + 1].begins and not clause.required
-        ahead = clause.item in done[-1:] and not clause.required and is_ahead(clause.text)
+        ahead = (
+            clause.item in done[-1:]
+            and not clause.required
+            and (is_ahead(clause.text) or is_question(clause.text))
+        )
         # A request that nothing answers is next.
         ahead = ahead or (clause.item in asked[-1:] and clause.item > max(done, default=clause.item))
         statements.append(
@@ -173,12 +190,12 @@ def _rank(statement: Statement) -> int:
     high = statement.relevance > HIGH_RELEVANCE
     if statement.required:
         return 5 + bool(_ASKED.fullmatch(statement.text))
-    if statement.type in _WORK_TYPES or not (statement.speaker or _is_sentence(statement)):
+    if statement.type in WORK_TYPES or not (statement.speaker or _is_sentence(statement)):
         return 0
     if statement.type in {"decision", "constraint", "preference"}:
         return 3 + high
     if not statement.speaker and (statement.kind in _INFORMATIVE_KINDS or statement.type in RESULT_TYPES):
-        return 1 + high
+        return 1 + high + statement.leads
     return int(high)
 
 
@@ -190,7 +207,7 @@ def _is_sentence(statement: Statement) -> bool:
 
 
 def _is_outcome(statement: Statement) -> bool:
-    if statement.required or statement.type in _WORK_TYPES or is_question(statement.text):
+    if statement.required or statement.type in WORK_TYPES or is_question(statement.text):
         return False
     return statement.type in RESULT_TYPES or statement.kind in {"outcome", "solution"}
 
@@ -201,16 +218,17 @@ def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> lis
     if spoken and sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
         return list(statements)  # a short talk is one paragraph
     fit = [entry for entry in statements if not entry.required and entry.relevance <= PROMOTED]
-    opening = [entry for entry in fit if entry.leads and entry.whole and may_frame(entry.text)]
-    asked = [entry for entry in opening if entry.type in REQUEST_TYPES][:1]
-    done = [entry for entry in opening if is_result(handoff["items"][entry.item])][-1:]
+    opening = [entry for entry in fit if entry.leads and entry.whole]
+    asked = [entry for entry in opening if entry.type in REQUEST_TYPES and may_ask(entry.text)][:1]
+    results = [entry for entry in opening if is_result(handoff["items"][entry.item])]
+    done = [entry for entry in results if may_frame(entry.text)][-1:]
     last = done[0].item if done else -1
     chosen = [*asked, *done]
     more = [entry for entry in fit if entry.item == last and entry not in done and _is_sentence(entry)]
     others = (entry for entry in fit if entry.type not in RESULT_TYPES | REQUEST_TYPES)
     outcomes = [entry for entry in others if _is_outcome(entry) and _is_sentence(entry)]
     for entry in (*more, *reversed(outcomes), *(entry for entry in fit if entry.speaker)):
-        room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen)
+        room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen if taken not in asked)
         if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
             chosen.append(entry)
     return sorted(chosen or fit[:1], key=lambda entry: entry.place)
@@ -226,7 +244,9 @@ def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str
         *(item["content"] for item in handoff["items"]),
     )
     said = [sentence for text in texts for sentence in sentences(text)]
-    pieces = (sentence if len(sentence) <= SUMMARY_CHARS else split_clauses(sentence)[0].text for sentence in said)
+    pieces = (
+        sentence if len(sentence) <= SUMMARY_CHARS else split_clauses(sentence)[0].text for sentence in said
+    )
     return next((piece for piece in pieces if len(piece) <= SUMMARY_CHARS), NOTHING)
 
 
@@ -256,11 +276,11 @@ def _running_text(statements: Sequence[Statement]) -> str:
     return "\n".join(lines)
 
 
-def _entries(
-    single: Iterable[Statement], shared: Sequence[Statement]
-) -> list[tuple[int, int, JsonObject]]:
+def _entries(single: Iterable[Statement], shared: Sequence[Statement]) -> list[tuple[int, int, JsonObject]]:
     """Return entries with their rank and place: one for each of `single`, and one for each group of `shared`."""
-    groups = [[statement] for statement in single] + [sorted(group, key=_by_speaker) for group in _groups(shared)]
+    groups = [[statement] for statement in single] + [
+        sorted(group, key=_by_speaker) for group in _groups(shared)
+    ]
     return [
         (_ORDER.get(group[0].type, _OTHER_TYPES), min(one.place for one in group), _entry(group))
         for group in groups
@@ -317,7 +337,7 @@ def _decision(statement: Statement) -> JsonObject:
 
 def _split(statement: Statement, joint: re.Pattern[str], head: str, tail: str) -> JsonObject:
     text = f"{statement.speaker}: {statement.text}" if statement.speaker else statement.text
-    found = joint.search(text) if not statement.type == "command" else None
+    found = joint.search(text) if statement.type != "command" else None
     if found is None or found.start() < LEAST_HEAD_CHARS:
         return {head: text, tail: ""}
     return {head: text[: found.start()], tail: text[found.start() :].strip(" ,")}
