@@ -60,7 +60,7 @@ _LEAD_IN = lazy(
     re.IGNORECASE,
 )
 _CLOSER = lazy(
-    r"(?:,? (?:you know|haha|lol|for sure|of course|as well|after all|too|so much|a lot|right now|these days|at the moment|once again))+[.!]*$"
+    r"(?:,? (?:you know|haha|lol|for sure|of course|as well|after all|too|right now|these days|at the moment|once again))+[.!]*$"
 )
 _SUBJECT = lazy(
     r"^I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"

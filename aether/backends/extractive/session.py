@@ -17,6 +17,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from aether.backends.extractive.clauses import (
+    BINDING_TYPES,
     HIGH_RELEVANCE,
     REQUEST_TYPES,
     WORK_TYPES,
@@ -49,6 +50,7 @@ SHARED_CHARS = 1_600
 # So many checks, the last ones, are results by themselves.
 MOST_CHECKS = 3
 NOTHING = "Nothing was said that is worth keeping."
+ENTRIES_ONLY = "What was said is in the entries, word for word."
 # Items above this relevance may be promoted at one sighting (requirements/004).
 PROMOTED = 0.8
 # A session of fewer entries says too little, however short it is.
@@ -231,7 +233,8 @@ def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> lis
         room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen if taken not in asked)
         if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
             chosen.append(entry)
-    return sorted(chosen or fit[:1], key=lambda entry: entry.place)
+    plain = [entry for entry in fit if entry.type not in BINDING_TYPES]
+    return sorted(chosen or (plain or fit)[:1], key=lambda entry: entry.place)
 
 
 def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:
@@ -247,7 +250,8 @@ def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str
     pieces = (
         sentence if len(sentence) <= SUMMARY_CHARS else split_clauses(sentence)[0].text for sentence in said
     )
-    return next((piece for piece in pieces if len(piece) <= SUMMARY_CHARS), NOTHING)
+    kept = ENTRIES_ONLY if handoff["protected"] or statements else NOTHING
+    return next((piece for piece in pieces if len(piece) <= SUMMARY_CHARS), kept)
 
 
 def _by_speaker(statement: Statement) -> tuple[str, int]:
