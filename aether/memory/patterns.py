@@ -5,7 +5,9 @@ pattern keeps its evidence word for word after the session is evicted. The wordi
 because later statements are compared with it. Patterns that contradict each other are both kept, linked both ways.
 
 A statement is promoted if it is a high-value item with a relevance above ``HIGH_RELEVANCE``, or if at least
-``REPEATED_SESSIONS`` distinct sessions state it among their high-value items, decisions and outcomes. Of several
+``REPEATED_SESSIONS`` distinct sessions state it among their high-value items, decisions and outcomes. Only what may hold
+beyond its session is: rules, preferences, decisions, lessons and failures; never requests, questions, commands, changed
+files, reports of progress, small talk, or what was said "for now". A pattern keeps the type of its statement. Of several
 wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing; text
 that aether injected never counts; a pattern is created once, even if its sessions are removed.
 
@@ -24,7 +26,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.text.classify import without_lead_in
+from aether.text.classify import classify, without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
@@ -46,8 +48,24 @@ REPEATED_BASE = 0.5
 
 # requirements/004: relevance above which one session is enough.
 HIGH_RELEVANCE = 0.8
-# Changed files and commands are work, not a regularity of it.
-WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+# Requests, changed files and commands are work, not a regularity of it.
+WORK_TYPES = frozenset(
+    {"code_change", "command", "code_snippet", "user_input", "user_request", "request", "message", "next"}
+)
+# The type of the pattern that is made of an entry; for other types the words decide.
+_TYPE_OF: Mapping[str, PatternType] = {
+    "constraint": "constraint", "preference": "preference", "solution": "success_pattern", "lesson": "success_pattern",
+    "error": "failure_pattern", "blocker": "failure_pattern", "success_pattern": "success_pattern",
+    "failure_pattern": "failure_pattern",
+}  # fmt: skip
+# Types that say themselves that an entry binds or teaches.
+_LASTING_TYPES = frozenset(_TYPE_OF) | {"decision"}
+_PASSING_KINDS = frozenset({"chatter", "exploration", "outcome"})
+_ASKED = lazy(r"Asked: |.*[?？]\W*$", re.DOTALL)
+_FOR_NOW = lazy(
+    r"\b(?:for now|for the moment|this time|this once|not yet|today|in this (?:session|turn|pr|pull request|commit|change|branch|step|case))\b",
+    re.IGNORECASE,
+)
 # A longer entry is data.
 MAX_SENTENCES = 40
 # Remarks of an agent about itself ("I have all I need") are the same in every session.
@@ -94,6 +112,8 @@ class Statement(NamedTuple):
     """Above 0 only for high-value items; the other statements have no relevance of their own."""
     order: int = 0
     """Position among all statements, oldest first."""
+    type: str = ""
+    """The type of its entry."""
 
 
 class Contradiction(NamedTuple):
@@ -381,7 +401,10 @@ def promote(
         else:
             gains.setdefault(at, []).append(statement)
     supports = [Support(gained, at) for at, gained in sorted(gains.items())]
-    supports += [Support(sorted(group, key=_order), wording=group[0].text) for group in _groups(rest)]
+    supports += [
+        Support(sorted(group, key=_order), wording=group[0].text, type=_TYPE_OF.get(group[0].type))
+        for group in _groups(rest)
+    ]
     return apply_supports(memory, supports, now=now, new_id=new_id)
 
 
@@ -405,30 +428,44 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
     )
     order = 0
     for at, session in by_time:
-        for entry, text, relevance in _texts_of(session):
+        for entry, text, relevance, kind in _texts_of(session):
             said = without_lead_in(without_injected(text))
-            if fingerprint(said).weights:
+            if fingerprint(said).weights and may_last(said, kind):
                 yield Statement(
                     said, at, session["session_id"], session["id"], session.get("phase"),
-                    castes_of(session, entry), relevance, order,
+                    castes_of(session, entry), relevance, order, kind,
                 )  # fmt: skip
                 order += 1
 
 
-def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float]]:
-    """Yield entry, text and relevance; a session of the original format may lack any of the lists."""
+def may_last(text: str, type: str) -> bool:
+    """Return whether `text`, of an entry of this type, may hold beyond its session.
+
+    >>> may_last("Never push to main.", "constraint"), may_last("Commit only the parser for now.", "constraint")
+    (True, False)
+    >>> may_last("All 42 tests pass.", "outcome"), may_last("Add a page on it.", "user_input")
+    (False, False)
+    """
+    if type in WORK_TYPES or _ASKED.match(text) or _FOR_NOW.search(text):
+        return False
+    kind = classify(text)
+    return kind != "chatter" and (type in _LASTING_TYPES or kind not in _PASSING_KINDS)
+
+
+def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float, str]]:
+    """Yield entry, text, relevance and type; a session of the original format may lack any of the lists."""
     for entry in session.get("high_value_items") or []:
-        relevance = float(entry.get("relevance_score") or 0.0)
-        if not entry.get("injected") and (relevance > HIGH_RELEVANCE or entry.get("type") not in WORK_TYPES):
+        if not entry.get("injected"):
+            kind = str(entry.get("type") or "")
             content = str(entry.get("content") or "")
-            yield entry, content, relevance
+            yield entry, content, float(entry.get("relevance_score") or 0.0), kind
             # Each sentence of an entry is evidence too, but the relevance is that of the whole entry.
             parts = sentences(content)
-            yield from ((entry, part, 0.0) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
+            yield from ((entry, part, 0.0, kind) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
     for entry in session.get("key_decisions") or []:
-        yield entry, str(entry.get("decision") or ""), 0.0
+        yield entry, str(entry.get("decision") or ""), 0.0, "decision"
     for entry in session.get("outcomes") or []:
-        yield entry, str(entry.get("result") or ""), 0.0
+        yield entry, str(entry.get("result") or ""), 0.0, "outcome"
 
 
 def _order(statement: Statement) -> int:
