@@ -6,10 +6,11 @@ because later statements are compared with it. Patterns that contradict each oth
 
 A statement is promoted if it is a high-value item with a relevance above ``HIGH_RELEVANCE``, or if at least
 ``REPEATED_SESSIONS`` distinct sessions state it among their high-value items, decisions and outcomes. Only what may hold
-beyond its session is: rules, preferences, decisions, lessons and failures; never requests, questions, commands, changed
-files, reports of progress, small talk, or what was said "for now". A pattern keeps the type of its statement. Of several
-wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing; text
-that aether injected never counts; a pattern is created once, even if its sessions are removed.
+beyond its session is: rules, preferences, decisions, lessons and failures, for which facts are evidence; never requests,
+questions, commands, changed files, reports of progress, small talk, or what was said "for now". A pattern keeps the type
+of its statement. Of several wordings the one that most sessions agree with is kept, among equals the latest. Promoting
+twice changes nothing; text that aether injected never counts; a pattern is created once, even if its sessions are
+removed.
 
 Both ends of a link must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
 `metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Linking twice
@@ -60,8 +61,9 @@ _TYPE_OF: Mapping[str, PatternType] = {
 }  # fmt: skip
 # Types that say themselves that an entry binds or teaches.
 _LASTING_TYPES = frozenset(_TYPE_OF) | {"decision"}
+_LASTING_KINDS = frozenset({"constraint", "preference", "decision", "solution", "blocker"})
 _PASSING_KINDS = frozenset({"chatter", "exploration", "outcome"})
-_ASKED = lazy(r"Asked: |.*[?？]\W*$", re.DOTALL)
+_ASKED = lazy(r"(?:Asked|Answered): |.*[?？]\W*$", re.DOTALL)
 _FOR_NOW = lazy(
     r"\b(?:for now|for the moment|this time|this once|not yet|today|in this (?:session|turn|pr|pull request|commit|change|branch|step|case))\b",
     re.IGNORECASE,
@@ -429,8 +431,9 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
     order = 0
     for at, session in by_time:
         for entry, text, relevance, kind in _texts_of(session):
-            said = without_lead_in(without_injected(text))
-            if fingerprint(said).weights and may_last(said, kind):
+            own = without_injected(text).strip()
+            said = without_lead_in(own)
+            if fingerprint(said).weights and may_last(own, kind):
                 yield Statement(
                     said, at, session["session_id"], session["id"], session.get("phase"),
                     castes_of(session, entry), relevance, order, kind,
@@ -476,6 +479,11 @@ def _has_weight(unit: list[Statement]) -> bool:
     return any(each.relevance > HIGH_RELEVANCE for each in unit)
 
 
+def _lasts(statement: Statement) -> bool:
+    """Return whether a statement is a rule, a preference, a decision, a lesson or a failure: a fact is only evidence."""
+    return statement.type in _LASTING_TYPES or classify(statement.text) in _LASTING_KINDS
+
+
 def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
     """Yield each group of statements with one meaning that is promoted, the best wording first.
 
@@ -498,7 +506,8 @@ def _groups(statements: list[Statement]) -> Iterator[list[Statement]]:
         others = (one for other in members for one in units[other])
         group = [units[at][-1], *(one for one in others if one is not units[at][-1])]
         repeated = len({each.session_id for each in group}) >= REPEATED_SESSIONS
-        if _has_weight(units[at]) or (repeated and not _SELF_TALK.match(units[at][-1].text)):
+        lasts = repeated and any(map(_lasts, group)) and not _SELF_TALK.match(units[at][-1].text)
+        if _has_weight(units[at]) or lasts:
             taken.update(members)
             yield group
 
