@@ -20,7 +20,7 @@ from tests import homes
 
 ROOT = Path(__file__).parents[1]
 MAX_MODULES = 200
-MAX_LINES = 46_000
+MAX_LINES = 46_300
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
