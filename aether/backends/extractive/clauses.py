@@ -22,6 +22,8 @@ from aether.text.words import sentences
 
 # A longer item is more than one statement.
 PIECE_CHARS = 400
+# A longer block of code in a message is a listing.
+MOST_SHOWN_LINES = 3
 # Shorter ends are parts of names and pairs ("black and white").
 LEAST_WORDS = 2
 # A speaker is named at the head of an item: up to three words in front of a colon.
@@ -293,11 +295,15 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
 
 
 def _fenced_lines(text: str) -> set[str]:
-    """Return the lines of the blocks of code in `text`."""
+    """Return the lines of the longer blocks of code in `text`; a short one shows a command or its result."""
+    blocks = (
+        [block[0].splitlines() for block in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
+    )
     return {
         unbulleted(" ".join(line.split()))
-        for block in (_FENCED.finditer(text) if "```" in text or "~~~" in text else ())
-        for line in block[0].splitlines()
+        for block in blocks
+        if len(block) > MOST_SHOWN_LINES + 2
+        for line in block
     }
 
 

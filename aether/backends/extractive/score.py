@@ -73,18 +73,7 @@ STEERED = 2.0
 RECENCY = 0.1
 
 # The opening of an item of these types states its purpose.
-LEADING_TYPES = frozenset(
-    {
-        "constraint",
-        "decision",
-        "preference",
-        "user_input",
-        "code_change",
-        "outcome",
-        "task_result",
-        "solution",
-    }
-)
+LEADING_TYPES = frozenset({"constraint", "decision", "preference", "user_input", "code_change"})
 # The failures that these mention were fixed.
 PAST_TYPES = frozenset({"solution", "outcome"})
 RESULT_TYPES = frozenset({"outcome", "task_result"})
@@ -173,9 +162,9 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
     asked = [one.place for one in opening if items[one.item]["type"] in REQUEST_TYPES and may_ask(one.text)]
     done = [one.place for one in opening if is_result(items[one.item]) and may_frame(one.text)]
     last = clauses[done[-1]].item if done else -1
-    told = [one.place for one in clauses if one.item == last and one.begins and may_frame(one.text)]
+    early = [one.place for one in clauses if one.item == last and one.begins and may_frame(one.text)]
     frame = {*asked[:1], *done[-1:]}
-    near = {*done[-LAST_RESULTS:], *told[:LAST_SENTENCES]}
+    near = {*done[-LAST_RESULTS:], *early[:LAST_SENTENCES]}
     weights = []
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}

@@ -261,7 +261,7 @@ def _by_speaker(statement: Statement) -> tuple[str, int]:
 def _running_text(statements: Sequence[Statement]) -> str:
     """Return statements in lines, each speaker named at a change of speaker.
 
-    Neighbours of one item that stood side by side there share a line. In a talk, the line ends the sentence.
+    Neighbours without anything between them in their item share a line. In a talk, the line ends the sentence.
     """
     lines: list[str] = []
     for speaker, run in groupby(statements, key=lambda statement: statement.speaker):

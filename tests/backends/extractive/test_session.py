@@ -533,7 +533,7 @@ def test_a_session_reads_in_order():
 
 
 def test_headings_labels_and_gaps_are_no_content():
-    report = "## Summary\n**Pending tasks:**\nHere is what I found:\nThe cache is on disk.\nIt has [… 95 characters left out …] of it.\n```\nrm -r cache\n```\n"
+    report = "## Summary\n**Pending tasks:**\nHere is what I found:\nThe cache is on disk.\nIt has [… 95 characters left out …] of it.\n```\nrm -r cache\nrm -r cache\nrm -r cache\nrm -r cache\n```\n"
 
     data = handoff(item(report, "outcome"), *notes(9), target=ROOMY)
 
