@@ -181,6 +181,7 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
     request = item["type"] in REQUEST_TYPES
     rule = quoted and (request or item["type"] in BINDING_TYPES) and len(said.text) <= PIECE_CHARS
     work = item["type"] in WORK_TYPES
+    rule = rule and not _INJECTED.search(item["content"])  # its neighbours are two statements
     fenced = set() if work or rule or request else _fenced_lines(said.text)
     leads = True
     before = ""
