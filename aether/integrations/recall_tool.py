@@ -19,7 +19,7 @@ from aether.api.home import Home
 from aether.api.removed import RemovedMessage, best_matches, message_lines, removed_from_context
 from aether.errors import AetherError, InvalidInput, shown
 from aether.messages.model import as_arguments
-from aether.store.conversations import ranges
+from aether.store.seals import ranges
 from aether.types import JsonObject
 
 # A tenth of a small window; a longer answer is read on with `start`.

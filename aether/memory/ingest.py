@@ -7,6 +7,7 @@ evicted after their patterns were extracted; a receipt records all of it.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -17,12 +18,16 @@ from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.sections import session_details
 from aether.memory.capture.notes import RULE_TYPES, noting_agent, shorten
 from aether.store.patch import chain_changes
+from aether.text.regex import lazy
 from aether.types import Change, Counter, Handoff, Item, JsonObject, Session
 
 # A path and a few names.
 FILE_CHARS = 200
 # More files than these were not changed by hand.
 MAX_FILES = 100
+
+# The first changed line of a file, as capture notes it, shows nothing by itself.
+_EDITED = lazy(r"^(\w+ \S+ \(\d+ (?:lines?|edits?)\)): .*", re.DOTALL)
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
@@ -164,7 +169,8 @@ def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:
     """Return the metadata that keeps texts of the items word for word: protected ones, notes, files, requests, results, open errors."""
     marked = [item["content"] for item in held if item["metadata"].get("protected")]
     noted = [item["content"] for item in held if item["type"] in RULE_TYPES and noting_agent(item)]
-    files = [shorten(item["content"], FILE_CHARS) for item in held if item["type"] == "code_change"]
+    changes = [item["content"] for item in held if item["type"] == "code_change"]
+    files = [shorten(_EDITED.sub(r"\1", content), FILE_CHARS) for content in changes]
     found = {"protected": marked, "noted": noted, "files": files[-MAX_FILES:], **session_details(held)}
     return {name: texts for name, texts in found.items() if texts}
 

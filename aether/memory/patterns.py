@@ -4,10 +4,13 @@ Guaranteed: `occurrences` is the number of distinct sessions in `metadata.eviden
 pattern keeps its evidence word for word after the session is evicted. The wording of a pattern never changes,
 because later statements are compared with it. Patterns that contradict each other are both kept, linked both ways.
 
-A statement is promoted if it is a high-value item with a relevance above `pattern_extraction.high_relevance` of the
-home, or if at least `repeated_success` distinct sessions state it among their high-value items, decisions and outcomes. Of several
-wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing; text
-that aether injected never counts; a pattern is created once, even if its sessions are removed.
+A statement is promoted if it is a high-value item with a relevance above `pattern_extraction.high_relevance` of the home, or if at least
+`repeated_success` distinct sessions state it among their high-value items, decisions and outcomes. Only what may hold
+beyond its session is: rules, preferences, decisions, lessons and failures, for which facts are evidence; never requests,
+questions, commands, changed files, reports of progress, small talk, or what was said "for now". A pattern keeps the type
+of its statement. Of several wordings the one that most sessions agree with is kept, among equals the latest. Promoting
+twice changes nothing; text that aether injected never counts; a pattern is created once, even if its sessions are
+removed.
 
 Both ends of a link must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
 `metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Linking twice
@@ -24,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.text.classify import without_lead_in
+from aether.text.classify import classify, without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
@@ -45,8 +48,25 @@ CONFIDENCE_PER_SESSION = 0.1
 REPEATED_SESSIONS = 3
 REPEATED_BASE = 0.5
 
-# Changed files and commands are work, not a regularity of it.
-WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+# Requests, changed files and commands are work, not a regularity of it.
+WORK_TYPES = frozenset(
+    {"code_change", "command", "code_snippet", "user_input", "user_request", "request", "message", "next"}
+)
+# The type of the pattern that is made of an entry; for other types the words decide.
+_TYPE_OF: Mapping[str, PatternType] = {
+    "constraint": "constraint", "preference": "preference", "solution": "success_pattern", "lesson": "success_pattern",
+    "error": "failure_pattern", "blocker": "failure_pattern", "success_pattern": "success_pattern",
+    "failure_pattern": "failure_pattern",
+}  # fmt: skip
+# Types that say themselves that an entry binds or teaches.
+_LASTING_TYPES = frozenset(_TYPE_OF) | {"decision"}
+_LASTING_KINDS = frozenset({"constraint", "preference", "decision", "solution", "blocker"})
+_PASSING_KINDS = frozenset({"chatter", "exploration", "outcome"})
+_ASKED = lazy(r"(?:Asked|Answered): |.*[?？]\W*$", re.DOTALL)
+_FOR_NOW = lazy(
+    r"\b(?:for now|for the moment|this time|this once|not yet|today|in this (?:session|turn|pr|pull request|commit|change|branch|step|case))\b",
+    re.IGNORECASE,
+)
 # A longer entry is data.
 MAX_SENTENCES = 40
 # Remarks of an agent about itself ("I have all I need") are the same in every session.
@@ -93,6 +113,8 @@ class Statement(NamedTuple):
     """Above 0 only for high-value items; the other statements have no relevance of their own."""
     order: int = 0
     """Position among all statements, oldest first."""
+    type: str = ""
+    """The type of its entry."""
 
 
 class Contradiction(NamedTuple):
@@ -380,7 +402,10 @@ def promote(
         else:
             gains.setdefault(at, []).append(statement)
     supports = [Support(gained, at) for at, gained in sorted(gains.items())]
-    supports += [Support(sorted(group, key=_order), wording=group[0].text) for group in _groups(memory, rest)]
+    supports += [
+        Support(sorted(group, key=_order), wording=group[0].text, type=_TYPE_OF.get(group[0].type))
+        for group in _groups(memory, rest)
+    ]
     return apply_supports(memory, supports, now=now, new_id=new_id)
 
 
@@ -400,40 +425,59 @@ def repeated_statements(memory: JsonObject) -> list[Repeated]:
 def _statements(memory: JsonObject) -> Iterator[Statement]:
     """Yield the statements of the sessions, oldest session first, without injected text."""
     sessions = memory["short_term_memory"]["sessions"]
-    high = memory["pattern_extraction"]["high_relevance"]
     by_time = sorted(
         enumerate(sessions), key=lambda numbered: (str(numbered[1]["compressed_at"]), numbered[0])
     )
     order = 0
     for at, session in by_time:
-        for entry, text, relevance in _texts_of(session, high):
-            said = without_lead_in(without_injected(text))
-            if fingerprint(said).weights:
+        for entry, text, relevance, kind in _texts_of(session):
+            own = without_injected(text).strip()
+            said = without_lead_in(own)
+            if fingerprint(said).weights and may_last(own, kind):
                 yield Statement(
                     said, at, session["session_id"], session["id"], session.get("phase"),
-                    castes_of(session, entry), relevance, order,
+                    castes_of(session, entry), relevance, order, kind,
                 )  # fmt: skip
                 order += 1
 
 
-def _texts_of(session: Mapping[str, Any], high: float) -> Iterator[tuple[Mapping[str, Any], str, float]]:
-    """Yield entry, text and relevance; a session of the original format may lack any of the lists."""
+def may_last(text: str, type: str) -> bool:
+    """Return whether `text`, of an entry of this type, may hold beyond its session.
+
+    >>> may_last("Never push to main.", "constraint"), may_last("Commit only the parser for now.", "constraint")
+    (True, False)
+    >>> may_last("All 42 tests pass.", "outcome"), may_last("Add a page on it.", "user_input")
+    (False, False)
+    """
+    if type in WORK_TYPES or _ASKED.match(text) or _FOR_NOW.search(text):
+        return False
+    kind = classify(text)
+    return kind != "chatter" and (type in _LASTING_TYPES or kind not in _PASSING_KINDS)
+
+
+def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float, str]]:
+    """Yield entry, text, relevance and type; a session of the original format may lack any of the lists."""
     for entry in session.get("high_value_items") or []:
-        relevance = float(entry.get("relevance_score") or 0.0)
-        if not entry.get("injected") and (relevance > high or entry.get("type") not in WORK_TYPES):
+        if not entry.get("injected"):
+            kind = str(entry.get("type") or "")
             content = str(entry.get("content") or "")
-            yield entry, content, relevance
+            yield entry, content, float(entry.get("relevance_score") or 0.0), kind
             # Each sentence of an entry is evidence too, but the relevance is that of the whole entry.
             parts = sentences(content)
-            yield from ((entry, part, 0.0) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
+            yield from ((entry, part, 0.0, kind) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
     for entry in session.get("key_decisions") or []:
-        yield entry, str(entry.get("decision") or ""), 0.0
+        yield entry, str(entry.get("decision") or ""), 0.0, "decision"
     for entry in session.get("outcomes") or []:
-        yield entry, str(entry.get("result") or ""), 0.0
+        yield entry, str(entry.get("result") or ""), 0.0, "outcome"
 
 
 def _order(statement: Statement) -> int:
     return statement.order
+
+
+def _lasts(statement: Statement) -> bool:
+    """Return whether a statement is a rule, a preference, a decision, a lesson or a failure: a fact is only evidence."""
+    return statement.type in _LASTING_TYPES or classify(statement.text) in _LASTING_KINDS
 
 
 def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[Statement]]:
@@ -460,7 +504,8 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
         others = (one for other in members for one in units[other])
         group = [units[at][-1], *(one for one in others if one is not units[at][-1])]
         repeated = len({each.session_id for each in group}) >= least
-        if weighty[at] or (repeated and not _SELF_TALK.match(units[at][-1].text)):
+        lasts = repeated and any(map(_lasts, group)) and not _SELF_TALK.match(units[at][-1].text)
+        if weighty[at] or lasts:
             taken.update(members)
             yield group
 

@@ -15,6 +15,7 @@ from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
 from tests import homes
 from tests.api.calls import limits, memory, snapshot, whole
+from tests.backends.extractive.handoffs import unfounded
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2].parent / "shared" / "data"
@@ -320,6 +321,36 @@ def transcripts():
     )
 
 
+def conversation(nth, *said):
+    """Return the records of one conversation of Claude Code: a person and the agent in turn, and a command."""
+    records = []
+    for at, text in enumerate(said):
+        role = "assistant" if at % 2 else "user"
+        content = [{"type": "text", "text": text}] if at % 2 else text
+        records.append(
+            {"type": role, "uuid": f"u{nth}-{at}", "sessionId": f"c{nth}", "timestamp": f"2026-03-0{nth}T10:0{at}:00.000Z",
+             "message": {"role": role, "content": content}}
+        )  # fmt: skip
+    return records
+
+
+def test_of_imported_conversations_only_what_lasts_becomes_a_pattern(home, tmp_path):
+    for nth, subject in enumerate(("parser", "cache", "worker"), start=1):
+        talk = conversation(
+            nth,
+            f"Please make the {subject} faster. Never commit to main.",
+            f"The {subject} is faster now. All tests pass. Thanks for waiting!",
+            "thanks, great!",
+            "You're welcome.",
+        )
+        load(home, transcript(tmp_path, *talk, name=f"c{nth}.jsonl"), phase=nth)
+        aether.compress(nth, home=home)
+
+    found = [(each["type"], each["pattern"]) for each in memory(home)["long_term_memory"]["patterns"]]
+
+    assert found == [("constraint", "Never commit to main.")]
+
+
 @pytest.mark.real_data
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -348,6 +379,8 @@ def test_a_real_transcript_becomes_items_and_then_a_session(home, path):
     assert aether.verify_token_limit(home=home).current == 0
     removed = {each["item"]["id"] for each in aether.export(home=home)["items"]}
     assert removed == set(ids) | set(done.evicted)
+    said = [each["item"]["content"] for each in aether.export(home=home)["items"]]
+    assert unfounded(compressed.ingested.session, said) == []
     if compressed.ingested.session["original_tokens"] > 1_000:  # less has the room of a page
         assert compressed.ingested.session["compression_ratio"] > 1.8
     assert load(home, path).items == 0

@@ -428,6 +428,62 @@ def test_files_changed_in_every_session_are_not_promoted():
     assert run(state)[0] == state
 
 
+def entry(content, type, relevance=0.9):
+    return {"content": content, "relevance_score": relevance, "type": type}
+
+
+@rows(
+    ("type", "made"),
+    [
+        ("constraint", "constraint"),
+        ("preference", "preference"),
+        ("solution", "success_pattern"),
+        ("lesson", "success_pattern"),
+        ("error", "failure_pattern"),
+        ("blocker", "failure_pattern"),
+        ("failure_pattern", "failure_pattern"),
+    ],
+)
+def test_a_pattern_keeps_the_type_of_its_statement(type, made):
+    said = "Errors of the parser should go to stderr."  # by its words a failure, or a constraint
+
+    state, _ = run(memory(session("s1", items=[entry(said, type)])))
+
+    assert [each["type"] for each in patterns_of(state)] == [made]
+
+
+@rows(
+    ("said", "type"),
+    [
+        ("Thanks, great!", "preference"),
+        ("Please add a page on the parser.", "user_input"),
+        ("Push the branch to the fork.", "request"),
+        ("Add the page on retries.", "next"),
+        ("Ran `make docs`: done", "command"),
+        ("Changed src/app.py (3 edits)", "code_change"),
+        ("x = parse(line)", "code_snippet"),
+        ("Shall the parser keep its tables?", "decision"),
+        ("Asked: Shall it keep its tables? Answered: yes", "decision"),
+        ("Commit only the parser for now.", "constraint"),
+        ("Do not touch the tests in this commit.", "constraint"),
+        ("All 42 tests of the parser passed.", "outcome"),
+    ],
+)
+def test_what_ends_with_its_session_is_never_promoted(said, type):
+    state = memory(*(session(f"s{at}", items=[entry(said, type)], day=at + 1) for at in range(3)))
+
+    assert run(state)[0] == state
+
+
+def test_a_failure_of_three_sessions_is_a_failure_pattern():
+    said = "`make docs` failed: the fonts are not installed"
+    state = memory(*(session(f"s{at}", items=[entry(said, "error", 0.6)], day=at + 1) for at in range(3)))
+
+    (pattern,) = patterns_of(run(state)[0])
+
+    assert (pattern["type"], pattern["pattern"], pattern["occurrences"]) == ("failure_pattern", said, 3)
+
+
 def test_the_relevant_wording_becomes_the_pattern_of_two_sessions():
     state = memory(
         session("s1", items=[(RULE, 0.9)], day=1),

@@ -25,6 +25,8 @@ NAME = "extractive"
 CLOSE = 0.01
 # If the next clause is too long, one of these many behind it may still fit.
 TRIED = 40
+# A clause of a larger share of the target is data: it would displace everything else.
+LARGEST_SHARE = 0.4
 
 
 def complete(request: Request, *, settings: Settings, count: Counter) -> Completion:
@@ -37,7 +39,16 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         return Completion(text=write_summary(request.data, count=count), backend=NAME)
     handoff = request.data
     clauses = read_clauses(handoff)
-    ranking = ordered(weigh_clauses(clauses, handoff, count=count))
+    weights = weigh_clauses(clauses, handoff, count=count)
+    data = {
+        clause.place
+        for clause, weight in zip(clauses, weights, strict=True)
+        if not clause.required and weight.cost > LARGEST_SHARE * request.target_tokens
+    }
+    for clause in clauses:
+        if clause.leans_on in data:
+            data.add(clause.place)
+    ranking = [place for place in ordered(weights) if place not in data]
 
     def session(places: Sequence[int]) -> JsonObject:
         return compose_session(handoff, clauses, places, target_tokens=request.target_tokens)

@@ -1,9 +1,10 @@
 """Clauses: a hand-off cut into clauses that can be kept or left out one by one.
 
-Each clause is a stretch of one item, trimmed of fillers. A clause that is not a sentence of its own depends on another
-one, and is only kept together with it. Only words without a meaning of their own are dropped: openers, intensifiers,
-names by which speakers address each other, asides that name nothing. Negations, limits ("only", "at most"), conditions
-and contrasts stay with the words that they qualify. Lines that look like code, paths or output are not trimmed.
+Each clause is a contiguous stretch of one item, word for word. A clause that is not a sentence of its own depends on the
+one before it, and is only kept together with it, so that kept clauses of a sentence are one stretch, too. Only words
+without a meaning of their own are cut, and only at the ends: openers, and names by which speakers address each other.
+Parentheses, negations, limits ("only", "at most"), conditions and contrasts stay with the words that they qualify. Lines
+that look like code, paths or output are not trimmed, and long ones never cut inside.
 """
 
 from __future__ import annotations
@@ -19,8 +20,10 @@ from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import sentences
 
-# A longer stretch without a place to cut is data; it is cut at a blank, else anywhere.
+# A longer item is more than one statement.
 PIECE_CHARS = 400
+# A longer block of code in a message is a listing.
+MOST_SHOWN_LINES = 3
 # Shorter ends are parts of names and pairs ("black and white").
 LEAST_WORDS = 2
 # A speaker is named at the head of an item: up to three words in front of a colon.
@@ -33,6 +36,9 @@ _NO_SPEAKERS = frozenset(
 )
 # The openings of items of other types are kept in one piece: requests, decisions, findings.
 CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
+# Records of work: code in them is what they are about.
+WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 # These bind later work: short ones stay in one piece, question, answer and reason together.
 BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
 # From here on an item is of high value by itself (prompts/architect.md).
@@ -51,27 +57,25 @@ _OPENER = lazy(
     re.IGNORECASE,
 )
 _LEAD_IN = lazy(
-    r"^(?:i (?:just )?(?:think|guess|feel like|believe|have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
+    r"^(?:i (?:just )?(?:have to say|must say|wanted to (?:say|let you know)|can say)(?: that)?|i'm (?:so )?(?:glad|happy) (?:to say|that|to hear(?: that)?)|"
     r"it(?:'s| is) (?:worth noting|important to note|great|good|nice|awesome|cool) (?:that|to (?:hear|know|see)(?: that)?)|please note that|note that|and|so|also|plus|then|now|anyway) ",
     re.IGNORECASE,
 )
-_FILLER = lazy(
-    r" (?:really|very|just|actually|definitely|absolutely|totally|honestly|basically|literally|truly|simply|super|quite|kind of|kinda|sort of|of course|for sure|"
-    r"as well|after all|in fact)(?=[ ,.!?;]|$)(?! not\b)"
-    r"|,? (?:you know|I mean|I guess|I think|though|too|haha|lol|right now)(?=[.!?]*$)"
+_CLOSER = lazy(
+    r"(?:,? (?:you know|haha|lol|for sure|of course|as well|after all|too|right now|these days|at the moment|once again))+[.!]*$"
 )
-_SPEECH_FILLER = lazy(
-    r" (?:such(?= an?\b)|even|finally|incredibly|extremely|a (?:little )?bit|these days|at the moment|pretty much|once again)(?=[ ,.!?;]|$)"
-)
-_SO = lazy(
-    r"(\b(?:is|was|are|were|be|been|being|am|feels?|felt|looks?|looked)|'s|'m|'re) (?:so|pretty)(?= [a-z]+(?:[ ,.!?;]|$))"
-    r"(?! (?:that|far|on|much|many|it|i|we|you|to|the|a)\b)"
-)
-_ASIDE = lazy(r" ?\([^()]{1,120}\)")
 _SUBJECT = lazy(
     r"^I(?: (?=[a-z])|'ve (?=(?:been|had|got|started|found|made|seen|done|always|never|also|[a-z]+ed)\b)|'m (?=[a-z]+))(?!am\b|was\b)"
 )
 _BULLET = lazy(r"^(?:[-*•+] +|\d{1,2}[.)] +|#{1,6} +)+")
+_FENCED = lazy(r"^\s*(```|~~~).*?(?:^\s*\1\s*$|\Z)", re.DOTALL | re.MULTILINE)
+# A heading, a label over a list, or a mark of the machinery says nothing by itself.
+_HEADING = lazy(
+    r"#{1,6} |[-*•+\d.) ]*(?:\*\*|__)[^*_]+:?(?:\*\*|__):?$|.*\[… [\d,]+ characters left out …\]", re.DOTALL
+)
+_LABEL = lazy(r".*[:：]\W*$", re.DOTALL)
+# The head of a note on a changed file; the line of code after it shows nothing.
+_EDITED = lazy(r"(\w+ \S+ \(\d+ (?:lines?|edits?)\)): ")
 _COLON = lazy(r": +")
 _BLANKS = lazy(r"\s+")
 _SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b(?! (?:and|or)\b)|(?:it|I|we|they|that|he|she|you|there)'(?:s|m|ve|re|d|ll)\b"
@@ -108,8 +112,6 @@ class Piece(NamedTuple):
     """The text between it and the clause before it."""
     independent: bool = True
     """Whether it is a sentence of its own."""
-    follows: bool = False
-    """Whether it says something about the clause right before it, not about the whole sentence."""
 
 
 class Clause(NamedTuple):
@@ -120,14 +122,16 @@ class Clause(NamedTuple):
     speaker: str
     text: str
     joint: str
-    """The text between it and the clause before it of the same sentence."""
+    """The text between it and the clause before it, if the item has nothing else between them; else empty."""
     kind: Kind
     leans_on: int
-    """Place of the clause that it depends on; -1: none."""
+    """Place of the clause that it depends on, the one before it; -1: none."""
     leads: bool
     """Whether it opens its item."""
     required: str = ""
     """Why it must be kept: constraint, decision or blocker; empty if it need not be."""
+    begins: bool = True
+    """Whether it is the first of its sentence."""
 
 
 class _Item(NamedTuple):
@@ -155,7 +159,7 @@ def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
         for number, item in enumerate(handoff["items"])
         if item["id"] not in protected and not item["metadata"].get("injected")
     ]
-    texts = [_INJECTED.sub(" ", item["content"]) for _, item in items]
+    texts = [_INJECTED.sub("\n\n", item["content"]) for _, item in items]
     heads = [
         _SPEAKER.match(text) if item["type"] in SPOKEN_TYPES else None
         for (_, item), text in zip(items, texts, strict=True)
@@ -174,9 +178,14 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
     item = said.item
     high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
     quoted = not said.speaker and (high or item["type"] not in CUT_TYPES)
-    rule = quoted and item["type"] in BINDING_TYPES and len(said.text) <= PIECE_CHARS
+    request = item["type"] in REQUEST_TYPES
+    rule = quoted and (request or item["type"] in BINDING_TYPES) and len(said.text) <= PIECE_CHARS
+    work = item["type"] in WORK_TYPES
+    rule = rule and not _INJECTED.search(item["content"])  # its neighbours are two statements
+    fenced = set() if work or rule or request else _fenced_lines(said.text)
     leads = True
     before = ""
+    source, end = " ".join(said.text.split()), 0
     for sentence in [said.text] if rule else sentences(said.text):
         text = " ".join(sentence.split())
         plain = unbulleted(text)
@@ -187,50 +196,55 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
             text = unbulleted(text)  # word for word, as it was meant
         else:
             text = trim(text, names=names, spoken=bool(said.speaker))
-        if not text:
+        if not text or (plain in fenced and not why):
             continue
-        kind = "chatter" if classify(text) == "chatter" else kind
+        kind = (
+            "chatter"
+            if classify(text) == "chatter" or (quoted and not why and _is_heading(sentence, request))
+            else kind
+        )
         # A required statement stays one.
         goes_on = bool(why) and content == before
         before = content
         binding = not said.speaker and kind in {"constraint", "decision"}
         uncut = bool(why) or binding or (quoted and (rule or leads or kind == "blocker"))
+        uncut = uncut or item["type"] == "command" or (request and not said.speaker)
+        start = max(end, source.find(text, end))
+        gap = source[end:start] if end else ""
         first = len(clauses)
         for piece in split_clauses(text, whole=uncut):
             place = len(clauses)
-            leans_on = place - 1 if goes_on or piece.follows else -1 if piece.independent else first
-            joint = " " if goes_on and place == first else piece.joint
-            opens = leads and place == first
+            begins = place == first
+            joint = piece.joint if not begins else " " if gap == " " else ""
+            leans_on = place - 1 if not piece.independent or (goes_on and begins) else -1
             clauses.append(
-                Clause(place, said.number, said.speaker, piece.text, joint, kind, leans_on, opens, why)
-            )
+                Clause(
+                    place, said.number, said.speaker, piece.text, joint, kind, leans_on, leads and begins, why, begins
+                )
+            )  # fmt: skip
+        end = start + len(text)
         leads = leads and kind in {"chatter", "exploration"}
 
 
 def trim(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
-    """Return `sentence` without fillers; empty if nothing is left.
+    """Return `sentence` without the fillers at its ends; empty if nothing is left.
 
-    The subject "I" is dropped, too, if the speaker is named beside the sentence (`spoken`).
+    The subject "I" is cut, too, if the speaker is named beside the sentence (`spoken`).
 
     >>> trim("Wow, thanks! I really just fixed the flaky test (at last).")
-    'I fixed the flaky test.'
+    'I really just fixed the flaky test (at last).'
     """
     text = unbulleted(_BLANKS.sub(" ", sentence).strip())
     if is_machine_text(text):
         return text
-    text = _called(names).sub("", text) if names else text
+    called = _called(names) if names else None
     before = ""
     while text != before:
         before = text
         text = _LEAD_IN.sub("", _OPENER.sub("", text, count=1), count=1)
-    parts = _QUOTED.split(text)
-    parts[::2] = [_SO.sub(r"\1", _FILLER.sub("", part)) for part in parts[::2]]
-    text = _ASIDE.sub(
-        lambda aside: aside[0] if any(identifiers(aside[0])) or any(map(str.isupper, aside[0][2:])) else "",
-        "".join(parts),
-    )
+        text = called.sub("", text, count=1) if called else text
     if spoken:
-        text = _SUBJECT.sub("", _SPEECH_FILLER.sub("", text), count=1)
+        text = _SUBJECT.sub("", _CLOSER.sub("", text), count=1)
     return text.strip(" ,")
 
 
@@ -245,7 +259,7 @@ def unbulleted(text: str) -> str:
 
 def is_machine_text(text: str) -> bool:
     """Return whether `text` looks like code, output or a path rather than prose."""
-    return len(text) > PIECE_CHARS or _MACHINE.search(_QUOTED.sub("x", text)) is not None
+    return _MACHINE.search(_QUOTED.sub("x", text)) is not None
 
 
 def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
@@ -254,15 +268,13 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
     >>> [piece.text for piece in split_clauses("We moved to Lisbon, where it rains less, and she joined a choir.")]
     ['We moved to Lisbon', 'where it rains less', 'she joined a choir.']
     """
-    if len(text) > PIECE_CHARS:
-        return _chunks(text)
+    if is_machine_text(text) or _EDITED.match(text):
+        return [Piece(text)] if whole else _headed(text)
     if whole:
         return [Piece(text)]
-    if is_machine_text(text):
-        return _headed(text)
     found: list[Piece] = []
     start, joint = 0, ""
-    independent, follows = True, False
+    independent = True
     held = bool(_CONDITION.match(text))
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _CUT.finditer(text):
@@ -276,20 +288,41 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
             continue
         if not found and not _VERB.search(head):
             continue
-        found.append(Piece(head, joint, independent, follows))
+        found.append(Piece(head, joint, independent))
         start, joint = cut.end(), cut.group()
-        independent, follows = cut.lastgroup == "own", cut.lastgroup == "follows"
-    found.append(Piece(text[start:], joint, independent, follows))
+        independent = cut.lastgroup == "own"
+    found.append(Piece(text[start:], joint, independent))
     return [piece for piece in found if piece.text]
+
+
+def _fenced_lines(text: str) -> set[str]:
+    """Return the lines of the longer blocks of code in `text`; a short one shows a command or its result."""
+    blocks = (
+        [block[0].splitlines() for block in _FENCED.finditer(text)] if "```" in text or "~~~" in text else []
+    )
+    return {
+        unbulleted(" ".join(line.split()))
+        for block in blocks
+        if len(block) > MOST_SHOWN_LINES + 2
+        for line in block
+    }
+
+
+def _is_heading(sentence: str, request: bool) -> bool:
+    """Return whether `sentence` only announces others; in a request, a line before a list is part of it."""
+    line = sentence.strip()
+    return bool(_HEADING.match(line)) or (not request and bool(_LABEL.match(line)))
 
 
 def _headed(text: str) -> list[Piece]:
     """Return the head of a line and the rest, such as "Ran `make`" and its output."""
+    if edited := _EDITED.match(text):
+        return [Piece(edited[1])]
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _COLON.finditer(text):
         head, rest = text[: cut.start()], text[cut.end() :]
         if rest and not _is_within(cut.start(), quoted) and any(identifiers(head)[:4]):
-            return [Piece(head), Piece(rest, cut.group(), independent=False, follows=True)]
+            return [Piece(head), Piece(rest, cut.group(), independent=False)]
     return [Piece(text)]
 
 
@@ -297,22 +330,10 @@ def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
     return any(start < place < end for start, end in spans)
 
 
-def _chunks(text: str) -> list[Piece]:
-    found: list[Piece] = []
-    start, joint = 0, ""
-    while start < len(text):
-        rest = len(text) - start > PIECE_CHARS
-        blank = text.rfind(" ", start + PIECE_CHARS // 2, start + PIECE_CHARS) if rest else len(text)
-        end = blank if blank > 0 else start + PIECE_CHARS
-        found.append(Piece(text[start:end], joint, independent=not found))
-        joint = " " if text[end : end + 1] == " " else ""
-        start = end + len(joint)
-    return found
-
-
 @lru_cache(maxsize=64)
 def _called(names: frozenset[str]) -> re.Pattern[str]:
     """Return the pattern of one of `names`, or a short form of one, as an address."""
     shorts = {name[:length] for name in names for length in range(3, len(name) + 1)}
     called = "|".join(re.escape(short) for short in sorted(shorts, key=lambda short: (-len(short), short)))
-    return re.compile(rf",? (?:{called})(?=[!.?]*$|[!,])|(?<=[Tt]hanks) (?:{called})\b|^(?:{called})[,!] ")
+    greeting = r"(?:hey|hi|hello|thanks|thank you|oh|wow|yeah|yes|congrats|sure|well|ok|okay),? "
+    return re.compile(rf",? (?:{called})[!.]*$|^(?:(?i:{greeting}))?(?:{called})[,!.]+ ")

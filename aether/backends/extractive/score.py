@@ -19,7 +19,12 @@ from collections import defaultdict
 from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.clauses import BINDING_TYPES, HIGH_RELEVANCE, Clause
+from aether.backends.extractive.clauses import (
+    BINDING_TYPES,
+    HIGH_RELEVANCE,
+    REQUEST_TYPES,
+    Clause,
+)
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, stem, stems, words
@@ -27,9 +32,9 @@ from aether.types import Counter
 
 # Worth of a repeated term, as a share of its first use.
 REPEATED = 0.2
-# Tiers, lower ones first, whatever they cost: purpose and results; required, in this order; a changed file; binding; the
+# Tiers, lower ones first, whatever they cost: purpose and result; a rule; a changed file; other required ones; binding; the
 # purpose of an item; worth keeping; filler; kept only if another clause depends on it.
-FRAMES, RULES, DECIDES, BLOCKS, TOUCHED, BINDS, OPENS, WORTH, FILLS, DEPENDENT = range(10)
+FRAMES, RULES, TOUCHED, DECIDES, BLOCKS, BINDS, OPENS, WORTH, FILLS, DEPENDENT = range(10)
 
 # Worth of one new term. A common word says a third of a rare one; exact ones say more than either.
 RARE = 1.0
@@ -78,10 +83,12 @@ REPORT_TYPES = RESULT_TYPES | {"solution", "blocker"}
 QUEEN = "queen"
 # A summary needs the purpose and the last result; two more are outcomes.
 LAST_RESULTS = 3
+# So many sentences of the last result say how the work came out.
+LAST_SENTENCES = 3
 FRAME_CHARS = 240
+REQUEST_CHARS = 400
 # "Done." says too little.
 LEAST_FRAME_WORDS = 2
-REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 # The opening of these names the file: which files were changed is never left out.
 FILE_TYPES = frozenset({"code_change"})
 # A sentence of these kinds in an item of high relevance binds later work.
@@ -94,9 +101,16 @@ _NEGATIONS = frozenset(
     "not no never none cannot can't don't doesn't didn't won't isn't wasn't without nor neither".split()
 )
 _NAME = lazy(r"(?<=[a-z,'’] )[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)*|\"[^\"]{2,60}\"")
+_CHECK = lazy(
+    r"Ran `[^`]*\b(?:\w*tests?|pytest|tox|jest|vitest|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|clippy|verify|commit|push|pr create)\b[^`]*`[^:]*: \S"
+)
+_AHEAD = lazy(
+    r"\W*(?:the )?(?:next(?: steps?)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|when ready\b|left to do\b)",
+    re.IGNORECASE,
+)
 _QUESTION_MARK = lazy("[?？]")
 _REMARK = lazy(
-    r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy|have)\b",
+    r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy)\b",
     re.IGNORECASE,
 )
 # English words of every conversation, which say little about this one: doing, saying and feeling, praising, time and amount, empty nouns.
@@ -144,10 +158,13 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
     wanted = {its for clause, its in zip(clauses, said, strict=True) if clause.required}
     met: set[tuple[str, ...]] = set()
     # The first request and the last results are the frame of the summary.
-    opening = [one for one in clauses if one.leads and not one.speaker and may_frame(one.text)]
-    asked = [one.place for one in opening if items[one.item]["type"] in REQUEST_TYPES]
-    done = [one.place for one in opening if is_result(items[one.item])]
-    frame = {*asked[:1], *done[-LAST_RESULTS:]}
+    opening = [one for one in clauses if one.leads and not one.speaker]
+    asked = [one.place for one in opening if items[one.item]["type"] in REQUEST_TYPES and may_ask(one.text)]
+    done = [one.place for one in opening if is_result(items[one.item]) and may_frame(one.text)]
+    last = clauses[done[-1]].item if done else -1
+    early = [one.place for one in clauses if one.item == last and one.begins and may_frame(one.text)]
+    frame = {*asked[:1], *done[-1:]}
+    near = {*done[-LAST_RESULTS:], *early[:LAST_SENTENCES]}
     weights = []
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
@@ -156,9 +173,11 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
         again = its_words in met if clause.required else its_words in seen or its_words in wanted
         tier = DEPENDENT
         if its_words and not again:
-            tier = _tier(clause, items[clause.item], named="required" in handoff)
+            tier = _tier(clause, items[clause.item], named="required" in handoff, last=clause.item == last)
         if tier < DEPENDENT and not clause.required and clause.place in frame:
             tier = FRAMES
+        if tier < DEPENDENT and clause.place in near:
+            tier = min(tier, BINDS)
         seen.add(its_words)
         if clause.required:
             met.add(its_words)
@@ -172,9 +191,28 @@ def may_frame(text: str) -> bool:
     return len(text) <= FRAME_CHARS and text[-1] != ":" and len(text.split()) >= LEAST_FRAME_WORDS
 
 
+def may_ask(text: str) -> bool:
+    """Return whether the opening `text` of a request is neither too long nor too short for a summary."""
+    return len(text) <= REQUEST_CHARS and len(text.split()) >= LEAST_FRAME_WORDS
+
+
 def is_result(item: Mapping[str, Any]) -> bool:
     """Return whether `item` states a result of the work, rather than asks how to go on."""
-    return item["type"] in RESULT_TYPES and not _asks(item["content"])
+    return item["type"] in RESULT_TYPES and not is_question(item["content"])
+
+
+def is_check(text: str) -> bool:
+    """Return whether `text`, the note of a command, shows what a check or a commit came to.
+
+    >>> is_check("Ran `pytest -q`: 12 passed"), is_check("Ran `pytest -q`"), is_check("Ran `ls`: a b")
+    (True, False, False)
+    """
+    return _CHECK.match(text) is not None
+
+
+def is_ahead(text: str) -> bool:
+    """Return whether `text`, from the last result, says what is left to do."""
+    return _AHEAD.match(text) is not None
 
 
 def is_report(item: Mapping[str, Any]) -> bool:
@@ -213,7 +251,7 @@ def _factor(
     factor *= RELEVANCE_AT_ZERO + float(item["metadata"].get("relevance_score", 0.5))
     factor *= 1 + RECENCY * clause.item / len(items)
     if clause.speaker:
-        factor *= QUESTION if _asks(clause.text) else REMARK if _REMARK.match(clause.text) else 1
+        factor *= QUESTION if is_question(clause.text) else REMARK if _REMARK.match(clause.text) else 1
         answers = clause.item and _QUESTION_MARK.search(items[clause.item - 1]["content"])
         factor *= ANSWER if answers else 1
     raised = 1.0
@@ -225,15 +263,19 @@ def _factor(
     return factor * raised
 
 
-def _asks(text: str) -> bool:
+def is_question(text: str) -> bool:
+    """Return whether `text` asks; in a dialogue, whether its answer does."""
     return text.rstrip().endswith(("?", "？"))
 
 
-def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool) -> int:
+def _tier(clause: Clause, item: Mapping[str, Any], *, named: bool, last: bool) -> int:
     if clause.required:
         return REQUIRED.get(clause.required, RULES)
     if clause.kind == "chatter":
         return FILLS if clause.speaker else DEPENDENT
+    # What a worker asked is answered by now, except at the end.
+    if item["type"] in REPORT_TYPES and not clause.speaker and not last and is_question(clause.text):
+        return DEPENDENT
     opens = clause.leads and item["type"] in LEADING_TYPES
     if clause.speaker or clause.leans_on >= 0:
         return OPENS if opens else WORTH

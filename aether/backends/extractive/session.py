@@ -1,8 +1,12 @@
-"""Session: the kept clauses as session JSON, in the order of the hand-off.
+"""Session: the kept clauses as session JSON that reads in order.
 
-A statement that may become a pattern, or that someone will look up by itself, gets an entry of its own: decisions with
-their reasons, outcomes with their impact, and everything highly relevant. Structure costs tokens, so the others share
-entries: neighbours of one type together, each speaker named once per entry. Which clauses are kept is decided in `score`.
+The summary says what was asked for and how it came out. Decisions have an entry each with their reasons; results follow,
+first those that a machine showed. The high-value items are what was asked and done, then the rules, what is open, and
+what is next. A statement that may become a pattern, or that someone will look up by itself, gets an entry of its own;
+structure costs tokens, so the others share entries: statements of one type together, each speaker named once per entry.
+
+Guaranteed: each line of a text is one contiguous stretch of one item (or of a signal), apart from the name of a speaker
+before it. Which clauses are kept is decided in `score`.
 """
 
 from __future__ import annotations
@@ -12,8 +16,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-from aether.backends.extractive.clauses import HIGH_RELEVANCE, Clause, is_machine_text
-from aether.backends.extractive.score import REQUEST_TYPES, RESULT_TYPES, is_result, may_frame
+from aether.backends.extractive.clauses import (
+    BINDING_TYPES,
+    HIGH_RELEVANCE,
+    REQUEST_TYPES,
+    WORK_TYPES,
+    Clause,
+    is_machine_text,
+    split_clauses,
+)
+from aether.backends.extractive.score import (
+    RESULT_TYPES,
+    is_ahead,
+    is_check,
+    is_question,
+    is_result,
+    may_ask,
+    may_frame,
+)
+from aether.text.classify import is_reply
 from aether.text.regex import lazy
 from aether.text.words import sentences
 from aether.types import JsonObject
@@ -26,7 +47,10 @@ SUMMARY_STATEMENTS = 3
 SUMMARY_CHARS = 400
 # An entry of several statements is about a paragraph long.
 SHARED_CHARS = 1_600
+# So many checks, the last ones, are results by themselves.
+MOST_CHECKS = 3
 NOTHING = "Nothing was said that is worth keeping."
+ENTRIES_ONLY = "What was said is in the entries, word for word."
 # Items above this relevance may be promoted at one sighting (requirements/004).
 PROMOTED = 0.8
 # A session of fewer entries says too little, however short it is.
@@ -34,21 +58,30 @@ LEAST_ALONE = 4
 LEAST_WORDS = 5
 # A shorter head is no statement without its tail.
 LEAST_HEAD_CHARS = 20
+NEXT = "next"
 
 _ASKED = lazy(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
 _REASON = lazy(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
 _IMPACT = lazy(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
 _INFORMATIVE_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "preference", "outcome"})
-# Records of work read as lists: files, commands, errors.
-_WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
+# The order of the high-value items, by type; other types follow the records of work.
+_ORDER = {
+    **dict.fromkeys(REQUEST_TYPES, 0), "code_change": 1, "command": 2, "code_snippet": 2, "decision": 4,
+    "constraint": 5, "preference": 5, "error": 6, "blocker": 6, NEXT: 7,
+}  # fmt: skip
+_OTHER_TYPES = 3
+_END_MARK = lazy(r"(?<=[\w)\"'”’])[.!]$")
 _STOPS = tuple(".!…。！")
-_ENDS = tuple(".!?:;。！？…")
 
 
 class Statement(NamedTuple):
     """The kept clauses of one sentence."""
 
     place: int
+    last: int
+    """Place of its last clause."""
+    joint: str
+    """The text between it and the clause before it, if the item has nothing else between them."""
     item: int
     speaker: str
     text: str
@@ -83,8 +116,13 @@ def compose_session(
         decisions = [one for one in alone if one.required == "decision"]
     else:
         decisions = [one for one in alone if "decision" in (one.type, one.kind)]
+    decisions = [one for one in decisions if not is_question(one.text)]
     others = _without(alone, decisions)
-    outcomes = [statement for statement in others if _is_outcome(statement)]
+    checks = [one for one in rest if one.type == "command" and is_check(one.text)][-MOST_CHECKS:]
+    outcomes = [one for one in others if _is_outcome(one) and one not in checks]
+    # What a machine showed comes before what somebody said.
+    shown = [one for one in outcomes if handoff["items"][one.item]["metadata"].get("evidence") == "machine"]
+    outcomes = [*checks, *shown, *_without(outcomes, shown)]
     name = handoff["compression_id"]
     return {
         "id": name,
@@ -95,8 +133,14 @@ def compose_session(
         "key_decisions": [_decision(entry) for entry in decisions],
         "outcomes": [_split(entry, _IMPACT, "result", "impact") for entry in outcomes],
         "high_value_items": [
-            *_protected(handoff),
-            *_entries(_without(others, outcomes), _without(rest, alone)),
+            entry
+            for _, _, entry in sorted(
+                [
+                    *_protected(handoff),
+                    *_entries(_without(others, outcomes), _without(rest, [*alone, *checks])),
+                ],
+                key=lambda ranked: ranked[:2],
+            )
         ],
     }
 
@@ -105,22 +149,35 @@ def _statements(
     handoff: Mapping[str, Any], clauses: Sequence[Clause], kept: Iterable[int]
 ) -> list[Statement]:
     statements: list[Statement] = []
-    last = -1
+    asked = [at for at, item in enumerate(handoff["items"]) if item["type"] in REQUEST_TYPES]
+    done = [at for at, item in enumerate(handoff["items"]) if is_result(item)]
     for place in kept:
         clause = clauses[place]
-        follows = place == last + 1 and clause.joint != ""
-        last = place
-        if follows or clause.leans_on >= 0:
-            joint = clause.joint if follows else ", "
-            statements[-1] = statements[-1]._replace(text=statements[-1].text + joint + clause.text)
+        before = statements[-1] if statements else None
+        if (
+            before
+            and before.last == place - 1
+            and clause.joint
+            and (clause.leans_on >= 0 or not clause.begins)
+        ):
+            text = before.text + clause.joint + clause.text
+            statements[-1] = before._replace(text=text, last=place)
             continue
         item = handoff["items"][clause.item]
         relevance = item["metadata"].get("relevance_score", 0.5)
-        cut = place + 1 < len(clauses) and clauses[place + 1].joint != "" and not clause.required
+        cut = place + 1 < len(clauses) and not clauses[place + 1].begins and not clause.required
+        ahead = (
+            clause.item in done[-1:]
+            and not clause.required
+            and (is_ahead(clause.text) or is_question(clause.text))
+        )
+        # A request that nothing answers is next.
+        ahead = ahead or (clause.item in asked[-1:] and clause.item > max(done, default=clause.item))
         statements.append(
             Statement(
-                place, clause.item, clause.speaker, clause.text, clause.kind, item["type"], relevance, clause.leads,
-                clause.required, whole=clause.joint == "" and not cut,
+                place, place, clause.joint, clause.item, clause.speaker, clause.text, clause.kind,
+                NEXT if ahead else item["type"], relevance, clause.leads, clause.required,
+                whole=clause.begins and not cut,
             )
         )  # fmt: skip
     return statements
@@ -135,12 +192,12 @@ def _rank(statement: Statement) -> int:
     high = statement.relevance > HIGH_RELEVANCE
     if statement.required:
         return 5 + bool(_ASKED.fullmatch(statement.text))
-    if statement.type in _WORK_TYPES or not (statement.speaker or _is_sentence(statement)):
+    if statement.type in WORK_TYPES or not (statement.speaker or _is_sentence(statement)):
         return 0
     if statement.type in {"decision", "constraint", "preference"}:
         return 3 + high
     if not statement.speaker and (statement.kind in _INFORMATIVE_KINDS or statement.type in RESULT_TYPES):
-        return 1 + high
+        return 1 + high + statement.leads
     return int(high)
 
 
@@ -152,7 +209,7 @@ def _is_sentence(statement: Statement) -> bool:
 
 
 def _is_outcome(statement: Statement) -> bool:
-    if statement.required or statement.type in _WORK_TYPES:
+    if statement.required or statement.type in WORK_TYPES or is_question(statement.text):
         return False
     return statement.type in RESULT_TYPES or statement.kind in {"outcome", "solution"}
 
@@ -163,21 +220,25 @@ def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> lis
     if spoken and sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
         return list(statements)  # a short talk is one paragraph
     fit = [entry for entry in statements if not entry.required and entry.relevance <= PROMOTED]
-    opening = [entry for entry in fit if entry.leads and entry.whole and may_frame(entry.text)]
-    asked = [entry for entry in opening if entry.type in REQUEST_TYPES][:1]
-    done = [entry for entry in opening if is_result(handoff["items"][entry.item])][-1:]
+    opening = [entry for entry in fit if entry.leads and entry.whole]
+    asked = [entry for entry in opening if entry.type in REQUEST_TYPES and may_ask(entry.text)][:1]
+    results = [entry for entry in opening if is_result(handoff["items"][entry.item])]
+    done = [entry for entry in results if may_frame(entry.text)][-1:]
+    last = done[0].item if done else -1
     chosen = [*asked, *done]
+    more = [entry for entry in fit if entry.item == last and entry not in done and _is_sentence(entry)]
     others = (entry for entry in fit if entry.type not in RESULT_TYPES | REQUEST_TYPES)
     outcomes = [entry for entry in others if _is_outcome(entry) and _is_sentence(entry)]
-    for entry in (*reversed(outcomes), *(entry for entry in fit if entry.speaker)):
-        room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen)
+    for entry in (*more, *reversed(outcomes), *(entry for entry in fit if entry.speaker)):
+        room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen if taken not in asked)
         if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
             chosen.append(entry)
-    return sorted(chosen or fit[:1], key=lambda entry: entry.place)
+    plain = [entry for entry in fit if entry.type not in BINDING_TYPES]
+    return sorted(chosen or (plain or fit)[:1], key=lambda entry: entry.place)
 
 
 def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:
-    """Return a summary if every statement is in another field: the first of them once more, shortened."""
+    """Return a summary if every statement is in another field: the first of them once more, or its first clause."""
     texts = (
         *(str(entry["content"]) for entry in handoff["protected"]),
         *(entry.text for entry in statements),
@@ -185,8 +246,12 @@ def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str
         *(item["content"] for item in handoff["items"] if item["type"] == "decision"),
         *(item["content"] for item in handoff["items"]),
     )
-    first = next((sentence for text in texts for sentence in sentences(text)), NOTHING)
-    return first if len(first) <= SUMMARY_CHARS else first[: SUMMARY_CHARS - 1] + "…"
+    said = [sentence for text in texts for sentence in sentences(text)]
+    pieces = (
+        sentence if len(sentence) <= SUMMARY_CHARS else split_clauses(sentence)[0].text for sentence in said
+    )
+    kept = ENTRIES_ONLY if handoff["protected"] or statements else NOTHING
+    return next((piece for piece in pieces if len(piece) <= SUMMARY_CHARS), kept)
 
 
 def _by_speaker(statement: Statement) -> tuple[str, int]:
@@ -194,29 +259,36 @@ def _by_speaker(statement: Statement) -> tuple[str, int]:
 
 
 def _running_text(statements: Sequence[Statement]) -> str:
-    """Return statements as running text, each speaker named at a change of speaker.
+    """Return statements in lines, each speaker named at a change of speaker.
 
-    Statements of different items have a line each, except records of work and those of a named speaker.
+    Neighbours without anything between them in their item share a line. In a talk, the line ends the sentence.
     """
-
-    def voice(statement: Statement) -> tuple[str, int]:
-        runs_on = statement.speaker or statement.type in _WORK_TYPES
-        return statement.speaker, -1 if runs_on else statement.item
-
-    lines = []
-    for (speaker, _), run in groupby(statements, key=voice):
-        said = ""
+    lines: list[str] = []
+    for speaker, run in groupby(statements, key=lambda statement: statement.speaker):
+        said: list[str] = []
+        last = -1
         for statement in run:
-            joint = "" if not said else " " if said.endswith(_ENDS) else "; "
-            said += joint + statement.text
-        lines.append(f"{speaker}: {said}" if speaker else said)
+            if said and statement.joint and statement.place == last + 1:
+                said[-1] += statement.joint + statement.text
+            else:
+                said.append(statement.text)
+            last = statement.last
+        if speaker:
+            said = [_END_MARK.sub("", line) for line in said]
+            said[0] = f"{speaker}: {said[0]}"
+        lines += said
     return "\n".join(lines)
 
 
-def _entries(single: Iterable[Statement], shared: Sequence[Statement]) -> list[JsonObject]:
-    entries = [(statement.place, _entry([statement])) for statement in single]
-    entries.extend((group[0].place, _entry(sorted(group, key=_by_speaker))) for group in _groups(shared))
-    return [entry for _, entry in sorted(entries, key=lambda entry: entry[0])]
+def _entries(single: Iterable[Statement], shared: Sequence[Statement]) -> list[tuple[int, int, JsonObject]]:
+    """Return entries with their rank and place: one for each of `single`, and one for each group of `shared`."""
+    groups = [[statement] for statement in single] + [
+        sorted(group, key=_by_speaker) for group in _groups(shared)
+    ]
+    return [
+        (_ORDER.get(group[0].type, _OTHER_TYPES), min(one.place for one in group), _entry(group))
+        for group in groups
+    ]
 
 
 def _groups(statements: Sequence[Statement]) -> list[list[Statement]]:
@@ -238,9 +310,10 @@ def _entry(statements: Sequence[Statement]) -> JsonObject:
     return {"content": _running_text(statements), "relevance_score": relevance, "type": statements[0].type}
 
 
-def _protected(handoff: Mapping[str, Any]) -> list[JsonObject]:
+def _protected(handoff: Mapping[str, Any]) -> list[tuple[int, int, JsonObject]]:
+    """Return the entries of protected statements and of what was ruled out, with their rank and place."""
     items = {item["id"]: item for item in handoff["items"]}
-    entries = []
+    entries: list[JsonObject] = []
     for protected in handoff["protected"]:
         entry = {"content": protected["content"], "relevance_score": 1.0, "type": "constraint"}
         if (item := items.get(protected.get("id"))) is not None:
@@ -253,12 +326,14 @@ def _protected(handoff: Mapping[str, Any]) -> list[JsonObject]:
         for signal in handoff["signals"]
         if signal["type"] == "REDIRECT" and (context := str(signal["metadata"].get("context", "")))
     )
-    return entries
+    return [(_ORDER.get(entry["type"], _OTHER_TYPES), -1, entry) for entry in entries]
 
 
 def _decision(statement: Statement) -> JsonObject:
-    """Return a decision with its reason; the reason of an answer is its question."""
+    """Return a decision with its reason; the reason of an answer is its question, without which a "yes" says nothing."""
     asked = _ASKED.fullmatch(statement.text)
+    if asked and is_reply(asked[2]):
+        return {"decision": statement.text, "rationale": ""}
     if asked:
         return {"decision": asked[2], "rationale": f"Asked: {asked[1]}"}
     return _split(statement, _REASON, "decision", "rationale")
@@ -266,7 +341,7 @@ def _decision(statement: Statement) -> JsonObject:
 
 def _split(statement: Statement, joint: re.Pattern[str], head: str, tail: str) -> JsonObject:
     text = f"{statement.speaker}: {statement.text}" if statement.speaker else statement.text
-    found = joint.search(text)
+    found = joint.search(text) if statement.type != "command" else None
     if found is None or found.start() < LEAST_HEAD_CHARS:
         return {head: text, tail: ""}
     return {head: text[: found.start()], tail: text[found.start() :].strip(" ,")}

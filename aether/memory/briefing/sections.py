@@ -408,6 +408,8 @@ LOOKED_AT_COMMANDS = 100
 RECENT_SESSIONS = 3
 # Characters of a summary, a result or the report of a caste.
 SUMMARY_CHARS = 360
+# A longer request has pasted text in it.
+REQUEST_CHARS = 2_000
 # A later result or solution with this share of a blocker's words is about it.
 RESOLVED_SHARE = 0.5
 # Fewer words are narration ("Now I see the pattern.").
@@ -496,7 +498,7 @@ def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
     settles = [item for item in newest if item["type"] in SETTLING_TYPES]
     left = [line.text for line in open_problems(settles) if line.text.startswith("`")]
     results_ = [line.text for line in results(sorted(newest, key=lambda item: not noting_agent(item)))]
-    requests = [shorten(item["content"], SUMMARY_CHARS) for item in _requests(newest)]
+    requests = [shorten(item["content"], REQUEST_CHARS) for item in _requests(newest)]
     asked, found = requests[:MOST_ASKED][::-1], results_[:MOST_FOUND][::-1]
     own = standing.of_conversation(
         sorted(newest, key=lambda item: item["metadata"]["timestamp"], reverse=True)

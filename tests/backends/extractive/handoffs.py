@@ -1,6 +1,7 @@
 """Hand-offs for the tests of the extractive architect."""
 
 import json
+import re
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
@@ -57,4 +58,19 @@ def texts(session):
         *(entry[key] for entry in session["key_decisions"] for key in ("decision", "rationale")),
         *(entry[key] for entry in session["outcomes"] for key in ("result", "impact")),
         *(entry["content"] for entry in session["high_value_items"]),
+    ]
+
+
+# The words that a session adds: the speaker before a line, and the two sides of a dialogue.
+_BEFORE = re.compile(r"(?:Asked|Answered|[A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): ")
+
+
+def unfounded(session, contents):
+    """Return the lines of a session that are in none of `contents`, apart from the speaker before a line."""
+    given = [" ".join(text.split()) for text in contents]
+    lines = [" ".join(line.split()) for text in texts(session) for line in text.splitlines()]
+    return [
+        line
+        for line in lines
+        if not any(line in text or _BEFORE.sub("", line, count=1) in text for text in given)
     ]

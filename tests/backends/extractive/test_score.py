@@ -123,7 +123,7 @@ def test_the_first_request_and_the_last_results_frame_a_session():
 
     tiers = [each.tier for each in weigh(*asked, *done, item("Is the table dropped?", "outcome"))]
 
-    assert tiers == [FRAMES, BINDS, WORTH, WORTH, FRAMES, FRAMES, FRAMES, WORTH]
+    assert tiers == [FRAMES, BINDS, WORTH, WORTH, BINDS, BINDS, FRAMES, DEPENDENT]
 
 
 @rows(("why", "tier"), [("constraint", RULES), ("decision", DECIDES), ("blocker", BLOCKS)])
