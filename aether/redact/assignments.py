@@ -18,7 +18,7 @@ import re
 from collections import namedtuple
 from functools import lru_cache
 
-from aether.redact.forms import PLACEHOLDER, replaced
+from aether.redact.forms import PLACEHOLDER, lowered, replaced, vocabulary
 from aether.text.regex import lazy
 
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -292,18 +292,21 @@ _COUNTED = lazy(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]
 _Place = namedtuple("_Place", "text start end value sign spaced")  # noqa: PYI024 - typing costs a hook milliseconds
 
 
-def without_assigned(text: str) -> str:
+def without_assigned(text: str, joined: str | None = None) -> str:
     """Return `text` with every value under a secret's name replaced; the names stay.
+
+    `joined` are the words of `text`, from `vocabulary`.
 
     >>> without_assigned("login --password hunter2 --retries 3, max_tokens: 512")
     'login --password <REDACTED> --retries 3, max_tokens: 512'
     """
-    lowered = _lowered(text)
+    folded = lowered(text)
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
-    rare = [word for word in _RARE if word in lowered]
+    joined = vocabulary(text)[1] if joined is None else joined
+    rare = [word for word in _RARE if word.rpartition(" ")[2] in joined]
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
-    while found := stem.search(lowered, at):
+    while found := stem.search(folded, at):
         start, at = _name(text, found)
         name = text[start:at]
         certain = is_secret_name(name)
@@ -358,9 +361,9 @@ def without_said(text: str) -> str:
     'The password for staging is <REDACTED>, the token is expired.'
     """
     spans = []
-    lowered = _lowered(text)
+    folded = lowered(text)
     for pattern, accepts in ((_SAID, _is_said), (_PAIR, _is_password_beside)):
-        for found in pattern.finditer(lowered):
+        for found in pattern.finditer(folded):
             start = found.start()
             escaped = text[start - 2 : start] in ("\\n", "\\t")
             if text[start - 1 : start] in _NAME_CHARS and start and not escaped:
@@ -415,14 +418,6 @@ def is_template(value: str) -> bool:
     (True, False)
     """
     return bool(_TEMPLATE.match(value))
-
-
-def _lowered(text: str) -> str:
-    # A search that ignores case takes six times as long.
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered
-    return re.sub(r"[A-Z]+", lambda capitals: capitals[0].lower(), text)  # some capitals are small as two
 
 
 def _name(text: str, found: re.Match[str]) -> tuple[int, int]:

@@ -12,11 +12,20 @@ import re
 from functools import lru_cache
 
 from aether.redact.assignments import is_template
-from aether.redact.forms import PLACEHOLDER, forms, replaced, without_escapes
+from aether.redact.forms import (
+    PLACEHOLDER,
+    after_words,
+    forms,
+    lowered,
+    replaced,
+    vocabulary,
+    without_escapes,
+)
 from aether.text.regex import any_of, lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 # A quoted value goes to its closing quote, or to the end of a line that was cut; no password is longer.
@@ -50,17 +59,27 @@ _LOGIN = lazy(
     rf"(?i)(?:\b|(?<=\\n))(?:login\s{{1,8}}\S{{1,200}}|machine\s{{1,8}}\S{{1,200}})\s{{1,8}}password\s{{1,8}}{_VALUE}"
 )
 # A line of a .pgpass: host, port, database, user, password.
+_PGPASS_MIDDLE = lazy(r":(?:[0-9]{4,5}|\*):[\w*.-]{1,64}:[\w*.@-]{1,64}:")
 _PGPASS = lazy(
     r"(?m)^[ \t>]{0,8}(?![0-9]{1,4}:)(?:[A-Za-z0-9*][\w.*-]{0,200}|\[[0-9a-f:]{2,40}\]):(?:[0-9]{4,5}|\*):[\w*.-]{1,64}:[\w*.@-]{1,64}:(?P<open>)(?P<quoted>(?!))?(?P<bare>[^\s:]{1,256})$"
 )
 # What is piped into a login: `echo x | docker login --password-stdin`, `echo x | sudo -S`, `echo bob:x | chpasswd`.
 _STDIN = r"(?:sudo\s[^|\n]{0,40}?-S\b|su\b|(?:sudo\s{1,4})?(?:chpasswd|passwd\b[^\n|]{0,40}--stdin|cryptsetup\b)|[a-z][^\n|]{0,160}?--(?:password|pass|passphrase|with|access)-?(?:stdin|token|fd)\b|kinit\b|gpg\b[^\n|]{0,120}--passphrase-fd|(?:pct|vercel|wrangler|gh|fly|heroku|railway)\b[^\n|]{0,40}\b(?:secret|env)\b)"
-_READERS = ("sudo -S", "-stdin", "-token", "chpasswd", "-fd", "cryptsetup", "kinit", " secret", " env ")
 _PIPED = lazy(
     rf"(?:echo|printf)\s{{1,4}}(?:-[a-zA-Z]{{1,3}}\s{{1,4}}|[\"']%s(?:\\n)?[\"']\s{{1,4}})?(?P<user>[\"']?[\w.-]{{1,64}}:)?{_VALUE}[\"']?\s{{0,4}}\|\s{{0,4}}{_STDIN}"
 )
-_HERE = lazy(
-    rf"(?:--with-token|-stdin|\bkinit\s\S{{1,80}}|sudo -S[^\n<]{{0,80}}|chpasswd)\s{{0,4}}<<<\s{{0,4}}{_VALUE}"
+_READS = lazy(
+    r"--with-token\s|-stdin\s|-fd[\s=]|\bkinit\s|sudo -S|(?:ch|vnc)passwd\b|\bsu\b|\b(?:secret|secrets|env)\s(?:put|set|add)\b"
+)
+_HERE = lazy(rf"<<<\s{{0,4}}{_VALUE}")
+# Each pattern and the words, in small letters, where it is tried.
+_AFTER_WORDS = (
+    (("mysql", "mariadb"), _MYSQL),
+    (("sshpass",), _SSHPASS),
+    (("identified",), _IDENTIFIED),
+    (("set",), _SET_PASSWORD),
+    (("login", "machine"), _LOGIN),
+    (("echo", "printf"), _PIPED),
 )
 # An argument that names where the secret is, or what it is of.
 _OPEN = lazy(
@@ -81,43 +100,55 @@ _DOCKER = lazy(
 )
 
 
-def without_commands(text: str) -> str:
+def without_commands(text: str, words: set[str] | None = None) -> str:
     """Return `text` without the passwords in commands and statements.
+
+    `words` are the words of `text`, from `vocabulary`.
 
     >>> without_commands("mysqldump -uroot -phunter2 shop; create user bob identified by 'hunter2'")
     "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
     """
+    words = vocabulary(text)[0] if words is None else words
     # A search for a word takes a hundredth of the time of a pattern.
-    if "mysql" in text or "mariadb" in text:
-        text = _MYSQL.sub(_unless_template, text)
-    text = _SSHPASS.sub(_unless_template, text) if "sshpass" in text else text
-    if "dentified" in text or "IDENTIFIED" in text:
-        text = _IDENTIFIED.sub(_if_statement, text)
-    if "assword" in text or "PASSWORD" in text:
-        text = _SET_PASSWORD.sub(_unless_template, text)
-    docker = "'auth" in text or '"auth' in text
-    text = _DOCKER.sub(_if_credentials, text) if docker else text
-    text = (
-        _LOGIN.sub(_unless_template, text)
-        if "password" in text and ("login" in text or "machine" in text)
-        else text
-    )
-    text = _PGPASS.sub(_unless_template, text) if text.count(":") > 3 else text
-    if "|" in text and ("echo" in text or "printf" in text) and any(word in text for word in _READERS):
-        text = _PIPED.sub(_unless_template, text)
-    text = _HERE.sub(_unless_template, text) if "<<<" in text else text
-    text = replaced(text, _arguments(text))
+    folded = lowered(text)
+    spans = []
+    for starts, pattern in _AFTER_WORDS:
+        for found in after_words(text, folded, starts, pattern):
+            if not found.groupdict().get("word") or _is_statement(found):
+                spans += _span(found)
+    if "'auth" in text or '"auth' in text:
+        spans += [found.span(2) for found in _DOCKER.finditer(text) if is_docker_auth(found[2])]
+    if _PGPASS_MIDDLE.search(text):
+        spans += [span for found in _PGPASS.finditer(text) for span in _span(found)]
+    text = replaced(text, [*spans, *_here(text)])
+    text = replaced(text, _arguments(text, words))
     return replaced(text, _kubernetes(text)) if "Secret" in text else text
 
 
+def _span(found: re.Match[str]) -> list[tuple[int, int]]:
+    """Return the place of the value, none if it is a template."""
+    group = "quoted" if found["quoted"] is not None else "bare"
+    return [] if is_template(found[group]) else [found.span(group)]
+
+
+def _here(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the values that a command reads from a string: `docker login --password-stdin <<< x`."""
+    at = text.find("<<<")
+    while at >= 0:
+        line = text[max(text.rfind("\n", 0, at), at - _COMMANDS_LOOK_BACK, 0) : at]
+        if _READS.search(line) and (found := _HERE.match(text, at)):
+            yield from _span(found)
+        at = text.find("<<<", at + 3)
+
+
 @lru_cache(maxsize=1)
-def _programs() -> tuple[re.Pattern[str], dict[str, list[re.Pattern[str]]]]:
-    """Return a pattern for the names of all programs, and the patterns of the arguments of each."""
+def _programs() -> dict[str, list[re.Pattern[str]]]:
+    """Return the patterns of the arguments of each program, under the first word of its name."""
     arguments: dict[str, list[re.Pattern[str]]] = {}
     for row in forms()["commands"]:
         name, *rest = row["program"].split()
         arguments.setdefault(name, []).append(lazy(_argument(row, rest)))
-    return re.compile(rf"(?<![\w.@-])({any_of(arguments)})(?=[\s\"',])"), arguments
+    return arguments
 
 
 def _argument(row: dict[str, Any], words: list[str]) -> str:
@@ -138,12 +169,14 @@ def _argument(row: dict[str, Any], words: list[str]) -> str:
     return rf"{before}{flag}(?:{_GAP}[^\s\"'-][^\s\"']{{0,200}}){{{row.get('skip', 0)}}}{_GAP}(?!-){value}"
 
 
-def _arguments(text: str) -> list[tuple[int, int]]:
-    """Return the places of the secrets among the arguments of programs."""
-    names, arguments = _programs()
+def _arguments(text: str, words: set[str]) -> list[tuple[int, int]]:
+    """Return the places of the secrets among the arguments of those programs that are among the words of the text."""
+    arguments = _programs()
     spans = []
-    for program in names.finditer(without_escapes(text)):
-        for pattern in arguments[program[1]]:
+    present = sorted(words.intersection(arguments))
+    names = re.compile(rf"(?<![\w.@-])(?:{any_of(present)})(?=[\s\"',])")
+    for program in names.finditer(without_escapes(text)) if present else ():
+        for pattern in arguments[program[0]]:
             at = program.end()
             while found := pattern.match(text, at):
                 group = "quoted" if found["quoted"] is not None else "bare"
@@ -196,19 +229,7 @@ def is_docker_auth(value: str) -> bool:
     return bool(re.match(rb"[!-9;-~]{1,256}:", decoded))
 
 
-def _unless_template(found: re.Match[str]) -> str:
-    group = "quoted" if found["quoted"] is not None else "bare"
-    if is_template(found[group]):
-        return found[0]
-    start, end = (at - found.start() for at in found.span(group))
-    return f"{found[0][:start]}{PLACEHOLDER}{found[0][end:]}"
-
-
-def _if_statement(found: re.Match[str]) -> str:
+def _is_statement(found: re.Match[str]) -> bool:
     before = found.string[max(0, found.start() - _COMMANDS_LOOK_BACK) : found.start()]
     statement = found["word"].isupper() or _USER.search(before)
-    return found[0] if not statement or _BOUND.fullmatch(found["bare"] or "") else _unless_template(found)
-
-
-def _if_credentials(found: re.Match[str]) -> str:
-    return f"{found[1]}{PLACEHOLDER}" if is_docker_auth(found[2]) else found[0]
+    return bool(statement) and not _BOUND.fullmatch(found["bare"] or "")

@@ -18,7 +18,7 @@ from aether.text.regex import any_of, lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 PLACEHOLDER = "<REDACTED>"
@@ -68,8 +68,9 @@ _BARE_USERINFO = lazy(r"""(?<![\w.:/@%+-])[A-Za-z_][\w.-]{0,63}:(?![$<{%*\[])([^
 _SIGNATURES = lazy(
     r"""([?&](?i:sig|signature|x-(?:amz|goog)-(?:signature|credential|security-token))=)[^&\s"'<>#]+"""
 )
-_BEARER = lazy(r"(?i)\b(bearer\s{1,4})([A-Za-z0-9._~+/-]{6,}={0,2})")
-_BASIC = lazy(r"(?i)\b(basic\s{1,4})([A-Za-z0-9+/_-]{6,}={0,2})")
+# Matched where the word is, which a search for the word finds ten times as fast as a pattern.
+_BEARER = lazy(r"(?i)\bbearer\s{1,4}([A-Za-z0-9._~+/-]{6,}={0,2})")
+_BASIC = lazy(r"(?i)\bbasic\s{1,4}([A-Za-z0-9+/_-]{6,}={0,2})")
 
 _MARK = r"-----%s (?:[A-Z0-9]{1,20} ){0,4}PRIVATE KEY(?: BLOCK)?-----"
 _BEGIN, _END = lazy(_MARK % "BEGIN"), lazy(_MARK % "END")
@@ -95,9 +96,14 @@ def without_shapes(text: str) -> str:
     # A search for a word takes a hundredth of the time of a pattern, and an unused pattern is never compiled.
     text = _without_private_keys(text) if "PRIVATE KEY" in text else text
     text = _without_tokens(text)
-    folded = _folded(text)
-    text = _BEARER.sub(_unless_a_word, text) if "bearer" in folded else text
-    text = _BASIC.sub(_if_credentials, text) if "basic" in folded else text
+    folded = lowered(text)
+    schemes = [
+        found.span(1) for found in after_words(text, folded, ("bearer",), _BEARER) if _is_token(found[1])
+    ]
+    schemes += [
+        found.span(1) for found in after_words(text, folded, ("basic",), _BASIC) if _holds_colon(found[1])
+    ]
+    text = replaced(text, schemes)
     text = _HASHES.sub(PLACEHOLDER, text) if any(mark in text for mark in _HASHED) else text
     if "://" in text:
         if any(host in text for host in _HOOK_HOSTS):
@@ -276,27 +282,62 @@ def replaced(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join([*parts, text[at:]])
 
 
-def _folded(text: str) -> str:
-    """Return `text` in small letters, as `(?i)` compares them: the long s is an s, and i with a dot or none an i."""
-    return text.lower().replace("ſ", "s").replace("ı", "i").replace("\u0307", "")
+def lowered(text: str) -> str:
+    """Return `text` in small letters, each at the place of its capital."""
+    # A search that ignores case takes six times as long.
+    small = text.lower()
+    if len(small) == len(text):
+        return small
+    return re.sub(r"[A-Z]+", lambda capitals: capitals[0].lower(), text)  # some capitals are small as two
 
 
-def _unless_a_word(found: re.Match[str]) -> str:
-    """Keep `bearer tokens` and `Bearer authentication`: a token has a digit, or capitals inside."""
-    text = found[2]
-    secret = any(map(str.isdigit, text)) or text[1:] != text[1:].lower() or len(text) > 30
-    return f"{found[1]}{PLACEHOLDER}" if secret else found[0]
+def after_words(
+    text: str, folded: str, words: Iterable[str], pattern: re.Pattern[str]
+) -> Iterator[re.Match[str]]:
+    """Yield the matches of `pattern` where one of `words` begins; `folded` is `text` in small letters."""
+    for word in words:
+        at = folded.find(word)
+        while at >= 0:
+            if found := pattern.match(text, at):
+                yield found
+            at = folded.find(word, at + 1)
 
 
-def _if_credentials(found: re.Match[str]) -> str:
-    """Keep `Basic authentication` and `basic JavaScript`: credentials are a user, a colon and a password."""
-    whole = found[2].rstrip("=")
+# Capitals to small letters, and what is in no name of a program or of a value to blanks.
+_TO_WORDS = bytes(
+    byte + 32
+    if chr(byte).isupper() and byte < 128
+    else byte
+    if chr(byte).isalnum() or byte > 127 or chr(byte) in "_.@-"
+    else 32
+    for byte in range(256)
+)
+
+
+def vocabulary(text: str) -> tuple[set[str], str]:
+    """Return the different words of `text` in small letters: as a set, and joined.
+
+    A long text repeats its words: to search their join for the rare ones takes a twentieth of the time.
+    """
+    encoded = without_escapes(text).encode("utf-8", "surrogatepass")
+    joined = b" ".join(set(encoded.translate(_TO_WORDS).split())).decode("utf-8", "surrogatepass").lower()
+    return set(joined.split(" ")), joined
+
+
+def _is_token(text: str) -> bool:
+    """Return False for `bearer tokens` and `Bearer authentication`: a token has a digit, or capitals inside."""
+    return any(map(str.isdigit, text)) or text[1:] != text[1:].lower() or len(text) > 30
+
+
+def _holds_colon(text: str) -> bool:
+    """Return False for `Basic authentication` and `basic JavaScript`: credentials hold a colon, in base64."""
+    whole = text.rstrip("=")
     import base64
 
     decoded = base64.b64decode(
         whole[: len(whole) // 4 * 4], altchars=b"-_" if "-" in whole or "_" in whole else None
     )
-    return f"{found[1]}{PLACEHOLDER}" if b":" in decoded else found[0]
+    return b":" in decoded
 
 
 def _without_private_keys(text: str) -> str:

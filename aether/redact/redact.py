@@ -22,7 +22,7 @@ from aether.redact.assignments import (
     without_said,
 )
 from aether.redact.commands import is_docker_auth, without_commands
-from aether.redact.forms import PLACEHOLDER, without_shapes
+from aether.redact.forms import PLACEHOLDER, vocabulary, without_shapes
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
@@ -91,7 +91,11 @@ def _once(text: str, rules: Rules) -> str:
     for pattern in rules.patterns:
         # Placeholders stay as they are, whatever the pattern.
         text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
-    return without_said(without_assigned(without_commands(without_shapes(text)))) if rules.builtin else text
+    if not rules.builtin:
+        return text
+    text = without_shapes(text)
+    words, joined = vocabulary(text)
+    return without_said(without_assigned(without_commands(text, words), joined))
 
 
 def _without_groups(found: re.Match[str]) -> str:
