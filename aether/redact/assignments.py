@@ -18,7 +18,7 @@ import re
 from collections import namedtuple
 from functools import lru_cache
 
-from aether.redact.forms import PLACEHOLDER, lowered, replaced, vocabulary
+from aether.redact.forms import PLACEHOLDER, after_words, lowered, replaced, vocabulary, without_escapes
 from aether.text.regex import lazy
 
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -303,7 +303,7 @@ def without_assigned(text: str, joined: str | None = None) -> str:
     folded = lowered(text)
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
-    joined = vocabulary(text)[1] if joined is None else joined
+    joined = vocabulary(without_escapes(text))[1] if joined is None else joined
     rare = [word for word in _RARE if word.rpartition(" ")[2] in joined]
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
     while found := stem.search(folded, at):
@@ -345,6 +345,9 @@ _SAYS = r"(?:is|was|are|ist|war|lautet|lauten|sind|est|es|é|è|to|=|->|→|:)(?
 _SAID = lazy(
     rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
+# The words, in small letters, where each pattern is tried.
+_NOUNS = "pass pw kennwort pin secret cred zugangsdaten contrase senha wachtwoord mot token api access key schl".split()
+_PAIRED = "log sign cred zugangsdaten basic anmelden user".split()
 _PAIR = lazy(
     r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?[ ]?[/:][ ]?["'`]?(?P<said>[^\s"'`/:]{6,128})"""
 )
@@ -362,8 +365,8 @@ def without_said(text: str) -> str:
     """
     spans = []
     folded = lowered(text)
-    for pattern, accepts in ((_SAID, _is_said), (_PAIR, _is_password_beside)):
-        for found in pattern.finditer(folded):
+    for words, pattern, accepts in ((_NOUNS, _SAID, _is_said), (_PAIRED, _PAIR, _is_password_beside)):
+        for found in after_words(folded, folded, words, pattern):
             start = found.start()
             escaped = text[start - 2 : start] in ("\\n", "\\t")
             if text[start - 1 : start] in _NAME_CHARS and start and not escaped:

@@ -21,7 +21,7 @@ from aether.redact.forms import (
     vocabulary,
     without_escapes,
 )
-from aether.text.regex import any_of, lazy
+from aether.text.regex import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,6 +85,8 @@ _AFTER_WORDS = (
 _OPEN = lazy(
     r"-|@\S*|(?:true|false|none|null|prompt|stdin|env:.*|file:.*|op:.*|pass|password|token|user(?:name)?|secret)|\d{1,5}:\d{1,5}(?:/\w+)?"
 )
+_AFTER_NAME = frozenset(" \t\n\r\"',")
+_IN_NAME = lazy(r"[\w.@-]")
 _LONGEST_SECRET = 1 << 13
 _KIND = lazy(r"""(?m)^[ \t]*kind:[ \t]*["']?Secret["']?[ \t]*$|("kind"\s{0,4}:\s{0,4}"Secret")""")
 _YAML_DATA = lazy(
@@ -100,15 +102,16 @@ _DOCKER = lazy(
 )
 
 
-def without_commands(text: str, words: set[str] | None = None) -> str:
+def without_commands(text: str, words: set[str] | None = None, shadow: str = "") -> str:
     """Return `text` without the passwords in commands and statements.
 
-    `words` are the words of `text`, from `vocabulary`.
+    `shadow` is `text` without escapes, and `words` are the words of it, from `vocabulary`.
 
     >>> without_commands("mysqldump -uroot -phunter2 shop; create user bob identified by 'hunter2'")
     "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
     """
-    words = vocabulary(text)[0] if words is None else words
+    shadow = shadow or without_escapes(text)
+    words = vocabulary(shadow)[0] if words is None else words
     # A search for a word takes a hundredth of the time of a pattern.
     folded = lowered(text)
     spans = []
@@ -120,8 +123,8 @@ def without_commands(text: str, words: set[str] | None = None) -> str:
         spans += [found.span(2) for found in _DOCKER.finditer(text) if is_docker_auth(found[2])]
     if _PGPASS_MIDDLE.search(text):
         spans += [span for found in _PGPASS.finditer(text) for span in _span(found)]
-    text = replaced(text, [*spans, *_here(text)])
-    text = replaced(text, _arguments(text, words))
+    before, text = text, replaced(text, [*spans, *_here(text)])
+    text = replaced(text, _arguments(text, words, shadow if text == before else without_escapes(text)))
     return replaced(text, _kubernetes(text)) if "Secret" in text else text
 
 
@@ -169,15 +172,13 @@ def _argument(row: dict[str, Any], words: list[str]) -> str:
     return rf"{before}{flag}(?:{_GAP}[^\s\"'-][^\s\"']{{0,200}}){{{row.get('skip', 0)}}}{_GAP}(?!-){value}"
 
 
-def _arguments(text: str, words: set[str]) -> list[tuple[int, int]]:
+def _arguments(text: str, words: set[str], shadow: str) -> list[tuple[int, int]]:
     """Return the places of the secrets among the arguments of those programs that are among the words of the text."""
     arguments = _programs()
     spans = []
-    present = sorted(words.intersection(arguments))
-    names = re.compile(rf"(?<![\w.@-])(?:{any_of(present)})(?=[\s\"',])")
-    for program in names.finditer(without_escapes(text)) if present else ():
-        for pattern in arguments[program[0]]:
-            at = program.end()
+    for program, start in _calls(shadow, words.intersection(arguments)):
+        for pattern in arguments[program]:
+            at = start
             while found := pattern.match(text, at):
                 group = "quoted" if found["quoted"] is not None else "bare"
                 if _is_argument(found[group]):
@@ -188,6 +189,17 @@ def _arguments(text: str, words: set[str]) -> list[tuple[int, int]]:
                 if found["open"]:
                     at += len(found["open"])
     return spans
+
+
+def _calls(shadow: str, programs: set[str]) -> Iterator[tuple[str, int]]:
+    """Yield the programs that are named as whole words, and where their arguments begin."""
+    for program in programs:
+        at = shadow.find(program)
+        while at >= 0:
+            end = at + len(program)
+            if shadow[end : end + 1] in _AFTER_NAME and not (at and _IN_NAME.match(shadow[at - 1])):
+                yield program, end
+            at = shadow.find(program, end)
 
 
 def _is_argument(value: str) -> bool:

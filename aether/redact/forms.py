@@ -111,7 +111,7 @@ def without_shapes(text: str) -> str:
         if "@" in text:
             text = _USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
             text = _LONG_USER.sub(f"://{PLACEHOLDER}@", text)
-        if "sig" in folded or "credential" in folded or "security-token" in folded:
+        if any(sign in folded for sign in ("sig=", "signature=", "credential=", "security-token=")):
             text = _SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
     return replaced(text, _before_hosts(text)) if "@" in text else text
 
@@ -314,12 +314,12 @@ _TO_WORDS = bytes(
 )
 
 
-def vocabulary(text: str) -> tuple[set[str], str]:
-    """Return the different words of `text` in small letters: as a set, and joined.
+def vocabulary(shadow: str) -> tuple[set[str], str]:
+    """Return the different words of a text without escapes, in small letters: as a set, and joined.
 
     A long text repeats its words: to search their join for the rare ones takes a twentieth of the time.
     """
-    encoded = without_escapes(text).encode("utf-8", "surrogatepass")
+    encoded = shadow.encode("utf-8", "surrogatepass")
     joined = b" ".join(set(encoded.translate(_TO_WORDS).split())).decode("utf-8", "surrogatepass").lower()
     return set(joined.split(" ")), joined
 

@@ -11,7 +11,7 @@ import os
 import re
 from collections import namedtuple
 from fnmatch import translate
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from aether.errors import InvalidInput, shown
 from aether.redact.assignments import (
@@ -22,7 +22,7 @@ from aether.redact.assignments import (
     without_said,
 )
 from aether.redact.commands import is_docker_auth, without_commands
-from aether.redact.forms import PLACEHOLDER, vocabulary, without_shapes
+from aether.redact.forms import PLACEHOLDER, vocabulary, without_escapes, without_shapes
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
@@ -80,22 +80,32 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
     >>> redact("api_key=sk-abc123, max_tokens: 512")
     'api_key=<REDACTED>, max_tokens: 512'
     """
-    for _ in range(MOST_PASSES):
-        before, text = text, _once(text, rules)
-        if text == before:
+    steps = [
+        *(partial(_without_matches, pattern) for pattern in rules.patterns),
+        *(_BUILTIN if rules.builtin else ()),
+    ]
+    unchanged = 0
+    for step in steps * MOST_PASSES:
+        before, text = text, step(text)
+        unchanged = unchanged + 1 if text == before else 0
+        if unchanged == len(steps):  # each step has seen the text as it is
             break
     return text
 
 
-def _once(text: str, rules: Rules) -> str:
-    for pattern in rules.patterns:
-        # Placeholders stay as they are, whatever the pattern.
-        text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
-    if not rules.builtin:
-        return text
-    text = without_shapes(text)
-    words, joined = vocabulary(text)
-    return without_said(without_assigned(without_commands(text, words), joined))
+def _without_matches(pattern: re.Pattern[str], text: str) -> str:
+    # Placeholders stay as they are, whatever the pattern.
+    return PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
+
+
+def _without_placed(text: str) -> str:
+    shadow = without_escapes(text)
+    words, joined = vocabulary(shadow)
+    kept = without_commands(text, words, shadow)
+    return without_assigned(kept, joined)
+
+
+_BUILTIN = (without_shapes, _without_placed, without_said)
 
 
 def _without_groups(found: re.Match[str]) -> str:
