@@ -25,7 +25,7 @@ from aether.text.regex import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 # A quoted value goes to its closing quote, or to the end of a line that was cut; no password is longer.
@@ -175,10 +175,11 @@ def _argument(row: dict[str, Any], words: list[str]) -> str:
 def _arguments(text: str, words: set[str], shadow: str) -> list[tuple[int, int]]:
     """Return the places of the secrets among the arguments of those programs that are among the words of the text."""
     arguments = _programs()
-    spans = []
+    spans: list[tuple[int, int]] = []
+    read: dict[re.Pattern[str], int] = {}  # how far the arguments of a call on the same line were read
     for program, start in _calls(shadow, words.intersection(arguments)):
         for pattern in arguments[program]:
-            at = start
+            at = start if start >= read.get(pattern, 0) else len(text) + 1
             while found := pattern.match(text, at):
                 group = "quoted" if found["quoted"] is not None else "bare"
                 if _is_argument(found[group]):
@@ -188,6 +189,7 @@ def _arguments(text: str, words: set[str], shadow: str) -> list[tuple[int, int]]
                 at = found.end(group)
                 if found["open"]:
                     at += len(found["open"])
+                read[pattern] = at
     return spans
 
 
@@ -209,21 +211,38 @@ def _is_argument(value: str) -> bool:
 def _kubernetes(text: str) -> list[tuple[int, int]]:
     """Return the places of the values in the data of each Kubernetes Secret, in YAML and in JSON."""
     spans = []
-    for kind in _KIND.finditer(text):
-        if kind[1]:
-            start = max(0, kind.start() - _LONGEST_SECRET)
-            for block in _JSON_DATA.finditer(text, start, kind.end() + _LONGEST_SECRET):
-                spans += [value.span(1) for value in _JSON_VALUE.finditer(text, *block.span(1))]
-            continue
-        start = max(text.rfind("\n---", 0, kind.start()), kind.start() - _LONGEST_SECRET, 0)
-        end = text.find("\n---", kind.end())
-        end = min(len(text) if end < 0 else end, kind.end() + _LONGEST_SECRET)
+    for start, end in _apart(_documents(text, yaml=False)):
+        for block in _JSON_DATA.finditer(text, start, end):
+            spans += [value.span(1) for value in _JSON_VALUE.finditer(text, *block.span(1))]
+    for start, end in _apart(_documents(text, yaml=True)):
         for block in _YAML_DATA.finditer(text, start, end):
             for value in _YAML_VALUE.finditer(text, *block.span("body")):
                 group = "value" if value["value"] is not None else "line"
                 if _is_argument(value[group].strip("\"'")):
                     spans.append(value.span(group))
     return spans
+
+
+def _documents(text: str, *, yaml: bool) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of the text around each `kind: Secret`, in a document of YAML or in JSON."""
+    for kind in _KIND.finditer(text):
+        start, end = max(0, kind.start() - _LONGEST_SECRET), min(len(text), kind.end() + _LONGEST_SECRET)
+        if yaml and not kind[1]:
+            last = text.find("\n---", kind.end(), end)
+            yield max(text.rfind("\n---", start, kind.start()), start), end if last < 0 else last
+        elif not yaml and kind[1]:
+            yield start, end
+
+
+def _apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return sorted `spans` with those that overlap as one, so that no text is scanned twice."""
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def is_docker_auth(value: str) -> bool:

@@ -40,7 +40,7 @@ _AWS_IDS = ("AKIA", "ASIA", "AROA", "ABIA", "ACCA")
 _AZURE = 86
 _BASE64 = frozenset(_LETTERS + "+/")
 # Each run ends at a dot or starts after another character: no character is scanned twice.
-_JWT = r"eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){0,3}"
+_JWT = r"(?<![A-Za-z0-9_-])eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+){0,3}"
 # Crypt's and Apache's hashes of passwords: `$2y$…`, `$apr1$…`, `$argon2id$…`, `{SSHA}…`.
 _HASHES = lazy(
     r"\$(?:apr1|[156y]|2[abxy]?|argon2(?:id|i|d)|scrypt|pbkdf2[a-z0-9-]{0,10})\$[A-Za-z0-9./+=,$-]{16,512}"
@@ -218,6 +218,7 @@ def without_escapes(text: str) -> str:
 
 def _starting(text: str, shadow: str, table: _Table) -> Iterator[tuple[int, int]]:
     reached = 0
+    words: dict[_Form, int] = {}  # the end of the last run of words in the form of a token
     for found in table.beginning.finditer(shadow):
         at = found.start()
         if at < reached:
@@ -228,8 +229,11 @@ def _starting(text: str, shadow: str, table: _Table) -> Iterator[tuple[int, int]
                 yield at, reached
             continue
         for form in table.starts[found[1]]:
-            if text.startswith(form.literal, at) and (token := form.pattern.match(text, at)):
+            if at < words.get(form, 0) or not text.startswith(form.literal, at):
+                continue
+            if token := form.pattern.match(text, at):
                 if not _is_random(token[0][len(form.literal) :]):
+                    words[form] = token.end()
                     continue
                 reached = token.end()
                 if form.literal in _AWS_IDS and (secret := _AWS_SECRET.match(text, reached)):

@@ -79,14 +79,11 @@ SIZES = (1 << 14, 1 << 17, 1 << 20)
 LEAST_SECONDS, MOST_GROWTH = 0.1, 24
 
 
-def _seconds(function, text, times):
-    """Return the least processor time of so many calls."""
-    taken = []
-    for _ in range(times):
-        begun = process_time()
-        function(text)
-        taken.append(process_time() - begun)
-    return min(taken)
+def _seconds(function, text):
+    """Return the processor time of one call: a second might be answered from a cache."""
+    begun = process_time()
+    function(text)
+    return process_time() - begun
 
 
 def _text(seed, size):
@@ -95,9 +92,9 @@ def _text(seed, size):
 
 def _grows(function, seed):
     """Return the sizes and times between which the time grows too fast."""
-    before = _seconds(function, _text(seed, SIZES[0]), 2)
+    before = _seconds(function, _text(seed, SIZES[0]))
     for size in SIZES[1:]:
-        after = _seconds(function, _text(seed, size), 1)
+        after = _seconds(function, _text(seed, size))
         if after > LEAST_SECONDS and after > MOST_GROWTH * max(before, LEAST_SECONDS / MOST_GROWTH):
             return [(size, round(before, 4), round(after, 4))]
         before = after
