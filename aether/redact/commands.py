@@ -72,6 +72,16 @@ _READS = lazy(
     r"--with-token\s|-stdin\s|-fd[\s=]|\bkinit\s|sudo -S|(?:ch|vnc)passwd\b|\bsu\b|\b(?:secret|secrets|env)\s(?:put|set|add)\b"
 )
 _HERE = lazy(rf"<<<\s{{0,4}}{_VALUE}")
+# `smtp.login("bob", "x")`, `auth=("bob", "x")`, `HTTPBasicAuth("bob", "x")`: a user and a password.
+_CALLED = lazy(
+    r"(?i)(?:login|auth|credentials?)\s{0,2}=?\s{0,2}\(\s{0,8}(?:[a-z_][\w.]{0,60}|[\"'][^\"'\n]{1,80}[\"']),\s{0,8}"
+    r"(?P<open>[\"'])(?=[^\"'\n]{0,128}[0-9])(?P<quoted>[^\"'\n ]{6,128})(?=[\"']\s{0,8},?\s{0,8}\))(?P<bare>(?!))?"
+)
+_ORACLE = lazy(r"(?i)jdbc:oracle:\w{1,10}:[\w.-]{1,64}/(?P<open>)(?P<quoted>(?!))?(?P<bare>[^\s@/]{1,128})@")
+# The body of a key of PuTTY.
+_PUTTY = lazy(
+    r"(?i)private-lines: [0-9]{1,3}\r?\n(?P<open>)(?P<quoted>(?!))?(?P<bare>(?:[a-z0-9+/=]{16,80}\r?\n?){1,200})"
+)
 # Each pattern and the words, in small letters, where it is tried.
 _AFTER_WORDS = (
     (("mysql", "mariadb"), _MYSQL),
@@ -80,6 +90,9 @@ _AFTER_WORDS = (
     (("set",), _SET_PASSWORD),
     (("login", "machine"), _LOGIN),
     (("echo", "printf"), _PIPED),
+    (("login", "auth", "credential"), _CALLED),
+    (("jdbc:oracle",), _ORACLE),
+    (("private-lines",), _PUTTY),
 )
 # An argument that names where the secret is, or what it is of.
 _OPEN = lazy(

@@ -49,7 +49,7 @@ _HASHES = lazy(
 _HASHED = "$apr1$ $1$ $5$ $6$ $y$ $2 $argon2 $scrypt$ $pbkdf2 SHA} SHA256} SHA512} MD5}".split()
 _HOOKS = lazy(
     r"(hooks\.slack(?:-gov)?\.com/(?:services|workflows|triggers)/|discord(?:app)?\.com/api/webhooks/"
-    r"|webhook\.office\.com/webhookb2/|hooks\.zapier\.com/hooks/catch/|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/"
+    r"|webhook\.office\.com/webhookb2/|outlook\.office\.com/webhook/|hooks\.zapier\.com/hooks/catch/|open\.(?:feishu\.cn|larksuite\.com)/open-apis/bot/v2/hook/"
     r"|chat\.googleapis\.com/v1/spaces/[A-Za-z0-9_-]{4,40}/messages\?key=|maker\.ifttt\.com/trigger/\w{1,60}/(?:json/)?with/key/"
     r"|qyapi\.weixin\.qq\.com/cgi-bin/webhook/send\?key=|api\.telegram\.org/(?:file/)?bot|hc-ping\.com/|"
     r"[a-z0-9-]{1,40}\.logic\.azure\.com[^\s\"'<>]{1,200}?[?&]sig=|ingest\.sentry\.io/api/hooks/)[A-Za-z0-9_/@:%.&=-]+"
@@ -58,7 +58,7 @@ _HOOK_HOSTS = (
     "slack discord office zapier feishu lark googleapis ifttt weixin telegram hc-ping logic.azure".split()
 )
 _USERINFO = lazy(
-    r"""(://[^\s/:@"'<>`\\]{0,256}):(?![0-9]{1,5}[?#])(?!\$\{?[A-Za-z_(]|\{\{?[\w ]|%\(|\[|\*+@|<)([^\s/"'<>`\\]{1,512})@"""
+    r"""(://[^\s/:@"'<>`\\]{0,256}):(?![0-9]{1,5}[?#])(?!password@|\$\{?[A-Za-z_(]|\{\{?[\w ]|%\(|\[|\*+@|<)([^\s/"'<>`\\]{1,512})@"""
 )
 _LONG_USER = lazy(r"://[A-Za-z0-9_-]{20,256}@")
 # Addresses of databases without a scheme: `user:x@tcp(db:3306)/app`, `user:x@db.example.org:5432/app`.
@@ -265,7 +265,7 @@ def _azure(text: str) -> Iterator[tuple[int, int]]:
 
 def _is_random(body: str) -> bool:
     """Return whether `body` is drawn at random: `your-key-here` and `XXXXXXXXXXXX` are not."""
-    if _REPEATED.search(body):
+    if _REPEATED.search(body) or body.endswith("EXAMPLE"):
         return False
     for part in _SEGMENT.findall(body):
         if part.isalpha() and (part.islower() or part[1:].islower() or (part.isupper() and len(part) < 16)):
