@@ -145,7 +145,7 @@ def is_secret_name(key: str) -> bool:
         "token": before not in _TOKEN_OF,
         "tokens": before in _TOKENS_OF,
         "key": before in _KEY_OF,
-        "string": before in ("connection", "conn"),
+        "string": before in ("connection", "conn", "secret"),
         "pat": before in _KEY_OF,
         "pass": bool(before),  # `pass` alone counts the tests that passed
     }
@@ -213,7 +213,7 @@ _LONGEST_NAME = 64
 _REST_OF_NAME = lazy(r"[A-Za-z0-9_.-]{0,64}")
 
 _SIGN = lazy(r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
-      [ ]?,?\s{1,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
+      (?:,|[ ]?,?\s)\s{0,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
     | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
     )""")
 _FLAG_SIGN = lazy(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
@@ -229,7 +229,7 @@ _GETTER = lazy(r"""(?i)(?:\benv|getenv|environ\.get|env\.fetch)\(\s{0,8}\\{0,16}
 _GIVER = lazy(r"(?:^|[\s\"'+])(?:ENV|setx|#[ ]?define|config set)[ \t]{1,8}\Z")
 # `var password string = "x"` in Go, `<property name="password">x</property>` in XML.
 _TYPED = lazy(r"[ ](?:string|String|str|text|CString)[ ]:?=[ ](?=[\"'`])")
-_ATTRIBUTE = lazy(r"""["'][ ]?>(?=[^<\s][^<\n]{0,400}</)""")
+_ATTRIBUTE = lazy(r"""["'][ ]?>(?:\s{0,8}<value>)?(?=[^<\s][^<\n]{0,400}</)""")
 # `token: str = ` before the value of a parameter.
 _HINT = lazy(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]")
 _QUOTE = lazy(r"""[frbFRB]{0,2}(?P<slashes>\\{0,16})(?P<quote>\"{3}|'{3}|["'`])""")
@@ -253,6 +253,7 @@ _END_WITHIN_LINE = lazy(
 )
 _END_OF_WORD = lazy(r"""[\s"'`]|[;,&](?=[ ]?[A-Za-z_][\w .-]{0,40}=)|\\+[nr]|\\+["']|$""")
 _END_OF_PARAMETER = lazy(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
+_END_OF_FIELD = lazy(r"""[\s&;"'<>`]|\\+[nr"']|$""")  # of a connection string
 _SCHEME = lazy(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)[ ]{1,4}")
 _ELEMENT = lazy(r"[^<]{0,4096}(?=</)")
 _CLOSERS = ",;)]}>"
@@ -269,10 +270,11 @@ _TYPE = lazy(
     r"(?:[\[<][^\n]{0,60}[\]>])?(?: ?\| ?\w{1,20}){0,3}(?: = (?:none|null|undefined))?[,;)\]}:>]{0,3}"
 )
 _TEMPLATE = lazy(
-    r"[$#]\{|\$\(|\?(?:[ ,)]|$)|\$[A-Za-z_][A-Za-z0-9_]*$|\$env:|\{\{|\{%|<%|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[A-Za-z_]{2,40}%$|%[-+#0-9.]{0,4}[a-zA-Z]$|@@?[A-Za-z_.-]{3,40}@@?$"
+    r"[$#]\{|\$\(|\?(?:[ ,)]|$)|\$[0-9]{1,2}(?![\w$])|\$[A-Za-z_][A-Za-z0-9_]*$|\$env:|\{\{|\{%|<%|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[A-Za-z_]{2,40}%$|%[-+#0-9.]{0,4}[a-zA-Z]$|@@?[A-Za-z_.-]{3,40}@@?$"
     r"|</?[A-Za-z][\w ./'|:-]*>$|\[(?:REDACTED|[A-Za-z][a-z -]{2,40}|[A-Z_ -]{3,40})\]|(?:\*+|[xX]{3,}|[.•…_?-]{3,})$|(?i:\(?(?:redacted|masked|hidden|omitted|removed|sanitized|not set|unset|empty)\)?$)|https?://"
     r"|(?i:(?:your|my|some|the|insert|enter|put|add|paste|replace|change)(?:[_ -][a-z]{1,20}){1,6}$)|(?i:change_?me!?$|placeholder$|todo$|tbd$|fixme$|n/a$)|(?:op|vault|awssm|gcpsm|ref\+\w+|secret|arn:aws[\w-]*|projects)[:/]/?/?[\w./@:-]+$|!(?:Ref|Sub|GetAtt|vault|Secret|ENC)\b|ENC\[|\$ANSIBLE_VAULT"
 )
+_ANGLES = lazy(r"<[A-Za-z][\w ./'|:-]{0,60}>(?=[\s,;\"'`]|$)")
 _CALL = lazy(
     r"(?:await |new |not |[A-Za-z_][\w.]{0,80} (?:or|and|\?\?|\|\|) )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
 )
@@ -295,7 +297,7 @@ _PROSE = frozenset(
 )
 # So are these in German, wherever they are, with more words after them.
 _PROSA = frozenset(
-    "wird werden wurde ist sind muss müssen siehe steht bitte nicht kein keine der die das wie noch".split()
+    "see read ask wird werden wurde ist sind muss müssen siehe steht bitte nicht kein keine der die das wie noch".split()
 )
 _RESOURCE = lazy(r"\b(?:arn|urn):[\w:/.-]{0,80}\Z")
 # Parameters of an address that hold a secret if they are drawn at random.
@@ -437,8 +439,8 @@ def _is_password(value: str) -> bool:
     """Return whether `value` looks like a password: letters with digits or signs, and no path, call or name."""
     if (
         is_template(value)
-        or value[:1] in "/.-$<{[(%@"
-        or any(sign in value for sign in ("(", "://", "=", "`", "\\", "{"))
+        or value[:1] in "/.-$<{[(%@})]"
+        or any(sign in value for sign in ("(", "[", "://", "=", "`", "\\", "{"))
     ):
         return False
     if ("/" in value and value.count("/") > 1) or _DOTTED.fullmatch(value):
@@ -480,19 +482,19 @@ def _place(text: str, start: int, end: int) -> _Place | None:
     if sign := _SIGN.match(text, end):
         spaced = bool(sign["space"]) or text[end : end + 1] in (" ", "\t")
         return _Place(text, start, end, sign.end(), sign["sign"] or ":", spaced)
-    if typed := _TYPED.match(text, end):
-        return _Place(text, start, end, typed.end(), "=", spaced=True)
-    if element := _ATTRIBUTE.match(text, end):
-        return _Place(text, start, end, element.end(), ">", spaced=False)
     before = text[max(0, start - _LOOK_BACK) : start]
-    if (spaced := _FLAG_SIGN.match(text, end)) and spaced["space"] and _GIVER.search(before):
-        return _Place(text, start, end, spaced.end(), "--", spaced=False)
-    if (argument := _NEXT_ARGUMENT.match(text, end)) and _GETTER.search(before):
-        return _Place(text, start, end, argument.end(), "default", spaced=False)
-    if (argument := _NEXT_ARGUMENT.match(text, end)) and _SETTER.search(before):
-        return _Place(text, start, end, argument.end(), ",", spaced=False)
-    if text[start:end].lower().startswith("passw") and (quoted := _QUOTED_NEXT.match(text, end)):
-        return _Place(text, start, end, quoted.end(), "", spaced=True)
+    argument = _NEXT_ARGUMENT.match(text, end)
+    flag = _FLAG_SIGN.match(text, end)
+    for found, mark, is_spaced in (
+        (_TYPED.match(text, end), "=", True),
+        (_ATTRIBUTE.match(text, end), ">", False),
+        (flag and flag["space"] and _GIVER.search(before) and flag, "--", False),
+        (argument and _GETTER.search(before) and argument, "default", False),
+        (argument and _SETTER.search(before) and argument, ",", False),
+        (text[start:end].lower().startswith("passw") and _QUOTED_NEXT.match(text, end), "", True),
+    ):
+        if found:
+            return _Place(text, start, end, found.end(), mark, is_spaced)
     return None
 
 
@@ -504,21 +506,25 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     if block := _BLOCK.match(text, at):
         return block.end("indent"), block.end()
     if quote := _QUOTE.match(text, at):
-        bare = text[place.end : place.end + 1] == place.sign == ":" and not place.spaced
-        if bare and text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n"):
-            return at, at  # the quote closes one that was opened before the name: at the `Password:` prompt
-        if text[place.start - 1 : place.start] == quote["quote"] and text[place.end : place.end + 1] == ":":
-            return at, at  # it closes the prompt `"Password: "`
-        start, end = _after_scheme(place, quote.end()), _closing(text, quote)
-        if quote["quote"] == "`" and place.sign == "=" and not place.spaced and " " in text[start:end]:
-            return start, start  # the output of a command
-        value = text[start:end]
-        return (start, start) if value.lower() in _NOTHING_YET or is_template(value) else (start, end)
+        return _quoted(place, quote)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
         return _object(place, look=objects)
     return _unquoted(place)
+
+
+def _quoted(place: _Place, quote: re.Match[str]) -> tuple[int, int]:
+    text, at = place.text, place.value
+    if text[place.end : place.end + 1] == place.sign == ":":
+        ends = text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n")
+        if text[place.start - 1 : place.start] == quote["quote"] or (ends and not place.spaced):
+            return at, at  # the quote closes one that was opened before the name: at the `Password:` prompt
+    start, end = _after_scheme(place, quote.end()), _closing(text, quote)
+    if quote["quote"] == "`" and place.sign == "=" and not place.spaced and " " in text[start:end]:
+        return start, start  # the output of a command
+    value = text[start:end]
+    return (start, start) if value.lower() in _NOTHING_YET or is_template(value) else (start, end)
 
 
 def _unquoted(place: _Place) -> tuple[int, int]:
@@ -588,7 +594,7 @@ def _end(place: _Place, most: int) -> int:
     if name.endswith(("authorization", "cookie")):
         ends = _END_OF_LINE
     elif text[place.start - 1 : place.start] in ("?", "&", ";"):
-        ends = _END_OF_PARAMETER
+        ends = _END_OF_PARAMETER if text[place.start - 1] != ";" else _END_OF_FIELD
     elif place.sign == "--" or (place.sign == "=" and not place.spaced):
         ends = _END_OF_WORD
     else:
@@ -601,6 +607,8 @@ def _end(place: _Place, most: int) -> int:
 def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
     """Return whether an unquoted value is code, a type, a template, or a word about secrets."""
     name = place.text[place.start : place.end].lstrip("-")
+    if value[:1] == "<" and _ANGLES.match(place.text, at):
+        return True
     if not value or value.lower() in _NOTHING_YET or _TEMPLATE.match(value) or _TYPE.fullmatch(value):
         return True
     if place.sign == "--":

@@ -330,6 +330,8 @@ def vocabulary(shadow: str) -> tuple[set[str], str]:
 
 def _is_token(text: str) -> bool:
     """Return False for `bearer tokens` and `Bearer authentication`: a token has a digit, or capitals inside."""
+    if text.isupper() and text.replace("_", "").replace("-", "").isalpha() and len(text) <= 30:
+        return False  # YOUR_TOKEN
     return any(map(str.isdigit, text)) or text[1:] != text[1:].lower() or len(text) > 30
 
 
