@@ -213,8 +213,8 @@ _LONGEST_NAME = 64
 _REST_OF_NAME = lazy(r"[A-Za-z0-9_.-]{0,64}")
 
 _SIGN = lazy(r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
-      (?:,|[ ]?,?\s)\s{0,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
-    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
+      (?:,|[ ]?,?(?:\s|\\{1,4}n))\s{0,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
+    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:(?:\r?\n|\\{1,4}n)[ \t]{0,40}(?=\\{0,16}["']))?)
     )""")
 _FLAG_SIGN = lazy(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
 # Setters take the name and the value: `define('DB_PASSWORD', 'x')`, `localStorage.setItem("token", "x")`.
@@ -226,13 +226,14 @@ _QUOTED_NEXT = lazy(r"""[ \t]{1,4}(?=["'])""")
 # `os.getenv("API_KEY", "x")`: a default, which is a secret only if it looks like one.
 _GETTER = lazy(r"""(?i)(?:\benv|getenv|environ\.get|env\.fetch)\(\s{0,8}\\{0,16}["']\Z""")
 # Words before a name and its value: `ENV API_TOKEN x`, `#define API_TOKEN "x"`, `yarn config set npmAuthToken x`.
-_GIVER = lazy(r"(?:^|[\s\"'+])(?:ENV|setx|#[ ]?define|config set)[ \t]{1,8}\Z")
+_GIVER = lazy(r"(?:^|[\s\"'+]|\\n)(?:ENV|setx|#[ ]?define|config set)[ \t]{1,8}\Z")
 # `var password string = "x"` in Go, `<property name="password">x</property>` in XML.
 _TYPED = lazy(r"[ ](?:string|String|str|text|CString)[ ]:?=[ ](?=[\"'`])")
 _ATTRIBUTE = lazy(r"""["'][ ]?>(?:\s{0,8}<value>)?(?=[^<\s][^<\n]{0,400}</)""")
 # `token: str = ` before the value of a parameter.
 _HINT = lazy(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]")
 _QUOTE = lazy(r"""[frbFRB]{0,2}(?P<slashes>\\{0,16})(?P<quote>\"{3}|'{3}|["'`])""")
+_ESCAPED_TRIPLE = lazy(r"""[frbFRB]{0,2}((\\{1,16}["'])\2\2)""")
 _BLOCK = lazy(
     r"[|>][0-9+-]{0,2}[ \t]*\r?\n(?P<indent>[ \t]+)[^\n]*(?:\n(?:(?P=indent)[^\n]*|[ \t]*(?=\r?\n)))*"
 )
@@ -505,6 +506,9 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     text, at = place.text, place.value
     if block := _BLOCK.match(text, at):
         return block.end("indent"), block.end()
+    if triple := _ESCAPED_TRIPLE.match(text, at):
+        end = text.find(triple[1], triple.end())
+        return triple.end(), end if end >= 0 else len(text)
     if quote := _QUOTE.match(text, at):
         return _quoted(place, quote)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):

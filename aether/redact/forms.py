@@ -32,6 +32,8 @@ _PART = re.compile(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _URL_ESCAPE, _JSON_ESCAPE = lazy(r"%[0-9A-Fa-f]{2}"), lazy(r"\\u00[0-9A-Fa-f]{2}")
+# What no table is read for: a text without a long run that has a digit, or a capital after a small letter.
+_MAY_HOLD = lazy(r"(?=[A-Za-z_./+=:%$!~-]{0,200}(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9_./+=:%$!~-]{14}")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
 _REPEATED = re.compile(r"([AxX0*.])\1{7}")
 # The secret beside the id of an AWS key, in the next column.
@@ -125,6 +127,7 @@ def _before_hosts(text: str) -> list[tuple[int, int]]:
     return spans
 
 
+@lru_cache(maxsize=1)
 def forms() -> dict[str, Any]:
     """Return the content of `data/secrets.json`: the alphabets, and the rows of forms and commands."""
     from aether.paths import resource  # it imports pathlib, which a hook without text does not need
@@ -196,7 +199,7 @@ def _pattern(form: str, alphabets: dict[str, str]) -> str:
 
 def _without_tokens(text: str) -> str:
     """Return `text` without the tokens of providers and without JSON Web Tokens."""
-    if len(text) < _LEAST_OF_CUT:
+    if not _MAY_HOLD.search(text):
         return text
     table = _table()
     shadow = without_escapes(text)

@@ -7,6 +7,7 @@ Hooks and imports use the same functions, so that an import never stores text th
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import namedtuple
@@ -134,7 +135,7 @@ def redacted(value: T, rules: Rules = DEFAULT) -> T:
 
 def _copied(value: Any, rules: Rules, depth: int) -> Any:
     if isinstance(value, str):
-        return redact(value, rules)
+        return redact(_without_escaped(value, rules, depth), rules)
     if isinstance(value, dict):
         return _copied_dict(value, rules, depth - 1) if depth else PLACEHOLDER
     if isinstance(value, list | tuple):
@@ -146,6 +147,18 @@ def _copied(value: Any, rules: Rules, depth: int) -> Any:
         ]
         return copied if isinstance(value, list) else tuple(copied)
     return value
+
+
+def _without_escaped(text: str, rules: Rules, depth: int) -> str:
+    """Return `text`, if it is JSON as the arguments of a call are, without the secrets that its escapes hide."""
+    if not (depth and "\\" in text and text[:1] in "{[" and text[-1:] in "}]"):
+        return text
+    try:
+        whole = json.loads(text)
+        copied = _copied(whole, rules, depth - 1)
+        return text if copied == whole else json.dumps(copied, ensure_ascii=text.isascii())
+    except (ValueError, RecursionError):
+        return text
 
 
 def _copied_dict(value: dict[Any, Any], rules: Rules, depth: int) -> dict[Any, Any]:

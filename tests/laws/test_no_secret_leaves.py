@@ -42,7 +42,8 @@ def _secrets(text):
         end = text.find(after, at) if after else len(text)
         gone.append(text[at:end].strip())
         at = end + len(after)
-    return [secret for secret in gone if len(secret) > 6]
+    # The word is in what is said around the secrets, too.
+    return [secret for secret in gone if len(secret) > 6 and secret != "password"]
 
 
 def _messages(case, seed):
