@@ -98,6 +98,12 @@ _AFTER_WORDS = (
 _OPEN = lazy(
     r"-|@\S*|(?:true|false|none|null|prompt|stdin|env:.*|file:.*|op:.*|pass|password|token|user(?:name)?|secret)|\d{1,5}:\d{1,5}(?:/\w+)?"
 )
+# Programs whose secret needs no flag with a hyphen before it.
+_WITHOUT_FLAGS = frozenset(
+    "ansible-vault aws cargo cmdkey enable fly flyctl heroku htpasswd masterauth mc net ngrok nuget rclone requirepass runas "
+    "snmp-server snyk sqlplus steamcmd vault wandb wpa_passphrase xfreerdp".split()
+)
+_FLAG = lazy(r"[\s\"',]-")
 _AFTER_NAME = frozenset(" \t\n\r\"',")
 _IN_NAME = lazy(r"[\w.@-]")
 _LONGEST_SECRET = 1 << 13
@@ -187,6 +193,8 @@ def _argument(row: dict[str, Any], words: list[str]) -> str:
 
 def _arguments(text: str, words: set[str], shadow: str) -> list[tuple[int, int]]:
     """Return the places of the secrets among the arguments of those programs that are among the words of the text."""
+    if not _FLAG.search(shadow) and _WITHOUT_FLAGS.isdisjoint(words):
+        return []  # a hook's short text needs no table
     arguments = _programs()
     spans: list[tuple[int, int]] = []
     read: dict[re.Pattern[str], int] = {}  # how far the arguments of a call on the same line were read
