@@ -56,7 +56,7 @@ _COMMANDS_LOOK_BACK = 240
 _BOUND = lazy(r"[?:@&]\w{0,64}")  # a parameter of a statement
 # `machine example.org login bob password x` of a .netrc, in one line or in several.
 _LOGIN = lazy(
-    rf"(?i)(?:\b|(?<=\\n))(?:login\s{{1,8}}\S{{1,200}}|machine\s{{1,8}}\S{{1,200}})\s{{1,8}}password\s{{1,8}}{_VALUE}"
+    rf"(?i)(?:\b|(?<=\\n))(?:login\s{{1,8}}\S{{1,200}}|machine\s{{1,8}}\S{{1,200}})\s{{1,8}}password\s{{1,8}}(?![=:]){_VALUE}"
 )
 # A line of a .pgpass: host, port, database, user, password.
 _PGPASS_MIDDLE = lazy(r":(?:[0-9]{4,5}|\*):[\w*.-]{1,64}:[\w*.@-]{1,64}:")

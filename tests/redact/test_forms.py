@@ -109,3 +109,10 @@ def test_the_programs_without_flags_are_those_of_the_table():
         if not all(flag.startswith("-") for flag in row.get("flags", ["x"]))
     }
     assert found == commands._WITHOUT_FLAGS
+
+
+def test_a_login_with_an_assignment_behind_it_is_no_netrc():
+    assert (
+        redact('no login with password = """a b\nhunter2"""')
+        == f'no login with password = """{PLACEHOLDER}"""'
+    )
