@@ -713,7 +713,7 @@ https://example.net/a?page_token=2
 https://example.net/search?q=password+manager
 https://example.net/?utm_source=token
 https://example.net/‹h40›/a.js
-/home/eva/project/secrets/README.md
+/srv/app/secrets/README.md
 AKIAIOSFODNN7EXAMPLE_KEY is not set
 ghp_...
 sk-...
