@@ -146,7 +146,7 @@ s3cmd --secret_key=«b40» ls
 doctl auth init -t dop_v1_«h64»
 heroku authorizations:create && export HEROKU_API_KEY=‹h8›-«h4»-«h4»-«h4»-«h12»
 gh secret set NPM_TOKEN --body "npm_«a36»"
-npm publish --//registry.npmjs.org/:_authToken=npm_«a36»
+npm publish --//registry.¦npmjs.org/:_authToken=npm_«a36»
 pip install --index-url https://ci:«a24»@pypi.example.net/simple app
 poetry config pypi-token.pypi pypi-AgEIcHlwaS5vcmc«s90»
 yarn config set npmAuthToken «s36»
@@ -290,7 +290,7 @@ level=info msg="auth" token=«s40»
 time=1 api_key="«a32»" status=200
 ERROR 1045 using dsn app:«p12»@tcp(db:3306)/shop
 WARN: fallback password «m1» in use
-npm ERR! //registry.npmjs.org/:_authToken=«h8»-«h4»-«h4»-«h4»-«h12»
+npm ERR! //registry.¦npmjs.org/:_authToken=«h8»-«h4»-«h4»-«h4»-«h12»
 + curl -u ci:«a20» https://nexus.example.net
 Generated password: «p20»
 A temporary password is generated for root@localhost: «p12»
