@@ -26,6 +26,7 @@ from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, 
 from aether.memory import items, snapshots
 from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
+from aether.redact.redact import redacted
 from aether.schemas import check, migrations
 from aether.store import config, documents, files, seals, trust
 from aether.store import conversations as store_conversations
@@ -440,7 +441,10 @@ def check_schema(name: str, value: Any) -> list[Finding]:
 
 
 def export(*, home: Home = None) -> JsonObject:
-    """Return the whole colony as one JSON object: documents, archive, receipts, events and conversations."""
+    """Return the whole colony as one JSON object: documents, archive, receipts, events and conversations.
+
+    The messages of conversations are redacted; only their own logs and snapshots, within the home, hold them as they were.
+    """
     from aether.store import archive
 
     snapshot = read(home)
@@ -465,7 +469,7 @@ def _exported(home: Path, id: str) -> JsonObject:
         return {"conversation": id, "problem": str(reason)}
     return {
         "conversation": id,
-        "history": store_conversations.history(log),
-        "context": store_conversations.context(log),
+        "history": redacted(store_conversations.history(log)),
+        "context": redacted(store_conversations.context(log)),
         "compactions": [{"at": one.at, **one.receipt} for one in log.compactions],
     }

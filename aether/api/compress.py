@@ -37,6 +37,7 @@ from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
+from aether.redact.redact import redacted
 from aether.store import config
 from aether.store.commit import Author
 from aether.store.files import require_writable
@@ -362,6 +363,8 @@ def _ask(
     if path is None or record is None:
         return None
     handoff = read_handoff(path)
+    if module.NAME != FALLBACK:  # the request may leave this machine; redacted before anything is derived
+        handoff = redacted(handoff)
     # The request lists what the fidelity gate requires, so that nothing has to be added afterwards.
     given = cast(
         JsonObject, {**handoff, "required": required_entries(handoff), "target_tokens": session_room(handoff)}

@@ -18,7 +18,7 @@ import re
 from collections import namedtuple
 from functools import lru_cache
 
-from aether.redact.forms import PLACEHOLDER, replaced
+from aether.redact.forms import PLACEHOLDER, after_words, lowered, replaced, vocabulary, without_escapes
 from aether.text.regex import lazy
 
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
@@ -135,7 +135,9 @@ def is_secret_name(key: str) -> bool:
     if not words:
         return False
     last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last in _SECRET or key.lower() in ("_auth", "auth_header"):
+    if before == "existing":  # `existingSecret: name`
+        return False
+    if last in _SECRET or key.lower().endswith("key-data") or key.lower() in ("_auth", "auth_header"):
         return True
     if last.endswith(_SECRET_ENDS) and last not in _OTHER_WORDS:
         return True
@@ -143,7 +145,7 @@ def is_secret_name(key: str) -> bool:
         "token": before not in _TOKEN_OF,
         "tokens": before in _TOKENS_OF,
         "key": before in _KEY_OF,
-        "string": before in ("connection", "conn"),
+        "string": before in ("connection", "conn", "secret"),
         "pat": before in _KEY_OF,
         "pass": bool(before),  # `pass` alone counts the tests that passed
     }
@@ -211,8 +213,8 @@ _LONGEST_NAME = 64
 _REST_OF_NAME = lazy(r"[A-Za-z0-9_.-]{0,64}")
 
 _SIGN = lazy(r"""(?x)(?:\\{0,16}["'`])?(?:\]|\*\*)?(?:
-      [ ]?,?\s{1,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
-    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:\r?\n[ \t]{0,40}(?=\\{0,16}["']))?)
+      (?:,|[ ]?,?(?:\s|\\{1,4}n))\s{0,40}\\{0,16}["']?value\\{0,16}["']?\s{0,4}[:=]\s{0,4}     # {"name": "API_KEY", "value": …}, in JSON and in YAML
+    | [ \t]{0,40}(?P<sign>={1,3}>?|!={1,2}|:=|[?]?:(?!:)|：)(?P<space>[ \t]{0,40}(?:(?:\r?\n|\\{1,4}n)[ \t]{0,40}(?=\\{0,16}["']))?)
     )""")
 _FLAG_SIGN = lazy(r"""(?P<space>[ \t]{1,8})|\\{0,16}["'],\s{0,40}(?=\\{0,16}["'])""")
 # Setters take the name and the value: `define('DB_PASSWORD', 'x')`, `localStorage.setItem("token", "x")`.
@@ -221,9 +223,17 @@ _SETTER = lazy(
 )
 _NEXT_ARGUMENT = lazy(r"""\\{0,16}["']\s{0,8},\s{0,40}(?=\\{0,16}["'])""")
 _QUOTED_NEXT = lazy(r"""[ \t]{1,4}(?=["'])""")
+# `os.getenv("API_KEY", "x")`: a default, which is a secret only if it looks like one.
+_GETTER = lazy(r"""(?i)(?:\benv|getenv|environ\.get|env\.fetch)\(\s{0,8}\\{0,16}["']\Z""")
+# Words before a name and its value: `ENV API_TOKEN x`, `#define API_TOKEN "x"`, `yarn config set npmAuthToken x`.
+_GIVER = lazy(r"(?:^|[\s\"'+]|\\n)(?:ENV|setx|#[ ]?define|config set)[ \t]{1,8}\Z")
+# `var password string = "x"` in Go, `<property name="password">x</property>` in XML.
+_TYPED = lazy(r"[ ](?:string|String|str|text|CString)[ ]:?=[ ](?=[\"'`])")
+_ATTRIBUTE = lazy(r"""["'][ ]?>(?:\s{0,8}<value>)?(?=[^<\s][^<\n]{0,400}</)""")
 # `token: str = ` before the value of a parameter.
 _HINT = lazy(r"[A-Za-z_][\w.]{0,40}(?:\[[\w., |]{0,60}\])?(?:[ ]\|[ ]\w{1,20}){0,3}[ ]=[ ]")
 _QUOTE = lazy(r"""[frbFRB]{0,2}(?P<slashes>\\{0,16})(?P<quote>\"{3}|'{3}|["'`])""")
+_ESCAPED_TRIPLE = lazy(r"""[frbFRB]{0,2}((\\{1,16}["'])\2\2)""")
 _BLOCK = lazy(
     r"[|>][0-9+-]{0,2}[ \t]*\r?\n(?P<indent>[ \t]+)[^\n]*(?:\n(?:(?P=indent)[^\n]*|[ \t]*(?=\r?\n)))*"
 )
@@ -244,6 +254,7 @@ _END_WITHIN_LINE = lazy(
 )
 _END_OF_WORD = lazy(r"""[\s"'`]|[;,&](?=[ ]?[A-Za-z_][\w .-]{0,40}=)|\\+[nr]|\\+["']|$""")
 _END_OF_PARAMETER = lazy(r"""[\s&;\#"'<>`]|\\+[nr"']|$""")
+_END_OF_FIELD = lazy(r"""[\s&;"'<>`]|\\+[nr"']|$""")  # of a connection string
 _SCHEME = lazy(r"(?i)(?:bearer|basic|token|digest|negotiate|apikey)[ ]{1,4}")
 _ELEMENT = lazy(r"[^<]{0,4096}(?=</)")
 _CLOSERS = ",;)]}>"
@@ -260,12 +271,13 @@ _TYPE = lazy(
     r"(?:[\[<][^\n]{0,60}[\]>])?(?: ?\| ?\w{1,20}){0,3}(?: = (?:none|null|undefined))?[,;)\]}:>]{0,3}"
 )
 _TEMPLATE = lazy(
-    r"[$#]\{|\$\(|\$[A-Za-z_][A-Za-z0-9_]*$|\$env:|\{\{|\{%|<%|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[A-Za-z_]{2,40}%$|%[-+#0-9.]{0,4}[a-zA-Z]$|@@?[A-Za-z_.-]{3,40}@@?$"
+    r"[$#]\{|\$\(|\?(?:[ ,)]|$)|\$[0-9]{1,2}(?![\w$])|\$[A-Za-z_][A-Za-z0-9_]*$|\$env:|\{\{|\{%|<%|\{\{?\s?[.$A-Za-z_][\w. ]*\}|%\(|%[A-Za-z_]{2,40}%$|%[-+#0-9.]{0,4}[a-zA-Z]$|@@?[A-Za-z_.-]{3,40}@@?$"
     r"|</?[A-Za-z][\w ./'|:-]*>$|\[(?:REDACTED|[A-Za-z][a-z -]{2,40}|[A-Z_ -]{3,40})\]|(?:\*+|[xX]{3,}|[.•…_?-]{3,})$|(?i:\(?(?:redacted|masked|hidden|omitted|removed|sanitized|not set|unset|empty)\)?$)|https?://"
     r"|(?i:(?:your|my|some|the|insert|enter|put|add|paste|replace|change)(?:[_ -][a-z]{1,20}){1,6}$)|(?i:change_?me!?$|placeholder$|todo$|tbd$|fixme$|n/a$)|(?:op|vault|awssm|gcpsm|ref\+\w+|secret|arn:aws[\w-]*|projects)[:/]/?/?[\w./@:-]+$|!(?:Ref|Sub|GetAtt|vault|Secret|ENC)\b|ENC\[|\$ANSIBLE_VAULT"
 )
+_ANGLES = lazy(r"<[A-Za-z][\w ./'|:-]{0,60}>(?=[\s,;\"'`]|$)")
 _CALL = lazy(
-    r"(?:await |new |not )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
+    r"(?:await |new |not |[A-Za-z_][\w.]{0,80} (?:or|and|\?\?|\|\|) )?[A-Za-z_][\w.]{0,80}(?:\((?:[^\n]{0,200}\)|[ \t]*(?:\n|$))|\[[^\n]{0,200}\])"
 )
 _LITERAL = lazy(r"&\w{1,60}\{")  # `&helperCreds{user: user}` in Go
 _STATEMENT = lazy(
@@ -284,6 +296,14 @@ _PROSE = frozenset(
     "with when which what how why where do don't not never always make set get your our in on at as from by must "
     "should can will no only option flag".split()
 )
+# So are these in German, wherever they are, with more words after them.
+_PROSA = frozenset(
+    "see read ask wird werden wurde ist sind muss müssen siehe steht bitte nicht kein keine der die das wie noch".split()
+)
+_RESOURCE = lazy(r"\b(?:arn|urn):[\w:/.-]{0,80}\Z")
+# Parameters of an address that hold a secret if they are drawn at random.
+_PARAMETERS = frozenset({"key", "auth", "sid", "ticket"})
+_KEY_FILE = lazy(r"[\w./~$-]*/[\w.-]+\.(?:key|pem|crt|cer|p12|pfx|jks|json|pub|asc|gpg)$")
 _AFTER_A_WORD = lazy(r"(?:^|\s)[a-z']{1,20}[ \t]{1,4}$")
 _COUNTED = lazy(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]{1,4}$")
 
@@ -292,26 +312,34 @@ _COUNTED = lazy(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]
 _Place = namedtuple("_Place", "text start end value sign spaced")  # noqa: PYI024 - typing costs a hook milliseconds
 
 
-def without_assigned(text: str) -> str:
+def without_assigned(text: str, joined: str | None = None) -> str:
     """Return `text` with every value under a secret's name replaced; the names stay.
+
+    `joined` are the words of `text`, from `vocabulary`.
 
     >>> without_assigned("login --password hunter2 --retries 3, max_tokens: 512")
     'login --password <REDACTED> --retries 3, max_tokens: 512'
     """
-    lowered = _lowered(text)
+    folded = lowered(text)
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
-    rare = [word for word in _RARE if word in lowered]
+    joined = vocabulary(without_escapes(text))[1] if joined is None else joined
+    rare = [word for word in _RARE if word.rpartition(" ")[2] in joined]
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
-    while found := stem.search(lowered, at):
+    while found := stem.search(folded, at):
         start, at = _name(text, found)
         name = text[start:at]
         certain = is_secret_name(name)
-        place = _place(text, start, at) if certain or may_be_secret_name(name) else None
-        if place is None:
+        doubtful = may_be_secret_name(name) or (
+            name.lower() in _PARAMETERS and text[start - 1 : start] in ("?", "&")
+        )
+        place = _place(text, start, at) if certain or doubtful or name == "--key" else None
+        if place is None or _is_part(place):
             continue
         start, end = _extent(place, objects=certain and unclosed < _UNCLOSED_OBJECTS)
         if not certain and not _is_likely(name, text[start:end]):
+            continue
+        if place.sign == "default" and not _is_password(text[start:end]):
             continue
         unclosed += end < start
         if start < end and text[start:end] != PLACEHOLDER:
@@ -319,6 +347,18 @@ def without_assigned(text: str) -> str:
             done = end
         at = max(at, end)
     return "".join([*parts, text[done:]])
+
+
+def _is_part(place: _Place) -> bool:
+    """Return whether the name is a part of a resource's name, or of a shell's `${NAME:-default}`."""
+    text, start = place.text, place.start
+    if text[start - 2 : start] == "${" and place.sign == ":":
+        default = text[place.end : place.end + _LOOK_BACK].partition("}")[0].lstrip(":-=?+")
+        return not _is_password(default)
+    return (
+        text[start - 1 : start] == ":"
+        and _RESOURCE.search(text, max(0, start - _LOOK_BACK), start) is not None
+    )
 
 
 def _is_likely(name: str, value: str) -> bool:
@@ -338,12 +378,15 @@ _NOUN = (
     r"password|passphrase|passcode|passwort|passwd|pass|pwd|pw|kennwort|pin|secret[ -]?key|secret|credentials|creds|zugangsdaten"
     r"|contraseña|senha|wachtwoord|mot de passe|token|api[ -]?key|access[ -]?key|key|api[ -]?schlüssel|schlüssel"
 )
-_SAYS = r"(?:is|was|are|ist|war|lautet|lauten|sind|est|es|é|è|to|=|->|→|:)(?:[ ](?:now|jetzt|set to))?:?"
+_SAYS = r"(?:\||(?:was|has been|is|wurde|habe ich|haben wir)(?:[ ]\w{2,12})?[ ](?:to|auf)|is|was|are|ist|war|lautet|lauten|sind|est|es|é|è|to|=|->|→|:)(?:[ ](?:now|jetzt|set to))?:?"
 _SAID = lazy(
-    rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:for|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ ](?P<says>{_SAYS})|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
+    rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:[0-9]{1, 2}\b|(?:is |was )?(?:generated|created|reset|set)|for|between|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ "'`]{{0,2}}(?P<says>(?<=[ "'`]){_SAYS}|:)|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
+# The words, in small letters, where each pattern is tried.
+_NOUNS = "pass pw kennwort pin secret cred zugangsdaten contrase senha wachtwoord mot token api access key schl".split()
+_PAIRED = "log sign cred zugangsdaten basic anmelden user".split()
 _PAIR = lazy(
-    r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?[ ]?[/:][ ]?["'`]?(?P<said>[^\s"'`/:]{6,128})"""
+    r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?(?:[ ]?[/:][ ]?|[ ](?:und|and)[ ])["'`]?(?P<said>[^\s"'`/:]{6,128})"""
 )
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _UNIT = lazy(
@@ -358,12 +401,13 @@ def without_said(text: str) -> str:
     'The password for staging is <REDACTED>, the token is expired.'
     """
     spans = []
-    lowered = _lowered(text)
-    for pattern, accepts in ((_SAID, _is_said), (_PAIR, _is_password_beside)):
-        for found in pattern.finditer(lowered):
+    folded = lowered(text)
+    for words, pattern, accepts in ((_NOUNS, _SAID, _is_said), (_PAIRED, _PAIR, _is_password_beside)):
+        for found in after_words(folded, folded, words, pattern):
             start = found.start()
             escaped = text[start - 2 : start] in ("\\n", "\\t")
-            if text[start - 1 : start] in _NAME_CHARS and start and not escaped:
+            joined = text[start - 1 : start] == "-" and text[start - 2 : start - 1].isalpha()  # WLAN-Passwort
+            if text[start - 1 : start] in _NAME_CHARS and start and not escaped and not joined:
                 continue
             at = found.start("said")
             value = text[at : found.end("said")].rstrip(".,;:?)]}…")
@@ -382,6 +426,8 @@ def _is_said(found: re.Match[str], value: str) -> bool:
     if found["noun"].endswith(("key", "token", "schlüssel")):
         return is_drawn(value, least=12)
     quoted, says = bool(found["quote"]), found["says"]
+    if found["noun"] == "pin" and found.string[found.end("noun")] == ":" and value.isdigit():
+        return len(value) > 3
     if says and value.isdigit():
         return len(value) > 3 and says.lower() != "to"
     numbered = _NUMBERED.fullmatch(value)
@@ -394,8 +440,8 @@ def _is_password(value: str) -> bool:
     """Return whether `value` looks like a password: letters with digits or signs, and no path, call or name."""
     if (
         is_template(value)
-        or value[:1] in "/.-$<{[(%@"
-        or any(sign in value for sign in ("(", "://", "=", "`", "\\", "{"))
+        or value[:1] in "/.-$<{[(%@})]"
+        or any(sign in value for sign in ("(", "[", "://", "=", "`", "\\", "{"))
     ):
         return False
     if ("/" in value and value.count("/") > 1) or _DOTTED.fullmatch(value):
@@ -404,7 +450,7 @@ def _is_password(value: str) -> bool:
     mixed = re.search(r"[a-z][A-Z]|[A-Z][a-z]*[A-Z]", value) is not None
     signs = not _SYMBOLS.isdisjoint(value.rstrip("!?"))
     if "_" in value or value.count("-") > 1:
-        return letters and digits and (mixed or signs)
+        return letters and digits and (mixed or signs or (value[:1].isupper() and value != value.upper()))
     return len(value) > 5 and letters and (digits or (signs and len(value) > 7))
 
 
@@ -415,14 +461,6 @@ def is_template(value: str) -> bool:
     (True, False)
     """
     return bool(_TEMPLATE.match(value))
-
-
-def _lowered(text: str) -> str:
-    # A search that ignores case takes six times as long.
-    lowered = text.lower()
-    if len(lowered) == len(text):
-        return lowered
-    return re.sub(r"[A-Z]+", lambda capitals: capitals[0].lower(), text)  # some capitals are small as two
 
 
 def _name(text: str, found: re.Match[str]) -> tuple[int, int]:
@@ -446,10 +484,18 @@ def _place(text: str, start: int, end: int) -> _Place | None:
         spaced = bool(sign["space"]) or text[end : end + 1] in (" ", "\t")
         return _Place(text, start, end, sign.end(), sign["sign"] or ":", spaced)
     before = text[max(0, start - _LOOK_BACK) : start]
-    if (argument := _NEXT_ARGUMENT.match(text, end)) and _SETTER.search(before):
-        return _Place(text, start, end, argument.end(), ",", spaced=False)
-    if text[start:end].lower().startswith("passw") and (quoted := _QUOTED_NEXT.match(text, end)):
-        return _Place(text, start, end, quoted.end(), "", spaced=True)
+    argument = _NEXT_ARGUMENT.match(text, end)
+    flag = _FLAG_SIGN.match(text, end)
+    for found, mark, is_spaced in (
+        (_TYPED.match(text, end), "=", True),
+        (_ATTRIBUTE.match(text, end), ">", False),
+        (flag and flag["space"] and _GIVER.search(before) and flag, "--", False),
+        (argument and _GETTER.search(before) and argument, "default", False),
+        (argument and _SETTER.search(before) and argument, ",", False),
+        (text[start:end].lower().startswith("passw") and _QUOTED_NEXT.match(text, end), "", True),
+    ):
+        if found:
+            return _Place(text, start, end, found.end(), mark, is_spaced)
     return None
 
 
@@ -460,18 +506,29 @@ def _extent(place: _Place, *, objects: bool) -> tuple[int, int]:
     text, at = place.text, place.value
     if block := _BLOCK.match(text, at):
         return block.end("indent"), block.end()
+    if triple := _ESCAPED_TRIPLE.match(text, at):
+        end = text.find(triple[1], triple.end())
+        return triple.end(), end if end >= 0 else len(text)
     if quote := _QUOTE.match(text, at):
-        bare = text[place.end : place.end + 1] == place.sign == ":" and not place.spaced
-        if bare and text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n"):
-            return at, at  # the quote closes one that was opened before the name: at the `Password:` prompt
-        start, end = _after_scheme(place, quote.end()), _closing(text, quote)
-        value = text[start:end]
-        return (start, start) if value.lower() in _NOTHING_YET or is_template(value) else (start, end)
+        return _quoted(place, quote)
     if "==" in place.sign or "!" in place.sign or place.sign in ("=>", "", "?:"):
         return at, at  # compared, not given; an arrow function; a type
     if text[at : at + 1] in ("{", "[") and not _TEMPLATE.match(text, at):
         return _object(place, look=objects)
     return _unquoted(place)
+
+
+def _quoted(place: _Place, quote: re.Match[str]) -> tuple[int, int]:
+    text, at = place.text, place.value
+    if text[place.end : place.end + 1] == place.sign == ":":
+        ends = text[quote.end() : quote.end() + 1] in ("", " ", ",", ".", ")", ";", "\n")
+        if text[place.start - 1 : place.start] == quote["quote"] or (ends and not place.spaced):
+            return at, at  # the quote closes one that was opened before the name: at the `Password:` prompt
+    start, end = _after_scheme(place, quote.end()), _closing(text, quote)
+    if quote["quote"] == "`" and place.sign == "=" and not place.spaced and " " in text[start:end]:
+        return start, start  # the output of a command
+    value = text[start:end]
+    return (start, start) if value.lower() in _NOTHING_YET or is_template(value) else (start, end)
 
 
 def _unquoted(place: _Place) -> tuple[int, int]:
@@ -541,7 +598,7 @@ def _end(place: _Place, most: int) -> int:
     if name.endswith(("authorization", "cookie")):
         ends = _END_OF_LINE
     elif text[place.start - 1 : place.start] in ("?", "&", ";"):
-        ends = _END_OF_PARAMETER
+        ends = _END_OF_PARAMETER if text[place.start - 1] != ";" else _END_OF_FIELD
     elif place.sign == "--" or (place.sign == "=" and not place.spaced):
         ends = _END_OF_WORD
     else:
@@ -554,11 +611,15 @@ def _end(place: _Place, most: int) -> int:
 def _is_no_secret(place: _Place, value: str, at: int, after: str) -> bool:
     """Return whether an unquoted value is code, a type, a template, or a word about secrets."""
     name = place.text[place.start : place.end].lstrip("-")
+    if value[:1] == "<" and _ANGLES.match(place.text, at):
+        return True
     if not value or value.lower() in _NOTHING_YET or _TEMPLATE.match(value) or _TYPE.fullmatch(value):
         return True
     if place.sign == "--":
         return value.startswith("-") or value.lower() in _PROSE or value == name.upper().replace("-", "_")
     if name.lower() in ("pwd", "oldpwd") and _PATH.match(value):
+        return True
+    if name.lower().endswith("key") and _KEY_FILE.match(value):
         return True
     return _is_code(name, value, place.text, at, after) or _is_prose(place, value)
 
@@ -588,4 +649,8 @@ def _is_prose(place: _Place, value: str) -> bool:
     if _COUNTED.search(before):
         return True
     first, _, rest = value.partition(" ")
+    if rest and first.lower() in _PROSA:
+        return True
+    if rest and place.text[place.start : place.end].lower() == "cookie":
+        return "=" not in value
     return place.sign == ":" and bool(rest) and first.lower() in _PROSE and bool(_AFTER_A_WORD.search(before))

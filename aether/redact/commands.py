@@ -12,11 +12,20 @@ import re
 from functools import lru_cache
 
 from aether.redact.assignments import is_template
-from aether.redact.forms import PLACEHOLDER, forms, replaced, without_escapes
-from aether.text.regex import any_of, lazy
+from aether.redact.forms import (
+    PLACEHOLDER,
+    after_words,
+    forms,
+    lowered,
+    replaced,
+    vocabulary,
+    without_escapes,
+)
+from aether.text.regex import lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 # A quoted value goes to its closing quote, or to the end of a line that was cut; no password is longer.
@@ -47,25 +56,56 @@ _COMMANDS_LOOK_BACK = 240
 _BOUND = lazy(r"[?:@&]\w{0,64}")  # a parameter of a statement
 # `machine example.org login bob password x` of a .netrc, in one line or in several.
 _LOGIN = lazy(
-    rf"(?i)(?:\b|(?<=\\n))(?:login\s{{1,8}}\S{{1,200}}|machine\s{{1,8}}\S{{1,200}})\s{{1,8}}password\s{{1,8}}{_VALUE}"
+    rf"(?i)(?:\b|(?<=\\n))(?:login\s{{1,8}}\S{{1,200}}|machine\s{{1,8}}\S{{1,200}})\s{{1,8}}password\s{{1,8}}(?![=:]){_VALUE}"
 )
 # A line of a .pgpass: host, port, database, user, password.
+_PGPASS_MIDDLE = lazy(r":(?:[0-9]{4,5}|\*):[\w*.-]{1,64}:[\w*.@-]{1,64}:")
 _PGPASS = lazy(
     r"(?m)^[ \t>]{0,8}(?![0-9]{1,4}:)(?:[A-Za-z0-9*][\w.*-]{0,200}|\[[0-9a-f:]{2,40}\]):(?:[0-9]{4,5}|\*):[\w*.-]{1,64}:[\w*.@-]{1,64}:(?P<open>)(?P<quoted>(?!))?(?P<bare>[^\s:]{1,256})$"
 )
 # What is piped into a login: `echo x | docker login --password-stdin`, `echo x | sudo -S`, `echo bob:x | chpasswd`.
 _STDIN = r"(?:sudo\s[^|\n]{0,40}?-S\b|su\b|(?:sudo\s{1,4})?(?:chpasswd|passwd\b[^\n|]{0,40}--stdin|cryptsetup\b)|[a-z][^\n|]{0,160}?--(?:password|pass|passphrase|with|access)-?(?:stdin|token|fd)\b|kinit\b|gpg\b[^\n|]{0,120}--passphrase-fd|(?:pct|vercel|wrangler|gh|fly|heroku|railway)\b[^\n|]{0,40}\b(?:secret|env)\b)"
-_READERS = ("sudo -S", "-stdin", "-token", "chpasswd", "-fd", "cryptsetup", "kinit", " secret", " env ")
 _PIPED = lazy(
     rf"(?:echo|printf)\s{{1,4}}(?:-[a-zA-Z]{{1,3}}\s{{1,4}}|[\"']%s(?:\\n)?[\"']\s{{1,4}})?(?P<user>[\"']?[\w.-]{{1,64}}:)?{_VALUE}[\"']?\s{{0,4}}\|\s{{0,4}}{_STDIN}"
 )
-_HERE = lazy(
-    rf"(?:--with-token|-stdin|\bkinit\s\S{{1,80}}|sudo -S[^\n<]{{0,80}}|chpasswd)\s{{0,4}}<<<\s{{0,4}}{_VALUE}"
+_READS = lazy(
+    r"--with-token\s|-stdin\s|-fd[\s=]|\bkinit\s|sudo -S|(?:ch|vnc)passwd\b|\bsu\b|\b(?:secret|secrets|env)\s(?:put|set|add)\b"
+)
+_HERE = lazy(rf"<<<\s{{0,4}}{_VALUE}")
+# `smtp.login("bob", "x")`, `auth=("bob", "x")`, `HTTPBasicAuth("bob", "x")`: a user and a password.
+_CALLED = lazy(
+    r"(?i)(?:login|auth|credentials?)\s{0,2}=?\s{0,2}\(\s{0,8}(?:[a-z_][\w.]{0,60}|[\"'][^\"'\n]{1,80}[\"']),\s{0,8}"
+    r"(?P<open>[\"'])(?=[^\"'\n]{0,128}[0-9])(?P<quoted>[^\"'\n ]{6,128})(?=[\"']\s{0,8},?\s{0,8}\))(?P<bare>(?!))?"
+)
+_ORACLE = lazy(r"(?i)jdbc:oracle:\w{1,10}:[\w.-]{1,64}/(?P<open>)(?P<quoted>(?!))?(?P<bare>[^\s@/]{1,128})@")
+# The body of a key of PuTTY.
+_PUTTY = lazy(
+    r"(?i)private-lines: [0-9]{1,3}\r?\n(?P<open>)(?P<quoted>(?!))?(?P<bare>(?:[a-z0-9+/=]{16,80}\r?\n?){1,200})"
+)
+# Each pattern and the words, in small letters, where it is tried.
+_AFTER_WORDS = (
+    (("mysql", "mariadb"), _MYSQL),
+    (("sshpass",), _SSHPASS),
+    (("identified",), _IDENTIFIED),
+    (("set",), _SET_PASSWORD),
+    (("login", "machine"), _LOGIN),
+    (("echo", "printf"), _PIPED),
+    (("login", "auth", "credential"), _CALLED),
+    (("jdbc:oracle",), _ORACLE),
+    (("private-lines",), _PUTTY),
 )
 # An argument that names where the secret is, or what it is of.
 _OPEN = lazy(
     r"-|@\S*|(?:true|false|none|null|prompt|stdin|env:.*|file:.*|op:.*|pass|password|token|user(?:name)?|secret)|\d{1,5}:\d{1,5}(?:/\w+)?"
 )
+# Programs whose secret needs no flag with a hyphen before it.
+_WITHOUT_FLAGS = frozenset(
+    "ansible-vault aws cargo cmdkey enable fly flyctl heroku htpasswd masterauth mc net ngrok nuget rclone requirepass runas "
+    "snmp-server snyk sqlplus steamcmd vault wandb wpa_passphrase xfreerdp".split()
+)
+_FLAG = lazy(r"[\s\"',]-")
+_AFTER_NAME = frozenset(" \t\n\r\"',")
+_IN_NAME = lazy(r"[\w.@-]")
 _LONGEST_SECRET = 1 << 13
 _KIND = lazy(r"""(?m)^[ \t]*kind:[ \t]*["']?Secret["']?[ \t]*$|("kind"\s{0,4}:\s{0,4}"Secret")""")
 _YAML_DATA = lazy(
@@ -81,43 +121,56 @@ _DOCKER = lazy(
 )
 
 
-def without_commands(text: str) -> str:
+def without_commands(text: str, words: set[str] | None = None, shadow: str = "") -> str:
     """Return `text` without the passwords in commands and statements.
+
+    `shadow` is `text` without escapes, and `words` are the words of it, from `vocabulary`.
 
     >>> without_commands("mysqldump -uroot -phunter2 shop; create user bob identified by 'hunter2'")
     "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
     """
+    shadow = shadow or without_escapes(text)
+    words = vocabulary(shadow)[0] if words is None else words
     # A search for a word takes a hundredth of the time of a pattern.
-    if "mysql" in text or "mariadb" in text:
-        text = _MYSQL.sub(_unless_template, text)
-    text = _SSHPASS.sub(_unless_template, text) if "sshpass" in text else text
-    if "dentified" in text or "IDENTIFIED" in text:
-        text = _IDENTIFIED.sub(_if_statement, text)
-    if "assword" in text or "PASSWORD" in text:
-        text = _SET_PASSWORD.sub(_unless_template, text)
-    docker = "'auth" in text or '"auth' in text
-    text = _DOCKER.sub(_if_credentials, text) if docker else text
-    text = (
-        _LOGIN.sub(_unless_template, text)
-        if "password" in text and ("login" in text or "machine" in text)
-        else text
-    )
-    text = _PGPASS.sub(_unless_template, text) if text.count(":") > 3 else text
-    if "|" in text and ("echo" in text or "printf" in text) and any(word in text for word in _READERS):
-        text = _PIPED.sub(_unless_template, text)
-    text = _HERE.sub(_unless_template, text) if "<<<" in text else text
-    text = replaced(text, _arguments(text))
+    folded = lowered(text)
+    spans = []
+    for starts, pattern in _AFTER_WORDS:
+        for found in after_words(text, folded, starts, pattern):
+            if not found.groupdict().get("word") or _is_statement(found):
+                spans += _span(found)
+    if "'auth" in text or '"auth' in text:
+        spans += [found.span(2) for found in _DOCKER.finditer(text) if is_docker_auth(found[2])]
+    if _PGPASS_MIDDLE.search(text):
+        spans += [span for found in _PGPASS.finditer(text) for span in _span(found)]
+    before, text = text, replaced(text, [*spans, *_here(text)])
+    text = replaced(text, _arguments(text, words, shadow if text == before else without_escapes(text)))
     return replaced(text, _kubernetes(text)) if "Secret" in text else text
 
 
+def _span(found: re.Match[str]) -> list[tuple[int, int]]:
+    """Return the place of the value, none if it is a template."""
+    group = "quoted" if found["quoted"] is not None else "bare"
+    return [] if is_template(found[group]) else [found.span(group)]
+
+
+def _here(text: str) -> Iterator[tuple[int, int]]:
+    """Yield the places of the values that a command reads from a string: `docker login --password-stdin <<< x`."""
+    at = text.find("<<<")
+    while at >= 0:
+        line = text[max(text.rfind("\n", 0, at), at - _COMMANDS_LOOK_BACK, 0) : at]
+        if _READS.search(line) and (found := _HERE.match(text, at)):
+            yield from _span(found)
+        at = text.find("<<<", at + 3)
+
+
 @lru_cache(maxsize=1)
-def _programs() -> tuple[re.Pattern[str], dict[str, list[re.Pattern[str]]]]:
-    """Return a pattern for the names of all programs, and the patterns of the arguments of each."""
+def _programs() -> dict[str, list[re.Pattern[str]]]:
+    """Return the patterns of the arguments of each program, under the first word of its name."""
     arguments: dict[str, list[re.Pattern[str]]] = {}
     for row in forms()["commands"]:
         name, *rest = row["program"].split()
         arguments.setdefault(name, []).append(lazy(_argument(row, rest)))
-    return re.compile(rf"(?<![\w.@-])({any_of(arguments)})(?=[\s\"',])"), arguments
+    return arguments
 
 
 def _argument(row: dict[str, Any], words: list[str]) -> str:
@@ -138,13 +191,16 @@ def _argument(row: dict[str, Any], words: list[str]) -> str:
     return rf"{before}{flag}(?:{_GAP}[^\s\"'-][^\s\"']{{0,200}}){{{row.get('skip', 0)}}}{_GAP}(?!-){value}"
 
 
-def _arguments(text: str) -> list[tuple[int, int]]:
-    """Return the places of the secrets among the arguments of programs."""
-    names, arguments = _programs()
-    spans = []
-    for program in names.finditer(without_escapes(text)):
-        for pattern in arguments[program[1]]:
-            at = program.end()
+def _arguments(text: str, words: set[str], shadow: str) -> list[tuple[int, int]]:
+    """Return the places of the secrets among the arguments of those programs that are among the words of the text."""
+    if not _FLAG.search(shadow) and _WITHOUT_FLAGS.isdisjoint(words):
+        return []  # a hook's short text needs no table
+    arguments = _programs()
+    spans: list[tuple[int, int]] = []
+    read: dict[re.Pattern[str], int] = {}  # how far the arguments of a call on the same line were read
+    for program, start in _calls(shadow, words.intersection(arguments)):
+        for pattern in arguments[program]:
+            at = start if start >= read.get(pattern, 0) else len(text) + 1
             while found := pattern.match(text, at):
                 group = "quoted" if found["quoted"] is not None else "bare"
                 if _is_argument(found[group]):
@@ -154,7 +210,19 @@ def _arguments(text: str) -> list[tuple[int, int]]:
                 at = found.end(group)
                 if found["open"]:
                     at += len(found["open"])
+                read[pattern] = at
     return spans
+
+
+def _calls(shadow: str, programs: set[str]) -> Iterator[tuple[str, int]]:
+    """Yield the programs that are named as whole words, and where their arguments begin."""
+    for program in programs:
+        at = shadow.find(program)
+        while at >= 0:
+            end = at + len(program)
+            if shadow[end : end + 1] in _AFTER_NAME and not (at and _IN_NAME.match(shadow[at - 1])):
+                yield program, end
+            at = shadow.find(program, end)
 
 
 def _is_argument(value: str) -> bool:
@@ -164,21 +232,38 @@ def _is_argument(value: str) -> bool:
 def _kubernetes(text: str) -> list[tuple[int, int]]:
     """Return the places of the values in the data of each Kubernetes Secret, in YAML and in JSON."""
     spans = []
-    for kind in _KIND.finditer(text):
-        if kind[1]:
-            start = max(0, kind.start() - _LONGEST_SECRET)
-            for block in _JSON_DATA.finditer(text, start, kind.end() + _LONGEST_SECRET):
-                spans += [value.span(1) for value in _JSON_VALUE.finditer(text, *block.span(1))]
-            continue
-        start = max(text.rfind("\n---", 0, kind.start()), kind.start() - _LONGEST_SECRET, 0)
-        end = text.find("\n---", kind.end())
-        end = min(len(text) if end < 0 else end, kind.end() + _LONGEST_SECRET)
+    for start, end in _apart(_documents(text, yaml=False)):
+        for block in _JSON_DATA.finditer(text, start, end):
+            spans += [value.span(1) for value in _JSON_VALUE.finditer(text, *block.span(1))]
+    for start, end in _apart(_documents(text, yaml=True)):
         for block in _YAML_DATA.finditer(text, start, end):
             for value in _YAML_VALUE.finditer(text, *block.span("body")):
                 group = "value" if value["value"] is not None else "line"
                 if _is_argument(value[group].strip("\"'")):
                     spans.append(value.span(group))
     return spans
+
+
+def _documents(text: str, *, yaml: bool) -> Iterator[tuple[int, int]]:
+    """Yield the start and the end of the text around each `kind: Secret`, in a document of YAML or in JSON."""
+    for kind in _KIND.finditer(text):
+        start, end = max(0, kind.start() - _LONGEST_SECRET), min(len(text), kind.end() + _LONGEST_SECRET)
+        if yaml and not kind[1]:
+            last = text.find("\n---", kind.end(), end)
+            yield max(text.rfind("\n---", start, kind.start()), start), end if last < 0 else last
+        elif not yaml and kind[1]:
+            yield start, end
+
+
+def _apart(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return sorted `spans` with those that overlap as one, so that no text is scanned twice."""
+    merged: list[tuple[int, int]] = []
+    for start, end in spans:
+        if merged and start < merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
 
 
 def is_docker_auth(value: str) -> bool:
@@ -196,19 +281,7 @@ def is_docker_auth(value: str) -> bool:
     return bool(re.match(rb"[!-9;-~]{1,256}:", decoded))
 
 
-def _unless_template(found: re.Match[str]) -> str:
-    group = "quoted" if found["quoted"] is not None else "bare"
-    if is_template(found[group]):
-        return found[0]
-    start, end = (at - found.start() for at in found.span(group))
-    return f"{found[0][:start]}{PLACEHOLDER}{found[0][end:]}"
-
-
-def _if_statement(found: re.Match[str]) -> str:
+def _is_statement(found: re.Match[str]) -> bool:
     before = found.string[max(0, found.start() - _COMMANDS_LOOK_BACK) : found.start()]
     statement = found["word"].isupper() or _USER.search(before)
-    return found[0] if not statement or _BOUND.fullmatch(found["bare"] or "") else _unless_template(found)
-
-
-def _if_credentials(found: re.Match[str]) -> str:
-    return f"{found[1]}{PLACEHOLDER}" if is_docker_auth(found[2]) else found[0]
+    return bool(statement) and not _BOUND.fullmatch(found["bare"] or "")

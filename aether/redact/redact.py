@@ -7,11 +7,12 @@ Hooks and imports use the same functions, so that an import never stores text th
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections import namedtuple
 from fnmatch import translate
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from aether.errors import InvalidInput, shown
 from aether.redact.assignments import (
@@ -22,7 +23,7 @@ from aether.redact.assignments import (
     without_said,
 )
 from aether.redact.commands import is_docker_auth, without_commands
-from aether.redact.forms import PLACEHOLDER, without_shapes
+from aether.redact.forms import PLACEHOLDER, vocabulary, without_escapes, without_shapes
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
@@ -80,18 +81,32 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
     >>> redact("api_key=sk-abc123, max_tokens: 512")
     'api_key=<REDACTED>, max_tokens: 512'
     """
-    for _ in range(MOST_PASSES):
-        before, text = text, _once(text, rules)
-        if text == before:
+    steps = [
+        *(partial(_without_matches, pattern) for pattern in rules.patterns),
+        *(_BUILTIN if rules.builtin else ()),
+    ]
+    unchanged = 0
+    for step in steps * MOST_PASSES:
+        before, text = text, step(text)
+        unchanged = unchanged + 1 if text == before else 0
+        if unchanged == len(steps):  # each step has seen the text as it is
             break
     return text
 
 
-def _once(text: str, rules: Rules) -> str:
-    for pattern in rules.patterns:
-        # Placeholders stay as they are, whatever the pattern.
-        text = PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
-    return without_said(without_assigned(without_commands(without_shapes(text)))) if rules.builtin else text
+def _without_matches(pattern: re.Pattern[str], text: str) -> str:
+    # Placeholders stay as they are, whatever the pattern.
+    return PLACEHOLDER.join(pattern.sub(_without_groups, part) for part in text.split(PLACEHOLDER))
+
+
+def _without_placed(text: str) -> str:
+    shadow = without_escapes(text)
+    words, joined = vocabulary(shadow)
+    kept = without_commands(text, words, shadow)
+    return without_assigned(kept, joined)
+
+
+_BUILTIN = (without_shapes, _without_placed, without_said)
 
 
 def _without_groups(found: re.Match[str]) -> str:
@@ -120,7 +135,7 @@ def redacted(value: T, rules: Rules = DEFAULT) -> T:
 
 def _copied(value: Any, rules: Rules, depth: int) -> Any:
     if isinstance(value, str):
-        return redact(value, rules)
+        return redact(_without_escaped(value, rules, depth), rules)
     if isinstance(value, dict):
         return _copied_dict(value, rules, depth - 1) if depth else PLACEHOLDER
     if isinstance(value, list | tuple):
@@ -132,6 +147,18 @@ def _copied(value: Any, rules: Rules, depth: int) -> Any:
         ]
         return copied if isinstance(value, list) else tuple(copied)
     return value
+
+
+def _without_escaped(text: str, rules: Rules, depth: int) -> str:
+    """Return `text`, if it is JSON as the arguments of a call are, without the secrets that its escapes hide."""
+    if not (depth and "\\" in text and text[:1] in "{[" and text[-1:] in "}]"):
+        return text
+    try:
+        whole = json.loads(text)
+        copied = _copied(whole, rules, depth - 1)
+        return text if copied == whole else json.dumps(copied, ensure_ascii=text.isascii())
+    except (ValueError, RecursionError):
+        return text
 
 
 def _copied_dict(value: dict[Any, Any], rules: Rules, depth: int) -> dict[Any, Any]:

@@ -24,7 +24,7 @@ from aether.storage.adapter import FileStorage
 from tests.redact import corpus
 
 # A round takes a quarter of a second.
-ROUNDS = 4
+ROUNDS = 2
 _SAID = (
     "Deploy order 48213 to eu-west-1a with {}.",
     "We decided to call fetch_user instead, {} is used in src/app.py.",
@@ -42,7 +42,8 @@ def _secrets(text):
         end = text.find(after, at) if after else len(text)
         gone.append(text[at:end].strip())
         at = end + len(after)
-    return [secret for secret in gone if len(secret) > 6]
+    # The word is in what is said around the secrets, too.
+    return [secret for secret in gone if len(secret) > 6 and secret != "password"]
 
 
 def _messages(case, seed):
@@ -96,6 +97,22 @@ def test_no_secret_of_a_message_leaves_through_anything_made_of_it(tmp_path):
 def test_no_secret_of_the_corpus_leaves(tmp_path):
     found = {case.name: _round(case, tmp_path / str(nth), nth) for nth, case in enumerate(_cases())}
     assert not {name: leaks for name, leaks in found.items() if leaks}
+
+
+def test_no_secret_of_an_item_is_asked_of_an_architect_elsewhere(tmp_path):
+    """An item that a person added is stored as it is; what leaves the machine is redacted."""
+    cases = random.Random(6).sample(_cases(), 30)
+    home, asked, program = tmp_path / ".aether", tmp_path / "asked.txt", tmp_path / "model.py"
+    aether.init(home)
+    for case in cases:
+        aether.add_working_memory_item(f"{case.text}\nNever print that.", "constraint", 0.9, home=home)
+    program.write_text("import sys; open(sys.argv[1], 'a').write(sys.stdin.read())")
+
+    compress.compress(1, home=home, architect=f"command:{sys.executable} {program} {asked}")
+
+    secrets = {secret for case in cases for secret in _secrets(case.text)}
+    assert "Never print that." in asked.read_text()
+    assert not _leaks([("asked", asked.read_text())], secrets)
 
 
 def _round(case, place, seed):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from aether.redact import forms
+from aether.redact import commands, forms
 from aether.redact.forms import PLACEHOLDER, without_shapes
 from aether.redact.redact import redact
 from tests.redact import corpus
@@ -100,3 +100,19 @@ def test_the_argument_of_each_program_of_the_table_is_replaced():
         if "zz81kd9x" in redact(text) or "zz81kd9x" in redact(f"ls\\n{text}\\n"):
             left.append(text)
     assert not left
+
+
+def test_the_programs_without_flags_are_those_of_the_table():
+    found = {
+        row["program"].split()[0]
+        for row in forms.forms()["commands"]
+        if not all(flag.startswith("-") for flag in row.get("flags", ["x"]))
+    }
+    assert found == commands._WITHOUT_FLAGS
+
+
+def test_a_login_with_an_assignment_behind_it_is_no_netrc():
+    assert (
+        redact('no login with password = """a b\nhunter2"""')
+        == f'no login with password = """{PLACEHOLDER}"""'
+    )

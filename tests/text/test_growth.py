@@ -1,17 +1,22 @@
-"""No function over text is worse than linear: four times the text takes about four times the time."""
+"""No function over text is worse than linear: eight times the text takes about eight times the time."""
 
 from __future__ import annotations
 
+import json
 from time import process_time
 
 import pytest
 
-from aether.backends.extractive import clauses
+from aether.backends.base import Request, Settings
+from aether.backends.extractive import clauses, complete
 from aether.memory.capture import notes
+from aether.memory.capture.extract import capture
 from aether.messages import shell
+from aether.messages.records import Record
 from aether.redact import assignments, commands, forms, redact
-from aether.text import classify, cleaning, identifiers, model_faults, similarity, words
+from aether.text import classify, cleaning, identifiers, json_edit, model_faults, similarity, tags, words
 from aether.tokens import estimate
+from tests.backends.extractive.handoffs import count, handoff, item
 
 SEEDS = (
     "1. ", "a ", "- x\n", "you must not ", "because ", "https://a.b/", "`git x` ", "a.b.c/", "foo_bar ", "Error: x ",
@@ -20,6 +25,29 @@ SEEDS = (
     "é", "日本", "\t", "\r\n", "::", "--flag ", "sk-", "eyJ.", "AAAA", "://a:b@", "-----BEGIN " + "PRIVATE KEY-----\n",
     "curl -u a:", "$", "use x, not y; ", "echo x | ", "kind: Secret\ndata:\n a: b\n", "db:5432:a:b:", 'pass="', "login a/",
 )  # fmt: skip
+
+
+def _capture(kind):
+    """Return a function that notes what a person or a model says, or what a command puts out."""
+    call = Record("call", tool="Bash", arguments={"command": "make"}, call_id="c")
+    return lambda text: list(capture([call, Record(kind, text, call_id="c", is_error=True)]))
+
+
+def _complete(text):
+    complete(
+        Request("session", handoff(item(text[:-5]), item(text)), "", {}, 100),
+        settings=Settings(),
+        count=count,
+    )
+
+
+def _edit(text):
+    whole = json.dumps([text, {"a": text, "b": []}, *text[: len(text) // 8]], indent=1)
+    json_edit.put(whole, [1, "a"], 1)
+    json_edit.add(whole, [1, "b"], [(None, text)])
+    json_edit.drop(whole, [], 2)
+
+
 FUNCTIONS = {
     "redact": redact.redact, "shapes": forms.without_shapes, "assigned": assignments.without_assigned,
     "said": assignments.without_said, "commands": commands.without_commands, "blocks": redact.without_blocks,
@@ -41,32 +69,31 @@ FUNCTIONS = {
     "bullets": clauses.unbulleted, "machine": clauses.is_machine_text, "clauses": clauses.split_clauses,
     "shorten": lambda text: notes.shorten(text, 500), "notable": shell.is_notable, "reads": shell.only_reads,
     "signature": shell.command_signature, "target": shell.command_target, "short": shell.short_command,
-    "outcome": shell.outcome_line, "excerpt": shell.error_excerpt,
+    "outcome": shell.outcome_line, "excerpt": shell.error_excerpt, "tags": tags.neutralize, "terms": words.terms,
+    "failure": lambda text: shell.reports_failure("make", text), "score": _complete, "edit": _edit,
+    "call": lambda text: list(capture([Record("call", tool="Bash", arguments={"command": text}, call_id="c")])),
+    **{f"capture {kind}": _capture(kind) for kind in ("user", "assistant", "result")},
 }  # fmt: skip
-# Below this a machine's other work hides the growth. Linear is four times the time; sixteen is quadratic.
-LEAST_SECONDS, MOST_GROWTH = 0.03, 9
+# Below this a machine's other work hides the growth. Linear is eight times the time, quadratic 64 times.
+SIZES = (1 << 14, 1 << 17, 1 << 20)
+LEAST_SECONDS, MOST_GROWTH = 0.1, 24
 
 
 def _seconds(function, text):
-    """Return the least processor time of three calls."""
-    taken = []
-    for _ in range(3):
-        begun = process_time()
-        function(text)
-        taken.append(process_time() - begun)
-        if taken[-1] > 1:
-            break
-    return min(taken)
+    """Return the processor time of one call: a second might be answered from a cache."""
+    begun = process_time()
+    function(text)
+    return process_time() - begun
 
 
 def _text(seed, size):
     return (seed * (size // len(seed) + 1))[:size]
 
 
-def _grows(function, seed, sizes):
+def _grows(function, seed):
     """Return the sizes and times between which the time grows too fast."""
-    before = _seconds(function, _text(seed, sizes[0]))
-    for size in sizes[1:]:
+    before = _seconds(function, _text(seed, SIZES[0]))
+    for size in SIZES[1:]:
         after = _seconds(function, _text(seed, size))
         if after > LEAST_SECONDS and after > MOST_GROWTH * max(before, LEAST_SECONDS / MOST_GROWTH):
             return [(size, round(before, 4), round(after, 4))]
@@ -74,20 +101,7 @@ def _grows(function, seed, sizes):
     return []
 
 
-def _too_fast(seeds, sizes):
-    return {
-        (name, seed): found
-        for name, function in FUNCTIONS.items()
-        for seed in seeds
-        if (found := _grows(function, seed, sizes))
-    }
-
-
-def test_time_grows_with_the_length_of_the_text():
-    """Two seeds at small sizes; the slow tier has all of them up to a megabyte."""
-    assert not _too_fast(("1. ", "you must not "), (1 << 10, 1 << 12))
-
-
 @pytest.mark.slow
-def test_time_grows_with_the_length_of_the_text_up_to_a_megabyte():
-    assert not _too_fast(SEEDS, (1 << 14, 1 << 16, 1 << 18, 1 << 20))
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_time_grows_with_the_length_of_the_text_up_to_a_megabyte(name):
+    assert not {seed: found for seed in SEEDS if (found := _grows(FUNCTIONS[name], seed))}
