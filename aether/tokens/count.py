@@ -208,13 +208,21 @@ def tally(
     for at in new:
         was = moved.get(_key(raws[at])) if moved else None
         message = (
-            convert.message(_copied(raws[at], f"messages[{at}]"), provider)
+            convert.message(_own(raws[at], f"messages[{at}]"), provider)
             if was is None
             else before.messages[was]
         )
         messages[at : at + 1] = [message]
         tokens[at : at + 1] = [message_tokens(message, count) if was is None else before.tokens[was]]
     return Tally([message.raw for message in messages], messages, tokens, sum(tokens), provider, count)
+
+
+def _own(raw: Any, where: str) -> Any:
+    try:
+        return _copied(raw, where)
+    except RecursionError as reason:
+        fix = "Give it with fewer levels, or as text."
+        raise InvalidInput("the message is nested too deeply.", fix=fix, where=where) from reason
 
 
 def _copied(value: Any, where: str) -> Any:

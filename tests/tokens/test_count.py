@@ -7,6 +7,7 @@ import json
 
 import pytest
 
+from aether.errors import InvalidInput
 from aether.messages import convert
 from aether.messages.convert import detect_format
 from aether.tokens.count import (
@@ -332,6 +333,16 @@ def test_a_tally_by_another_counter_or_format_is_of_no_use(changed):
 
     assert after == tally(raws, **settings | changed)
     assert after != before
+
+
+def test_a_message_with_too_many_levels_is_rejected_by_its_place():
+    deep: dict[str, object] = {}
+    for _ in range(10_000):
+        deep = {"n": deep}
+    given = [{"role": "user", "content": "hello"}, {"role": "user", "content": [deep]}]
+
+    with pytest.raises(InvalidInput, match=r"messages\[1\]: the message is nested too deeply"):
+        tally(given, provider="anthropic", count=len)
 
 
 def test_a_tally_holds_copies():
