@@ -273,7 +273,10 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
     files = {note["metadata"]["pointer"]["file"] for note in batch.notes}
     after = min((batch.sessions[key]["archive_read"] for key in batch.changed), default=-1)
     # Only under the lock are all notes visible that another process, importing the same session, has stored.
-    known = dedupe.known_keys(snapshot, to_hooks=True, files=files, after=after) if parts else set()
+    keys = {dedupe.note_key(note) for note in batch.notes}
+    known = (
+        dedupe.known_keys(snapshot, to_hooks=True, files=files, keys=keys, after=after) if parts else set()
+    )
     count = counter_of(snapshot.documents["memory"])
     fresh = [[note for note in part if dedupe.is_new(note, known)] for part in parts]
     adding = [
