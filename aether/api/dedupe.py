@@ -133,7 +133,7 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
     return checked
 
 
-def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]]) -> Iterator[Any]:
+def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]] = ()) -> Iterator[Any]:
     yield from items.items_of(snapshot.documents["memory"])
     # Items that an undo or a restore removed count as never captured.
     records = (record for _, record in archive.records(snapshot, "items", after=after, holding=holding))
