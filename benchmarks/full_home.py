@@ -22,7 +22,7 @@ LEAST_SHARE = 0.95
 MOST_OF_ITEM = 200
 _TYPES = ("decision", "outcome", "code_change", "error", "command", "exploration", "constraint", "question")
 _VERBS = "keeps moves reads writes checks loads drops sends builds signs parses splits".split()
-_NOUNS = "cache index token queue schema ledger worker gateway socket report parser budget".split()
+NOUNS = "cache index token queue schema ledger worker gateway socket report parser budget".split()
 _PATTERNS = (
     "Never let the {noun} of service {nth} {verb} port {port} without a test.",
     "Always run the {noun} checks of service {nth} before a commit to port {port}.",
@@ -48,6 +48,7 @@ def make(
         home, lambda found: _layers(found.documents, patterns, archived, rng, now), Author("fill"), now=now
     )
     fold_home(home, now=now)
+    aether.search_memory("service", home=home)  # the index of a home that is in use is there
     used = aether.verify_token_limit(home=home)
     assert LEAST_SHARE * tokens < used.current < used.threshold, used
     return home
@@ -55,7 +56,7 @@ def make(
 
 def sentence(nth: int, rng: random.Random) -> str:
     """Return a statement about service `nth`, of words that repeat as those of a project do."""
-    verb, noun, other = rng.choice(_VERBS), rng.choice(_NOUNS), rng.choice(_NOUNS)
+    verb, noun, other = rng.choice(_VERBS), rng.choice(NOUNS), rng.choice(NOUNS)
     path = f"src/{noun}/service_{nth % 97}.py"
     return f"Service {nth} {verb} its {noun} on port {8000 + nth % 700}, because the {other} in `{path}` needs it."
 
@@ -64,7 +65,7 @@ def _draft(nth: int, rng: random.Random) -> dict[str, Any]:
     text = " ".join(sentence(nth, rng) for _ in range(4))
     kind = _TYPES[nth % len(_TYPES)]
     if kind == "constraint":
-        text = f"Never change the {rng.choice(_NOUNS)} of service {nth} without a test. {text}"
+        text = f"Never change the {rng.choice(NOUNS)} of service {nth} without a test. {text}"
     return {"content": text, "type": kind, "relevance_score": 0.6, "metadata": {"phase": 1}}
 
 
@@ -109,13 +110,13 @@ def _session(nth: int, rng: random.Random, now: Any) -> dict[str, Any]:
         ],
         "metadata": {
             "context": "", "related_patterns": [], "architect": {"backend": "extractive"},
-            "files": [f"src/{noun}/service_{nth}.py edited" for noun in _NOUNS],
+            "files": [f"src/{noun}/service_{nth}.py edited" for noun in NOUNS],
         },
     }  # fmt: skip
 
 
 def _pattern(nth: int, rng: random.Random, now: Any) -> dict[str, Any]:
-    noun, verb = rng.choice(_NOUNS), rng.choice(_VERBS)
+    noun, verb = rng.choice(NOUNS), rng.choice(_VERBS)
     text = _PATTERNS[nth % 4].format(noun=noun, nth=nth, verb=verb, port=8000 + nth)
     kinds = ("constraint", "preference", "success_pattern", "failure_pattern")
     sessions = [f"session_{nth % SESSIONS}", f"session_{(nth + 1) % SESSIONS}"]
