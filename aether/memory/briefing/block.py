@@ -192,11 +192,10 @@ def judged(question: str, *texts: str) -> bool:
         # The word lists of these modules cost a hook more than the rest of a briefing.
         from aether.text import classify, similarity
 
-        ask: Callable[..., object] = {
-            "same": similarity.same, "contradicts": similarity.contradicts,
-            "rule": lambda text: classify.rule(text) is not None,
-        }[question]  # fmt: skip
-        JUDGED[key] = bool(ask(*texts))
+        questions: dict[str, Callable[..., object]] = {
+            "same": similarity.same, "contradicts": similarity.contradicts, "rule": classify.rule,
+        }  # fmt: skip
+        JUDGED[key] = bool(questions[question](*texts))
     ASKED[key] = JUDGED[key]
     return JUDGED[key]
 
