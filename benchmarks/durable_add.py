@@ -1,8 +1,9 @@
 """What does it cost to add one item so that it is on the disk, at an empty and at a full working memory?
 
 In process, one durable addition at a time, in turns with the same content as one committed SQLite row (WAL,
-synchronous=FULL) and as a rewrite of the whole document (written, synced, replaced, directory synced). Three
-working memories: empty; at 79 % of 200,000 tokens, just below the threshold; and at 99 %, where compression
+synchronous=FULL; its table holds as many rows as the full memory). What rewriting the whole document would cost
+(written, synced, replaced, directory synced) is measured after them: between them it would leave the disk and the
+caches to the next in turn in another state. Each way is warmed before it is measured. Three working memories: empty; at 79 % of 200,000 tokens, just below the threshold; and at 99 %, where compression
 is needed and its hand-off is open. Three runs; every ratio is of medians within one run.
 
 Wall time here is mostly the disk's sync, and suffers from whatever else the machine does
@@ -13,6 +14,7 @@ Usage: python benchmarks/durable_add.py
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import statistics
 import subprocess
@@ -31,6 +33,8 @@ from aether.store.files import write_whole
 
 RUNS = 3
 ADDITIONS = 60
+WARMING = 5
+REWRITES = 20
 CAPACITY = 200_000
 FILLS = {"empty": 0.0, "below_threshold": 0.79, "full": 0.985}
 # About 430 characters, as a note of an agent has them; about 100 tokens.
@@ -85,7 +89,11 @@ def one_run(directory: Path) -> dict[str, dict[str, float]]:
     """Return the median wall and processor milliseconds of each way."""
     homes = {name: filled(directory / name, share) for name, share in FILLS.items()}
     before = {name: len(aether.list_working_memory_items(home=home)) for name, home in homes.items()}
-    rows = database(directory)
+    rows, held = database(directory), before["full"]
+    rows.executemany(
+        "INSERT INTO items VALUES (?, ?, ?, ?, ?)",
+        ((f"old_{nth}", "", "observation", f"{nth}: {NOTE}", "{}") for nth in range(held)),
+    )
     memory = snapshot.load(homes["full"]).documents["memory"]
     whole = files.json_document(memory)
     assert len(whole) > 500_000
@@ -100,15 +108,22 @@ def one_run(directory: Path) -> dict[str, dict[str, float]]:
             "INSERT INTO items VALUES (?, ?, ?, ?, ?)",
             (f"wm_{number}", datetime.now(UTC).isoformat(), "observation", f"{number}: {SHORT}", "{}"),
         ),
-        "rewrite_full": lambda number: write_whole(
-            directory / "memory.json", files.json_document(memory, size=len(whole))
-        ),
     }
-    times: dict[str, list[tuple[float, float]]] = {name: [] for name in ways}
-    for number in range(ADDITIONS):
-        for name, way in ways.items():
-            times[name].append(timed(lambda way=way: way(number)))  # noqa: B023 - called at once
-    _assert_workload(homes, before, rows)
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in (*ways, "rewrite_full")}
+    for number in range(WARMING + ADDITIONS):
+        # Each is the first, and follows each other, equally often.
+        order = list(ways.items())[number % len(ways) :] + list(ways.items())[: number % len(ways)]
+        for name, way in order:
+            took = timed(lambda way=way: way(number))  # noqa: B023 - called at once
+            if number >= WARMING:
+                times[name].append(took)
+    _assert_workload(homes, before, rows, held)
+    for number in range(WARMING + REWRITES):
+        took = timed(
+            lambda: write_whole(directory / "memory.json", files.json_document(memory, size=len(whole)))
+        )
+        if number >= WARMING:
+            times["rewrite_full"].append(took)
     return {
         name: {
             "wall_ms": round(statistics.median(wall for wall, _ in measured), 3),
@@ -118,16 +133,18 @@ def one_run(directory: Path) -> dict[str, dict[str, float]]:
     }
 
 
-def _assert_workload(homes: dict[str, Path], before: dict[str, int], rows: sqlite3.Connection) -> None:
+def _assert_workload(
+    homes: dict[str, Path], before: dict[str, int], rows: sqlite3.Connection, rows_before: int
+) -> None:
     for name, home in homes.items():
         usage = aether.verify_token_limit(home=home)
         held = aether.list_working_memory_items(home=home)
-        assert len(held) == before[name] + ADDITIONS, name
+        assert len(held) == before[name] + WARMING + ADDITIONS, name
         assert usage.current >= FILLS[name] * CAPACITY * 0.98, (name, usage.current)
         assert usage.needed == (name == "full"), name
         seen = subprocess.run([sys.executable, "-c", COUNT, home], check=True, capture_output=True, text=True)
         assert int(seen.stdout) == len(held), "each addition is on the disk"
-    assert rows.execute("SELECT count(*) FROM items").fetchone() == (ADDITIONS,)
+    assert rows.execute("SELECT count(*) FROM items").fetchone() == (rows_before + WARMING + ADDITIONS,)
 
 
 def ratios(run: dict[str, dict[str, float]]) -> dict[str, float]:
@@ -145,12 +162,26 @@ def ratios(run: dict[str, dict[str, float]]) -> dict[str, float]:
     }
 
 
+def sync_ms(directory: Path) -> float:
+    """Return the median milliseconds of a small write and its sync, which no durable addition can do without."""
+    with (directory / "synced").open("ab", buffering=0) as file:
+
+        def write() -> None:
+            file.write(b"x" * 500)
+            os.fsync(file.fileno())
+
+        return round(statistics.median(timed(write)[0] for _ in range(ADDITIONS)), 2)
+
+
 def main() -> None:
     runs = []
     for _ in range(RUNS):
         with tempfile.TemporaryDirectory() as directory:
             runs.append(one_run(Path(directory)))
+    with tempfile.TemporaryDirectory() as directory:
+        synced = sync_ms(Path(directory))
     result = {
+        "sync_ms": synced,
         "additions_per_way_and_run": ADDITIONS,
         "runs": [{"ratios": ratios(run), **run} for run in runs],
     }

@@ -4,20 +4,29 @@ The largest real Claude Code transcript beside the checkout (else the sample) is
 with new uuids. Each size is imported by a process of its own that reports its time and its peak memory;
 ratios compare sizes within one run. The workload is checked: every copy must give notes of its own.
 
+Then whole commands, as a user waits for them: `aether import` of a transcript of Claude Code, of a list of chat messages
+and of a conversation in Markdown, each into a new home; processor time beside wall time, the best of its rounds.
+
 Usage: python benchmarks/import_speed.py
 """
 
 from __future__ import annotations
 
 import json
+import os
+import random
 import re
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 
+import full_home
 import report
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +34,8 @@ DATA = ROOT.parent / "shared" / "data" / "claude_code"
 SAMPLE = ROOT / "data" / "samples" / "colony.jsonl"
 COPIES = (1, 2, 4, 8)
 ROUNDS = 3
+COMMAND_ROUNDS = 2
+CHAT_MB = 4
 # Time per byte may not grow by more than this from the smallest to the largest input.
 LINEAR_WITHIN = 1.5
 # Peak memory may not grow by more than this share of what was added to the file.
@@ -41,8 +52,79 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as directory:
         sizes = [grown(source, copies, Path(directory)) for copies in COPIES]
         rows = [row(copies, path) for copies, path in zip(COPIES, sizes, strict=True)]
+        commands = [
+            command("Claude Code's transcript", sizes[0], Path(directory)),
+            command("a list of chat messages", chat(Path(directory)), Path(directory)),
+            command("a conversation in Markdown", markdown(Path(directory)), Path(directory)),
+        ]
     check(rows)
-    report.write(__file__, {"source": source.name, "rows": rows})
+    report.write(__file__, {"source": source.name, "rows": rows, "commands": commands})
+
+
+def turns(rng: random.Random) -> Iterator[tuple[str, str]]:
+    """Yield requests and answers of about a page without end, in words that a project repeats."""
+    for nth in count():
+        asked = f"Please move the {rng.choice(full_home.NOUNS)} of service {nth} to port {rng.randint(1_000, 9_999)}."
+        answer = [full_home.sentence(nth + each, rng) for each in range(12)]
+        answer.insert(rng.randrange(12), f"I decided to keep the {rng.choice(full_home.NOUNS)} as it is.")
+        yield asked, " ".join(answer)
+
+
+def chat(directory: Path) -> Path:
+    """Write a list of messages as the OpenAI format has it, and return its file."""
+    messages: list[dict[str, str]] = []
+    size = 0
+    for asked, answer in turns(random.Random(5)):
+        messages += [{"role": "user", "content": asked}, {"role": "assistant", "content": answer}]
+        size += len(asked) + len(answer) + 60
+        if size > CHAT_MB * 1e6:
+            break
+    path = directory / "chat.json"
+    path.write_text(json.dumps(messages), encoding="utf-8")
+    return path
+
+
+def markdown(directory: Path) -> Path:
+    """Write a conversation with a heading for each message, and return its file."""
+    parts: list[str] = []
+    size = 0
+    for asked, answer in turns(random.Random(6)):
+        parts += [f"## User\n\n{asked}\n", f"## Assistant\n\n{answer}\n"]
+        size += len(asked) + len(answer) + 40
+        if size > CHAT_MB * 1e6:
+            break
+    path = directory / "chat.md"
+    path.write_text("\n".join(parts), encoding="utf-8")
+    return path
+
+
+def command(what: str, path: Path, directory: Path) -> dict:
+    """Return what `aether import` of `path` takes, each time into a new home."""
+    mb, took = path.stat().st_size / 1e6, []
+    for nth in range(COMMAND_ROUNDS):
+        project = directory / f"{path.name}-{nth}"
+        (project / ".git").mkdir(parents=True)
+        aether = [sys.executable, "-m", "aether"]
+        run = partial(subprocess.run, check=True, cwd=project, capture_output=True, env=environment())
+        run([*aether, "init"])
+        before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        told = run([*aether, "import", str(path), "--json"]).stdout
+        wall, after = time.perf_counter() - began, resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append((wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+        assert json.loads(told)["items"] > 20, "the file gave almost no notes"
+    wall, cpu = min(took)
+    return {
+        "format": what, "mb": round(mb, 1), "seconds": round(wall, 2), "mb_per_s": round(mb / wall, 2),
+        "mb_per_cpu_s": round(mb / cpu, 2), "goal_mb_per_s": 10,
+    }  # fmt: skip
+
+
+def environment() -> dict[str, str]:
+    """Return the environment of a user in a project of their own, with the checkout first."""
+    kept = {
+        name: value for name, value in os.environ.items() if name not in ("AETHER_HOME", "CLAUDE_PROJECT_DIR")
+    }
+    return {**kept, "PYTHONPATH": str(ROOT)}
 
 
 def grown(source: Path, copies: int, directory: Path) -> Path:

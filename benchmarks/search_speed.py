@@ -2,7 +2,8 @@
 
 Archives of 10^3, 10^4 and 10^5 generated items: words drawn by Zipf's law from 20,000, 8 to 60 per item, a
 hundred items per compression. The queries, the same for all sizes, mix common, middling and rare words, and
-some ask for common words only. Each answer of the index is compared with a scan's at the sizes where that is
+some ask for common words only. Then a home with all layers full (`full_home`): the call that searches it, and the whole
+command `aether memory search`, against `python -c pass`. Each answer of the index is compared with a scan's at the sizes where that is
 quick. A fresh process opens the index, searches once and ends; it is compared with `python -c pass`.
 
 Wall time suffers from whatever else the machine does (`load_at_start`: waiting processes); the processor
@@ -26,8 +27,10 @@ from itertools import accumulate
 from pathlib import Path
 from types import SimpleNamespace
 
+import full_home
 import report
 
+import aether
 from aether.memory.search import search
 from aether.store import archive as store_archive
 from aether.store import search_index
@@ -177,6 +180,35 @@ def measure(size: int, words: list[str], asked: list[str], folder: Path) -> dict
     return result
 
 
+def all_layers(folder: Path) -> dict:
+    """Return what a search takes in a home whose layers are all full: the call, warm, and the whole command, cold."""
+    home = full_home.make(folder / "full")
+    asked = [
+        f"Why does service {nth} need port {8000 + nth} of the {noun}?"
+        for nth in range(7, 607, 40)
+        for noun in full_home.NOUNS[:2]
+    ]
+
+    def run(*arguments: str) -> None:
+        subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+
+    def call(query: str) -> None:
+        assert aether.search_memory(query, home=home)
+
+    call(asked[0])
+    warm, cpu = (
+        [timed(call, query, clock=clock) for query in asked]
+        for clock in (time.perf_counter, time.process_time)
+    )
+    command = ("-m", "aether", "memory", "search", "--home", str(home))
+    cold = [(timed(run, *command, query), timed(run, "-c", "pass")) for query in asked[:FRESH_RUNS]]
+    whole, empty = (statistics.median(each) for each in zip(*cold, strict=True))
+    return {
+        "warm": spread(warm), "warm_cpu": spread(cpu), "command_ms": round(whole * 1e3, 1),
+        "command_over_python_c_pass": round(whole / empty, 1),
+    }  # fmt: skip
+
+
 def main() -> None:
     rng = random.Random(7)
     words = vocabulary(rng)
@@ -187,9 +219,13 @@ def main() -> None:
         for size in SIZES:
             measured.append(one := measure(size, words, asked, Path(folder)))
             print(json.dumps(one))
+        layers = all_layers(Path(folder))
+        print(json.dumps(layers))
     growth = round(measured[-1]["warm"]["p50_ms"] / measured[-2]["warm"]["p50_ms"], 2)
     print(f"ten times the archive, {growth} times the time")
-    report.write(__file__, {"results": measured, "growth_of_p50_from_10^4_to_10^5": growth})
+    report.write(
+        __file__, {"results": measured, "all_layers": layers, "growth_of_p50_from_10^4_to_10^5": growth}
+    )
 
 
 if __name__ == "__main__":

@@ -49,6 +49,14 @@ def _speed() -> list[tuple[str, str, str]]:
             f"{largest['capture_mb_per_s']:.0f} MB/s, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",
             "import_speed",
         ),
+        *(
+            (
+                f"`aether import` of {row['format']}, {row['mb']:.0f} MB, the whole command",
+                f"{row['mb_per_s']:.1f} MB/s",
+                "import_speed",
+            )
+            for row in result("import_speed").get("commands", ())
+        ),
         (
             f"compressing {compressed['tokens']:,} tokens without a model",
             f"{compressed['seconds']:.1f} s, linear",
@@ -58,6 +66,14 @@ def _speed() -> list[tuple[str, str, str]]:
             f"search over {searched['items']:,} archived items, warm",
             f"p50 {searched['warm']['p50_ms']:.0f} ms (goal 10)",
             "search_speed",
+        ),
+        *(
+            (
+                "search in a home with all layers: warm call, and `aether memory search` against `python -c pass`",
+                f"p50 {layers['warm']['p50_ms']:.0f} ms, {layers['command_over_python_c_pass']:.1f} ×",
+                "search_speed",
+            )
+            for layers in filter(None, [result("search_speed").get("all_layers")])
         ),
     ]
 
@@ -160,7 +176,8 @@ def _hooks() -> list[tuple[str, str, str]]:
         ),
         (
             "hook at a prompt and at the end of a turn, full home",
-            f"{full['UserPromptSubmit']['median']:.1f} × and {full['Stop']['median']:.1f} ×",
+            f"{full['UserPromptSubmit']['median']:.1f} × and {full['Stop']['median']:.1f} ×"
+            + (f" (goal {goals['Stop']:.0f})" if "Stop" in goals else ""),
             "hook_latency",
         ),
         (

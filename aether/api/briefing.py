@@ -10,32 +10,30 @@ import os
 from pathlib import Path
 from typing import Any
 
-from aether.api import hook_sessions
-from aether.api.home import Home, counter_of, find, now, read
+from aether.api import hook_sessions, kept_briefs
+from aether.api.home import Home, counter_of, drained, find, now, read
+from aether.clock import stamp
 from aether.errors import AetherError
-from aether.memory.briefing import briefing
-from aether.memory.briefing.block import HEADINGS, KINDS
-from aether.memory.sessions import sessions_of
 from aether.paths import project_root
 from aether.store import config
-from aether.store.snapshot import load
+from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3
-# Names a home whose preferences and constraints every session is given. It is a variable of the user, not a setting of a
-# home: a home may come with a repository, which must not choose whose memory is read.
-USER_HOME = "AETHER_USER_HOME"
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
     """Return the block for a session that starts by `source`, or "".
 
-    The block for a resumed session has the changes since it was last active.
+    The block for a resumed session has the changes since it was last active. Of the same state of the home the block of
+    another start is read, not made.
     """
-    place = find(home)
-    brief = briefing.briefing(**_asked(place, source, session))
-    if session and source not in briefing.RESUMED:
+    place, wide = drained(find(home)), _wide_home(home)
+    brief = kept_briefs.find(place, source, session, at=stamp(now()), wide=wide)
+    if brief is None:
+        brief = _made_brief(place, source, session, wide)
+    if session and source not in kept_briefs.RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))
     return brief
 
@@ -46,7 +44,10 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "") -> JsonOb
     Each line has its `kind`, `text`, the `ids` of the entries that it comes from, and its `evidence`: a person said it,
     a machine showed it, or an agent wrote it ("" if unknown).
     """
-    asked = _asked(find(home), occasion, session)
+    from aether.memory.briefing import briefing
+    from aether.memory.briefing.block import HEADINGS, KINDS
+
+    asked = _asked(read(home), occasion, session, _wide_home(home))
     lines = briefing.brief_lines(**asked)
     order = {section: at for at, section in enumerate(HEADINGS)}
     return {
@@ -59,11 +60,39 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "") -> JsonOb
     }  # fmt: skip
 
 
-def _asked(place: Path, source: str, session: str) -> dict[str, Any]:
+def _wide_home(home: Home) -> Path | None:
+    """Return the user's own home, if there is one other than `home`."""
+    with contextlib.suppress(AetherError):  # the briefing of the project works without it
+        if named := os.environ.get(kept_briefs.USER_HOME):
+            wide = find(named)
+            return None if wide == find(home) else wide
+    return None
+
+
+def _made_brief(place: Path, source: str, session: str, wide: Path | None) -> str:
+    # The modules that read memory are imported only where no kept brief is of use.
+    from aether.memory import signals
+    from aether.memory.briefing import block, briefing
+
+    kept_briefs.load_answers(place, block.JUDGED)
+    answered, snapshot = len(block.JUDGED), load(place)
+    state = kept_briefs.state_of(place, snapshot.files, wide=wide)
+    brief = briefing.briefing(**_asked(snapshot, source, session, wide))
+    # Signals fade by the minute.
+    if not signals.active_signals(snapshot.documents["pheromones"], now=now()):
+        kept_briefs.keep(place, source, session, brief, state=state)
+    if len(block.JUDGED) > answered:
+        kept_briefs.keep_answers(place, block.JUDGED, block.ASKED)
+    return brief
+
+
+def _asked(snapshot: Snapshot, source: str, session: str, wide: Path | None) -> dict[str, Any]:
     """Return the arguments of the briefing for a session that starts by `source`."""
-    snapshot = read(place)
+    from aether.memory.sessions import sessions_of
+
+    place = snapshot.home
     since = ""
-    if session and source in briefing.RESUMED and (known := hook_sessions.find_session(place, session)):
+    if session and source in kept_briefs.RESUMED and (known := hook_sessions.find_session(place, session)):
         # The last event of the session, or the last summary of its own conversation.
         own = (
             stored["compressed_at"]
@@ -71,20 +100,21 @@ def _asked(place: Path, source: str, session: str) -> dict[str, Any]:
             if (stored["metadata"].get("architect") or {}).get("session") == session
         )
         since = max(str(known["at"]), *own, "")
-    wide = None
-    with contextlib.suppress(AetherError):  # the briefing of the project works without the user's own home
-        other = find(os.environ[USER_HOME]) if os.environ.get(USER_HOME) else place
-        wide = None if other == place else load(other).documents
+    others = None
+    with contextlib.suppress(AetherError):
+        others = load(wide).documents if wide else None
     return {
         "documents": snapshot.documents, "occasion": source, "now": now(),
         "count": counter_of(snapshot.documents["memory"]),
         "budget": config.or_default(place).claude_brief_tokens, "since": since,
-        "root": project_root(place), "wide": wide, "session": session,
+        "root": project_root(place), "wide": others, "session": session,
     }  # fmt: skip
 
 
 def subagent_brief(home: Home, caste: str) -> str:
     """Return the block for a sub-agent of `caste`, or ""."""
+    from aether.memory.briefing import briefing
+
     place = find(home)
     documents = read(place).documents
     budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
@@ -100,6 +130,8 @@ def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> 
     A home that is locked, full or broken raises no error: the instructions are shorter then, and storing the summary
     prepares the hand-off itself. `session` is the host's; `by` is the author in the log.
     """
+    from aether.memory.briefing import briefing
+
     try:
         place = find(home)
         documents = read(place).documents

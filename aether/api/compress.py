@@ -42,7 +42,7 @@ from aether.store import config
 from aether.store.commit import Author
 from aether.store.files import require_writable
 from aether.store.keys import Config
-from aether.store.snapshot import load
+from aether.store.snapshot import Snapshot
 from aether.types import Change, Counter, JsonObject, Session
 
 FALLBACK = "extractive"
@@ -154,15 +154,18 @@ def ingest_session(
     phase = check_phase(phase)
     place, at = find(home), now()
 
-    def plan(documents: Mapping[str, Any]) -> Change:
+    def plan(snapshot: Snapshot) -> Change:
+        documents = snapshot.documents
         return ingest.ingest(
             documents, compressed_json, phase=phase, now=at, new_id=new_id,
             count=counter_of(documents["memory"]), architect=architect or {}, compression_id=compression_id,
             instruct=instruction,
-            find_evicted=lambda name, digest: evicted_session(load(place), name, digest),
+            find_evicted=lambda name, digest: evicted_session(snapshot, name, digest),
         )  # fmt: skip
 
-    done = change(place, plan, Author("compress", by=by or "architect", reason=f"phase {phase}"))
+    # The gate and the promotion take seconds in a full home, which other writers would wait for.
+    author = Author("compress", by=by or "architect", reason=f"phase {phase}")
+    done = change_snapshot(place, plan, author, ahead=True)
     fold_if_possible(place)
     return cast(IngestResult, done.result)
 
@@ -225,6 +228,7 @@ def ingest_summary(
         lambda snapshot: summary_change(snapshot, summary, session=session, trigger=trigger, now=at),
         Author("compress", by=by, reason="summary of a compaction"),
         settings=_hook_settings(place),
+        ahead=True,
     )
     fold_if_possible(place)
     ingested: IngestResult | None = done.result

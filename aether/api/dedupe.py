@@ -52,15 +52,16 @@ def is_from_hooks(entry: Any) -> bool:
 
 
 def known_keys(
-    snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), after: int = -1
-) -> set[str]:
+    snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), keys: Collection[str] = (), after: int = -1
+) -> set[str]:  # fmt: skip
     """Return the keys of all captured entries, and the text keys of those of the other origin.
 
     The archive is read `after` that position. Hooks compare texts only with the items of the transcripts in `files`; an
-    import compares with all items of hooks.
+    import compares with all items of hooks. With `keys`, other keys of the archive may be left out: a hook waits for this.
     """
     found: set[str] = set()
-    for entry in _stored(snapshot, after):
+    holding = [*(("key", key) for key in keys), *(("file", file) for file in files if keys)]
+    for entry in _stored(snapshot, after, holding):
         found.add(note_key(entry))
         if is_from_hooks(entry) != to_hooks and (not to_hooks or _pointer(entry).get("file") in files):
             found.add(text_key(entry))
@@ -132,10 +133,10 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
     return checked
 
 
-def _stored(snapshot: Snapshot, after: int) -> Iterator[Any]:
+def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]] = ()) -> Iterator[Any]:
     yield from items.items_of(snapshot.documents["memory"])
     # Items that an undo or a restore removed count as never captured.
-    records = (record for _, record in archive.records(snapshot, "items", after=after))
+    records = (record for _, record in archive.records(snapshot, "items", after=after, holding=holding))
     yield from (record["item"] for record in records if record["why"] != REMOVED)
 
 

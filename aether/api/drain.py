@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
 from aether.api import dedupe, hook_sessions, telemetry
-from aether.api.hook_sessions import NO_REVISION, UNKNOWN_SOURCE, Session
+from aether.api.hook_sessions import NO_REVISION, Session
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.memory import phases
@@ -190,16 +190,9 @@ def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
     session = batch.sessions[key]
     if name in session["done"]:
         return []
-    if key not in batch.changed:
-        batch.changed.add(key)
-        session["done"] = sorted(set(session["done"]) & set(waiting))
-    session["done"].append(name)
-    starts = event == "SessionStart"
-    if not session["first_source"]:
-        session["first_source"] = as_text(entry.get("source")) if starts else UNKNOWN_SOURCE
-    if not starts or not session["at"]:
-        session["at"], session["revision"] = as_text(entry.get("at")), NO_REVISION
-    if starts or (event == "SessionEnd" and hook_sessions.is_idle(session)):
+    batch.changed.add(key)
+    hook_sessions.meet(session, name, entry, waiting)
+    if event == "SessionStart" or (event == "SessionEnd" and hook_sessions.is_idle(session)):
         return []
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])
     try:
@@ -273,7 +266,10 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
     files = {note["metadata"]["pointer"]["file"] for note in batch.notes}
     after = min((batch.sessions[key]["archive_read"] for key in batch.changed), default=-1)
     # Only under the lock are all notes visible that another process, importing the same session, has stored.
-    known = dedupe.known_keys(snapshot, to_hooks=True, files=files, after=after) if parts else set()
+    keys = {dedupe.note_key(note) for note in batch.notes}
+    known = (
+        dedupe.known_keys(snapshot, to_hooks=True, files=files, keys=keys, after=after) if parts else set()
+    )
     count = counter_of(snapshot.documents["memory"])
     fresh = [[note for note in part if dedupe.is_new(note, known)] for part in parts]
     adding = [

@@ -68,9 +68,14 @@ def change(
 
 
 def change_snapshot(
-    home: Home, plan: Callable[[Snapshot], Change], author: Author, *, settings: Config | None = None
+    home: Home,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    *,
+    settings: Config | None = None,
+    ahead: bool = False,
 ) -> Committed:
-    """Do the same as `change` for a plan that needs the journal and the archive as well."""
+    """Do the same as `change` for a plan that needs the journal and the archive as well; `ahead` as for `commit`."""
     events: list[JsonObject] = []
 
     def planned(snapshot: Snapshot) -> Change:
@@ -79,7 +84,7 @@ def change_snapshot(
         return made
 
     place = drained(find(home))
-    done = commit(place, planned, author, now=now(), settings=settings)
+    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from aether import regular
 from aether.errors import AetherError
-from aether.store.files import make_directory, storage_errors, write_whole
+from aether.store import spool
+from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
 from aether.text.regex import lazy
 from aether.types import JsonObject
@@ -41,6 +42,8 @@ INJECTED_KEPT = 64
 SEEN_KEPT = 1_024
 # `first_source` of a session during which the hooks were installed.
 UNKNOWN_SOURCE = "unknown"
+# Starts that are stored without the drain: several windows open at once.
+MOST_STARTS = 8
 NO_REVISION = -1
 # `pointer.via` of a note that hooks brought.
 HOOKS = "hooks"
@@ -106,6 +109,43 @@ def write_session(home: Path, session: str, known: Session) -> None:
                 if old.stat().st_mtime < oldest:
                     old.unlink()
     write_whole(path, json.dumps(known, separators=(",", ":")).encode("ascii"))
+
+
+def meet(session: Session, name: str, entry: JsonObject, waiting: Collection[str]) -> None:
+    """Record in `session` that entry `name` of the spool, of those that are `waiting`, was drained."""
+    session["done"] = [*sorted(set(session["done"]) & set(waiting)), name]
+    event, source = entry.get("event"), entry.get("source")
+    starts = event == "SessionStart"
+    if not session["first_source"]:
+        session["first_source"] = source if starts and isinstance(source, str) else UNKNOWN_SOURCE
+    if not starts or not session["at"]:
+        at = entry.get("at")
+        session["at"], session["revision"] = at if isinstance(at, str) else "", NO_REVISION
+
+
+def store_starts(home: Path) -> bool:
+    """Drain the spool if nothing but starts of sessions waits there, and return whether it is empty now.
+
+    A start yields no item: a session that starts in a quiet home waits for neither the drain nor a commit.
+    """
+    try:
+        waiting = spool.waiting(str(home))
+        if len(waiting) > MOST_STARTS:
+            return False
+        with storage_errors(home), locked(home / "hooks", timeout=0):
+            entries = {name: spool.get(str(home), name) or {} for name in waiting}
+            if any(entry.get("event") != "SessionStart" for entry in entries.values()):
+                return False
+            for name, entry in entries.items():
+                key = entry.get("session")
+                session = open_session(home, key if isinstance(key, str) else "")
+                if name not in session["done"]:
+                    meet(session, name, entry, waiting)
+                    write_session(home, key if isinstance(key, str) else "", session)
+            spool.remove(str(home), waiting)
+    except (OSError, AetherError):
+        return False  # the drain says why
+    return True
 
 
 def is_idle(known: Session) -> bool:

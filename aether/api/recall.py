@@ -21,7 +21,6 @@ from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.memory.capture import passages
-from aether.memory.items import memory_block
 from aether.memory.recall import RecallLine
 from aether.memory.search import HISTORY, LIMIT, search
 from aether.memory.sessions import session_text
@@ -30,6 +29,7 @@ from aether.store import search_index
 from aether.store.commit import Author
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot, load
+from aether.text.tags import memory_block
 from aether.types import Change, Counter, Hit, JsonObject
 
 __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]

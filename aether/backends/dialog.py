@@ -16,7 +16,7 @@ from aether.backends import chunks, model_server
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import merge_prompt, session_request, summary_request, whole_prompt
 from aether.errors import BackendFailed
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from aether.types import Counter, JsonObject
 
 # Hosted models write 50 to 100 tokens a second: an answer of this size ends within the default timeout.

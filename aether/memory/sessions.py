@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import Conflict, NotFound, shown
-from aether.tokens.count import ANSWER_FIELDS, session_tokens
+from aether.tokens.counters import ANSWER_FIELDS, session_tokens
 from aether.types import Change, Counter, JsonObject, Patch, Session
 
 PART = "/short_term_memory"

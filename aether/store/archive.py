@@ -9,8 +9,9 @@ the history.
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,6 +36,8 @@ KINDS = (*MONTHLY, *SINGLE)
 # Positions order records by revision, then by place; no transaction carries more records than this.
 RECORDS_PER_REVISION = 1 << 22
 _START = b'{"revision":'
+# To look for more values than this in a file takes longer than to read all its records.
+_MOST_SOUGHT = 16
 # A stretch of a file this short is read line by line.
 _HALVED_BYTES = 4_096
 
@@ -61,16 +64,22 @@ def files_of(home: Path, kind: str) -> list[Path]:
     return [path] if path.exists() else []
 
 
-def records(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple[int, JsonObject]]:
+def records(
+    snapshot: Snapshot, kind: str, *, after: int = -1, holding: Collection[tuple[str, str]] = ()
+) -> Iterator[tuple[int, JsonObject]]:
     """Yield position and record of `kind` with a position > `after`, oldest first.
 
-    Only what is newer is read: the cost follows the number of new records, not the archive.
+    Only what is newer is read: the cost follows the number of new records, not the archive. With `holding`, records
+    with none of these names and values anywhere may be left out: a whole archive is then searched as bytes, and hardly
+    parsed.
     """
-    for place, record, _ in located(snapshot, kind, after=after):
+    for place, record, _ in located(snapshot, kind, after=after, holding=holding):
         yield place, record
 
 
-def located(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple[int, JsonObject, int]]:
+def located(
+    snapshot: Snapshot, kind: str, *, after: int = -1, holding: Collection[tuple[str, str]] = ()
+) -> Iterator[tuple[int, JsonObject, int]]:
     """Yield what `records` yields, and where in its file each record begins, -1 for one that is not folded yet."""
     reached = after
     files = files_of(snapshot.home, kind)
@@ -78,9 +87,11 @@ def located(snapshot: Snapshot, kind: str, *, after: int = -1) -> Iterator[tuple
     while first and not 0 <= _last(files[first - 1]) <= after:
         first -= 1
     for path in files[first:]:
-        for record, begin in _tail(path, after):
+        seeking = after < 0 and 0 < len(holding) <= _MOST_SOUGHT
+        for record, begin in _lines_holding(path, holding) if seeking else _tail(path, after):
             reached = position(record)
             yield reached, record, begin
+        reached = max(reached, _last(path)) if seeking else reached
     for pending in snapshot.pending:
         for record in numbered(pending, kind):
             if position(record) > reached:
@@ -215,6 +226,24 @@ def _tail(path: Path, after: int) -> Iterator[tuple[JsonObject, int]]:
         if record is not None:
             newer.append((record, begin))
     yield from reversed(newer)
+
+
+def _lines_holding(path: Path, members: Collection[tuple[str, str]]) -> Iterator[tuple[JsonObject, int]]:
+    """Yield the records of one file that have one of `members` at any depth, each with its offset."""
+    data, starts = regular.read(path, regular.LOG_BYTES), set()
+    for name, value in members:
+        # As lines are written, and as those that hold a lone surrogate are.
+        for spelt in {json_line(value), json.dumps(value).encode()}:
+            wanted, at = b'"%s":%s' % (name.encode(), spelt), -1
+            while (at := data.find(wanted, at + 1)) >= 0:
+                starts.add(data.rfind(b"\n", 0, at) + 1)
+                at = data.find(b"\n", at)
+                if at < 0:
+                    break
+    for start in sorted(starts):
+        record = record_of(data[start : data.find(b"\n", start) + 1])
+        if record is not None:
+            yield record, start
 
 
 def record_of(line: bytes) -> JsonObject | None:

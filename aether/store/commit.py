@@ -84,8 +84,11 @@ def commit(
     *,
     now: datetime,
     settings: config.Config | None = None,
+    ahead: bool = False,
 ) -> Committed:
     """Commit the change that `plan` makes of the present state, and return its result.
+
+    With `ahead` a plan that takes long is made before the lock is taken; under it only if the home changed meanwhile.
 
     A plan that changes nothing commits nothing. `plan` may be called again if another writer was in between although
     the lock was held, so it must be pure. `settings` are those of the home unless given.
@@ -95,10 +98,11 @@ def commit(
             changed. Errors of `plan` pass through.
     """
     settings = settings or config.load(home)
+    seen, early = _planned_ahead(home, plan) if ahead else (None, None)
     with write_lock(home, timeout=settings.lock_timeout_seconds):
         snapshot = settle(load(home), now=now)
         for _ in range(CONFLICT_TRIES):
-            change = plan(snapshot)
+            change = early if early is not None and snapshot is seen else plan(snapshot)
             if not any(change.patches.values()) and not any(change.appends.values()):
                 return Committed(snapshot.revision, change.result, changed=False)
             try:
@@ -114,6 +118,14 @@ def commit(
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
     raise Conflict(what, fix=fix, where=str(home))
+
+
+def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snapshot | None, Change | None]:
+    """Return the present state and its planned change; nothing if it cannot be planned now."""
+    with suppress(AetherError):  # under the lock it is an error
+        seen = load(home)
+        return seen, plan(seen)
+    return None, None
 
 
 @contextmanager

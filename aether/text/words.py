@@ -101,9 +101,27 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
-    import snowballstemmer  # 20 ms of import: only callers that compare words pay for it
+    import importlib.util
+    import sys
+    from types import ModuleType
 
-    return snowballstemmer.stemmer("english")
+    # The package imports the stemmers of thirty languages, for which a hook would wait: only one is loaded, from a
+    # stand-in of the package that is removed again. Only callers that compare words pay even for that.
+    name = "snowballstemmer"
+    spec = None if name in sys.modules else importlib.util.find_spec(name)
+    if spec is not None and spec.submodule_search_locations:
+        package = ModuleType(name)
+        package.__path__ = list(spec.submodule_search_locations)
+        package.__spec__ = spec
+        sys.modules[name] = package
+        try:
+            return importlib.import_module(f"{name}.english_stemmer").EnglishStemmer()
+        except (ImportError, AttributeError):  # a version that is laid out in another way
+            pass
+        finally:
+            for each in [each for each in sys.modules if each.partition(".")[0] == name]:
+                del sys.modules[each]
+    return importlib.import_module(name).stemmer("english")
 
 
 # Longer runs are encoded data: nobody types them, and their first characters identify them.

@@ -1,4 +1,4 @@
-"""Token counts of messages, tool schemas, system prompts, whole conversations and compressed sessions.
+"""Token counts of messages, tool schemas, system prompts and whole conversations.
 
 A message costs the tokens that a model reads: text, names, arguments, answers with the id of their call, reasoning,
 the JSON of unknown blocks, media by its size (`images`), sealed reasoning by its length, and the overhead of the
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from operator import eq
 from typing import Any, NamedTuple
 
@@ -241,14 +241,3 @@ def _key(value: Any) -> Any:
     if isinstance(value, dict):
         return frozenset((key, _key(below)) for key, below in value.items())
     return tuple(map(_key, value)) if isinstance(value, list) else value
-
-
-ANSWER_FIELDS = (
-    "id", "session_id", "compressed_at", "phase", "summary", "key_decisions", "outcomes", "high_value_items",
-)  # fmt: skip
-
-
-def session_tokens(session: Mapping[str, Any], count: Counter) -> int:
-    """Return the tokens of the answer fields of `session` as compact JSON, without the fields that aether adds."""
-    answer = {field: session[field] for field in ANSWER_FIELDS if field in session}
-    return count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))

@@ -1,4 +1,4 @@
-"""Token counters by name and factor, as `memory.json` records them, and the calibration of the factor.
+"""Token counters by name and factor, as `memory.json` records them, the calibration of the factor, and the count of a session.
 
 A home chooses its counter when it is made and keeps it, so that its counts never depend on the machine. The
 calibration compares the estimate with an exact counter on the texts of one home; its result is one factor for all
@@ -7,6 +7,7 @@ kinds of text.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
@@ -20,6 +21,10 @@ ESTIMATE = "estimate"
 # The vocabularies of `exact`, which is imported at the first count only.
 EXACT = ("o200k_base", "cl100k_base")
 CONSTANT = "constant:"
+# The fields of a session that an architect writes.
+ANSWER_FIELDS = (
+    "id", "session_id", "compressed_at", "phase", "summary", "key_decisions", "outcomes", "high_value_items",
+)  # fmt: skip
 
 
 @lru_cache(maxsize=64)
@@ -155,3 +160,9 @@ def _row(kind: str, pairs: list[tuple[int, int]]) -> Row:
     estimated = sum(guess for _, guess in pairs)
     worst = max(((guess - tokens) / tokens for tokens, guess in pairs), key=abs)
     return Row(kind, len(pairs), exact, estimated, (estimated - exact) / exact, worst)
+
+
+def session_tokens(session: Mapping[str, Any], count: Counter) -> int:
+    """Return the tokens of the answer fields of `session` as compact JSON, without the fields that aether adds."""
+    answer = {field: session[field] for field in ANSWER_FIELDS if field in session}
+    return count(json.dumps(answer, ensure_ascii=False, separators=(",", ":")))

@@ -23,6 +23,7 @@ from aether.api.hook_sessions import (
 )
 from aether.errors import StorageFailed
 from aether.memory.phases import PhaseMarker
+from aether.store import spool
 from tests import homes
 from tests.hook_player import called, entry, turn
 
@@ -297,3 +298,21 @@ def test_the_log_of_an_earlier_release_is_read_until_the_next_injection(place):
     assert hook_sessions.read_injected(place, "s") == ["x"]
     hook_sessions.record_injected(place, "s", ["y"])
     assert hook_sessions.read_injected(place, "s") == ["y"]
+
+
+def test_starts_that_wait_alone_are_stored_without_the_drain(home):
+    names = [
+        spool.put(str(home), {"event": "SessionStart", "session": session, "source": "startup", "at": "t"})
+        for session in ("s1", "s2")
+    ]
+
+    assert hook_sessions.store_starts(home)
+
+    assert spool.waiting(str(home)) == []
+    known = hook_sessions.find_session(home, "s1")
+    assert (known["first_source"], known["done"]) == ("startup", names[:1])
+
+    spool.put(str(home), {"event": "SessionStart", "session": "s3", "source": "startup", "at": "t"})
+    spool.put(str(home), {"event": "Stop", "session": "s3", "message": "Done.", "at": "t"})
+    assert not hook_sessions.store_starts(home)
+    assert len(spool.waiting(str(home))) == 2

@@ -11,10 +11,10 @@ from aether.api import admin as homes
 from aether.api import briefing, hook_sessions, recall, working
 from aether.api.importing import import_transcripts
 from aether.errors import InvalidInput, NotFound
-from aether.memory.items import NOTICE
 from aether.store import spool
 from aether.store.files import locked
 from aether.text.cleaning import clean
+from aether.text.tags import NOTICE
 from tests.cli import stage
 
 DECISION = (

@@ -14,7 +14,7 @@ from aether.backends import chunks, request
 from aether.backends.chunks import split_task, task_tokens
 from aether.backends.request import item_line
 from aether.paths import resource
-from aether.tokens.count import ANSWER_FIELDS
+from aether.tokens.counters import ANSWER_FIELDS
 from tests.backends import fakes
 from tests.tables import rows
 

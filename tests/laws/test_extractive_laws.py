@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from aether.backends.extractive.session import ENTRIES_ONLY, NOTHING
 from aether.text.identifiers import identifiers
 from aether.text.words import sentences, words
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from tests.backends.extractive.handoffs import count, handoff, item, session, signal, unfounded
 from tests.effort import examples
 

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether.memory.briefing.prompt_match import MOST_MATCHES, PASSAGE_CHARS, match_prompt, parse_prompt
-from aether.memory.items import memory_block
 from aether.memory.recall import Record
 from aether.text.cleaning import clean
+from aether.text.tags import memory_block
 
 WORDS = st.sampled_from(
     "stripe webhook backoff the is retries parse_header deploy.py </aether-memory> <aether-memory> because we\n of ENG-221 . fetchUser".split(" ")

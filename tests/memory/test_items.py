@@ -9,12 +9,10 @@ from aether.errors import BudgetExceeded, InvalidInput, NotFound
 from aether.memory import items
 from aether.memory.items import (
     MAX_WORD_CHARS,
-    NOTICE,
     entry_castes,
     entry_phases,
     entry_text,
     entry_texts,
-    memory_block,
     recount,
     search_entries,
     token_usage,
@@ -23,6 +21,7 @@ from aether.paths import resource
 from aether.schemas import check
 from aether.store.patch import apply
 from aether.text.cleaning import clean
+from aether.text.tags import NOTICE, memory_block
 from tests.memory.states import NOW, after, count, held, later, new_id, shipped, texts, with_items
 from tests.tables import rows
 

@@ -3,7 +3,7 @@ import pytest
 from aether.clock import stamp
 from aether.errors import Conflict, NotFound
 from aether.memory import sessions
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from tests.memory.states import NOW, after, answer, count, shipped, with_items
 
 

@@ -135,3 +135,40 @@ def test_a_damaged_record_is_passed_over_and_stops_nothing(home, damage):
 def test_there_are_only_the_known_kinds(home):
     with pytest.raises(NotFound, match="'letters' is not an append-only file"):
         archive(home, "a", kind="letters")
+
+
+def test_records_are_found_by_their_members_without_reading_the_others(home, monkeypatch):
+    made = [
+        {"name": f"n{number}", "metadata": {"pointer": {"file": file, "key": f"k{number}"}}}
+        for number, file in enumerate(["a.jsonl", "b.jsonl", 'ü"\\.jsonl', "", "\ud800.jsonl"])
+    ]
+    commit(home, lambda _: Change({}, {"items": made[:3]}), Author("archive"), now=homes.NOW)
+    fold_home(home, now=homes.NOW)
+    commit(home, lambda _: Change({}, {"items": made[3:]}), Author("archive"), now=homes.later(40 * 86400))
+    fold_home(home, now=homes.NOW)
+    parsed = []
+    real = store_archive._record
+    monkeypatch.setattr(store_archive, "_record", lambda line: (parsed.append(line), real(line))[1])
+
+    def held(*members):
+        parsed.clear()
+        found = store_archive.records(homes.reopened(home), "items", holding=members)
+        return [record["name"] for _, record in found]
+
+    for number, record in enumerate(made):
+        assert held(("file", record["metadata"]["pointer"]["file"])) == [f"n{number}"]
+        assert held(("key", f"k{number}")) == [f"n{number}"]
+    assert held(("key", "k3"), ("file", "a.jsonl")) == ["n0", "n3"]
+    assert held(("key", "no")) == []
+    # Besides those that were found, only the last record of each file.
+    assert len(parsed) <= 4
+
+
+def test_what_is_folded_and_pending_comes_once_when_members_are_sought(home):
+    archive(home, "a", "b")
+    before = snapshot.load(home)
+    fold_home(home, now=homes.NOW)
+
+    found = store_archive.records(before, "items", holding=[("name", "a")])
+
+    assert [record["name"] for _, record in found] == ["a"]

@@ -827,3 +827,21 @@ def test_a_document_that_is_a_link_is_refused_and_kept_aside_by_doctor(home):
         homes.reopened(home)
     assert doctor.repair(home, now=homes.NOW)[0].startswith("kept memory.json as quarantine")
     assert homes.reopened(home).revision >= 0
+
+
+def test_a_plan_ahead_is_made_without_the_lock_and_again_only_after_another_commit(home):
+    def plan(snapshot):
+        made.append(snapshot.revision)
+        if len(made) == 1:
+            with commits.write_lock(home, timeout=0):
+                pass
+            if calls == 2:
+                commit(home, lambda _: Change({}, {"events": [{"n": 1}]}), Author("other"), now=homes.NOW)
+        return Change({}, {"events": [{"n": snapshot.revision}]})
+
+    for calls in (1, 2):
+        made: list[int] = []
+        before = snapshot.load(home).revision
+        done = commit(home, plan, Author("ahead"), now=homes.NOW, ahead=True)
+        assert len(made) == calls
+        assert done.revision == before + calls

@@ -17,7 +17,7 @@ from aether.backends.extractive.digest import write_summary
 from aether.backends.extractive.score import ordered, weigh_clauses
 from aether.backends.extractive.session import compose_session
 from aether.text.picking import longest_fitting
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from aether.types import Counter, JsonObject
 
 NAME = "extractive"

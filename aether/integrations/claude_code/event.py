@@ -64,6 +64,7 @@ KEPT_EVENTS = _TOOLS | frozenset(
 _RESPONSE_DEPTH = 8
 _DUMPED_CHARS = 20_000
 _RESPONSE_TEXTS = ("content", "result", "output", "message", "text")
+_HEX = frozenset("0123456789abcdef")
 # How Claude Code starts the response when a person has chosen.
 QUESTIONS_ANSWERED = "Your questions have been answered"
 
@@ -202,7 +203,14 @@ def _text(payload: JsonObject, field: str) -> str:
 
 
 def _name(payload: JsonObject, field: str, most: int = NAME_CHARS) -> str:
-    return redact(_text(payload, field)[:most])  # whoever names an agent may put anything there
+    name = _text(payload, field)[:most]
+    # Whoever names an agent may put anything there. A session is named by a UUID, which costs a start no pattern.
+    return name if _is_uuid(name.removesuffix(".jsonl")) else redact(name)
+
+
+def _is_uuid(name: str) -> bool:
+    parts = name.split("-")
+    return [*map(len, parts)] == [8, 4, 4, 4, 12] and all(map(_HEX.issuperset, parts))
 
 
 def response_text(response: Any) -> str:

@@ -45,7 +45,7 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
-    if event in DRAINING_EVENTS:
+    if event in DRAINING_EVENTS and not (event == "SessionStart" and _stored_starts(home)):
         from aether.api.drain import drain
 
         started = time.monotonic()
@@ -78,6 +78,12 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
         case "Stop" if settings.claude_auto_compress and left > COMPRESS_SECONDS:
             _compress(home, by=HOOK)
     return ""
+
+
+def _stored_starts(home: str) -> bool:
+    from aether.api.hook_sessions import store_starts
+
+    return store_starts(Path(home))
 
 
 def _compress(home: str, *, by: str) -> None:

@@ -29,10 +29,11 @@ from aether.memory import answers, phases
 from aether.memory.capture.notes import RELEVANCE
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
-from aether.memory.items import items_of, memory_block
+from aether.memory.items import items_of
 from aether.memory.recall import excerpt, format_line
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
+from aether.text.tags import memory_block
 from aether.text.words import pluralize
 from aether.types import ActiveSignal, JsonObject
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
+from hashlib import blake2b
 from typing import NamedTuple
 
 from aether import clock
@@ -25,6 +27,11 @@ _STAMP_CHARS = 27
 SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
+
+# Answers of `judged` by question and digests of the texts, and those of them that were asked for: who makes briefs in
+# many processes keeps them.
+JUDGED: dict[str, bool] = {}
+ASKED: dict[str, bool] = {}
 
 # In the order of the block.
 HEADINGS = {
@@ -156,14 +163,12 @@ def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False
             for at, other in enumerate(topics)
             if len(mine & other) >= SHARED_AT * max(len(mine), len(other))
         ]
-        if near:
-            # The word lists of this module cost a hook more than the rest of a briefing.
-            from aether.text.similarity import contradicts, same
         if any(
-            line.text.casefold() == kept[at].text.casefold() or same(line.text, kept[at].text) for at in near
+            line.text.casefold() == kept[at].text.casefold() or judged("same", line.text, kept[at].text)
+            for at in near
         ):
             continue
-        opposed = (at for at in near if contradicts(line.text, kept[at].text))
+        opposed = (at for at in near if judged("contradicts", line.text, kept[at].text))
         against = next(opposed, None) if replacing else None
         if against is None:
             kept.append(line)
@@ -174,6 +179,30 @@ def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False
             since = f"on {day_of(line.at)}" if line.at else "before"
             kept[against] = kept[against]._replace(note=f"replaces what was said {since}")
     return kept
+
+
+def judged(question: str, *texts: str) -> bool:
+    """Return the answer to one of the slow questions about texts: from JUDGED, where all answers are kept.
+
+    >>> judged("rule", "Never push to main."), judged("same", "Use tabs", "Use locks")
+    (True, False)
+    """
+    key = question + "".join(map(_digest, texts))
+    if key not in JUDGED:
+        # The word lists of these modules cost a hook more than the rest of a briefing.
+        from aether.text import classify, similarity
+
+        questions: dict[str, Callable[..., object]] = {
+            "same": similarity.same, "contradicts": similarity.contradicts, "rule": classify.rule,
+        }  # fmt: skip
+        JUDGED[key] = bool(questions[question](*texts))
+    ASKED[key] = JUDGED[key]
+    return JUDGED[key]
+
+
+@lru_cache(maxsize=10_000)
+def _digest(text: str) -> str:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
 
 def one_line(text: str, most: int) -> str:

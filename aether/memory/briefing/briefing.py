@@ -16,8 +16,7 @@ from aether import clock
 from aether.memory.briefing import sections, standing
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, without_repeats
 from aether.memory.briefing.sections import newest_items, newest_sessions
-from aether.memory.items import memory_block
-from aether.text.tags import neutralize
+from aether.text.tags import memory_block, neutralize
 from aether.types import Counter, Item
 
 # Claude Code saves a longer hook output to a file and shows 2 KB of it (its limit is 10,000); the wrapping around the

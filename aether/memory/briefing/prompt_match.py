@@ -214,22 +214,24 @@ def _best_passage(
     best: PromptMatch | None = None
     whole = sum(weights.values())
     passages = _PASSAGES.split(record.text)
+    starts = {word: _start(word) for word in weights}
     for passage in passages:
         by_name = _named(passage, names)
         if not by_name and record.type in ONLY_BY_NAME:
             continue
         # Cutting a passage into words takes far longer than looking for their starts.
         folded = passage.casefold()
-        if not by_name and sum(_start(word) in folded for word in weights) < LEAST_WORDS:
-            continue
+        if not by_name:
+            likely = [word for word, start in starts.items() if start in folded]
+            if not _is_enough(likely, weights, rare, whole):
+                continue
         if len(passages) > 1 and not _is_prose(passage):
             continue
         said = terms(passage)
         inside = {*said.words, *said.parts}
         held = [word for word in asked_for.words if word in inside]
         worth = sum(weights[word] for word in held)
-        enough = len(held) >= LEAST_WORDS and len(rare.intersection(held)) >= LEAST_RARE
-        if not by_name and not (enough and worth >= COVERAGE * whole):
+        if not by_name and not _is_enough(held, weights, rare, whole):
             continue
         if len(query_terms(passage).weights.keys() - asked_for.said) < LEAST_NEWS:
             continue
@@ -237,6 +239,12 @@ def _best_passage(
         if best is None or score > best.score:
             best = PromptMatch(record, excerpt(passage, PASSAGE_CHARS), score)
     return best
+
+
+def _is_enough(held: Sequence[str], weights: Mapping[str, float], rare: set[str], whole: float) -> bool:
+    """Return whether a passage with the words `held` says enough of the prompt, whose words weigh `whole`."""
+    enough = len(held) >= LEAST_WORDS and len(rare.intersection(held)) >= LEAST_RARE
+    return enough and sum(map(weights.__getitem__, held)) >= COVERAGE * whole
 
 
 def _named(passage: str, names: Iterable[str]) -> list[str]:

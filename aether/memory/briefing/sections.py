@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, cast
 
 from aether.memory import signals
 from aether.memory.briefing import standing
-from aether.memory.briefing.block import Line, one_line, timestamp, topic_words
+from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent, shorten
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, sessions_of
@@ -119,12 +119,10 @@ def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
 def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     """Yield the patterns of long-term memory, the most certain first; those that are rules join the rules."""
     patterns = memory["long_term_memory"]["patterns"]
-    if patterns:
-        from aether.text.classify import rule  # a young memory has learned nothing yet
     for pattern in sorted(
         patterns, key=lambda each: (each["confidence"], timestamp(each["last_seen"])), reverse=True
     ):
-        binds = pattern["type"] in RULE_TYPES and rule(pattern["pattern"]) is not None
+        binds = pattern["type"] in RULE_TYPES and judged("rule", pattern["pattern"])
         if binds or not wide:
             times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
             section = "rules" if binds else "learned"

@@ -16,7 +16,7 @@ from aether import clock
 from aether.memory import graph, items, sessions
 from aether.memory.forgetting.find import ENTITY, STATEMENT_FIELDS, Target, verbatim_texts
 from aether.store.patch import chain_changes, diff
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from aether.types import Change, Counter, JsonObject
 
 # The reason in the archive records.

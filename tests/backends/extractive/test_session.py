@@ -7,7 +7,7 @@ from aether.backends.base import Request, Settings
 from aether.backends.extractive import NAME, complete
 from aether.backends.extractive.clauses import read_clauses, split_clauses, trim, unbulleted
 from aether.backends.extractive.session import ENTRIES_ONLY, NOTHING, compose_session
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from tests.backends.extractive.handoffs import PREPARED_AT, count, handoff, item, session, signal, texts
 from tests.tables import rows
 

@@ -8,7 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from aether.memory.items import NOTICE
+from aether.text.tags import NOTICE
 from tests.e2e.claude_code import driver
 from tests.e2e.claude_code.driver import Session, Stage
 from tests.e2e.claude_code.server import Request
