@@ -69,6 +69,12 @@ _MOMENT = lazy(
 )
 
 
+# Who wonders has not decided.
+_DOUBTS = lazy(
+    r"\b(?:i(?:'m| am)? wonder(?:ing)?|(?:i'm |i am )?not sure|i don't know|what if)\b", re.IGNORECASE
+)
+
+
 class Choice(NamedTuple):
     """A settled matter: the statement, and whether it is the person's own or an agent's that the person took up."""
 
@@ -94,13 +100,19 @@ def settled(reply: str, before: str) -> Choice | None:
     said = reply.replace("’", "'").strip()
     if len(said) <= REPLY_CHARS and not said.endswith("?"):
         picked = _PICKED.match(said)
-        if picked and (option := option_of(before, picked["label"])):
+        if picked and (option := option_of(before, picked["label"])) and not _opens_list(option):
             return Choice(option, own=False)
-        if _YES.match(said) and not _BUT.search(said) and (proposal := proposal_of(before)):
-            return Choice(proposal, own=False)
+        taken = proposal_of(before) if _YES.match(said) and not _BUT.search(said) else ""
+        if taken and not _opens_list(taken):
+            return Choice(taken, own=False)
     if len(reply) > MESSAGE_CHARS:
         return None
     return next((Choice(one, own=True) for one in prose(reply) if chooses(one)), None)
+
+
+def _opens_list(text: str) -> bool:
+    """Return whether `text` says nothing without the list below it ("Given that, I'd suggest:")."""
+    return text.rstrip("*_ ").endswith(":")
 
 
 def refuses(reply: str) -> bool:
@@ -122,7 +134,7 @@ def chooses(sentence: str) -> bool:
     said = sentence.replace("’", "'").strip()
     if said.endswith(("?", ":")) or not len(said.split()) >= CHOICE_WORDS or len(said) > CHOICE_CHARS:
         return False
-    return bool(_CHOOSES.match(said)) and not _MOMENT.search(said)
+    return bool(_CHOOSES.match(said)) and not _MOMENT.search(said) and not _DOUBTS.search(said)
 
 
 def option_of(text: str, label: str) -> str:

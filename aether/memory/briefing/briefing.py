@@ -23,7 +23,9 @@ from aether.types import Counter, Item
 # Claude Code saves a longer hook output to a file and shows 2 KB of it (its limit is 10,000); the wrapping around the
 # block needs room too.
 MOST_CHARS = 9_000
-STEERING_CHARS = 4_000
+# The host prints the instructions for its summary on the user's screen, and nothing can suppress it. After the
+# compaction the model gets a briefing anyway.
+STEERING_CHARS = 1_500
 # Lines read of each section, the newest: more than a block ever showed.
 _LOOKED_AT = 200
 RESUMED = frozenset({"resume", "fork"})
