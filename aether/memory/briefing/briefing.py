@@ -177,7 +177,7 @@ def _gather(
         *sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)
     ]
     items = standing.of_conversation(everything, session)
-    work = _work(items, sessions)
+    work, ended = _work(items, sessions), sections.revoked(everything)
     rules = [*sections.rules(memory), *sections.learned_patterns(memory)]
     if wide is not None:
         rules += sections.rules(wide["memory"], wide=True)
@@ -204,6 +204,8 @@ def _gather(
     found: dict[str, list[Line]] = {}
     for section, share in shares.items():
         lines = make[section]()
+        if section in _REPLACING:
+            lines = (line for line in lines if ended.isdisjoint(line.ids))
         if section not in _DISTINCT:
             read = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
             lines = without_repeats(read, most=share.most, replacing=section in _REPLACING)
