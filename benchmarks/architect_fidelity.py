@@ -35,7 +35,7 @@ from aether.messages.read import read_records
 from aether.text.classify import classify
 from aether.text.identifiers import identifiers
 from aether.text.words import sentences, stems
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from aether.tokens.estimate import estimate
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "data"

@@ -16,7 +16,7 @@ import report
 
 from aether.backends.base import Request, Settings
 from aether.backends.extractive import complete
-from aether.tokens.count import session_tokens
+from aether.tokens.counters import session_tokens
 from aether.tokens.estimate import estimate
 
 SIZES = (25_000, 50_000, 100_000, 200_000)

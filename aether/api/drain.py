@@ -28,6 +28,7 @@ from aether.api.hook_sessions import NO_REVISION, Session
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
 from aether.memory import phases
+from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN
 from aether.memory.items import add_items, token_usage
 from aether.memory.phases import apply_marker
 from aether.messages.model import as_text
@@ -65,6 +66,8 @@ class Drained(NamedTuple):
     compression_needed: bool
     left: str
     """Why entries stay in the spool; empty if none does."""
+    rules: tuple[tuple[str, str], ...] = ()
+    """Id and text of each rule of a person that was stored."""
 
 
 class _Batch(NamedTuple):
@@ -99,6 +102,8 @@ class _Stored(NamedTuple):
     """The record of the hand-off that the full memory needs."""
     refused: str
     """Why the summary of the compaction was rejected; empty if it was not."""
+    rules: tuple[tuple[str, str], ...] = ()
+    """Id and text of each new rule of a person."""
 
 
 def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
@@ -111,6 +116,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
         return Drained(0, [], compression_needed=False, left="")
     names: list[str] = []
     ids: list[str] = []
+    rules: tuple[tuple[str, str], ...] = ()
     needed, left = False, ""
     patience = min(patience, lock_patience(home))
     try:
@@ -126,6 +132,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
                 waiting = waiting[len(batch.met) :]
                 stored = _store(batch, settings)
                 ids += stored.ids
+                rules += stored.rules
                 needed |= stored.needed
                 names += batch.names
                 if len(batch.names) < len(batch.met):
@@ -138,7 +145,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
             with suppress(OSError):  # without this file the next hook waits as long
                 if not _marker(home).is_symlink():
                     _marker(home).touch()
-    return Drained(len(names), ids, needed, left)
+    return Drained(len(names), ids, needed, left, rules)
 
 
 def lock_patience(home: Path) -> float:
@@ -288,9 +295,16 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
     for _ in summing:
         done, refused = next(results)
         folds |= bool(done and done.stored)
+    learned = (
+        (one, note["content"])
+        for (new, _), part in zip(added, filter(None, fresh), strict=True)
+        for one, note in zip(new.ids, part, strict=True)
+        if note["type"] in RULE_TYPES and note["source"] == SOURCE_MAIN
+    )
     stored = _Stored(
         [one for new, _ in added for one in new.ids], any(needed for _, needed in added),
         archive.head(snapshot, "items") if parts else -1, folds, next(results, None), refused,
+        tuple(learned),
     )  # fmt: skip
     return change._replace(result=stored)
 

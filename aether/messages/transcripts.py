@@ -27,7 +27,7 @@ from aether.messages.model import Message, ProviderFormat, as_object, as_text
 from aether.messages.read import detect_file_format
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.messages.sources import chat, openhands
-from aether.messages.sources.claude_code import entries
+from aether.messages.sources.claude_code import Queue, entries
 from aether.types import Finding, JsonObject
 
 Values = Iterable[tuple[int, Any]]
@@ -329,11 +329,16 @@ def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:
     turns: list[_Turn] = []
     responses: dict[str, _Turn] = {}
     callers: dict[str, _Turn] = {}
+    queue = Queue()
     for line in lines:
+        queued_text, _ = queue.taken(line)
+        if queued_text:
+            turns.append(_Turn("user", queued_text, []))
         if line.get("type") == "attachment":
             queued = as_object(line.get("attachment"))
-            # A prompt that was typed while the assistant was busy is only here.
-            if queued.get("type") == "queued_command" and queued.get("prompt"):
+            # A prompt that was typed while the assistant was busy is here, or only in the lines about the queue.
+            prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
+            if prompt and not queue.repeats(str(prompt)):
                 turns.append(_Turn("user", queued["prompt"], []))
         elif not _is_spoken(line):
             continue

@@ -20,6 +20,7 @@ from aether.errors import CorruptDocument, NotFound, shown
 from aether.store.files import (
     append,
     cut_torn_end,
+    json_line,
     lines_backwards,
     make_directory,
     parse_json,

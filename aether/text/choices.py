@@ -9,10 +9,11 @@ one verbatim statement, never a reply without what it answers. A person's own ch
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.regex import lazy
+from aether.text.words import sentences, stems, words
 
 # A longer reply is a request of its own, and what it takes up is not its whole content.
 REPLY_CHARS = 240
@@ -69,6 +70,34 @@ _MOMENT = lazy(
 )
 
 
+# Who wonders has not decided.
+_DOUBTS = lazy(
+    r"\b(?:i(?:'m| am)? wonder(?:ing)?|(?:i'm |i am )?not sure|i don't know|what if)\b", re.IGNORECASE
+)
+
+
+# Words that end a rule or decision that they name.
+_ENDS = lazy(
+    r"\b(?:rule|constraint|convention|requirement|restriction|decision|guideline)s?\b[^.?!]{0,60}?\b(?:(?:is|are) (?:gone|dropped|lifted|void|obsolete|off the table|history)|(?:no longer|doesn't|don't|does not|do not) (?:appl(?:y|ies)|holds?|counts?)(?: any ?more)?)\b"
+    r"|\b(?<!don't )(?<!not )(?<!never )(?:forget|drop|ignore|scrap|lift|revoke|cancel) (?:the|that|this|my|our) (?:\w+ ){0,4}?(?:rule|constraint|convention|requirement|restriction|decision|guideline)s?\b",
+    re.IGNORECASE,
+)
+# A whole sentence that takes back what was settled just before; with an object it is an order.
+_UNDOES = lazy(
+    r"\W*(?:(?:nah|no|nope|na|actually|hmm+|ok(?:ay)?|wait|sorry|then)\W+)*(?:let's |lets |please |we )?(?:roll(?:ed)? (?:it |this |that )?back|revert(?: it| this| that)?|undo (?:it|this|that)|go back)(?:\W+(?:please|then|again))*\W*",
+    re.IGNORECASE,
+)
+_AFTER_ALL = lazy(
+    r"^\W*(?:(?:ok(?:ay)?|actually|no|nah|hmm+|sorry|wait|then|so)\W+)*(?:(?:let's|lets|we(?:'ll| will)?) (?:do|take|use|go with)|go with|take|use) \S.*\bafter all\b",
+    re.IGNORECASE,
+)
+_CUE_WORDS = frozenset(
+    "the that this my our old earlier previous rule rules constraint convention requirement restriction decision guideline guidelines is are gone dropped lifted void"
+    " obsolete off table history no longer does not apply applies hold holds count counts any more anymore forget drop ignore scrap lift revoke cancel about of on for"
+    " from now please so and but also in to with we i it a an by".split()
+)
+
+
 class Choice(NamedTuple):
     """A settled matter: the statement, and whether it is the person's own or an agent's that the person took up."""
 
@@ -94,13 +123,46 @@ def settled(reply: str, before: str) -> Choice | None:
     said = reply.replace("’", "'").strip()
     if len(said) <= REPLY_CHARS and not said.endswith("?"):
         picked = _PICKED.match(said)
-        if picked and (option := option_of(before, picked["label"])):
+        if picked and (option := option_of(before, picked["label"])) and not _opens_list(option):
             return Choice(option, own=False)
-        if _YES.match(said) and not _BUT.search(said) and (proposal := proposal_of(before)):
-            return Choice(proposal, own=False)
+        taken = proposal_of(before) if _YES.match(said) and not _BUT.search(said) else ""
+        if taken and not _opens_list(taken):
+            return Choice(taken, own=False)
     if len(reply) > MESSAGE_CHARS:
         return None
     return next((Choice(one, own=True) for one in prose(reply) if chooses(one)), None)
+
+
+class Ending(NamedTuple):
+    """What a person's sentence ends: the matter that its `words` name, the choice just made, or an earlier pick."""
+
+    kind: Literal["named", "last", "picked"]
+    words: frozenset[str] = frozenset()
+
+
+def ending(sentence: str) -> Ending | None:
+    """Return what a person's `sentence` ends, or None.
+
+    >>> ending("The rule about mocks is gone."), ending("nah, roll back"), ending("roll back the migration")
+    (Ending(kind='named', words=frozenset({'mock'})), Ending(kind='last', words=frozenset()), None)
+    >>> ending("We do B after all").kind, ending("Is the old rule gone?")
+    ('picked', None)
+    """
+    said = sentence.replace("’", "'").strip()
+    if said.endswith("?") or len(said) > CHOICE_CHARS:
+        return None
+    if _ENDS.search(said):
+        return Ending(
+            "named", frozenset(stems(" ".join(one for one in words(said) if one not in _CUE_WORDS)))
+        )
+    if _UNDOES.fullmatch(said):
+        return Ending("last")
+    return Ending("picked") if _AFTER_ALL.match(said) else None
+
+
+def _opens_list(text: str) -> bool:
+    """Return whether `text` says nothing without the list below it ("Given that, I'd suggest:")."""
+    return text.rstrip("*_ ").endswith(":")
 
 
 def refuses(reply: str) -> bool:
@@ -113,6 +175,13 @@ def refuses(reply: str) -> bool:
     return bool(_NO.match(said)) and not said.endswith("?")
 
 
+def endings(text: str) -> list[Ending]:
+    """Return what the sentences of a person's `text` end; a long text is a report."""
+    if len(text) > MESSAGE_CHARS:
+        return []
+    return [found for one in sentences(text) if (found := ending(one))]
+
+
 def chooses(sentence: str) -> bool:
     """Return whether a person's `sentence` settles how the work is done, by itself.
 
@@ -122,7 +191,7 @@ def chooses(sentence: str) -> bool:
     said = sentence.replace("’", "'").strip()
     if said.endswith(("?", ":")) or not len(said.split()) >= CHOICE_WORDS or len(said) > CHOICE_CHARS:
         return False
-    return bool(_CHOOSES.match(said)) and not _MOMENT.search(said)
+    return bool(_CHOOSES.match(said)) and not _MOMENT.search(said) and not _DOUBTS.search(said)
 
 
 def option_of(text: str, label: str) -> str:

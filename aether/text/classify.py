@@ -236,7 +236,7 @@ WISHES = {
         re.IGNORECASE,
     ),
     "ensure": lazy(
-        r"(?:^|[,;:] (?:and |but |also )?|\band )(?:please )?(?:ensure (?:we\b|that\b|`)|(?:ensure|make sure) (?:everything|every|all (?!\d)))\S*\s\S",
+        r"(?:^|[,;:] (?:and |but |also )?|\band )(?:please )?(?:ensure (?:we\b|that\b|`)|(?:ensure|make sure) (?:everything|every|all (?!\d)))\S*(?:\s\S+){2}",
         re.IGNORECASE,
     ),
     "only if": lazy(

@@ -1,4 +1,5 @@
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -6,7 +7,7 @@ import sys
 import pytest
 
 import aether
-from aether.api import briefing
+from aether.api import briefing, importing, working
 from aether.api.compress import ingest_summary
 from aether.memory.briefing import briefing as making
 from aether.store import spool
@@ -245,3 +246,71 @@ def test_a_kept_brief_that_came_with_a_repository_cannot_leave_its_block(home):
     assert clean(said) == ""
     assert said.count("</aether-memory>") == 1
     assert "<system-reminder>" not in said
+
+
+REPORT = """## What changed
+
+- **`load()`** now returns the newest session instead of the oldest (issue #12)
+- Kept `dump()` as it is, because the report reads it
+
+All 34 tests pass, and the branch is pushed.
+
+Next step: update the docs of `load()`.
+
+Want me to open the pull request?"""
+OPTIONS = "Two ways:\n\n(a) gate it on the flag\n\n(b) keep the endpoint in a field of its own"
+VERBATIM = {"rule", "decision", "request", "state", "next", "outcome"}
+
+
+def plain(text):
+    """Return `text` without marks of markdown, bullets and line breaks."""
+    return " ".join(word for word in re.sub(r"[*#`_]", "", text).split() if word not in "-•>")
+
+
+def conversation(path):
+    edit = {"file_path": "/p/a.py", "old_string": "a", "new_string": "b"}
+    commit = {"command": "git commit -am 'Return the newest session'"}
+    tasks = [{"content": "Update the docs of load()", "status": "pending"}]
+    said = [
+        ("user", "Fix the order of the sessions in `load()`.\nNever use floats for the times; no mocks in integration tests please."),
+        ("assistant", [{"type": "text", "text": OPTIONS}]),
+        ("user", "let's do b then"),
+        ("assistant", [{"type": "text", "text": "I'm adding the field to `Session`, while keeping the old one as it is."}]),
+        ("assistant", [{"type": "tool_use", "id": "t1", "name": "Edit", "input": edit}]),
+        ("user", [{"type": "tool_result", "tool_use_id": "t1", "content": "ok"}]),
+        ("assistant", [{"type": "tool_use", "id": "t2", "name": "Bash", "input": commit}]),
+        ("user", [{"type": "tool_result", "tool_use_id": "t2", "content": "[main 1a2b3c4] Return the newest session"}]),
+        ("assistant", [{"type": "tool_use", "id": "t3", "name": "TodoWrite", "input": {"todos": tasks}}]),
+        ("user", [{"type": "tool_result", "tool_use_id": "t3", "content": "ok"}]),
+        ("assistant", [{"type": "text", "text": REPORT}]),
+        ("user", "yes, and let's keep the changelog in one file"),
+        ("assistant", [{"type": "text", "text": REPORT.replace("load", "save").replace("34", "35")}]),
+    ]  # fmt: skip
+    lines = [
+        {
+            "type": who, "uuid": f"u{at}", "sessionId": "s", "timestamp": f"2026-03-01T10:{at:02}:00.000Z",
+            "message": {"role": who, "content": content, "id": f"m{at}"},
+        }
+        for at, (who, content) in enumerate(said)
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_what_is_told_is_found_word_for_word_in_one_stored_entry(home, tmp_path):
+    importing.import_transcripts([conversation(tmp_path / "s.jsonl")], home=home)
+    held = [plain(each["content"]) for each in working.list_working_memory_items(home=home)]
+    kinds = set()
+
+    for occasion in ("startup", "compact"):
+        for line in briefing.brief(home, occasion=occasion)["lines"]:
+            if line["kind"] not in VERBATIM:
+                continue
+            kinds.add(line["kind"])
+            # An answer names the question beside it, and a commit its name; both are in the same entry.
+            asked = re.fullmatch(r"(.*) \(asked: (.*)\)", line["text"])
+            named = re.fullmatch(r"([0-9a-f]{7,}) (.*)", line["text"])
+            both = asked or named
+            parts = [plain(part) for part in (both.groups() if both else [line["text"]])]
+            assert any(all(part in each for part in parts) for each in held), line
+    assert kinds == VERBATIM

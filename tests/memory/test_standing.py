@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.memory.briefing import standing
+from aether.memory.briefing import sections, standing
 from tests.memory.briefs import item
 from tests.tables import rows
 
@@ -168,3 +168,28 @@ def test_the_parts_of_the_hosts_summary_count_until_an_account_is_newer():
         "Run `make test` and push.", "the docs", "the page",
     ]  # fmt: skip
     assert list(standing.from_summary(new, items, "next", "pending")) == []
+
+
+def test_later_words_of_a_person_end_the_rule_or_decision_that_they_name():
+    mocks = item("No mocks in integration tests.", "constraint", day=2, conversation="c")
+    tabs = item("Never use tabs.", "constraint", day=2, hour=1, conversation="c")
+    field = item("keep the endpoint in a field", "decision", day=3, conversation="c", reply="let's do b")
+    cases = {
+        "The rule about mocks is gone.": {mocks["id"]},
+        "Forget that rule about tabs, please.": {tabs["id"]},
+        "Don't forget the rule about tabs.": set(),
+        "Is the rule about mocks gone?": set(),
+        "The old rule is gone.": set(),  # which of two?
+        "The rule about commits is gone.": set(),
+        "nah, roll back": {field["id"]},
+        "roll back the migration": set(),
+        "We do A after all.": {field["id"]},
+        "Did it work after all?": set(),
+    }
+
+    for said, ended in cases.items():
+        items = [request(said, day=6), field, tabs, mocks]
+        assert sections.revoked(items) == ended, said
+    assert sections.revoked([request("The old rule is gone.", day=6), mocks]) == {mocks["id"]}
+    later = item("The tests are slow.", "user_input", day=5, conversation="c")
+    assert sections.revoked([request("nah, roll back", day=6), later, field]) == set()

@@ -54,6 +54,8 @@ TRANSCRIPT_EVENTS = frozenset({"Stop", "SubagentStop", "PreCompact"})
 # The events whose output Claude Code gives to the model as JSON, or as plain text; others print nothing.
 CONTEXT_EVENTS = frozenset({"SessionStart", "UserPromptSubmit", "SubagentStart"})
 PLAIN_EVENTS = frozenset({"PreCompact"})
+# What these print is shown to the user and not to the model.
+USER_EVENTS = frozenset({"Stop"})
 # Claude Code's limit in its own units: of a longer text it shows only the start. MOST_CHARS stays well below.
 LIMIT_CHARS = 10_000
 MOST_CHARS = 9_000
@@ -204,7 +206,7 @@ def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, r
 
 
 def output(event: str, text: str) -> str:
-    """Return the output that gives `text` to the model of `event`; nothing if the event takes no text.
+    """Return the output that gives `text` to the model of `event`, or to the user; nothing if the event takes no text.
 
     >>> output("SubagentStart", "Use SQLite.")
     '{"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": "Use SQLite."}}'
@@ -217,6 +219,8 @@ def output(event: str, text: str) -> str:
         return _fitted(text, lambda kept: _context(event, kept))
     if event in PLAIN_EVENTS:  # a plain text that starts with a brace would be read as JSON
         return _fitted(text, lambda kept: f"- {kept}" if kept.lstrip().startswith("{") else kept)
+    if event in USER_EVENTS and text.strip():
+        return json.dumps({"systemMessage": text}, ensure_ascii=False)
     return ""
 
 

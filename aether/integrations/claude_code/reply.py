@@ -18,7 +18,7 @@ from aether.store.spool import is_real
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from aether.types import JsonObject
 
@@ -29,6 +29,8 @@ COMPRESS_SECONDS = 3.0
 # Processes of one event start together; on a busy machine the last is some seconds late. The same event again, such
 # as a second compaction of one turn, comes later.
 SAME_EVENT_SECONDS = 5.0
+# Rules and characters of each that the user is shown after a turn.
+MOST_RULES, RULE_CHARS = 3, 160
 DIRECTORY_NAME = "answering"
 DIRECTORY = os.path.join("hooks", DIRECTORY_NAME)
 # The identity of an event; a session that is resumed again has another parent process.
@@ -38,10 +40,13 @@ _EVENT_FIELDS = ("hook_event_name", "session_id", "prompt_id", "prompt", "agent_
 def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
     """Return the text for the model, having made the changes of `event` in the name of a hook.
 
+    At the end of a turn it is a line for the user: the rules that were learned, and how to forget them.
+
     `left` is the number of seconds that remain, `note` takes failures that do not concern the model.
     """
     from aether.store.commit import HOOK
 
+    learned = ""
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
@@ -49,8 +54,10 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
         from aether.api.drain import drain
 
         started = time.monotonic()
-        if waiting := drain(Path(home)).left:
-            note(f"waits in the spool: {waiting}")
+        drained = drain(Path(home))
+        if drained.left:
+            note(f"waits in the spool: {drained.left}")
+        learned = learned_rules(drained.rules)
         left -= time.monotonic() - started
     match event:
         case "SessionStart" if settings.claude_inject:
@@ -77,7 +84,24 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
             ingest_summary(home, entry["summary"], session=session, trigger=trigger, by=HOOK)
         case "Stop" if settings.claude_auto_compress and left > COMPRESS_SECONDS:
             _compress(home, by=HOOK)
-    return ""
+    return learned if event == "Stop" else ""
+
+
+def learned_rules(rules: Sequence[tuple[str, str]]) -> str:
+    """Return the line that shows a user the rules of an id and a text each, "" without any.
+
+    >>> learned_rules([("item_1", "No mocks in integration tests.")])
+    'aether noted a rule: "No mocks in integration tests." To forget it: aether memory forget item_1'
+    """
+    if not rules:
+        return ""
+    from aether.memory.briefing.block import one_line
+
+    shown = "; ".join(f'"{one_line(text, RULE_CHARS)}"' for _, text in rules[:MOST_RULES])
+    more = f" and {len(rules) - MOST_RULES} more" if len(rules) > MOST_RULES else ""
+    ids = " ".join(one for one, _ in rules[:MOST_RULES])
+    named, pronoun = ("a rule", "it") if len(rules) == 1 else (f"{len(rules)} rules", "them")
+    return f"aether noted {named}: {shown}{more} To forget {pronoun}: aether memory forget {ids}"
 
 
 def _stored_starts(home: str) -> bool:

@@ -10,7 +10,7 @@ import json
 import os
 import stat
 
-from aether.messages.sources.claude_code import records
+from aether.messages.sources.claude_code import Queue, is_typed, records
 
 # The longest turn seen had 1.7 MB, nearly all of it results of tools, which are skipped unread.
 MOST_BYTES = 4 << 20
@@ -20,7 +20,8 @@ FIRST_LINE_BYTES = 1 << 20
 # Of a longer turn the last texts are kept.
 MOST_TEXTS = 200
 _INTERRUPTED = "[Request interrupted"
-_SPEAKER_MARKS = (b'"assistant"', b'"user"', b'"queued_command"')
+_QUEUE_MARK = b'"queue-operation"'
+_SPEAKER_MARKS = (b'"assistant"', b'"user"', b'"queued_command"', _QUEUE_MARK)
 _TYPED_DURING_TURN = "typed meanwhile"
 
 
@@ -59,9 +60,10 @@ def _of_the_turn(path: str, *, agent: bool) -> Iterator[Record]:
     A turn that a person interrupted ended without an event, so its texts belong to the next one.
     """
     at_start, seen = False, set()
+    queue = _QueueBackwards()
     try:
         with _opened(path) as file:
-            for record in (record for line in _lines(file) for record in reversed(_read(line))):
+            for record in (record for line in _lines(file) for record in reversed(_read(line, queue))):
                 if bool(record.agent) != agent or not record.uuid:
                     continue
                 if record.kind == "user" and record.tool != _TYPED_DURING_TURN:
@@ -75,7 +77,44 @@ def _of_the_turn(path: str, *, agent: bool) -> Iterator[Record]:
         return
 
 
-def _read(line: bytes) -> list[Record]:
+class _QueueBackwards:
+    """The queue of typed messages, read from its end: a message was handed to the model if its removal follows."""
+
+    def __init__(self) -> None:
+        self._ends: list[bool] = []
+        self._attached: list[str] = []
+
+    def records(self, line: JsonObject) -> list[Record]:
+        """Return the record of the message that `line` puts into the queue, if the model got it by the queue alone."""
+        if line.get("operation") != "enqueue":
+            self._ends.append(line.get("operation") == "remove")
+            return []
+        text = line.get("content")
+        removed = bool(self._ends) and self._ends.pop()
+        if not removed or not isinstance(text, str) or not is_typed(text):
+            return []
+        if text in self._attached:
+            self._attached.remove(text)
+            return []
+        # As the reader of whole transcripts has it, which sees the removal last.
+        queue = Queue()
+        queue.taken(line)
+        given, uuid = queue.taken({**line, "operation": "remove"})
+        told = {
+            "type": "user",
+            "uuid": uuid,
+            "timestamp": line.get("timestamp"),
+            "message": {"content": given},
+        }
+        return [record._replace(tool=_TYPED_DURING_TURN) for record in records([(0, told)])]
+
+    def attach(self, found: list[Record]) -> list[Record]:
+        """Return the records of an attachment, remembering their texts."""
+        self._attached += [record.text for record in found]
+        return [record._replace(tool=_TYPED_DURING_TURN) for record in found]
+
+
+def _read(line: bytes, queue: _QueueBackwards) -> list[Record]:
     """Return the records of a line of speech; none of a tool's result.
 
     A text that a person typed while the assistant was busy ends no turn, and is marked _TYPED_DURING_TURN.
@@ -89,7 +128,9 @@ def _read(line: bytes) -> list[Record]:
         return []
     kind = value.get("type") if isinstance(value, dict) else None
     if kind == "attachment":
-        return [record._replace(tool=_TYPED_DURING_TURN) for record in records([(0, value)])]
+        return queue.attach(list(records([(0, value)])))
+    if kind == "queue-operation":
+        return queue.records(value)
     return list(records([(0, value)])) if kind in {"assistant", "user"} else []
 
 

@@ -22,7 +22,9 @@ from aether.types import Counter, Item
 # Claude Code saves a longer hook output to a file and shows 2 KB of it (its limit is 10,000); the wrapping around the
 # block needs room too.
 MOST_CHARS = 9_000
-STEERING_CHARS = 4_000
+# The host prints the instructions for its summary on the user's screen, and nothing can suppress it. After the
+# compaction the model gets a briefing anyway.
+STEERING_CHARS = 1_500
 # Lines read of each section, the newest: more than a block ever showed.
 _LOOKED_AT = 200
 RESUMED = frozenset({"resume", "fork"})
@@ -180,7 +182,7 @@ def _gather(
         *sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)
     ]
     items = standing.of_conversation(everything, session)
-    work = _work(items, sessions)
+    work, ended = _work(items, sessions), sections.revoked(everything)
     rules = [*sections.rules(memory), *sections.learned_patterns(memory)]
     if wide is not None:
         rules += sections.rules(wide["memory"], wide=True)
@@ -207,6 +209,8 @@ def _gather(
     found: dict[str, list[Line]] = {}
     for section, share in shares.items():
         lines = make[section]()
+        if section in _REPLACING:
+            lines = (line for line in lines if ended.isdisjoint(line.ids))
         if section not in _DISTINCT:
             read = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
             lines = without_repeats(read, most=share.most, replacing=section in _REPLACING)

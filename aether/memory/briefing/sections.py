@@ -24,13 +24,16 @@ from aether.memory.briefing.block import Line, judged, one_line, timestamp, topi
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent, shorten
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, sessions_of
+from aether.text.choices import endings
 from aether.text.regex import lazy
+from aether.text.words import stems
 from aether.types import Item
 
 # Characters: a rule is a sentence, a request or result is shortened to its start.
 RULE_CHARS = 300
 PROTECTED_CHARS = 600
 TEXT_CHARS = 240
+_PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
 
@@ -114,6 +117,45 @@ def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
                 trusted = not noted and (who == EXTRACTIVE or entry.get("carried"))
                 by = "" if noted else f"as {who} summed it up"
                 yield said if trusted else said._replace(section="noted", note=by)
+
+
+def revoked(items: Iterable[Item]) -> frozenset[str]:
+    """Return the ids of the rules and decisions that a person's later words ended; `items` are the newest first.
+
+    A matter is ended by name if its words are those of one earlier rule or decision only; "roll back" ends what the
+    person's message before it settled, "B after all" the last entry of a list that was taken up in the conversation.
+    """
+    ended: set[str] = set()
+    held: list[Item] = []
+    for item in reversed([one for one in items if _is_of_person(one)]):
+        metadata = item["metadata"]
+        own = metadata.get("conversation", "")
+        before = [
+            one for one in held
+            if one["id"] not in ended and one["metadata"]["timestamp"] < metadata["timestamp"]
+        ]  # fmt: skip
+        said = metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2]
+        for end in endings(said):
+            near = [one for one in before if one["metadata"].get("conversation", "") == own]
+            match end.kind:
+                case "named":
+                    bound = [one for one in before if one["type"] != "user_input"]
+                    named = [one for one in bound if end.words <= {*stems(one["content"])}]
+                    only = named if end.words else [one for one in near if one["type"] in RULE_TYPES]
+                    ended |= {one["id"] for one in only if len(only) == 1}
+                case "last":
+                    ended |= {one["id"] for one in near[-1:] if one["type"] == "decision"}
+                case "picked":
+                    picks = [
+                        one for one in near if one["type"] == "decision" and one["metadata"].get("reply")
+                    ]
+                    ended |= {one["id"] for one in picks[-1:]}
+        held.append(item)
+    return frozenset(ended)
+
+
+def _is_of_person(item: Item) -> bool:
+    return item["type"] in _PERSONS and not noting_agent(item) and "id" in item
 
 
 def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:

@@ -266,7 +266,7 @@ def gives_reason(sentence: str) -> bool:
     (True, False)
     """
     said = sentence.replace("’", "'")
-    if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith("?"):
+    if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith(("?", ":")):
         return False
     if _OPENS_LOOK.match(said) or not _REASON.search(said):
         return False
@@ -290,7 +290,9 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
     plans = (
         item for item in items if item["metadata"].get("role") == "plan" and item["type"] == "observation"
     )
-    for plan in [*plans][:1]:
+    # A plan that was not touched since the last commit was left behind.
+    since = max((one.at for one in found if one.published), default="")
+    for plan in [one for one in [*plans][:1] if one["metadata"]["timestamp"] >= since]:
         for text in open_tasks(plan["content"])[:MOST_TASKS]:
             yield Line(
                 "next",
@@ -309,6 +311,8 @@ def _asks(one: Paragraph) -> bool:
 def _is_ahead(one: Paragraph) -> bool:
     said = one.text.replace("’", "'")
     if said.rstrip("*_ ").endswith(":"):
+        return False
+    if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
     return bool(
         _NEXT.search(said) or _NEXT_HEADING.search(one.heading) or _announced(one) or _ANNOUNCES.match(said)
@@ -350,7 +354,10 @@ def claims(account: Account, room: int, most: int = LINE_CHARS) -> list[str]:
     One that is longer than `most` is shown by its first whole sentences.
     """
     rated = []
+    asks = account.asks
     for at, one in enumerate(account.paragraphs):
+        if asks and _OPTION.match(one.text.replace("**", "")):
+            continue  # one of the options of the question at its end
         text = reported(one, most)
         if text and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))

@@ -12,13 +12,15 @@ of its text, never of time or order: an event that is delivered or drained twice
 from __future__ import annotations
 
 import json
-from collections import OrderedDict
+import re
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple
 
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Record, parts, put_bounded, with_part
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 # Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.
@@ -33,6 +35,56 @@ _AGENTS = frozenset({"Task", "Agent"})
 _HEAD_CHARS = 400
 
 
+class Queue:
+    """The messages that a person typed while the assistant was busy, by the bookkeeping lines about them.
+
+    One that is removed from the queue was handed to the model. One that is dequeued follows as a message of its own, and
+    those that are popped go back to the person. Newer versions write an attachment too; the text is then given once.
+    """
+
+    def __init__(self) -> None:
+        """Begin without a message."""
+        self._waiting: list[tuple[str, str]] = []
+        # What the queue gave and no attachment did, and, below zero, what only an attachment gave.
+        self._ahead: Counter[str] = Counter()
+
+    def taken(self, line: JsonObject) -> tuple[str, str]:
+        """Return the text that `line` hands to the model, and an id for it; empty if it hands over none."""
+        if line.get("type") != "queue-operation":
+            return "", ""
+        operation, text = line.get("operation"), as_text(line.get("content"))
+        if operation == "enqueue":
+            self._waiting.append((text, f"queued/{as_text(line.get('timestamp'))}"))
+            return "", ""
+        at = next((at for at, (waiting, _) in enumerate(self._waiting) if waiting == text), 0)
+        first = self._waiting.pop(at) if self._waiting else ("", "")
+        if operation == "popAll":
+            self._waiting.clear()
+        if operation != "remove" or not is_typed(first[0]):
+            return "", ""
+        self._ahead[first[0]] += 1
+        return first if self._ahead[first[0]] > 0 else ("", "")
+
+    def repeats(self, text: str) -> bool:
+        """Return whether the `text` of an attachment was given by the queue already, and count it."""
+        self._ahead[text] -= 1
+        return self._ahead[text] >= 0
+
+
+def is_typed(text: str) -> bool:
+    """Return whether a queued `text` is a person's: no notification of the program, and no command to it.
+
+    >>> is_typed("No mocks please."), is_typed("<task-notification>…"), is_typed("/skills")
+    (True, False, False)
+    """
+    bare = text.strip()
+    return bool(bare) and not bare.startswith("<") and not _COMMAND.fullmatch(bare)
+
+
+# A command to the program, with its arguments; a path has a second slash.
+_COMMAND = lazy(r"/[\w:-]+(?:\s.*)?", re.DOTALL)
+
+
 class _Seen(NamedTuple):
     """Lines and sub-agents of the file so far."""
 
@@ -41,11 +93,12 @@ class _Seen(NamedTuple):
     """Sub-agent types by the id and by the prompt of the call that started them."""
     chains: OrderedDict[str, tuple[str, str]]
     """Agent and caste by the uuid of a sidechain line without an agent id."""
+    queue: Queue
 
 
 def records(values: Iterable[tuple[int, Any]], *, caste: str = "") -> Iterator[Record]:
     """Yield the records of a transcript; `caste` names the sub-agent whose own file this is."""
-    seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict())
+    seen = _Seen(OrderedDict(), OrderedDict(), OrderedDict(), Queue())
     spoken = announced = False
     for number, line in entries(values):
         for record in _line(number, line, caste, seen):
@@ -87,6 +140,9 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
         directory=as_text(line.get("cwd")),
         format="claude_code",
     )
+    queued_text, queued_id = seen.queue.taken(line)
+    if queued_text:
+        yield head._replace(kind="user", text=queued_text, uuid=queued_id)
     match line.get("type"):
         case "user" | "assistant":
             agent, kind = _agent(line, caste, seen)
@@ -96,9 +152,10 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
                 yield head._replace(kind="boundary", text=as_text(line.get("content")))
         case "attachment":
             queued = as_object(line.get("attachment"))
-            # A prompt that was typed while the assistant was busy is only here.
+            # A prompt that was typed while the assistant was busy is here, or only in the lines about the queue.
             prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
-            typed = ((position, part) for position, part in parts(prompt) if part.kind == "text")
+            told = ((position, part) for position, part in parts(prompt) if part.kind == "text")
+            typed = (each for each in told if not seen.queue.repeats(each[1].text))
             yield from (head._replace(kind="user", text=part.text, part=position) for position, part in typed)
         case "progress":
             yield from _progress(head, line, seen)

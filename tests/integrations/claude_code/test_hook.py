@@ -710,7 +710,7 @@ def test_every_captured_payload_goes_through(project):
 
         event = payload.get("hook_event_name", "")
         assert code == 0, name
-        assert event in hook.CONTEXT_EVENTS | hook.PLAIN_EVENTS or said == "", name
+        assert event in hook.CONTEXT_EVENTS | hook.PLAIN_EVENTS | hook.USER_EVENTS or said == "", name
         assert not said.startswith("{") or json.loads(said)["hookSpecificOutput"]["hookEventName"] == event, (
             name
         )
@@ -755,7 +755,7 @@ def test_entries_of_hooks_are_not_imported_again_with_their_secrets(project, tmp
 
 # Every event that Claude Code knows, and what we may print for it.
 EVENTS = dict.fromkeys(
-    "PreToolUse PostToolUse PostToolUseFailure PostToolBatch Notification UserPromptExpansion SessionEnd Stop "
+    "PreToolUse PostToolUse PostToolUseFailure PostToolBatch Notification UserPromptExpansion SessionEnd "
     "StopFailure SubagentStop PostCompact PreModelSwitch PostModelSwitch PermissionRequest PermissionDenied Setup "
     "TeammateIdle TaskCreated TaskCompleted Elicitation ElicitationResult ConfigChange WorktreeCreate WorktreeRemove "
     "InstructionsLoaded CwdChanged FileChanged DirectoryAdded MessageDisplay SomethingNew".split(),
@@ -765,6 +765,7 @@ EVENTS = dict.fromkeys(
     "UserPromptSubmit": "context",
     "SubagentStart": "context",
     "PreCompact": "plain",
+    "Stop": "user",
 }
 
 
@@ -775,6 +776,8 @@ def test_each_event_prints_only_its_own_form(event, shape):
     if shape == "context":
         inner = {"hookEventName": event, "additionalContext": "Use SQLite."}
         assert json.loads(said) == {"hookSpecificOutput": inner}
+    elif shape == "user":
+        assert json.loads(said) == {"systemMessage": "Use SQLite."}
     else:
         assert said == ("Use SQLite." if shape == "plain" else "")
 

@@ -13,6 +13,7 @@ import pytest
 from aether.api import admin as operations_home
 from aether.api import briefing, compress, drain, recall, working
 from aether.api.drain import Drained
+from aether.cli.main import main
 from aether.errors import Conflict
 from aether.integrations.claude_code import reply as claude_code_reply
 from tests import homes
@@ -142,6 +143,24 @@ def test_waiting_entries_are_drained(home):
     reply(home, "SubagentStop")
 
     assert "SQLite" in str(working.list_working_memory_items(home=home))
+
+
+def test_the_user_is_shown_the_rule_that_was_learned_and_how_to_forget_it(home):
+    put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
+    shown = reply(home, "Stop")
+    command = shown.partition("To forget it: aether ")[2].split()
+
+    assert "always use SQLite for the state." in shown
+    assert "\n" not in shown
+    assert main(["--home", str(home), *command, "--yes"]) == 0
+    kept = working.list_working_memory_items(home=home)
+    assert not [item for item in kept if item["type"] in ("constraint", "preference")]
+
+
+def test_a_turn_without_a_new_rule_shows_nothing(home):
+    put(home, entry("UserPromptSubmit", prompt="Please add a test for the parser.", prompt_id="p1"))
+
+    assert reply(home, "Stop") == ""
 
 
 def test_undo_does_not_revert_changes_of_a_hook(home):

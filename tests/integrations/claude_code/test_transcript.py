@@ -43,6 +43,36 @@ def typed(number, text):
     return {"type": "attachment", "uuid": f"u{number}", "timestamp": f"t{number}", "attachment": about}
 
 
+def queued(operation, text=None):
+    content = {} if text is None else {"content": text}
+    return {"type": "queue-operation", "operation": operation, "timestamp": "t9", "sessionId": "s", **content}
+
+
+def test_what_a_person_typed_meanwhile_is_found_in_the_queue(file):
+    path = file(
+        asked(1), reported(2, "First."), queued("enqueue", "No mocks."), called(3), answered(3),
+        queued("remove"), reported(5, "Then."), queued("enqueue", "Later."),
+    )  # fmt: skip
+
+    assert [(one["text"], one.get("by"), one["uuid"]) for one in interim_texts(path)] == [
+        ("First.", None, "u2"),
+        ("No mocks.", "user", "queued/t9"),
+        ("Then.", None, "u5"),
+    ]
+
+
+def test_a_queued_text_that_is_attached_too_is_found_once(file):
+    path = file(
+        asked(1),
+        queued("enqueue", "No mocks."),
+        queued("remove"),
+        reported(2, "First."),
+        typed(3, "No mocks."),
+    )
+
+    assert texts(path) == ["First.", "No mocks."]
+
+
 @pytest.fixture
 def file(tmp_path):
     """Return what writes lines to a transcript and returns its path."""

@@ -89,6 +89,41 @@ def test_a_prompt_typed_meanwhile_is_a_request():
     ) == [("user", "And the docs.")]
 
 
+def queued(operation, text=None, at="t1"):
+    content = {} if text is None else {"content": text}
+    return {"type": "queue-operation", "operation": operation, "timestamp": at, "sessionId": "s", **content}
+
+
+def test_a_prompt_that_only_the_queue_has_is_a_request_once():
+    cases = {
+        "handed over": ([queued("enqueue", "No mocks."), queued("remove")], ["No mocks."]),
+        "still waiting": ([queued("enqueue", "No mocks.")], []),
+        "back to the person": ([queued("enqueue", "No mocks."), queued("popAll", "No mocks.")], []),
+        "sent by itself": (
+            [queued("enqueue", "No mocks."), queued("dequeue"), line("user", "No mocks.")],
+            ["No mocks."],
+        ),
+        "attached too": (
+            [
+                queued("enqueue", "No mocks."),
+                queued("remove"),
+                line("assistant", [{"type": "text", "text": "Well."}]),
+                line("attachment", attachment={"type": "queued_command", "prompt": "No mocks."}),
+            ],
+            ["No mocks."],
+        ),
+        "in order": (
+            [queued("enqueue", "A."), queued("enqueue", "B."), queued("remove"), queued("remove")],
+            ["A.", "B."],
+        ),
+        "by the program": ([queued("enqueue", "<task-notification>x"), queued("remove")], []),
+        "a command": ([queued("enqueue", "/skills"), queued("remove")], []),
+    }
+
+    for name, (lines, expected) in cases.items():
+        assert [text for kind, text in brief(*lines) if kind == "user"] == expected, name
+
+
 def test_a_boundary_and_its_summary_are_both_there():
     boundary = line("system", subtype="compact_boundary", content="Conversation compacted")
     summary = line("user", "Earlier we…", isCompactSummary=True)
