@@ -50,7 +50,7 @@ SKIPPED_NAMES = frozenset(
         "contributors",
     }
 )
-# Lines from which the format of a file can be told.
+# Lines from which the format of a file is recognised.
 FORMAT_LINES = 32
 # Characters: a longer text of one line is a dump, of which capture keeps an extract.
 LONG_LINE_CHARS = 1_000_000

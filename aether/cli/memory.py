@@ -643,7 +643,7 @@ def hit_rows(hits: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def hit_text(hit: Mapping[str, Any]) -> str:
-    """Return the whole text of a hit; of a session the part that answers stands first."""
+    """Return the whole text of a hit; of a session the part that answers comes first."""
     passage, text = hit["passage"], hit["content"]
     return text if not passage or one_line(passage) in one_line(text) else f"{passage} … {text}"
 

@@ -114,9 +114,9 @@ def search(
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",
         plain_text(project).casefold(), plain_text(conversation).casefold(),
     )  # fmt: skip
-    said, stands_for = with_synonyms(query_terms(query))
+    said, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
-    matches = _matches(memory, _Query(query, said, stands_for, ids, keep, now), archived)
+    matches = _matches(memory, _Query(query, said, means, ids, keep, now), archived)
     asks = is_question(query)
     chosen = [
         each for each in matches
@@ -196,7 +196,7 @@ class _Query(NamedTuple):
 
     query: str
     said: QueryTerms
-    stands_for: Mapping[str, str]
+    means: Mapping[str, str]
     """The asked term of each synonym."""
     ids: frozenset[str]
     keep: Filter
@@ -209,7 +209,7 @@ def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.stands_for,
+        ask.means,
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
     tiers = _tiers(entries, ask, archived)

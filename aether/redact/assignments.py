@@ -296,7 +296,7 @@ _PROSE = frozenset(
     "with when which what how why where do don't not never always make set get your our in on at as from by must "
     "should can will no only option flag".split()
 )
-# So are these in German, wherever they are, with more words after them.
+# So are these in German, in any place, with more words after them.
 _PROSA = frozenset(
     "see read ask wird werden wurde ist sind muss müssen siehe steht bitte nicht kein keine der die das wie noch".split()
 )
@@ -373,7 +373,7 @@ def _is_likely(name: str, value: str) -> bool:
 
 
 # What a person says: "the password for staging is x", "das Passwort lautet x", "use password x".
-# Every branch begins with a letter, so that a search skips all others.
+# Every branch starts with a letter, so that a search skips all others.
 _NOUN = (
     r"password|passphrase|passcode|passwort|passwd|pass|pwd|pw|kennwort|pin|secret[ -]?key|secret|credentials|creds|zugangsdaten"
     r"|contraseña|senha|wachtwoord|mot de passe|token|api[ -]?key|access[ -]?key|key|api[ -]?schlüssel|schlüssel"

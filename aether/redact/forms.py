@@ -2,8 +2,8 @@
 
 The tokens of providers are the rows of `data/secrets.json`; beside them JSON Web Tokens, private keys (whole, escaped,
 cut at either end), hashes of passwords, passwords in URLs, signatures of signed URLs, webhooks, and credentials after
-`Bearer` and `Basic`. One pattern finds the beginnings of all rows, and a row is compiled when a text
-first has its beginning. Every pattern takes time that grows with the length of the text alone: repeated parts are bounded, or
+`Bearer` and `Basic`. One pattern finds the prefixes of all rows, and a row is compiled when a text
+first has its prefix. Every pattern takes time that grows with the length of the text alone: repeated parts are bounded, or
 cannot start twice in one run.
 """
 
@@ -25,8 +25,8 @@ PLACEHOLDER = "<REDACTED>"
 
 # A row: the literal that it starts with or holds, the widths of the text before that, and the pattern.
 _Form = namedtuple("_Form", "literal widths pattern")  # noqa: PYI024 - typing costs a hook milliseconds
-# One pattern for the beginnings of all forms, the forms of each beginning, and those around a literal.
-_Table = namedtuple("_Table", "beginning starts holds")  # noqa: PYI024
+# One pattern for the first characters of all forms, the forms of each, and those around a literal.
+_Table = namedtuple("_Table", "prefix starts holds")  # noqa: PYI024
 _PART = re.compile(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 # After a literal this long a token is recognised although its end was cut off.
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
@@ -160,10 +160,8 @@ def _table() -> _Table:
     for literal in sorted(by_literal, key=len):
         least = next((least for least in starts if literal.startswith(least)), literal)
         starts[least] = [*by_literal[literal], *starts.get(least, [])]
-    beginning = (
-        rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{14}})(?:({any_of(starts)})|({'|'.join(other)}))"
-    )
-    return _Table(re.compile(beginning), starts, holds)
+    prefix = rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{14}})(?:({any_of(starts)})|({'|'.join(other)}))"
+    return _Table(re.compile(prefix), starts, holds)
 
 
 def _held(form: str) -> tuple[str, tuple[int, ...]]:
@@ -222,7 +220,7 @@ def without_escapes(text: str) -> str:
 def _starting(text: str, shadow: str, table: _Table) -> Iterator[tuple[int, int]]:
     reached = 0
     words: dict[_Form, int] = {}  # the end of the last run of words in the form of a token
-    for found in table.beginning.finditer(shadow):
+    for found in table.prefix.finditer(shadow):
         at = found.start()
         if at < reached:
             continue

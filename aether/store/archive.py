@@ -81,7 +81,7 @@ def records(
 def located(
     snapshot: Snapshot, kind: str, *, after: int = -1, holding: Collection[tuple[str, str]] = ()
 ) -> Iterator[tuple[int, JsonObject, int]]:
-    """Yield what `records` yields, and where in its file each record begins, -1 for one that is not folded yet."""
+    """Yield what `records` yields, and where in its file each record starts, -1 for one that is not folded yet."""
     reached = after
     files = files_of(snapshot.home, kind)
     first = len(files)
@@ -89,9 +89,9 @@ def located(
         first -= 1
     for path in files[first:]:
         seeking = after < 0 and 0 < len(holding) <= _MOST_SOUGHT
-        for record, begin in _lines_holding(path, holding) if seeking else _tail(path, after):
+        for record, start in _lines_holding(path, holding) if seeking else _tail(path, after):
             reached = position(record)
-            yield reached, record, begin
+            yield reached, record, start
         reached = max(reached, _last(path)) if seeking else reached
     for pending in snapshot.pending:
         for record in numbered(pending, kind):
@@ -210,22 +210,22 @@ def _tail(path: Path, after: int) -> Iterator[tuple[JsonObject, int]]:
     """Yield the records of one file with a position > `after`, oldest first, each with its offset."""
     newer: list[tuple[JsonObject, int]] = []
     if after < 0:
-        begin = 0
+        start = 0
         with regular.opened(path) as file:
             for line in file:
                 record = record_of(line)
                 if record is not None:
-                    yield record, begin
-                begin += len(line)
+                    yield record, start
+                start += len(line)
         return
-    begin = path.stat().st_size
+    start = path.stat().st_size
     for line in lines_backwards(path):
-        begin -= len(line)
+        start -= len(line)
         record = record_of(line)
         if record is not None and position(record) <= after:
             break
         if record is not None:
-            newer.append((record, begin))
+            newer.append((record, start))
     yield from reversed(newer)
 
 

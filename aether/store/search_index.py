@@ -315,7 +315,7 @@ def scan(records: Records, ask: Query) -> Found:
 
 
 def beside(place: int) -> range:
-    """Return the places of an item and of those next to it: the answer often stands beside the question."""
+    """Return the places of an item and of those next to it: the answer is often beside the question."""
     return range(max(0, place - BESIDE_REACH), place + BESIDE_REACH + 1)
 
 

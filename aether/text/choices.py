@@ -143,7 +143,7 @@ class Ending(NamedTuple):
 def ending(sentence: str) -> Ending | None:
     """Return what a person's `sentence` ends, or None.
 
-    >>> ending("The rule about mocks is gone."), ending("nah, roll back"), ending("roll back the migration")
+    >>> ending("The rule about mocks no longer applies."), ending("nah, roll back"), ending("roll back the migration")
     (Ending(kind='named', words=frozenset({'mock'})), Ending(kind='last', words=frozenset()), None)
     >>> ending("We do B after all").kind, ending("Is the old rule gone?")
     ('picked', None)

@@ -264,7 +264,7 @@ _FOR_NOW = lazy(
     r"\b(?:for now|right now|just now|this time|today|tonight|tomorrow|at the moment|for the moment|can you|could you|would you|first)\b|\bnow\W*$",
     re.IGNORECASE,
 )
-# What a person passes on, a review or a log, sets no rule of theirs; what stands before it may.
+# What a person passes on, a review or a log, sets no rule of theirs; what comes before it may.
 _PASSED_ON = lazy(
     r"\A[^\n]{0,300}?\b(?:feedback|reviews?|reviewed|comments?|reports?|reported|look at this|in context of|see below|the following|logs?|output|error|says?|said|wrote|this)\b[^\n]{0,120}(?::|!|\?|\.\.\.)?[ \t]*\n",
     re.IGNORECASE,

@@ -52,15 +52,15 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
     """Return the terms of a query with their synonyms at a lesser weight, and the asked term of each synonym.
 
     >>> from aether.text.words import query_terms
-    >>> said, stands_for = with_synonyms(query_terms("the slow build"))
-    >>> said.weights["latenc"], stands_for["latenc"]
+    >>> said, means = with_synonyms(query_terms("the slow build"))
+    >>> said.weights["latenc"], means["latenc"]
     (0.5, 'slow')
     """
     weights, spelled = dict(said.weights), dict(said.spelled)
-    stands_for = {}
+    means = {}
     for asked, weight in said.weights.items():
         for other in _groups().get(asked, ()):
             if other not in weights:
                 weights[other], spelled[other] = WEIGHT * weight, spelled[asked]
-                stands_for[other] = asked
-    return said._replace(weights=weights, spelled=spelled), stands_for
+                means[other] = asked
+    return said._replace(weights=weights, spelled=spelled), means

@@ -15,7 +15,7 @@ _OTHER = lazy("[^a-z<]+")
 _MARK = lazy(rf"<(?=<*(?:{'|'.join(_MARKS)}))")
 # What reads as an opening bracket; some are so after decomposition.
 _BRACKETS = "<＜﹤‹«˂˱ᐸᗕ〈⟨〈❮❬❰⟪《≺≪⋖⪡◁◂⧼⯇𝈶"
-# Letters of those words that other scripts write alike; digits and signs that stand for them in jest.
+# Letters of those words that other scripts write alike; digits and signs that replace them in jest.
 _ALIKE = {
     "a": "аαɑᴀꭺ4@", "d": "ԁᴅɗꓓᏧⅾ", "e": "еεєɛᴇҽ3€ꭼ℮ɘǝ", "h": "һհʜнᏂꓧη", "i": "іιıɩ1lӏⅼᎥꙇ", "m": "мᴍʍΜϻ", "n": "ոռᴎɴпη",
     "o": "оοσօᴏ0ө๐০ⲟ", "r": "гᴦʀɾꭇя", "s": "ѕꜱ5$ƽꚃ", "t": "тτᴛ7ƭ", "y": "уγүʏყўɣ",

@@ -106,7 +106,7 @@ def _stemmer() -> Any:
     from types import ModuleType
 
     # The package imports the stemmers of thirty languages, for which a hook would wait: only one is loaded, from a
-    # stand-in of the package that is removed again. Only callers that compare words pay even for that.
+    # placeholder of the package that is removed again. Only callers that compare words pay even for that.
     name = "snowballstemmer"
     spec = None if name in sys.modules else importlib.util.find_spec(name)
     if spec is not None and spec.submodule_search_locations:

@@ -297,7 +297,7 @@ def conversation(path):
     return path
 
 
-def test_what_is_told_is_found_word_for_word_in_one_stored_entry(home, tmp_path):
+def test_what_is_injected_is_found_word_for_word_in_one_stored_entry(home, tmp_path):
     importing.import_transcripts([conversation(tmp_path / "s.jsonl")], home=home)
     held = [plain(each["content"]) for each in working.list_working_memory_items(home=home)]
     kinds = set()

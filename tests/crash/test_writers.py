@@ -100,8 +100,8 @@ def test_no_edit_of_a_person_vanishes_beside_three_folding_writers(home, times):
 
     assert codes == [0] * 4
     everything = b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
-    gone = [number for number in range(times) if f"edit number {number}.".encode() not in everything]
-    assert gone == []
+    removed = [number for number in range(times) if f"edit number {number}.".encode() not in everything]
+    assert removed == []
     assert {one.code for one in doctor.examine(home)} <= {"kept-edit", "quarantine"}
 
 

@@ -37,13 +37,13 @@ _SAID = (
 def _secrets(text):
     """Return what redaction removes from `text`."""
     kept = redact(text).split("<REDACTED>")
-    at, gone = len(kept[0]), []
+    at, removed = len(kept[0]), []
     for after in kept[1:]:
         end = text.find(after, at) if after else len(text)
-        gone.append(text[at:end].strip())
+        removed.append(text[at:end].strip())
         at = end + len(after)
     # The word is in what is said around the secrets, too.
-    return [secret for secret in gone if len(secret) > 6 and secret != "password"]
+    return [secret for secret in removed if len(secret) > 6 and secret != "password"]
 
 
 def _messages(case, seed):

@@ -567,7 +567,7 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
     ]
 
 
-def test_only_what_a_person_settled_is_told_as_a_decision():
+def test_only_what_a_person_settled_is_injected_as_a_decision():
     items = newest(
         item("We keep one log per worktree", "decision", day=3, evidence="person", pointer={"line": 3}),
         item("I chose SQLite for the index", "decision", day=2, evidence="agent", pointer={"line": 2}),

@@ -43,7 +43,7 @@ def changed(day=4):
     return item("Changed a.py", "code_change", day=day, hour=2, conversation="c")
 
 
-def told(*items):
+def injected(*items):
     newest = sorted(items, key=lambda each: each["metadata"]["timestamp"], reverse=True)
     found = standing.accounts(newest)
     said = standing.reports(found)
@@ -51,8 +51,8 @@ def told(*items):
     return [line.text for line in said["state"]], [line.text for line in said["results"]], ahead
 
 
-def test_the_last_account_is_told_in_whole_paragraphs_without_code_tables_options_and_questions():
-    state, results, ahead = told(request("Fix load."), changed(), answer(REPORT))
+def test_the_last_account_is_injected_in_whole_paragraphs_without_code_tables_options_and_questions():
+    state, results, ahead = injected(request("Fix load."), changed(), answer(REPORT))
 
     assert state == [
         "All tests pass.",
@@ -66,14 +66,14 @@ def test_the_last_account_is_told_in_whole_paragraphs_without_code_tables_option
 def test_every_line_is_found_in_the_account():
     whole = " ".join(REPORT.replace("**", "").split())
 
-    assert all(text in whole for lines in told(changed(), answer(REPORT)) for text in lines)
+    assert all(text in whole for lines in injected(changed(), answer(REPORT)) for text in lines)
 
 
-def test_an_account_that_the_person_turned_down_is_not_told():
+def test_an_account_that_the_person_turned_down_is_not_injected():
     kept = answer("Added `a.py`, which reads the log.", day=2)
     dropped = answer("Added `b.py`, which writes the log.", day=5)
 
-    state, results, _ = told(kept, request("Go on.", 4), dropped, request("nah let's roll back", 6))
+    state, results, _ = injected(kept, request("Go on.", 4), dropped, request("nah let's roll back", 6))
 
     assert state == ["Added `a.py`, which reads the log."]
     assert results == []
@@ -83,7 +83,9 @@ def test_an_account_of_work_says_more_than_an_answer_to_a_question():
     work = answer("`save()` now writes the file at once instead of at the end.", day=3)
     later = answer("`load()` reads the file, and it returns what `save()` wrote.", day=5)
 
-    state, _, _ = told(request("Mend save.", 1), changed(2), work, request("How does load work?", 4), later)
+    state, _, _ = injected(
+        request("Mend save.", 1), changed(2), work, request("How does load work?", 4), later
+    )
 
     assert work["content"] in state
 
@@ -93,7 +95,7 @@ def test_the_options_of_the_last_question_are_the_next_step():
         "**Option 1: Drop the cache** (simple)\n\n**Option 2: Keep the cache**\n\nWhich one do you prefer?"
     )
 
-    assert told(answer(asked))[2] == [
+    assert injected(answer(asked))[2] == [
         "Which one do you prefer?",
         "Option 1: Drop the cache (simple)",
         "Option 2: Keep the cache",
@@ -106,10 +108,10 @@ def test_the_tasks_that_are_not_done_are_the_next_step_of_the_newest_plan():
 
     old, new = plan("[pending] write it", 1), plan("[completed] write it\n[in_progress] test it", 2)
 
-    assert told(old, new)[2] == ["test it"]
+    assert injected(old, new)[2] == ["test it"]
 
 
-def test_a_commit_is_told_by_its_subject_and_not_again_if_the_account_names_it():
+def test_a_commit_is_injected_by_its_subject_and_not_again_if_the_account_names_it():
     def commit(text):
         return item(text, "outcome", day=2, role="commit", evidence="machine", conversation="c")
 
@@ -117,8 +119,8 @@ def test_a_commit_is_told_by_its_subject_and_not_again_if_the_account_names_it()
         "[main 1a2b3c4] Read the newest session\n\nRead the newest session\n\nThe oldest is stale."
     )
 
-    alone = told(named, changed(3), answer("Added `a.py` to the page."))
-    again = told(
+    alone = injected(named, changed(3), answer("Added `a.py` to the page."))
+    again = injected(
         named, changed(3), answer(f"Added `a.py` and committed 1a2b3c4. {'It reads `b.py` too. ' * 40}")
     )
 
@@ -127,7 +129,7 @@ def test_a_commit_is_told_by_its_subject_and_not_again_if_the_account_names_it()
 
 
 @rows(
-    ("said", "told_as"),
+    ("said", "injected_as"),
     [
         (
             "Both should use the log, instead of `print`. Let me fix them.",
@@ -137,14 +139,14 @@ def test_a_commit_is_told_by_its_subject_and_not_again_if_the_account_names_it()
         ("Now I see the problem in `a.py`.", []),
     ],
 )
-def test_the_reason_of_an_edit_that_followed_is_told(said, told_as):
+def test_the_reason_of_an_edit_that_followed_is_injected(said, injected_as):
     made = item(said, role="change", conversation="c")
 
-    assert [line.text for line in standing.reasons([made])] == told_as
+    assert [line.text for line in standing.reasons([made])] == injected_as
     assert list(standing.reasons([item(said, role="said")])) == []
 
 
-def test_the_work_of_another_conversation_is_not_told():
+def test_the_work_of_another_conversation_is_not_injected():
     mine = answer("Added `a.py` to the page.", day=2)
     other = {**answer("Added `b.py` to the page.", day=3)}
     other["metadata"] = {**other["metadata"], "conversation": "d"}

@@ -392,7 +392,7 @@ def test_many_writers_and_folders_with_a_lock_that_lies_lose_nothing(home):
     assert set(acknowledged) <= set(stored)
 
 
-def test_a_torn_last_line_is_kept_aside_and_the_next_commit_stands(home):
+def test_a_torn_last_line_is_kept_aside_and_the_next_commit_holds(home):
     homes.add(home, "one")
     with snapshot.journal_path(home).open("ab") as file:
         file.write(b'{"revision":3,"torn')

@@ -81,9 +81,9 @@ LEAST_SECONDS, MOST_GROWTH = 0.1, 24
 
 def _seconds(function, text):
     """Return the processor time of one call: a second might be answered from a cache."""
-    begun = process_time()
+    started = process_time()
     function(text)
-    return process_time() - begun
+    return process_time() - started
 
 
 def _text(seed, size):

@@ -84,7 +84,7 @@ def test_no_surface_gives_a_model_a_second_tag(home):
     )  # fmt: skip
     aether.emit_signal("REDIRECT", VARIANTS[0], home=home)
 
-    told = {
+    injected = {
         "session": briefing.session_brief(home, "startup", "s"),
         "subagent": briefing.subagent_brief(home, "builder"),
         "prompt": recall.prompt_recall(
@@ -96,5 +96,5 @@ def test_no_surface_gives_a_model_a_second_tag(home):
     }
     steering = briefing.compaction_steering(home, "s", by="hook")
 
-    assert {name: tags(text) for name, text in told.items()} == dict.fromkeys(told, 2)
+    assert {name: tags(text) for name, text in injected.items()} == dict.fromkeys(injected, 2)
     assert tags(steering) == 0 and "zebra" in steering  # noqa: PT018 - one surface

@@ -100,13 +100,13 @@ class _QueueBackwards:
         queue = Queue()
         queue.taken(line)
         given, uuid = queue.taken({**line, "operation": "remove"})
-        told = {
+        said = {
             "type": "user",
             "uuid": uuid,
             "timestamp": line.get("timestamp"),
             "message": {"content": given},
         }
-        return [record._replace(tool=_TYPED_DURING_TURN) for record in records([(0, told)])]
+        return [record._replace(tool=_TYPED_DURING_TURN) for record in records([(0, said)])]
 
     def attach(self, found: list[Record]) -> list[Record]:
         """Return the records of an attachment, remembering their texts."""

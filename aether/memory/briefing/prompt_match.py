@@ -45,7 +45,7 @@ PASSAGE_CHARS = 300
 NAME_WEIGHT = 6.0
 # A past command is of little use to a later prompt, and a changed line only if its name is in the prompt.
 NEVER_MATCHED = frozenset({"command", "observation"})
-# The words of a conversation answer a question that names something; unasked they are never told.
+# The words of a conversation answer a question that names something; otherwise they are never injected.
 ONLY_BY_NAME = frozenset({"code_change", "error", HISTORY})
 # Statements of persons and settled questions before mere reports.
 WEIGHT_OF_TYPE = {"constraint": 1.5, "preference": 1.4, "decision": 1.3, "solution": 1.3, "blocker": 1.2, "success_pattern": 1.2, "failure_pattern": 1.2, "user_input": 0.8, "code_change": 0.7}  # fmt: skip

@@ -36,7 +36,7 @@ _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 _HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]+\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
 _TABLE = lazy(r"\s*[|│┌└├+>]")
 _SHORTENED = "characters left out …]"
-# Entries below these tell how something was tested, or what was wrong before it was fixed.
+# Entries below these say how something was tested, or what was wrong before it was fixed.
 _DETAIL_HEADING = lazy(
     r"\b(?:what it tests?|tests?|verif\w*|verification|failure|bugs?|problems?|issues?|root cause|output|findings?|before|background|context|why)\b",
     re.IGNORECASE,

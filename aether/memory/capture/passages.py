@@ -1,4 +1,4 @@
-"""Passages: the words of an imported conversation itself, kept for search and never told unasked.
+"""Passages: the words of an imported conversation itself, kept for search and never injected.
 
 A passage is what a person wrote, or what an agent wrote between two of its tool calls and after them, up to
 `PASSAGE_CHARS`; calls and their output are left out. It names its speaker, file, line and the request that it belongs to.

@@ -154,8 +154,8 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
             queued = as_object(line.get("attachment"))
             # A prompt that was typed while the assistant was busy is here, or only in the lines about the queue.
             prompt = queued.get("prompt") if queued.get("type") == "queued_command" else None
-            told = ((position, part) for position, part in parts(prompt) if part.kind == "text")
-            typed = (each for each in told if not seen.queue.repeats(each[1].text))
+            said = ((position, part) for position, part in parts(prompt) if part.kind == "text")
+            typed = (each for each in said if not seen.queue.repeats(each[1].text))
             yield from (head._replace(kind="user", text=part.text, part=position) for position, part in typed)
         case "progress":
             yield from _progress(head, line, seen)
