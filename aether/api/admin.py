@@ -289,7 +289,7 @@ def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list
     since = lines[-1].at if lines and len(lines) == limit else ""
     others = sorted(_compactions(snapshot.home, since), key=_at, reverse=True)
     # Transactions stay in their order, also where a clock was set back.
-    return list(islice(heapq.merge(lines, others, key=_at, reverse=True), limit or None))
+    return list(islice(heapq.merge(lines, others, key=_at, reverse=True), min(limit, sys.maxsize) or None))
 
 
 def _at(line: LogLine) -> str:

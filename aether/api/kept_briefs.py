@@ -52,7 +52,7 @@ def state_of(home: Path, files: tuple[FileId, ...], *, wide: Path | None) -> str
 
 
 def find(home: Path, source: str, session: str, *, at: str, wide: Path | None) -> str | None:
-    """Return the kept brief of a session that starts by `source`, as of `at`; None if there is none of today's state."""
+    """Return the kept brief of a session that starts by `source`, as of `at`; None without one of today's state."""
     if source not in KEPT_SOURCES:
         return None
     try:

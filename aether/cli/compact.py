@@ -232,7 +232,7 @@ def _findings(findings: Any) -> list[str]:
 @click.option("--all", "everything", is_flag=True, help="Show unchanged messages too")
 @pass_ask
 def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> None:
-    """Show the messages a compaction kept and removed, and its summary.
+    """Show what a compaction kept and removed, and its summary.
 
     \b
     Example:

@@ -194,6 +194,8 @@ def is_drawn(value: str, *, least: int = _LEAST_DRAWN) -> bool:
 # `utf8`, `v2`, `sha256`, `T10`: a word with a number.
 _NUMBERED = lazy(r"[A-Za-z]{1,10}[0-9]{1,3}|[0-9]{1,6}[A-Za-z]{1,5}")
 
+# Each of `_STEMS` holds one of these: a text without any compiles no pattern.
+_PARTS = ("pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "conn", "jwt", "psk", "_")
 # Searched in small letters.
 _STEMS = (
     r"pass(?:wor[dt]|wr?d|phrase|code|key|(?![a-z]))|ps?wd?(?![a-z])|secret(?:[ _-]key)?|token|api[ _-]?key"
@@ -325,6 +327,8 @@ def without_assigned(text: str, joined: str | None = None) -> str:
     done, at, unclosed = 0, 0, 0
     joined = vocabulary(without_escapes(text))[1] if joined is None else joined
     rare = [word for word in _RARE if word.rpartition(" ")[2] in joined]
+    if not rare and not any(part in folded for part in _PARTS):
+        return text
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
     while found := stem.search(folded, at):
         start, at = _name(text, found)

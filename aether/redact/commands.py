@@ -140,7 +140,7 @@ def without_commands(text: str, words: set[str] | None = None, shadow: str = "")
                 spans += _span(found)
     if "'auth" in text or '"auth' in text:
         spans += [found.span(2) for found in _DOCKER.finditer(text) if is_docker_auth(found[2])]
-    if _PGPASS_MIDDLE.search(text):
+    if ":" in text and _PGPASS_MIDDLE.search(text):
         spans += [span for found in _PGPASS.finditer(text) for span in _span(found)]
     before, text = text, replaced(text, [*spans, *_here(text)])
     text = replaced(text, _arguments(text, words, shadow if text == before else without_escapes(text)))
@@ -193,7 +193,7 @@ def _argument(row: dict[str, Any], words: list[str]) -> str:
 
 def _arguments(text: str, words: set[str], shadow: str) -> list[tuple[int, int]]:
     """Return the places of the secrets among the arguments of those programs that are among the words of the text."""
-    if not _FLAG.search(shadow) and _WITHOUT_FLAGS.isdisjoint(words):
+    if not ("-" in shadow and _FLAG.search(shadow)) and _WITHOUT_FLAGS.isdisjoint(words):
         return []  # a hook's short text needs no table
     arguments = _programs()
     spans: list[tuple[int, int]] = []
@@ -215,7 +215,7 @@ def _arguments(text: str, words: set[str], shadow: str) -> list[tuple[int, int]]
 
 
 def _calls(shadow: str, programs: set[str]) -> Iterator[tuple[str, int]]:
-    """Yield the programs that are named as whole words, and where their arguments begin."""
+    """Yield the programs that are named as whole words, and where their arguments start."""
     for program in programs:
         at = shadow.find(program)
         while at >= 0:

@@ -32,6 +32,8 @@ _PART = re.compile(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _URL_ESCAPE, _JSON_ESCAPE = lazy(r"%[0-9A-Fa-f]{2}"), lazy(r"\\u00[0-9A-Fa-f]{2}")
+# `_MAY_HOLD` needs a run of so many characters: no pattern is compiled for a short text without one.
+_LEAST_RUN, _SHORT_TEXT = 14, 1_000
 # What no table is read for: a text without a long run that has a digit, or a capital after a small letter.
 _MAY_HOLD = lazy(r"(?=[A-Za-z_./+=:%$!~-]{0,200}(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9_./+=:%$!~-]{14}")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
@@ -197,6 +199,8 @@ def _pattern(form: str, alphabets: dict[str, str]) -> str:
 
 def _without_tokens(text: str) -> str:
     """Return `text` without the tokens of providers and without JSON Web Tokens."""
+    if len(text) < _SHORT_TEXT and max(map(len, text.split()), default=0) < _LEAST_RUN:
+        return text  # no pattern is compiled for it
     if not _MAY_HOLD.search(text):
         return text
     table = _table()
@@ -299,7 +303,7 @@ def lowered(text: str) -> str:
 def after_words(
     text: str, folded: str, words: Iterable[str], pattern: re.Pattern[str]
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches of `pattern` where one of `words` begins; `folded` is `text` in small letters."""
+    """Yield the matches of `pattern` where one of `words` starts; `folded` is `text` in small letters."""
     for word in words:
         at = folded.find(word)
         while at >= 0:

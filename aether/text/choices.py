@@ -145,7 +145,7 @@ def ending(sentence: str) -> Ending | None:
 
     >>> ending("The rule about mocks no longer applies."), ending("nah, roll back"), ending("roll back the migration")
     (Ending(kind='named', words=frozenset({'mock'})), Ending(kind='last', words=frozenset()), None)
-    >>> ending("We do B after all").kind, ending("Is the old rule gone?")
+    >>> ending("We do B after all").kind, ending("Is the old rule dropped?")
     ('picked', None)
     """
     said = sentence.replace("’", "'").strip()

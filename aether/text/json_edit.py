@@ -16,11 +16,12 @@ from aether.text.regex import lazy
 Path = Sequence[str | int]
 
 INDENT = "  "
-# A text with fewer brackets cannot exceed Python's recursion limit.
-SHALLOW = 100
+# Deeper text may exceed Python's recursion limit, which other code of the process may change.
+MOST_DEPTH = 100
 _SPACE = lazy(r"[ \t\r\n]*")
 _LINE_START = lazy(r"[ \t]*\Z")
 _SCALAR = lazy(r"[^\s,\]}]+")
+_BRACKET = lazy(r"[\[\]{}]")
 _STRING = lazy(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -43,10 +44,13 @@ def parse(text: str) -> Any:
     """
     try:
         value = json.loads(text, parse_constant=_refuse)
-        if text.count("{") + text.count("[") > SHALLOW:
-            _find(text, ())  # too deep for the recursion below: refused before anything is changed
     except RecursionError as reason:
         raise ValueError("nested too deeply") from reason
+    depth = 0
+    for sign in _BRACKET.findall(_STRING.sub("", text)):
+        depth += 1 if sign in "[{" else -1
+        if depth > MOST_DEPTH:
+            raise ValueError("nested too deeply")
     return value
 
 

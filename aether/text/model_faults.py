@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter as Tally
 from collections.abc import Collection, Iterable
 
 from aether.text.regex import lazy
@@ -237,10 +238,12 @@ def _echo(text: str, given: Collection[str]) -> str:
     if len(written) < LEAST_ECHO_WORDS:
         return ""
     mine = _runs(written)
-    least = ECHOED_SHARE * len(mine)
-    # A text with fewer characters has fewer words, too.
-    if any(len(mine & _runs(words(each))) >= least for each in given if len(each) >= least):
-        return "copies one message"
+    # Each time counts: a message that is copied twice is a copy.
+    times = Tally(zip(*(written[at:] for at in range(RUN_WORDS)), strict=False))
+    least = ECHOED_SHARE * times.total()
+    for each in given:
+        if len(each) >= LEAST_ECHO_WORDS and sum(times[run] for run in mine & _runs(words(each))) >= least:
+            return "copies one message"
     if len(text) < ECHOED_SHARE * sum(map(len, given)):
         return ""
     said = [word for each in given for word in words(each)]

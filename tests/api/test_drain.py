@@ -54,7 +54,7 @@ def taken(home, *entries):
 def test_where_nothing_waits_nothing_is_done(home):
     before = homes.reopened(home).revision
 
-    assert drain_drain(home) == (0, [], False, "")
+    assert drain_drain(home)[:4] == (0, [], False, "")
     assert homes.reopened(home).revision == before
     assert not (home / "hooks").exists()
 

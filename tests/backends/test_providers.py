@@ -31,7 +31,9 @@ def test_a_command_gives_its_module_and_the_program():
 
 @rows("spec", ["", "gpt", "manual", "command", "command: ", "ollama:llama", "Anthropic"])
 def test_anything_else_is_refused_with_the_names(spec):
-    with pytest.raises(InvalidInput, match="extractive, anthropic, openai, ollama, manual or command"):
+    with pytest.raises(
+        InvalidInput, match="extractive, anthropic, openai, ollama, claude-code, manual or command"
+    ):
         backend(spec)
 
 

@@ -147,8 +147,8 @@ def test_records_are_found_by_their_members_without_reading_the_others(home, mon
     commit(home, lambda _: Change({}, {"items": made[3:]}), Author("archive"), now=homes.later(40 * 86400))
     fold_home(home, now=homes.NOW)
     parsed = []
-    real = store_archive._record
-    monkeypatch.setattr(store_archive, "_record", lambda line: (parsed.append(line), real(line))[1])
+    real = store_archive.record_of
+    monkeypatch.setattr(store_archive, "record_of", lambda line: (parsed.append(line), real(line))[1])
 
     def held(*members):
         parsed.clear()

@@ -11,16 +11,15 @@ from aether.errors import InvalidInput
 from aether.messages import convert
 from aether.messages.convert import detect_format
 from aether.tokens.count import (
-    ANSWER_FIELDS,
     ANTHROPIC_TOOL_PROMPT_TOKENS,
     CALL_TOKENS,
     MESSAGE_TOKENS,
     message_tokens,
-    session_tokens,
     system_tokens,
     tally,
     tools_tokens,
 )
+from aether.tokens.counters import ANSWER_FIELDS, session_tokens
 from aether.tokens.images import PICTURE_TOKENS
 from tests.tables import rows
 from tests.tokens.test_images import encoded, png

@@ -43,7 +43,7 @@ class Queue:
     """
 
     def __init__(self) -> None:
-        """Begin without a message."""
+        """Start without a message."""
         self._waiting: list[tuple[str, str]] = []
         # What the queue gave and no attachment did, and, below zero, what only an attachment gave.
         self._ahead: Counter[str] = Counter()

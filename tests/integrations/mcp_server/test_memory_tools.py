@@ -301,7 +301,7 @@ def test_at_once_it_needs_no_model(filled):
     text = compress(home=filled, progress=reported.append).text
 
     assert re.match(r"Session \S+ of phase 2: 2 items, \d+ tokens became \d+\.", text)
-    assert reported == ["asking extractive"]
+    assert reported == ["preparing the hand-off", "asking extractive", "checking and storing the session"]
     assert len(stored(filled)) == 1
 
 
