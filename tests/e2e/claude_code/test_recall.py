@@ -52,7 +52,7 @@ def test_what_the_session_got_at_its_start_is_not_called_to_mind_again(project):
     at, made = project
     (made / ".aether" / "config.toml").unlink()
     before = len(at.api.requests)
-    driver.talk(at, made, ["Hello", QUESTION])
+    driver.talk(at, made, ["Hello", "Why did we decide to print the labels in A6?"])
 
     assert [occasion for occasion, _ in briefed(at.api.requests[before + 1])] == ["startup"]
-    assert "Ed25519" in memory(at.api.requests[before + 1])
+    assert "A6" in memory(at.api.requests[before + 1])

@@ -137,7 +137,7 @@ def test_the_summariser_gets_what_to_keep(life):
 
     assert CONSTRAINT.rstrip(".") in instructions
     assert "parser.py" in instructions
-    assert FAILING in instructions
+    assert "Let a helper look at the date formats." in instructions
 
 
 def test_after_compaction_the_first_request_holds_the_memory_once(life):
@@ -154,7 +154,8 @@ def test_a_new_session_starts_with_the_memory_once(life):
     request = life.first("new")
 
     assert [occasion for occasion, _ in briefed(request)].count("startup") == 1
-    for known in (CONSTRAINT.rstrip("."), DECISION, FAILING, "parser.py", SUMMARY_FACT):
+    # What an agent chose by itself is injected only as part of its last account; a failed try is no open problem.
+    for known in (CONSTRAINT.rstrip("."), "parser.py", SUMMARY_FACT):
         assert known in memory(request)
     assert briefed_twice(request) == []
 
@@ -186,7 +187,7 @@ def test_what_mattered_is_remembered(life):
         for item in found
         if CONSTRAINT.rstrip(".") in item["content"] and item["type"] == "constraint"
     ]
-    assert [item["type"] for item in found if DECISION in item["content"]] == ["decision"]
+    assert [item["type"] for item in found if DECISION in item["content"]] == ["outcome"]
     assert [item["metadata"]["source"] for item in found if AGENT_FACT in item["content"]] == ["worker_ant"]
     assert any("parser.py" in item["content"] for item in found if item["type"] == "code_change")
 
