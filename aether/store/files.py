@@ -145,9 +145,10 @@ def write_whole(
             _replace_known(temp, path, is_known)
         sync_directory(path.parent)
     except BaseException:
-        with contextlib.suppress(OSError):
-            # Interrupted just after an exchange, it is the file of somebody else; doctor looks at it.
-            if made is None or os.stat(temp).st_ino == made.st_ino:
+        with contextlib.suppress(Exception):
+            # Interrupted just after an exchange, it is the old file. One that is not known is kept: doctor looks at it.
+            own = made is None or os.stat(temp).st_ino == made.st_ino
+            if own or (is_known is not None and is_known(temp)):
                 os.unlink(temp)
         raise
     return made.st_ino, made.st_mtime_ns, made.st_size
