@@ -45,7 +45,11 @@ def colony(stage: Stage, where: Path) -> dict[str, Any]:
 def items(colony: dict[str, Any]) -> list[dict[str, Any]]:
     """Give the items of working memory and of the archive, each once; not the words kept for search."""
     live = colony["documents"]["memory"]["working_memory"]["items"]
-    archived = [record["item"] for record in colony["items"] if record.get("item", {}).get("type", "history") != "history"]
+    archived = [
+        record["item"]
+        for record in colony["items"]
+        if record.get("item", {}).get("type", "history") != "history"
+    ]
     return list({item["id"]: item for item in [*archived, *live]}.values())
 
 
