@@ -178,8 +178,9 @@ def test_damage_of_any_file_is_detected_and_costs_only_what_it_hit(original, pla
 
 
 @pytest.mark.slow
-def test_damage_of_any_file_a_thousand_times(original, place):
-    counts = trial(original, place, range(1000))
+def test_damage_of_any_file_hundreds_of_times(original, place):
+    # All thousand take a quarter of an hour: `AETHER_FULL_TRIALS=1` asks for them.
+    counts = trial(original, place, range(1000 if os.environ.get("AETHER_FULL_TRIALS") == "1" else 150))
 
     print(dict(counts))
     assert counts["detected"] + counts["derived"] + counts["harmless"] == counts["all"]
