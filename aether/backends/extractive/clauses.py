@@ -281,14 +281,16 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
         if held and cut.group().startswith(","):
             held = False  # this comma ends a leading condition
             continue
-        head, rest = text[start : cut.start()], text[cut.end() :]
         if _is_within(cut.start(), quoted):
             continue
+        # A few words show whether the parts are long enough: whole parts would cost the square of the text.
+        near = min(cut.start(), start + PIECE_CHARS)
+        head, rest = text[start:near], text[cut.end() : cut.end() + PIECE_CHARS]
         if held or _GLUED.match(rest) or len(head.split()) < LEAST_WORDS or len(rest.split()) < LEAST_WORDS:
             continue
         if not found and not _VERB.search(head):
             continue
-        found.append(Piece(head, joint, independent))
+        found.append(Piece(text[start : cut.start()], joint, independent))
         start, joint = cut.end(), cut.group()
         independent = cut.lastgroup == "own"
     found.append(Piece(text[start:], joint, independent))
