@@ -15,7 +15,7 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
-from aether.schemas import check
+from aether.schemas import check, migrations
 from aether.store import archive, config, conversations, documents, recovery, rewrite, seals, spool
 from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
@@ -506,8 +506,10 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
     except AetherError as reason:
         if not reason.where.startswith((f"{name}.json", f"{name}#")):
             return []
-        if isinstance(reason, InvalidDocument) and documents.read(path).state == "good":
-            raise  # not an edit: a newer aether wrote it
+        found = documents.read(path)
+        migrations.is_current(name, found.value)  # raises: an edit does not make it a document of this aether
+        if isinstance(reason, InvalidDocument) and found.state == "good":
+            raise  # a newer aether changed it in the journal
         done = []
         if path.exists():
             kept = documents.quarantine(

@@ -525,9 +525,26 @@ def test_a_crash_in_the_middle_of_a_fold_and_a_damaged_journal_lose_nothing(live
     assert homes.ids(lived) == ["one", "two", "three", "four"]
 
 
-def test_the_doctor_leaves_a_home_of_a_newer_aether_as_it_is(lived):
+@pytest.mark.parametrize(
+    "edited",
+    [lambda data: data, lambda data: data.replace(b'"three"', b'"third"'), lambda data: data.replace(b"stamp", b"mark")],
+    ids=["good", "edited", "unstamped"],
+)  # fmt: skip
+def test_the_doctor_leaves_a_home_of_a_newer_aether_as_it_is(lived, edited):
     value = {**homes.reopened(lived).documents["memory"], "schema_version": 99}
     documents.write(lived, "memory", value, 3)
+    memory_file(lived).write_bytes(edited(memory_file(lived).read_bytes()))
+    before = memory_file(lived).read_bytes()
+
+    with pytest.raises(InvalidDocument, match="Upgrade aether"):
+        doctor.repair(lived, now=homes.NOW)
+
+    assert memory_file(lived).read_bytes() == before
+
+
+def test_the_doctor_leaves_a_document_that_a_newer_aether_changed_in_the_journal_as_it_is(lived):
+    homes.patch(lived, {"op": "replace", "path": "/schema_version", "value": 99})
+    snapshot._CACHE.clear()
     before = memory_file(lived).read_bytes()
 
     with pytest.raises(InvalidDocument, match="Upgrade aether"):
