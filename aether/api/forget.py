@@ -403,7 +403,7 @@ def _files(place: Path) -> Iterator[_File]:
         names.sort()
         for name in sorted(inside):
             path = Path(directory) / name
-            relative = path.relative_to(place).as_posix()
+            relative = seals.place(place, path)
             if (
                 name in (LOCK, seals.HEAD)
                 or relative == seals.PATH
@@ -505,7 +505,7 @@ def _steps(place: Path, file: _File, data: bytes, replace: erasing.Rewrite) -> I
     conversation = erasing.conversation_of(file.path, file.data)
     renamed = conversation is not None and replace(conversation) != conversation
     if conversation is not None and renamed:
-        to = path_of(place, replace(conversation)).relative_to(place).as_posix()
+        to = seals.place(place, path_of(place, replace(conversation)))
     if data != file.data or to != file.path:
         name = file.path.removeprefix("data/").removesuffix(".json")
         if name in documents.NAMES:

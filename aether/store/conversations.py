@@ -540,7 +540,7 @@ def examine(home: Path) -> list[Finding]:
     """Return the problems of the conversations of `home`."""
     found = []
     for stored in stored_conversations(home):
-        place = stored.path.relative_to(home).as_posix()
+        place = seals.place(home, stored.path)
         head = _head(stored.path)
         try:
             log = load(home, stored.id, whole=True)
@@ -553,7 +553,7 @@ def examine(home: Path) -> list[Finding]:
         else:
             found += [*_damage(log, head, place), *_gaps(log, place)]
     for head_path in emptied(home):
-        place = head_path.with_name(FILE).relative_to(home).as_posix()
+        place = seals.place(home, head_path.with_name(FILE))
         what = f"all of its {seals.read_head(head_path)} line(s) are missing."
         found.append(Finding("error", "damaged-file", place, what, _REPAIR))
     return found
@@ -622,7 +622,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             continue  # `examine` reports it
         if log.path != stored.path or not (log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
             continue
-        place = stored.path.relative_to(home).as_posix()
+        place = seals.place(home, stored.path)
         with _locked(home, stored.path), storage_errors(stored.path):
             head = _head(stored.path)
             log = load(home, stored.id, whole=True)

@@ -50,7 +50,7 @@ _ORDER = {"error": 0, "warning": 1, "info": 2}
 def examine(home: Path) -> list[Finding]:
     """Return the problems of the files of `home`, errors first."""
     found = [
-        Finding("warning", "temp-file", _place(home, path), "a killed process left it.", REPAIR)
+        Finding("warning", "temp-file", seals.place(home, path), "a killed process left it.", REPAIR)
         for path in leftover_temps(home)
     ]
     if (home / rewrite.DIRECTORY).exists():
@@ -102,16 +102,12 @@ def _tracked_spool(home: Path) -> list[Finding]:
     return [Finding("warning", "tracked-spool", "hooks/spool/", what, fix)]
 
 
-def _place(home: Path, path: Path) -> str:
-    return str(path.relative_to(home))
-
-
 def _lines(home: Path) -> Iterator[Finding]:
     """Yield findings for the lines of the append-only files and of the history."""
     checks = [(path, unsealed) for path in month_files(home)]
     checks += [(path, archive.record_of) for kind in archive.KINDS for path in archive.files_of(home, kind)]
     for path, value_of in checks:
-        place = _place(home, path)
+        place = seals.place(home, path)
         for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
             if not line.endswith(b"\n"):
                 yield Finding("warning", "torn-line", place, "the last line was cut off.", REPAIR)
@@ -172,7 +168,7 @@ def _journal(home: Path) -> Iterator[Finding]:
     elif not journal_path(home).exists() and seals.read(home).state != "missing":
         what = "the file is missing; everything was folded."
         yield Finding("warning", "missing", place, what, REPAIR)
-    head = seals.read_head(home / "data" / seals.HEAD)
+    head = seals.read_head(seals.head_path(home))
     if head == -1 or (head is None and journal.sealed):
         what = "the file is damaged." if head else "the file is missing."
         fix = f"{REPAIR[:-1]}, or go on: the next change writes it."
@@ -215,17 +211,15 @@ def _seals(home: Path) -> Iterator[Finding]:
         for path in documents.backups(home, name):
             if documents.read(path).state == "corrupt":
                 what = "an earlier version of the document is damaged."
-                yield Finding("warning", "damaged-copy", _place(home, path), what, REPAIR)
-
-
-def _has_head(home: Path) -> bool:
-    return seals.read_head(home / "data" / seals.HEAD) is not None
+                yield Finding("warning", "damaged-copy", seals.place(home, path), what, REPAIR)
 
 
 def _is_sealed(home: Path) -> bool:
     """Return whether the home had a record of seals, as far as its journal, or else its head, shows."""
     try:
-        return read_journal(home).sealed or (_has_head(home) and not journal_path(home).exists())
+        return read_journal(home).sealed or (
+            not journal_path(home).exists() and seals.read_head(seals.head_path(home)) is not None
+        )
     except (AetherError, OSError):
         return True
 
@@ -251,13 +245,13 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
     for directory in ("snapshots", "compressions"):
         for path in sorted((home / directory).glob("*.json")):
             if _is_unreadable(_content(path)):
-                yield Finding("warning", "unreadable", _place(home, path), "not JSON.", REPAIR)
+                yield Finding("warning", "unreadable", seals.place(home, path), "not JSON.", REPAIR)
     edits = documents.kept_edits(home)
     for kept in edits:
         yield Finding(
             "warning",
             "kept-edit",
-            _place(home, kept.path),
+            seals.place(home, kept.path),
             f"a hand edit waits: {kept.reason}",
             how_to_accept(kept),
         )
@@ -266,12 +260,12 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
         if path.stem.removesuffix(".diff") in paths:
             continue
         what = "was unreadable and is kept here."
-        yield Finding("info", "quarantine", _place(home, path), what, "Look at it, then remove it.")
+        yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
     # `conversations` lists files only.
     for path in sorted((home / "conversations").glob(f"*/{conversations.FILE}")):
         if path.is_dir():
             what = "it is a directory, and no log of a conversation."
-            yield Finding("error", "no-file", path.relative_to(home).as_posix(), what, "Move it away.")
+            yield Finding("error", "no-file", seals.place(home, path), what, "Move it away.")
 
 
 def how_to_accept(kept: documents.KeptEdit) -> str:
@@ -286,9 +280,11 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
     if name in documents.NAMES and documents.read(path).state in ("edited", "unstamped"):
         kept = documents.quarantine(home, name, regular.read(path), at=clock.stamp(now))
         os.unlink(path)
-        return f"kept the edit of {name}.json that a killed process had taken away as {_place(home, kept)}"
+        return (
+            f"kept the edit of {name}.json that a killed process had taken away as {seals.place(home, kept)}"
+        )
     os.unlink(path)
-    return f"removed {_place(home, path)}, left by a killed process"
+    return f"removed {seals.place(home, path)}, left by a killed process"
 
 
 def repair(home: Path, *, now: datetime) -> list[str]:
@@ -319,7 +315,7 @@ def _repair_copies(home: Path, now: datetime) -> list[str]:
     handoffs = sorted((home / "compressions").glob("*.json"))
     damaged += [path for path in handoffs if _is_unreadable(_content(path))]
     done = [set_aside(home, path, now) for path in damaged]
-    place = home / "data" / seals.HEAD
+    place = seals.head_path(home)
     if seals.read_head(place) in (None, -1):
         found = read_journal(home)
         seals.set_head(place, found.base + len(found.entries))
@@ -331,7 +327,7 @@ def set_aside(home: Path, path: Path, now: datetime) -> str:
     """Move the damaged file at `path` to quarantine, and return that in words."""
     kept = documents.quarantine(home, path.stem, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
     path.unlink()
-    return f"kept the damaged {_place(home, path)} as {_place(home, kept)}"
+    return f"kept the damaged {seals.place(home, path)} as {seals.place(home, kept)}"
 
 
 def _repair_sealed(home: Path, now: datetime) -> list[str]:
@@ -352,11 +348,11 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
                 home, Path(name).stem, regular.read(home / name, regular.LOG_BYTES), at=clock.stamp(now)
             )
             (home / name).unlink()
-            kept = f"; what is left of it is {_place(home, aside)}"
+            kept = f"; what is left of it is {seals.place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
     for head in conversations.emptied(home):
         what = f"all {seals.read_head(head)} line(s) of the conversation are lost"
-        losses.append((_place(home, head.with_name(conversations.FILE)), what, None))
+        losses.append((seals.place(home, head.with_name(conversations.FILE)), what, None))
         head.unlink()
     if is_lost:
         if (home / seals.PATH).exists():
@@ -385,7 +381,7 @@ Repaired = tuple[list[str], list[tuple[str, str, tuple[int, int] | None]]]
 def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now: datetime) -> Repaired:
     """Keep the whole lines of the history, with those that one flipped bit damaged, and name the lost revisions."""
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
-    names = {_place(home, path) for path in month_files(home)}
+    names = {seals.place(home, path) for path in month_files(home)}
     names |= {name for name in record.grown if name.startswith(f"{seals.MONTHS}/")}
     for name in sorted(names):
         path = home / name
@@ -394,7 +390,7 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
         if good != data:
             kept = documents.quarantine(home, f"journal-{path.stem}", data, at=clock.stamp(now))
             write_whole(path, good) if good else path.unlink()
-            done.append(f"wrote the whole lines of {name} again; it is kept as {_place(home, kept)}")
+            done.append(f"wrote the whole lines of {name} again; it is kept as {seals.place(home, kept)}")
         if name in faults and (lost := record.grown[name].lines - good.count(b"\n")) > 0:
             numbers = _lost_revisions(home, name, record.grown[name].lines)
             for first, last in seals.ranges(numbers):
@@ -408,7 +404,7 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
 def _lost_revisions(home: Path, name: str, lines: int) -> list[int]:
     """Return the revisions that the month `name`, which had so many lines, does not have any more."""
     present: dict[str, list[int]] = {
-        _place(home, path): [held["revision"] for held in map(unsealed, _content(path).splitlines(keepends=True)) if held]
+        seals.place(home, path): [held["revision"] for held in map(unsealed, _content(path).splitlines(keepends=True)) if held]
         for path in month_files(home)
     }  # fmt: skip
     before = [max(found) for month, found in present.items() if month < name and found]
@@ -435,12 +431,12 @@ def _repair_records(
         held.setdefault(min([path, *later]), {})[at] = archive.line_of(value)
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
     for path, lines in sorted(held.items()):
-        place = _place(home, path)
+        place = seals.place(home, path)
         data, made = before.get(path), b"".join(line for _, line in sorted(lines.items()))
         if data != made and (data or made):
             if data and (place in faults or not whole or missing):
                 kept = documents.quarantine(home, f"{kind}-{path.stem}", data, at=clock.stamp(now))
-                done.append(f"wrote {place} again; what was there is {_place(home, kept)}")
+                done.append(f"wrote {place} again; what was there is {seals.place(home, kept)}")
             make_directory(path.parent)
             write_whole(path, made)
             (home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record
@@ -488,14 +484,14 @@ def _held_records(
 
 def _move_away(home: Path) -> Iterator[str]:
     """Move what is no regular file but should be one into quarantine, so that the last good state takes its place."""
-    names = [journal_path(home), home / seals.PATH, home / "data" / seals.HEAD]
+    names = [journal_path(home), home / seals.PATH, seals.head_path(home)]
     names += [documents.path_of(home, name) for name in documents.NAMES]
     for path in (*names, *seals.growing(home), *seals.whole_files(home)):
         if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
             make_directory(home / "quarantine")
             kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
             os.replace(path, kept)
-            yield f"kept {path.name} as {_place(home, kept)}: it was no regular file"
+            yield f"kept {path.name} as {seals.place(home, kept)}: it was no regular file"
 
 
 def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
@@ -516,7 +512,7 @@ def _repair_document(home: Path, name: str, now: datetime) -> list[str]:
                 home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
             )
             path.unlink()
-            done.append(f"kept {name}.json as {_place(home, kept)}: {reason.what}")
+            done.append(f"kept {name}.json as {seals.place(home, kept)}: {reason.what}")
         try:
             load(home)
         except CorruptDocument:

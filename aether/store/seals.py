@@ -125,6 +125,11 @@ def place(home: Path, path: Path) -> str:
     return path.relative_to(home).as_posix()
 
 
+def head_path(home: Path) -> Path:
+    """Return the head of the journal of `home`."""
+    return home / "data" / HEAD
+
+
 def measured(path: Path, known: Grown | None = None) -> Grown:
     """Return the record of the file at `path`; of what is behind `known`, only that is read."""
     start = known or Grown()
@@ -199,7 +204,7 @@ def seal_file(home: Path, path: Path, data: bytes | None) -> None:
     whole = {name: known for name, known in seals.whole.items() if name != place(home, path)}
     if data is not None:
         whole[place(home, path)] = files.checksum(data)
-    if seals.state == "missing" and not (home / "data" / HEAD).exists():
+    if seals.state == "missing" and not head_path(home).exists():
         seals = appended(home, seals, {})
     if whole != seals.whole and seals.state != "damaged":
         write(home, seals._replace(whole=whole))

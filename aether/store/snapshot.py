@@ -392,7 +392,7 @@ def read_journal(home: Path) -> Journal:
     """
     path = journal_path(home)
     # First: lines that are appended meanwhile must not look lost.
-    head = seals.read_head(home / "data" / seals.HEAD) or 0
+    head = seals.read_head(seals.head_path(home)) or 0
     try:
         data = regular.read(path, regular.LOG_BYTES)
     except FileNotFoundError:
