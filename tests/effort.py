@@ -1,4 +1,4 @@
-"""How hard the laws are tried: by a profile of Hypothesis, and for some of them by a share of it."""
+"""How hard the laws are tried: by a profile of Hypothesis, for some of them by a share of it; and the longest trials, whole or not."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from hypothesis import HealthCheck, settings
 
 # What takes long on a busy machine is no failure.
 NO_CLOCK = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large]}
+
+# A few trials of the slow tier take a quarter of an hour to an hour: there they are bounded, unless this asks for them whole.
+FULL_TRIALS = os.environ.get("AETHER_FULL_TRIALS") == "1"
 
 
 def load_profile() -> None:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.store import files
+from tests import children
 
 CALLS = (
     "open", "write", "fsync", "fdatasync", "replace", "link", "unlink", "ftruncate", "truncate", "pwrite", "pread",
@@ -134,12 +135,5 @@ def short_writes() -> Iterator[list[int]]:
 
 
 def in_child(act: Callable[[], None]) -> int:
-    """Run `act` in a forked child and return its wait status as `os.waitstatus_to_exitcode` gives it."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        with contextlib.suppress(BaseException):
-            act()
-            code = 0
-        os._exit(code)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    """Run `act` in a forked child and return how it ended."""
+    return children.ended(children.start(act))

@@ -15,7 +15,7 @@ from aether.api import admin, conversations
 from aether.store import archive, files, seals, snapshot
 from aether.store import conversations as store_conversations
 from aether.store.commit import fold_home
-from tests import homes
+from tests import effort, homes
 from tests.api.test_erase import compress, conversation
 from tests.api.test_memory_tool import tool
 
@@ -179,8 +179,8 @@ def test_damage_of_any_file_is_detected_and_costs_only_what_it_hit(original, pla
 
 @pytest.mark.slow
 def test_damage_of_any_file_hundreds_of_times(original, place):
-    # All thousand take a quarter of an hour: `AETHER_FULL_TRIALS=1` asks for them.
-    counts = trial(original, place, range(1000 if os.environ.get("AETHER_FULL_TRIALS") == "1" else 150))
+    # All thousand take a quarter of an hour.
+    counts = trial(original, place, range(1000 if effort.FULL_TRIALS else 150))
 
     print(dict(counts))
     assert counts["detected"] + counts["derived"] + counts["harmless"] == counts["all"]

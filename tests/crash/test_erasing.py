@@ -17,7 +17,7 @@ from aether.store import conversations as store_conversations
 from aether.store import doctor
 from aether.store.commit import fold_home
 from aether.store.undo import states_since
-from tests import homes
+from tests import children, homes
 from tests.api.test_erase import holders
 from tests.api.test_memory_tool import tool
 from tests.crash import faults
@@ -85,15 +85,14 @@ def test_the_home_loads_and_doing_it_again_leaves_nothing(kind, chosen, tmp_path
 def test_who_writes_at_the_same_time_loses_nothing(tmp_path):
     home = tmp_path / ".aether"
     planted(home)
-    writer = os.fork()
-    if not writer:
-        try:
-            for number in range(10):
-                homes.add(home, f"new{number}", "innocent")
-                conversations.add_messages("talk", [{"role": "user", "content": f"line {number}"}], home=home)
-                conversations.add_messages(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
-        finally:
-            os._exit(0)
+
+    def write():
+        for number in range(10):
+            homes.add(home, f"new{number}", "innocent")
+            conversations.add_messages("talk", [{"role": "user", "content": f"line {number}"}], home=home)
+            conversations.add_messages(TEXT, [{"role": "user", "content": f"more {number}"}], home=home)
+
+    writer = children.start(write)
     while os.waitpid(writer, os.WNOHANG) == (0, 0):
         erase(home)
     erase(home)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
-import traceback
 
 import pytest
 
@@ -14,25 +12,12 @@ import aether
 from aether.store import doctor, snapshot
 from aether.store.commit import fold_home
 from tests import homes
+from tests.children import ended, start
 
 WRITERS = 16
 ADDITIONS = 200
 READERS = 2
 LEAST_READS, LEAST_FOLDS = 20, 5
-
-
-def start(act, *args):
-    """Run `act` in a forked child and return its process id."""
-    child = os.fork()
-    if child:
-        return child
-    code = 0
-    try:
-        act(*args)
-    except BaseException:
-        traceback.print_exc(file=sys.__stderr__)
-        code = 1
-    os._exit(code)
 
 
 def write(home, who):
@@ -93,9 +78,9 @@ def test_no_edit_of_a_person_vanishes_beside_three_folding_writers(home, times):
     editor = start(save, home, times)
     writers = [start(add_and_fold, home, who) for who in range(3)]
 
-    codes = [os.waitstatus_to_exitcode(os.waitpid(editor, 0)[1])]
+    codes = [ended(editor)]
     (home / "done").touch()
-    codes += [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in writers]
+    codes += [ended(child) for child in writers]
     fold_home(home, now=homes.NOW)
 
     assert codes == [0] * 4
@@ -111,9 +96,9 @@ def test_sixteen_writers_with_readers_and_a_folder_lose_nothing(home):
     writers = [start(write, home, who) for who in range(WRITERS)]
     others = [start(read, home, who) for who in range(READERS)] + [start(fold, home)]
 
-    codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in writers]
+    codes = [ended(child) for child in writers]
     (home / "done").touch()
-    codes += [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in others]
+    codes += [ended(child) for child in others]
 
     assert codes == [0] * (WRITERS + READERS + 1)
     made = [name for who in range(WRITERS) for name in (home / f"made{who}").read_text().split()]

@@ -23,7 +23,7 @@ from aether.store import snapshot as store_snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.snapshot import Entry
 from aether.types import Change
-from tests import homes
+from tests import children, homes
 from tests.crash import faults
 from tests.tables import rows
 
@@ -297,24 +297,8 @@ def test_two_writers_without_a_lock_lose_nothing(home, monkeypatch):
 
 @pytest.mark.usefixtures("no_lock")
 def test_many_writers_without_a_lock_lose_nothing(home):
-    children = []
-    for who in range(4):
-        child = os.fork()
-        if child == 0:
-            acknowledged = []
-            for number in range(15):
-                try:
-                    homes.add(home, f"{who}-{number}")
-                    acknowledged.append(f"{who}-{number}\n")
-                except Conflict:
-                    pass
-            (home / f"acknowledged{who}").write_text("".join(acknowledged))
-            os._exit(0)
-        children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
+    acknowledged = children.acknowledged(home, 15, lambda name: homes.add(home, name))
 
-    acknowledged = [name for who in range(4) for name in (home / f"acknowledged{who}").read_text().split()]
     stored = homes.ids(home)
     assert len(acknowledged) > 15
     assert len(set(stored)) == len(stored)
@@ -330,14 +314,6 @@ def test_a_writer_that_never_gets_through_gives_up_with_a_reason(home, monkeypat
 
     with pytest.raises(Conflict, match="does not honour locks"):
         homes.add(home, "one")
-
-
-@pytest.fixture
-def lying_lock(monkeypatch):
-    """Let the system say yes to everybody who asks for a lock, as some network disks do."""
-    import fcntl
-
-    monkeypatch.setattr(fcntl, "flock", lambda handle, operation: None)
 
 
 @pytest.mark.usefixtures("lying_lock")
@@ -367,25 +343,10 @@ def test_a_lock_that_another_machine_has_taken_too_is_noticed(home):
 
 @pytest.mark.usefixtures("lying_lock")
 def test_many_writers_and_folders_with_a_lock_that_lies_lose_nothing(home):
-    children = []
-    for who in range(4):
-        child = os.fork()
-        if child == 0:
-            acknowledged = []
-            for number in range(12):
-                try:
-                    homes.add(home, f"{who}-{number}")
-                    acknowledged.append(f"{who}-{number}\n")
-                    fold_home(home, now=homes.NOW)
-                except Conflict:
-                    pass
-            (home / f"acknowledged{who}").write_text("".join(acknowledged))
-            os._exit(0)
-        children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
+    acknowledged = children.acknowledged(
+        home, 12, lambda name: homes.add(home, name), then=lambda: fold_home(home, now=homes.NOW)
+    )
 
-    acknowledged = [name for who in range(4) for name in (home / f"acknowledged{who}").read_text().split()]
     stored = homes.ids(home)
     assert len(acknowledged) > 12
     assert len(set(stored)) == len(stored)

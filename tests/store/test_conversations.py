@@ -34,7 +34,7 @@ from aether.store.conversations import (
     undo,
 )
 from aether.store.files import locked
-from tests import homes
+from tests import children, homes
 
 ID = "user:42/α"
 
@@ -718,29 +718,12 @@ def test_no_id_leads_out_of_the_home(home, tmp_path):
         path_of(home, "")
 
 
-def test_writers_whose_lock_lies_lose_nothing_and_leave_a_log_that_can_be_read(home, monkeypatch):
-    """Some network disks say yes to everybody who asks for a lock."""
-    import fcntl
+@pytest.mark.usefixtures("lying_lock")
+def test_writers_whose_lock_lies_lose_nothing_and_leave_a_log_that_can_be_read(home):
+    acknowledged = children.acknowledged(
+        home, 12, lambda name: extend(home, ID, said(name, f"{name}b"), now=homes.NOW)
+    )
 
-    monkeypatch.setattr(fcntl, "flock", lambda handle, operation: None)
-    children = []
-    for who in range(4):
-        child = os.fork()
-        if child == 0:
-            acknowledged = []
-            for number in range(12):
-                try:
-                    extend(home, ID, said(f"{who}-{number}", f"{who}-{number}b"), now=homes.NOW)
-                    acknowledged.append(f"{who}-{number}\n")
-                except Conflict:
-                    pass
-            (home / f"acknowledged{who}").write_text("".join(acknowledged))
-            os._exit(0)
-        children.append(child)
-    for child in children:
-        os.waitpid(child, 0)
-
-    acknowledged = [name for who in range(4) for name in (home / f"acknowledged{who}").read_text().split()]
     stored = words(context(load(home, ID, whole=True)))
     assert len(acknowledged) > 12
     assert len(set(stored)) == len(stored)

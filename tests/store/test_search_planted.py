@@ -1,7 +1,6 @@
 """Ideal answers are found among any number of other texts, however old, by an index that stays small."""
 
 import json
-import os
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -10,6 +9,7 @@ import pytest
 from aether.memory.search import search
 from aether.store import archive
 from aether.store.search_index import Archive, indexed_source, refresh
+from tests import effort
 from tests.planted import KINDS, PLANTED, planted_archive
 
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
@@ -47,9 +47,7 @@ def test_a_sample_of_the_planted_answers_is_found(tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 # The larger archives take minutes each.
-@pytest.mark.parametrize(
-    "size", [20_000, *([400_000] if os.environ.get("AETHER_FULL_TRIALS") == "1" else [])]
-)
+@pytest.mark.parametrize("size", [20_000, 400_000] if effort.FULL_TRIALS else [20_000])
 def test_every_planted_answer_is_found(kind, size, tmp_path):
     found, index, texts = found_of(kind, size, tmp_path)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from time import process_time
 
 import pytest
@@ -17,6 +16,7 @@ from aether.messages.records import Record
 from aether.redact import assignments, commands, forms, redact
 from aether.text import classify, cleaning, identifiers, json_edit, model_faults, similarity, tags, words
 from aether.tokens import estimate
+from tests import effort
 from tests.backends.extractive.handoffs import count, handoff, item
 
 SEEDS = (
@@ -76,9 +76,8 @@ FUNCTIONS = {
     **{f"capture {kind}": _capture(kind) for kind in ("user", "assistant", "result")},
 }  # fmt: skip
 # Below this a machine's other work hides the growth. Linear is eight times the time, quadratic 64 times.
-# All seeds to a megabyte take an hour: `AETHER_FULL_TRIALS=1` asks for that.
-FULL = os.environ.get("AETHER_FULL_TRIALS") == "1"
-SIZES = (1 << 14, 1 << 17, 1 << 20) if FULL else (1 << 12, 1 << 15)
+# All seeds to a megabyte take an hour.
+SIZES = (1 << 14, 1 << 17, 1 << 20) if effort.FULL_TRIALS else (1 << 12, 1 << 15)
 LEAST_SECONDS, MOST_GROWTH = 0.1, 24
 
 
@@ -107,5 +106,5 @@ def _grows(function, seed):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_time_grows_with_the_length_of_the_text(name):
-    seeds = list(SEEDS) if FULL else list(SEEDS)[::4]
+    seeds = SEEDS if effort.FULL_TRIALS else SEEDS[::4]
     assert not {seed: found for seed in seeds if (found := _grows(FUNCTIONS[name], seed))}
