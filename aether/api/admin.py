@@ -364,7 +364,7 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
     """Yield the hand-offs that can be read and are not as they were written; what they hold is in the home."""
     for path in sorted((home / "compressions").glob("*.json")):
         with suppress(AetherError):
-            value = files.parse_json(path.read_bytes(), where=path.name)
+            value = files.parse_json(regular.read(path), where=path.name)
             try:
                 require_intact(value, where=path.name)
             except CorruptDocument:
@@ -404,7 +404,7 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
         fix = 'See "aether doctor" for the edits that wait.'
         raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
     fix = "Correct the file, then accept it again."
-    value = files.parse_json(path.read_bytes(), where=path.name)
+    value = files.parse_json(regular.read(path), where=path.name)
     if not isinstance(value, dict):
         raise CorruptDocument("not a document.", fix=fix, where=path.name)
     value.pop("stamp", None)

@@ -203,7 +203,7 @@ def kept_edits(home: Path) -> list[KeptEdit]:
         if path.name.endswith(".diff.json"):
             continue
         try:
-            about = files.parse_json(_about(path).read_bytes(), where=path.name)
+            about = files.parse_json(regular.read(_about(path)), where=path.name)
             kept = KeptEdit(path, path.name.partition(".")[0], int(about["revision"]), str(about["reason"]))
         except (OSError, AetherError, KeyError, TypeError, ValueError):
             kept = KeptEdit(path, path.name.partition(".")[0], 0, "its description is missing.")

@@ -502,7 +502,7 @@ def require_exclusive(directory: Path) -> None:
 
     path = directory / "lock"
     with storage_errors(directory):
-        handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections import Counter
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 import aether
 from aether.api import admin, conversations
-from aether.store import archive, files, seals, snapshot
+from aether.store import archive, seals, snapshot
 from aether.store import conversations as store_conversations
 from aether.store.commit import fold_home
 from tests import effort, homes
@@ -160,10 +159,8 @@ def goes_on(home, place, case):
 
 
 @pytest.fixture
-def place(original, monkeypatch):
-    """Return a directory for copies; syncs are not done, because they change nothing here."""
-    for module, name in ((os, "fsync"), (os, "fdatasync"), (files, "_sync_data")):
-        monkeypatch.setattr(module, name, lambda handle: None)
+def place(original, unsynced):
+    """Return a directory for copies."""
     directory = original.parent / "copies"
     yield directory
     shutil.rmtree(directory, ignore_errors=True)
