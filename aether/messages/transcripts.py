@@ -298,7 +298,7 @@ def claude_code_messages(values: Values, *, whole: bool) -> list[JsonObject]:
 
 
 def _is_spoken(line: JsonObject) -> bool:
-    spoken = line.get("type") in {"user", "assistant"} and isinstance(line.get("message"), dict)
+    spoken = as_text(line.get("type")) in {"user", "assistant"} and isinstance(line.get("message"), dict)
     return spoken and not line.get("isMeta") and not line.get("isApiErrorMessage")
 
 

@@ -3,7 +3,7 @@
 import io
 import json
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aether.errors import InvalidInput
@@ -163,6 +163,10 @@ def test_any_bytes_are_read_or_reported(data):
 
 
 @given(st.lists(json_values(), max_size=6), st.sampled_from([*FORMATS, None]))
+@example([{"type": []}], "codex")
+@example(
+    [{"messages": [{"role": "user", "content": "Go."}], "compactions": [{"before_message": []}]}], "chat"
+)
 @examples(300)
 def test_any_json_lines_are_captured_or_refused(lines, name):
     """No JSON raises anything but the error that names the formats."""

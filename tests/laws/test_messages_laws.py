@@ -113,6 +113,8 @@ def test_a_repair_loses_and_invents_no_text_and_reports_each_change(case):
 
 @given(st.sampled_from(PROVIDER_FORMATS), junk())
 @example("anthropic", [{"role": "assistant", "content": [{"type": "thinking"}]}])
+@example("plain", [{"type": "function"}, {"role": "function", "content": "Done."}])
+@example("plain", [{"role": "assistant", "toolCalls": [{"status": [], "result": 1}]}])
 def test_whatever_it_is_it_can_be_read_grouped_checked_and_repaired(provider, raws):
     messages = convert.read(raws, provider)
 

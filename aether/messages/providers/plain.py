@@ -85,7 +85,7 @@ def _calls(raw: JsonObject) -> list[Block]:
         key, name = call.get("id"), call.get("name")
         found.append(call_block(name, call.get("args", {}), (*place, "args"), key))
         if "result" in call:
-            broken = call.get("status") in {"error", "cancelled"}
+            broken = as_text(call.get("status")) in {"error", "cancelled"}
             found += result_blocks(call["result"], (*place, "result"), key, tool=name, broken=broken)
     return found
 
@@ -136,6 +136,8 @@ def _faults(raws: Sequence[JsonObject]) -> list[_Fault]:
     waiting: dict[str, list[_Fault]] = {}
     tail = len(raws)
     for at, one in enumerate(with_call_ids([message(raw) for raw in raws])):
+        if not _has_content(raws[at]):
+            continue  # It is dropped whole.
         tail = at if one.role == "assistant" else tail if one.role == "tool" else len(raws)
         for block in one.blocks:
             place = block.at[: 1 + (len(block.at) > 1 and isinstance(block.at[1], int))]

@@ -120,7 +120,7 @@ def _wrapped(value: JsonObject, listed: list[Any]) -> ChatConversation:
     if isinstance(choices, list) and choices and isinstance(choices[0], dict):
         messages.append(as_object(choices[0].get("message")))
     cuts = value.get("compactions")
-    before = {as_object(cut).get("before_message") for cut in cuts} if isinstance(cuts, list) else set()
+    before = [as_object(cut).get("before_message") for cut in cuts] if isinstance(cuts, list) else []
     session = ":".join(
         str(value[key]) for key in ("sessionId", "session_id", "task_id", "trial", "uuid") if key in value
     )

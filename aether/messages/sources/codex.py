@@ -42,7 +42,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         if not isinstance(line, dict):
             continue
         payload = as_object(line.get("payload"))
-        kind = line.get("type")
+        kind = as_text(line.get("type"))
         if kind == "session_meta" and not session:
             session = as_text(payload.get("id"))
             agent, caste = _agent(session, payload)
