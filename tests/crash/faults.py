@@ -15,6 +15,7 @@ import signal
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from aether.errors import AetherError
 from aether.store import files
 from tests import children
 
@@ -137,3 +138,28 @@ def short_writes() -> Iterator[list[int]]:
 def in_child(act: Callable[[], None]) -> int:
     """Run `act` in a forked child and return how it ended."""
     return children.ended(children.start(act))
+
+
+def kill(act: Callable[[], object], calls: Calls) -> None:
+    """Run `act` in a forked child, and see that the fault of `calls` kills it."""
+
+    def child() -> None:
+        with injected(calls):
+            act()
+
+    assert in_child(child) == -signal.SIGKILL
+
+
+def acknowledged(act: Callable[[], object], calls: Calls) -> bool:
+    """Run `act` with the fault of `calls`, which strikes; return whether it returned."""
+    if calls.fault.make is None:
+        kill(act, calls)
+        return False
+    try:
+        with injected(calls):
+            act()
+    except (OSError, AetherError, KeyboardInterrupt):
+        return False
+    finally:
+        assert calls.struck
+    return True

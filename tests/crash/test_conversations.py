@@ -6,7 +6,6 @@ import contextlib
 import gc
 import json
 import os
-import signal
 
 import pytest
 
@@ -111,33 +110,13 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path,
     for number, name, fault in chosen(faults.cases(measured.names, kind)):
         home = copies(original)
         where = f"{fault.name} at call {number} ({name})"
-        acknowledged = _act_with_fault(home, act, faults.Calls(number, fault))
+        acknowledged = faults.acknowledged(lambda home=home: act(home), faults.Calls(number, fault))
         assert seen(home) in ([after] if acknowledged else [before, after]), where
         _require_repaired(home, where)
 
     gc.collect()
     conversations._CACHE.clear()
     assert len(measured.names) >= 8
-
-
-def _act_with_fault(home, act, calls):
-    """Run `act` with a fault; return whether it returned."""
-    if calls.fault.make is None:
-
-        def child():
-            with faults.injected(calls):
-                act(home)
-
-        assert faults.in_child(child) == -signal.SIGKILL
-        return False
-    try:
-        with faults.injected(calls):
-            act(home)
-    except (OSError, AetherError, KeyboardInterrupt):
-        return False
-    finally:
-        assert calls.struck
-    return True
 
 
 def _require_repaired(home, where):
@@ -276,12 +255,7 @@ def test_a_fault_at_any_call_leaves_the_whole_compaction_or_nothing(made, kind, 
 def _compact_with_fault(home, messages, calls):
     """Compact with a fault; return what it returned, None where it did not."""
     if calls.fault.make is None:
-
-        def child():
-            with faults.injected(calls):
-                _preflight(home, messages)
-
-        assert faults.in_child(child) == -signal.SIGKILL
+        faults.kill(lambda: _preflight(home, messages), calls)
         return None
     try:
         with faults.injected(calls):

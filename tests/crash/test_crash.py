@@ -8,7 +8,6 @@ no error, and the state that the reader saw; and the next commit works.
 from __future__ import annotations
 
 import gc
-import signal
 
 import pytest
 
@@ -178,13 +177,7 @@ def _raise(home, act, calls):
 
 def _kill(home, act, calls):
     homes.reopened(home)
-
-    def child():
-        with faults.injected(calls):
-            act(home)
-
-    code = faults.in_child(child)
-    assert code == -signal.SIGKILL
+    faults.kill(lambda: act(home), calls)
     return "killed"
 
 

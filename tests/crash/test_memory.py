@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import json
-import signal
 
 import pytest
 
@@ -13,7 +12,6 @@ from aether.api.colony import start_phase
 from aether.api.drain import drain
 from aether.api.handoffs import read_handoff
 from aether.api.hook_sessions import find_session
-from aether.errors import AetherError
 from aether.store import archive, doctor, spool
 from tests import homes
 from tests.crash import faults
@@ -96,33 +94,13 @@ def test_a_fault_at_any_call_leaves_all_or_nothing_and_doing_it_again_does_it_on
     for number, name, fault in chosen(faults.cases(measured.names, kind)):
         home = copies(original)
         where = f"{fault.name} at call {number} ({name})"
-        acknowledged = _compress_with_fault(home, act, faults.Calls(number, fault))
+        homes.reopened(home)
+        acknowledged = faults.acknowledged(lambda home=home: act(home), faults.Calls(number, fault))
         assert memory_state(home) in ([after] if acknowledged else [before, after]), where
         _finish(home, act, after, where)
 
     gc.collect()
     assert len(measured.names) >= 30
-
-
-def _compress_with_fault(home, act, calls):
-    """Run `act` with a fault; return whether it returned."""
-    homes.reopened(home)
-    if calls.fault.make is None:
-
-        def child():
-            with faults.injected(calls):
-                act(home)
-
-        assert faults.in_child(child) == -signal.SIGKILL
-        return False
-    try:
-        with faults.injected(calls):
-            act(home)
-    except (OSError, AetherError, KeyboardInterrupt):
-        return False
-    finally:
-        assert calls.struck
-    return True
 
 
 def _finish(home, act, after, where):
@@ -198,12 +176,7 @@ def _drain_with_fault(home, calls):
     """Take in with a fault; it raises nothing but what kills or interrupts."""
     homes.reopened(home)
     if calls.fault.make is None:
-
-        def child():
-            with faults.injected(calls):
-                drain(home)
-
-        assert faults.in_child(child) == -signal.SIGKILL
+        faults.kill(lambda: drain(home), calls)
         return
     try:
         with faults.injected(calls):

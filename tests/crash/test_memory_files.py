@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import gc
 import os
-import signal
 
 import pytest
 
 import aether
 from aether.api.memory_tool import memory_tool
-from aether.errors import AetherError
 from aether.store import doctor, files
 from aether.store.undo import states_since
 from tests import homes
@@ -78,8 +76,8 @@ def test_the_next_command_finds_all_or_nothing(case, kind, chosen, tmp_path, cop
 
     for number, name, fault in chosen(faults.cases(calls.names, kind)):
         home = copies(original)
-        struck = faults.Calls(number, fault)
-        done = raised(home, act, struck) if kind == "raised" else killed(home, act, struck)
+        homes.reopened(home)
+        done = faults.acknowledged(lambda home=home: act(home), faults.Calls(number, fault))
         where = f"{fault.name} at call {number} ({name})"
 
         found = settled(home)
@@ -114,29 +112,6 @@ def assert_kept(home, edits, where):
     ]
     for path, text in edits.items():
         assert any(past.get(path) == text for past in pasts), where
-
-
-def raised(home, act, calls):
-    homes.reopened(home)
-    try:
-        with faults.injected(calls):
-            act(home)
-    except (KeyboardInterrupt, OSError, AetherError):
-        return False
-    finally:
-        assert calls.struck
-    return True
-
-
-def killed(home, act, calls):
-    homes.reopened(home)
-
-    def child():
-        with faults.injected(calls):
-            act(home)
-
-    assert faults.in_child(child) == -signal.SIGKILL
-    return False
 
 
 WRITERS = 16

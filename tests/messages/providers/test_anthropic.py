@@ -4,6 +4,7 @@ from aether.messages.model import Block
 from aether.messages.providers import anthropic
 from aether.messages.providers.anthropic import findings, repaired
 from aether.messages.turns import Answer, Turn
+from tests.messages.repairs import require_repaired
 from tests.tables import rows
 
 
@@ -404,12 +405,7 @@ def answer(key="a"):
     ],
 )
 def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
-    done = repaired(raws)
-
-    assert done.raws == expected
-    assert [found.code for found in done.findings] == codes
-    assert [found.code for found in findings(done.raws) if found.level == "error"] == []
-    assert repaired(done.raws)[:2] == (done.raws, [])
+    require_repaired(anthropic, raws, expected, codes)
 
 
 @rows(

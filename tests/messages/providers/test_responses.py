@@ -2,6 +2,7 @@ from aether.messages.model import Block
 from aether.messages.providers import responses
 from aether.messages.providers.responses import findings, repaired
 from aether.messages.turns import Answer, Turn
+from tests.messages.repairs import require_repaired
 from tests.tables import rows
 
 
@@ -300,12 +301,7 @@ def without(raw, key):
     ],
 )
 def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
-    done = repaired(raws)
-
-    assert done.raws == expected
-    assert [found.code for found in done.findings] == codes
-    assert [found.code for found in findings(done.raws) if found.level == "error"] == []
-    assert repaired(done.raws)[:2] == (done.raws, [])
+    require_repaired(responses, raws, expected, codes)
 
 
 @rows(
