@@ -40,7 +40,7 @@ DERIVED = {
     "hook.log.1": "the same",
     "config.toml": "settings that a person writes; checked when they are read",
     "models.json": "the same",
-    "hooks/": "the state of running sessions: after a loss a line is injected or noted twice",
+    "hooks/": "the state of running sessions: after a loss a line is injected or noted twice. A waiting event has a checksum",
     "memories/": "the files of the document `memories`, in which a person may write",
     "data/memories/": "the same, and what was written there last",
     "data/backups/": "copies of documents; a damaged one is not used",
