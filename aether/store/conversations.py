@@ -554,7 +554,7 @@ def examine(home: Path) -> list[Finding]:
             found += [*_damage(log, head, place), *_gaps(log, place)]
     for head_path in emptied(home):
         place = seals.place(home, head_path.with_name(FILE))
-        what = f"all of its {seals.read_head(head_path)} line(s) are missing."
+        what = f"everything in it is missing: {pluralize(seals.read_head(head_path) or 0, 'lines')}."
         found.append(Finding("error", "damaged-file", place, what, _REPAIR))
     return found
 
@@ -563,10 +563,10 @@ def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
     """Yield findings for damaged lines, lines missing at the end, a torn end, and a head that cannot be used."""
     flagged = _is_flagged(log.path)
     if log.damaged:
-        what = f"{log.damaged} place(s) with damaged lines; everything before and after them is read."
+        what = f"damaged in {pluralize(log.damaged, 'places')}; everything else is read."
         yield Finding("error", "damaged-line", place, what, _REPAIR)
     if (head or 0) > log.lines:
-        what = f"{(head or 0) - log.lines} acknowledged line(s) are missing at its end."
+        what = f"missing at its end: {pluralize((head or 0) - log.lines, 'acknowledged lines')}."
         yield Finding("error", "damaged-file", place, what, _REPAIR)
     elif log.torn:
         what = "the last write was cut off before it was acknowledged."
@@ -580,14 +580,14 @@ def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
 def _gaps(log: Log, place: str) -> Iterator[Finding]:
     """Yield findings for added messages that are in no view, and for losses that are recorded."""
     if missing := unseen(log):
-        what = f"{len(missing)} message(s) that were added are in no view, the first has n={missing[0]}."
+        what = f"in no view: {pluralize(len(missing), 'added messages')}, the first has n={missing[0]}."
         fix = "The full history has them (aether.full_history); add those that matter again."
         # After a loss, what put them into a view was lost.
         is_lost = log.lost or log.damaged
         yield Finding("info" if is_lost else "warning", "unseen-message", place, what, fix)
     if log.lost:
         fix = "Nothing to do; the damaged file is in quarantine/."
-        yield Finding("info", "known-loss", place, f"{log.lost} line(s) of it were lost.", fix)
+        yield Finding("info", "known-loss", place, f"lost: {pluralize(log.lost, 'lines')} of it.", fix)
 
 
 def emptied(home: Path) -> list[Path]:
@@ -632,9 +632,8 @@ def repair(home: Path, *, now: datetime) -> list[str]:
                 done.append(f"cut off the torn end of {place}")
             if repaired is not log:
                 lost = repaired.lost - log.lost
-                done.append(
-                    f"wrote {place} again: {f'{lost} line(s) are lost' if lost else 'nothing is lost'}"
-                )
+                words = f"lost: {pluralize(lost, 'lines')}" if lost else "nothing is lost"
+                done.append(f"wrote {place} again; {words}")
             if repaired.lines:
                 seals.set_head(log.path.with_name(seals.HEAD), repaired.lines)
     return done

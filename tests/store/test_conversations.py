@@ -389,7 +389,7 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
     assert [(finding.level, finding.code) for finding in doctor.examine(home)] == [("error", "damaged-line")]
     assert words(context(load(home, "talk"))) == ["one"]
     place = "conversations/talk/history.jsonl"
-    assert doctor.repair(home, now=homes.NOW) == [f"wrote {place} again: 1 line(s) are lost"]
+    assert doctor.repair(home, now=homes.NOW) == [f"wrote {place} again; lost: 1 line"]
     assert [finding.code for finding in doctor.examine(home)] == ["quarantine", "known-loss"]
     assert words(context(load(home, "talk"))) == ["one"]
 
