@@ -17,7 +17,7 @@ from aether.errors import InvalidDocument, UnsafePath
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
 # A configuration with every setting and its comment has 10 KiB; the parser of TOML is slow.
 CONFIG_BYTES = 64 * 1024
@@ -107,14 +107,14 @@ def sealed_body(line: bytes) -> bytes | None:
 
 def checksum(data: bytes) -> str:
     """Return the checksum of a line or a document."""
-    if "hashlib" in sys.modules:
-        from hashlib import sha256
-    else:  # to import it takes longer than everything else that the event of a tool does
-        try:
-            from _sha2 import sha256  # type: ignore[import-not-found,unused-ignore]
-        except ImportError:
-            try:  # Python 3.11
-                from _sha256 import sha256  # type: ignore[import-not-found,unused-ignore]
-            except ImportError:  # pragma: no cover - another Python
-                from hashlib import sha256
+    # Another thread may be importing it.
+    sha256 = getattr(sys.modules.get("hashlib"), "sha256", None) or _sha256()
     return str(sha256(data).hexdigest()[:_CHECKSUM_CHARS])
+
+
+def _sha256() -> Any:
+    """Return the part of `hashlib` that is needed: to import all of it takes longer than the event of a tool."""
+    try:
+        return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:  # pragma: no cover - another Python
+        return __import__("hashlib").sha256

@@ -244,7 +244,6 @@ def test_a_third_party_package_has_one_home():
 
 def test_every_other_import_is_of_the_standard_library_or_ours():
     known = set(sys.stdlib_module_names) | set(HOMES) | {"aether"}
-    known |= {"_sha2", "_sha256"}  # of the standard library, before and since Python 3.12
 
     strangers = {
         (module.path, imported)

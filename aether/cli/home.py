@@ -206,9 +206,9 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
 def trust_command(ask: Ask, file: str, show: bool, revoke: bool, yes: bool) -> int:
     """Allow the config.toml of a home to name programs.
 
-    A home is data, and may have come with a repository: its settings that start programs, or name servers, models,
-    exporters, buckets or places, count only after this command has shown them and you agreed. It records the hash of the
-    file in your own state directory; after any change of the file they do not count until you agree again. In your own
+    A home is data, and may have come with a repository: its settings that start programs, name servers, models,
+    exporters, buckets or places, delete, hide, cost money or make you wait count only after this command has shown them
+    and you agreed. It records the hash of the file in your own state directory; after any change of the file they do not count until you agree again. In your own
     config.toml, in the environment and on the command line such settings always count. FILE is another configuration
     in a home.
 

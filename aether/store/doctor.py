@@ -22,6 +22,7 @@ from aether.store.files import (
     json_document,
     leftover_temps,
     make_directory,
+    no_files,
     parse_json,
     require_exclusive,
     storage_errors,
@@ -91,7 +92,18 @@ def examine(home: Path) -> list[Finding]:
             found.append(Finding("warning", "edited", f"{name}.json", what, fix))  # fmt: skip
         for name in documents.NAMES:
             found += check.findings(name, snapshot.documents[name])
+    found += _no_files(home, {finding.where.partition(":")[0] for finding in found})
     return sorted(dict.fromkeys(found), key=lambda finding: _ORDER[finding.level])
+
+
+def _no_files(home: Path, known: set[str]) -> Iterator[Finding]:
+    """Yield a finding for each link, pipe or device in the place of a file that no finding in `known` places names."""
+    for directory, _, _ in os.walk(home):
+        for path in no_files(Path(directory)):
+            place = seals.place(home, path)
+            if not {place, str(path)} & known:
+                what = "a link, a pipe or a device, which nothing opens; who needs the file fails or goes on without it."
+                yield Finding("error", "no-file", place, what, "Remove it, or put a regular file there.")
 
 
 def _spool(home: Path) -> Iterator[Finding]:

@@ -319,6 +319,21 @@ def lines_backwards(path: Path) -> Iterator[bytes]:
             yield from reversed(lines)
 
 
+def no_files(directory: Path) -> list[Path]:
+    """Return what is in `directory`, not below it, in the place of a file: links, pipes, devices and sockets.
+
+    Nothing opens them; see `aether.regular`.
+    """
+    try:
+        with os.scandir(directory) as entries:
+            found = [
+                one.path for one in entries if not one.is_dir() and not one.is_file(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+    return sorted(map(Path, found))
+
+
 def leftover_temps(home: Path) -> list[Path]:
     """Return the temp files that killed processes left in `home`."""
     return sorted(home.rglob(f".*{TEMP_SUFFIX}"))

@@ -344,7 +344,7 @@ def test_a_directory_that_cannot_be_read_stops_it(place, monkeypatch):
 def test_while_hooks_or_a_command_write_nothing_is_changed(place, monkeypatch):
     put(place, *turn(1))
     aether.add_working_memory_item(PLAIN, "decision", 0.9, home=place)
-    (place / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.05\n")
+    homes.configure(place, "[store]\nlock_timeout_seconds = 0.05\n")
 
     for held in (place / "hooks", place):
         with locked(held), pytest.raises(LockTimeout):

@@ -44,7 +44,7 @@ def _unfolded(home):
 def _full(home):
     """A home whose next commit folds."""
     _unfolded(home)
-    (home / "config.toml").write_text("[store]\nfold_bytes = 100\n")
+    homes.configure(home, "[store]\nfold_bytes = 100\n")
 
 
 def _two_months(home):

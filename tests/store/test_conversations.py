@@ -458,7 +458,7 @@ def test_a_copied_directory_is_found(home):
 
 
 def test_a_conversation_has_a_lock_of_its_own(home):
-    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
+    homes.configure(home, "[store]\nlock_timeout_seconds = 0.01\n")
     talk(home, "one")
 
     with locked(home):
