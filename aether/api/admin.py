@@ -31,6 +31,7 @@ from aether.schemas import check, migrations
 from aether.store import config, documents, files, seals, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
+from aether.store import undo as undoing
 from aether.store.commit import HAND, Author, commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.merge import merge, rules_of
@@ -207,7 +208,11 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     with directory_updated(place):
         changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
     talks = saved.get("conversations", {})
-    back = [name for name, records in talks.items() if store_conversations.bring_back(place, name, records)]
+    back = [
+        name
+        for name, records in talks.items()
+        if store_conversations.bring_back(place, name, records, now=at)
+    ]
     return [*changed, *(f"conversation {name}" for name in back)]
 
 
@@ -254,6 +259,11 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
     if revision is None:
         return copied(snapshot.documents[document])
     return copied(states_since(snapshot, revision)[1][document])
+
+
+def is_erased(revision: int, *, home: Home = None) -> bool:
+    """Return whether a text was erased from `revision`: a past state has a mark in its place, and no undo brings it back."""
+    return undoing.is_erased(load(find(home)), revision)
 
 
 class LogLine(NamedTuple):

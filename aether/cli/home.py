@@ -149,7 +149,8 @@ def fold_command(ask: Ask) -> None:
 def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """Print a document as it is now.
 
-    DOCUMENT is memory, pheromones, COLONY_STATE, graph or memories; always JSON, to the last committed change.
+    DOCUMENT is memory, pheromones, COLONY_STATE, graph or memories; always JSON, to the last committed change. A text
+    that was erased has a mark in its place, at any revision.
 
     \b
     Example:
@@ -157,8 +158,11 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """
     from aether.api import admin
 
-    found = admin.show(document, revision=revision, home=ask.place())
+    place = ask.place()
+    found = admin.show(document, revision=revision, home=place)
     emit(ask, found, as_json(found))
+    if revision and admin.is_erased(revision, home=place):
+        note(ask, f"Revision {revision} was erased: a mark is in the place of the text. It cannot be undone.")
 
 
 @click.command("doctor", cls=Command)
