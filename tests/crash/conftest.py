@@ -46,6 +46,8 @@ def copies(unsynced):
     def copy(original):
         target = Path(directory) / str(next(made)) / ".aether"
         shutil.copytree(original, target)
+        if (target / "config.toml").exists():
+            homes.configure(target, (target / "config.toml").read_text())  # trust is for a path
         return target
 
     yield copy
