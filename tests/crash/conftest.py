@@ -25,7 +25,10 @@ def chosen(request):
     def pick(cases):
         every = list(cases)
         drawn = set(Random(len(every)).sample(range(len(every)), min(SAMPLE, len(every))))
-        return [case for at, case in enumerate(every) if (at in drawn) == (request.param == "a sample")]
+        picked = [case for at, case in enumerate(every) if (at in drawn) == (request.param == "a sample")]
+        kills = sum("SIGKILL" in str(case) for case in every)
+        print(f"faults: {len(picked)} of {len(every)}, of which {kills} kills")  # -s shows it
+        return picked
 
     return pick
 
