@@ -360,10 +360,10 @@ def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
 
 def test_compaction_leaves_out_what_a_home_has_no_authority_for(tmp_path):
     (tmp_path / "config.toml").write_text(
-        "[summarizer]\nbackend = 'command:x'\n[policy]\nroles_never_prune = []\n[redaction]\npatterns = ['(a+)+b']\n"
+        "[summarizer]\nbackend = 'command:x'\n[policy]\nroles_never_prune = []\nkeep_recent_turns = 2\n"
     )
 
-    assert settings(home=tmp_path).values == {}
+    assert settings(home=tmp_path).values == {"policy.keep_recent_turns": 2}
 
 
 def test_a_mistake_in_the_home_is_a_finding_of_compaction(tmp_path):
@@ -565,7 +565,13 @@ LOWERED = {
     "claude.auto_compress": (False, True), "claude.recall_tokens": (10, 20), "claude.brief_tokens": (100, 200),
     "claude.deadline_seconds": (1.0, 2.0),
 }  # fmt: skip
-HARMLESS = {"claude.private_paths", "architect.input_usd_per_million", "architect.output_usd_per_million"}
+HARMLESS = {
+    "model", "max_context_tokens", "policy.trigger_pct", "policy.target_pct", "policy.trigger_tokens", "policy.trigger_messages",
+    "policy.hard_cap_buffer", "policy.keep_recent_turns", "policy.keep_tool_io_pairs", "policy.protected_labels", "policy.protected_paths",
+    "policy.min_reclaim_pct", "policy.strategy", "policy.steps", "redaction.patterns", "summarizer.timeout", "store.lock_timeout_seconds",
+    "store.fold_bytes", "architect.timeout_seconds", "architect.input_usd_per_million", "architect.output_usd_per_million",
+    "telemetry.timeout_seconds", "claude.private_paths",
+}  # fmt: skip
 
 
 def test_every_key_is_ignored_in_a_home_that_nobody_trusts_unless_there_is_a_reason():
