@@ -1,7 +1,8 @@
-"""Regular files: opened without waiting and without following a link, and read up to a limit.
+"""Regular files: opened without waiting and without following a link, read up to a limit, and their sealed lines.
 
 A home may come from anybody: where one of its files should be there may be a FIFO, a device, a link or gigabytes. All
-readers of homes open files here. Hooks pay for the imports of this module: it needs only `os`, `stat` and `errors`.
+readers of homes open files here. A sealed line is a JSON object that ends in its checksum. Hooks pay for the imports of
+this module: it needs only `os`, `stat`, `sys` and `errors`.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import sys
 
 from aether.errors import InvalidDocument, UnsafePath
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
 # A configuration with every setting and its comment has 10 KiB; the parser of TOML is slow.
 CONFIG_BYTES = 64 * 1024
@@ -29,6 +31,9 @@ _AS_IT_IS = (
     | getattr(os, "O_CLOEXEC", 0)
     | getattr(os, "O_BINARY", 0)
 )
+_MARK = b',"checksum":"'
+# 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
+_CHECKSUM_CHARS = 16
 # What systems answer for a link, a FIFO without a reader, a socket, a device without a driver.
 _NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
 
@@ -85,3 +90,31 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
 def _refused(path: str | os.PathLike[str]) -> UnsafePath:
     what = "is a link, a pipe or a device, and no regular file."
     return UnsafePath(what, fix="Remove it, or put a regular file there.", where=os.fspath(path))
+
+
+def seal(body: bytes) -> bytes:
+    """Return the JSON object `body` as a line that ends in its checksum."""
+    return body[:-1] + _MARK + checksum(body).encode() + b'"}\n'
+
+
+def sealed_body(line: bytes) -> bytes | None:
+    """Return the JSON of a sealed line without its checksum, or None if it is torn or damaged."""
+    body, mark, end = line.rpartition(_MARK)
+    if not mark or end.rstrip(b"\r\n") != checksum(body + b"}").encode() + b'"}':
+        return None
+    return body + b"}"
+
+
+def checksum(data: bytes) -> str:
+    """Return the checksum of a line or a document."""
+    # Another thread may be importing it.
+    sha256 = getattr(sys.modules.get("hashlib"), "sha256", None) or _sha256()
+    return str(sha256(data).hexdigest()[:_CHECKSUM_CHARS])
+
+
+def _sha256() -> Any:
+    """Return the part of `hashlib` that is needed: to import all of it takes longer than the event of a tool."""
+    try:
+        return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
+    except ImportError:  # pragma: no cover - another Python
+        return __import__("hashlib").sha256

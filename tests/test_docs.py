@@ -21,10 +21,13 @@ from aether.integrations.mcp_server import catalogue
 from aether.paths import resource
 from aether.store import archive, documents
 from aether.store.keys import KEYS
+from tests import test_regular
 from tests.cli.stage import GRAPH
+from tests.laws import test_no_secret_leaves
 from tests.laws.histories import history
 from tests.readme_command import readme_command
 from tests.tables import rows
+from tests.text import test_growth, test_tags
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -223,6 +226,28 @@ def test_every_path_of_a_module_exists(page):
     assert [
         path for path in named if roots[path] and not any((root / path).is_file() for root in roots[path])
     ] == []
+
+
+def test_the_trials_of_the_page_on_security_are_there_with_their_counts():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    rows_of_trials = [
+        line for line in page.splitlines() if re.search(r"`(pytest|python) [^`]*`", line) and line[0] == "|"
+    ]
+    table = json.loads((ROOT / "data" / "secrets.json").read_text(encoding="utf-8"))
+    counts = {
+        "tests/text/test_tags.py": [len(test_tags.VARIANTS)],
+        "tests/test_regular.py": [len(test_regular.FILES)],
+        "tests/integrations/test_hostile_home.py": [sum(key.authority for key in KEYS.values())],
+        "tests/redact/test_forms.py": [len(table["forms"]), len(table["commands"])],
+        "tests/laws/test_no_secret_leaves.py": [len(test_no_secret_leaves._cases())],
+        "tests/text/test_growth.py": [len(test_growth.SEEDS), len(test_growth.FUNCTIONS)],
+    }
+
+    named = [name for line in rows_of_trials for name in re.findall(r"(?:tests|benchmarks)/[\w/.]+", line)]
+    assert [name for name in named if not (ROOT / name).exists()] == []
+    for name, numbers in counts.items():
+        lines = " ".join(line for line in rows_of_trials if name in line)
+        assert [number for number in numbers if not re.search(rf"\b{number}\b", lines)] == [], name
 
 
 def test_every_guarantee_names_a_test_that_is_there():

@@ -239,6 +239,17 @@ def test_no_error_starts_with_a_clause_as_its_subject():
     assert found == []
 
 
+def test_no_text_has_a_plural_in_parentheses():
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sorted((ROOT / "aether").rglob("*.py"))
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if re.search(r"\w\(s\)[\s\"'.:,]", line) and "str" not in line
+    ]
+
+    assert found == [], "use aether.text.words.pluralize"
+
+
 def helps() -> Iterator[tuple[str, str]]:
     """Yield each command's name with its help, and each option's with its own."""
     commands = [

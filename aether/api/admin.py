@@ -19,18 +19,28 @@ from typing import Any, NamedTuple
 
 from aether import clock, paths, regular
 from aether.api import memory_tool
-from aether.api.home import Home, change, copied, find, now, read
+from aether.api.home import Home, change, copied, drained, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
-from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, StorageFailed, shown
-from aether.memory import items, snapshots
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidDocument,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    shown,
+)
+from aether.memory import items, sessions, snapshots
 from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
 from aether.redact.redact import redacted
 from aether.schemas import check, migrations
-from aether.store import config, documents, files, seals, trust
+from aether.store import archive, config, documents, files, seals, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
+from aether.store import undo as undoing
 from aether.store.commit import HAND, Author, commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.merge import merge, rules_of
@@ -38,6 +48,7 @@ from aether.store.patch import diff, join_changes
 from aether.store.snapshot import Entry, Snapshot, load
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
+from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject
 
 
@@ -207,7 +218,11 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     with directory_updated(place):
         changed: list[str] = change(place, plan, Author("restore", reason=snapshot_id)).result
     talks = saved.get("conversations", {})
-    back = [name for name, records in talks.items() if store_conversations.bring_back(place, name, records)]
+    back = [
+        name
+        for name, records in talks.items()
+        if store_conversations.bring_back(place, name, records, now=at)
+    ]
     return [*changed, *(f"conversation {name}" for name in back)]
 
 
@@ -254,6 +269,11 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
     if revision is None:
         return copied(snapshot.documents[document])
     return copied(states_since(snapshot, revision)[1][document])
+
+
+def is_erased(revision: int, *, home: Home = None) -> bool:
+    """Return whether a text was erased from `revision`: a past state has a mark in its place, and no undo brings it back."""
+    return undoing.is_erased(load(find(home)), revision)
 
 
 class LogLine(NamedTuple):
@@ -445,8 +465,6 @@ def export(*, home: Home = None) -> JsonObject:
 
     The messages of conversations are redacted; only their own logs and snapshots, within the home, hold them as they were.
     """
-    from aether.store import archive
-
     snapshot = read(home)
     return {
         "revision": snapshot.revision,
@@ -460,6 +478,135 @@ def export(*, home: Home = None) -> JsonObject:
             for one in store_conversations.stored_conversations(snapshot.home)
         ],
     }
+
+
+class Restored(NamedTuple):
+    """Result of the import of an export."""
+
+    entries: dict[str, int]
+    """How many entries each layer, document and append-only file got; those without any are left out."""
+    conversations: list[str]
+    """The conversations that were stored."""
+    kept: list[str]
+    """Those that the home had already: they go on as they are."""
+    revision: int
+    """The revision that `undo` reverses; 0 in a dry run."""
+
+
+def is_export(value: Any) -> bool:
+    """Return whether `value` is what `export` returns."""
+    fields = {"revision": int, "documents": dict, "conversations": list}
+    return isinstance(value, dict) and all(type(value.get(name)) is kind for name, kind in fields.items())
+
+
+def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Restored:
+    """Restore what `export` returned into an empty home, as one change; with `dry_run` nothing is stored.
+
+    Conversations have logs of their own: an undo leaves them, and their messages are redacted, as they were exported.
+
+    Raises:
+        InvalidDocument: it is no export, or a document in it does not fit this aether; nothing was stored.
+        Conflict: the home is not empty; nothing was stored.
+    """
+    if not is_export(value):
+        raise InvalidDocument("it is no export.", fix='Make one with "aether export".', where="export")
+    place = find(home) if dry_run else drained(find(home))
+    wanted = {
+        name: migrations.current(name, one)
+        for name, one in value["documents"].items()
+        if name in documents.NAMES
+    }
+    for name, one in wanted.items():
+        check.require(name, one, fix="Export the home again with this aether.")
+    appends = {kind: _exported_records(value, kind) for kind in archive.KINDS}
+
+    def plan(snapshot: Snapshot) -> Change:
+        _require_empty(snapshot)
+        patches = {name: diff(snapshot.documents[name], one) for name, one in wanted.items()}
+        given = {kind: records for kind, records in appends.items() if records}
+        return Change({name: patch for name, patch in patches.items() if patch}, given, result=None)
+
+    talks = [
+        one
+        for one in value["conversations"]
+        if isinstance(one, dict) and isinstance(one.get("history"), list)
+    ]
+    known = {one.id for one in store_conversations.stored_conversations(place)}
+    names = [str(one.get("conversation")) for one in talks]
+    entries = {name: number for name, number in _held(wanted, appends).items() if number}
+    fresh, kept = [one for one in names if one not in known], [one for one in names if one in known]
+    if dry_run:
+        plan(load(place))
+        return Restored(entries, fresh, kept, 0)
+    at, revision = now(), 0
+    with directory_updated(place):
+        done = commit(
+            place, plan, Author("import", reason=f"an export of revision {value['revision']}"), now=at
+        )
+        revision = done.revision if done.changed else 0
+    for one in talks:
+        if one["conversation"] in fresh:
+            _import_conversation(place, one, at)
+    return Restored(entries, fresh, kept, revision)
+
+
+def _exported_records(value: Mapping[str, Any], kind: str) -> list[JsonObject]:
+    found = value.get(kind, [])
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise InvalidDocument("it is not a list of records.", fix="Export the home again.", where=kind)
+    # Their places are those of the home they were in.
+    records = [
+        {name: below for name, below in one.items() if name not in ("revision", "nth")} for one in found
+    ]
+    if kind == "items" and not all(
+        isinstance(one.get("item"), dict) and "id" in one["item"] for one in records
+    ):
+        raise InvalidDocument("a record has no item.", fix="Export the home again.", where=kind)
+    return records
+
+
+def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> dict[str, int]:
+    """Return how many entries a home with these documents and records has, by what they are."""
+    memory, graph = state.get("memory") or {}, state.get("graph") or {}
+    return {
+        "items": len(memory["working_memory"]["items"]) if memory else 0,
+        "sessions": len(sessions.sessions_of(memory)) if memory else 0,
+        "patterns": len(memory["long_term_memory"]["patterns"]) if memory else 0,
+        "signals": len((state.get("pheromones") or {}).get("active_pheromones", [])),
+        "entities": len(graph.get("entities", [])),
+        "memory files": len((state.get("memories") or {}).get("files", {})),
+        "archived items": len(appends.get("items", [])),
+        **{f"records of {kind}": len(appends.get(kind, [])) for kind in archive.SINGLE},
+    }
+
+
+def _require_empty(snapshot: Snapshot) -> None:
+    held = {name: number for name, number in _held(snapshot.documents, {}).items() if number}
+    if archive.head(snapshot, "items") >= 0:
+        held["archived items"] = sum(1 for _ in archive.records(snapshot, "items"))
+    if held:
+        what = f"the home is not empty: it has {', '.join(pluralize(number, name) for name, number in held.items())}."
+        fix = 'Make a new home ("aether init --home DIR") and import it there, with --home DIR.'
+        raise Conflict(what, fix=fix, where=str(snapshot.home))
+
+
+def _import_conversation(home: Path, given: JsonObject, at: datetime) -> None:
+    """Store the history of an exported conversation, and make its exported context the context."""
+    id, history, context = str(given["conversation"]), given["history"], given.get("context", [])  # noqa: A001
+    store_conversations.extend(home, id, history, now=at)
+    receipts = given.get("compactions") or []
+    if context == history:
+        return
+    if receipts:
+        places = [next((n for n, said in enumerate(history) if said == one), None) for one in context]
+        sizes = {"messages_before": len(history), "messages_after": len(context)}
+        receipt = {**receipts[-1], **sizes, "places": places, "protected": [], "imported": receipts}
+        store_conversations.record_compaction(
+            home, id, before=history, after=context, places=places, receipt=receipt, now=at
+        )
+    else:  # messages were taken back
+        store_conversations.clear(home, id, now=at)
+        store_conversations.extend(home, id, context, now=at)
 
 
 def _exported(home: Path, id: str) -> JsonObject:

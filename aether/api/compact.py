@@ -62,9 +62,6 @@ UNNAMED_MODEL = "unnamed"
 # Emitted at each turn; each event in a remote storage costs several requests.
 _EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
 _TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
-# The logged findings of integrations: a caller that passes the whole conversation each time gets each of them once.
-_REPORTED: OrderedDict[tuple[str, Finding], None] = OrderedDict()
-KEPT_REPORTS = 1_000
 # By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
 
@@ -262,7 +259,7 @@ def _damage(found: Case) -> list[Finding]:
         damaged = load(found.record, found.conversation_id).damaged
     except (CorruptDocument, StorageFailed) as reason:
         return [Finding("warning", reason.code, reason.where, reason.what, reason.fix)]
-    what = f"{damaged} place(s) of its record are damaged; the messages there are not in the full history."
+    what = f"damaged in its record: {pluralize(damaged, 'places')}; the messages there are not in the full history."
     fix = 'Run "aether doctor".'
     place = f"conversation {found.conversation_id}"
     return [Finding("warning", "damaged-line", place, what, fix)] if damaged else []
@@ -548,17 +545,13 @@ def unpaired_findings(messages: Sequence[Message]) -> list[Finding]:
 def report_findings(conversation_id: str, findings: Sequence[Finding], options: Options) -> None:
     """Hand the findings of a call whose result has no place for them to the caller, else to the logger `aether`, once."""
     for finding in findings:
-        key = (conversation_id, finding)
         if options.report is not None:
             options.report(finding)
         elif finding.code == "unknown-model":
             tokens.warn_once([finding])
-        elif finding.level != "info" and key not in _REPORTED:
-            _REPORTED[key] = None
+        elif finding.level != "info" and tokens.is_first(conversation_id, finding):
             text = f"conversation {shown(conversation_id)}: {finding.where}: {finding.message} {finding.fix}"
             logging.getLogger("aether").warning(text)
-    while len(_REPORTED) > KEPT_REPORTS:
-        _REPORTED.popitem(last=False)
 
 
 def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:

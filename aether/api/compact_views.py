@@ -24,6 +24,7 @@ from aether.messages.convert import bare, read
 from aether.messages.model import Message, ProviderFormat
 from aether.store import conversations
 from aether.store.conversations import load
+from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
 
@@ -98,7 +99,7 @@ def conversation_list(*, home: Home = None) -> list[ConversationEntry]:
             continue
         said = len(conversations.said(log))
         done, undone = len(log.compactions), len(log.compactions) - len(log.open)
-        problem = f"it is damaged in {log.damaged} place(s)" if log.damaged else ""
+        problem = f"it is damaged in {pluralize(log.damaged, 'places')}" if log.damaged else ""
         entries.append(ConversationEntry(log.id, said, len(log.context), done, undone, found.bytes, problem))
     return entries
 

@@ -324,10 +324,10 @@ def compress(
     require_writable(place)
     settings = config.load(place)
     if architect is None:
-        config.require_trusted(place, "architect.default")
+        config.require_trusted(place, ["architect.default"])
     module, overrides, chosen = _backend(architect or settings.architect)
     if module is not None and module.NAME in SERVED:
-        config.require_trusted(place, "architect.")
+        config.require_trusted(place, ["architect.default", "architect.model", "architect.base_url"])
     progress("preparing the hand-off")
     prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)
     if prepared.path is None or module is None:

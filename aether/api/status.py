@@ -17,7 +17,7 @@ from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
-from aether.store import config, documents, spool
+from aether.store import config, documents, files, spool
 from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
@@ -138,18 +138,30 @@ def overview(*, home: Home = None) -> JsonObject:
             "waiting": len(spool.waiting(str(place))),
             "last_event": at if isinstance(at, str) else "",
         },
-        "problems": [*config_problems(place), *edit_problems(snapshot)],
+        "problems": [*config_problems(place), *file_problems(place), *edit_problems(snapshot)],
         "log": recent_log(place),
     }
 
 
 def config_problems(home: Path) -> list[str]:
-    """Return the problems of the configuration of `home`; none if it can be read."""
-    try:
-        config.load(home)
-    except AetherError as reason:
-        return [f"{reason} Until then the hooks inject nothing."]
-    return []
+    """Return the problems of the configuration of `home`, and what works until they are corrected."""
+    _, wrong = config.load_with_errors(home)
+    if not wrong:
+        return []
+    kept = ", and keep no calls of tools" if config.hides_private_paths(wrong) else ""
+    last = f"Until then hooks go on with the default of each such setting{kept}; commands change nothing in the home."
+    *others, reason = wrong.values()
+    return [*others, f"{reason} {last}"]
+
+
+def file_problems(home: Path) -> list[str]:
+    """Return a line for each link, pipe or device in the place of a file that commands and hooks use."""
+    found = [path for part in ("", "data", "hooks") for path in files.no_files(home / part)]
+    return [
+        f"{path} is a link, a pipe or a device, which nothing opens. Remove it, or put a regular file there."
+        for path in found
+        if path != home / config.NAME
+    ]
 
 
 def edit_problems(snapshot: Snapshot) -> list[str]:

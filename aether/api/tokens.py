@@ -184,14 +184,26 @@ def counting(model: str = "", *, place: Path | None = None) -> Counting:
     )  # fmt: skip
 
 
-_WARNED: set[str] = set()
+# What this process has reported, oldest first; of a server that runs for months only the newest.
+_REPORTED: dict[tuple[str, str | Finding], None] = {}
+MOST_REPORTED = 1_000
+
+
+def is_first(about: str, reported: str | Finding) -> bool:
+    """Return whether this process has not reported this yet; from now on it has."""
+    key = (about, reported)
+    if key in _REPORTED:
+        return False
+    _REPORTED[key] = None
+    if len(_REPORTED) > MOST_REPORTED:
+        del _REPORTED[next(iter(_REPORTED))]
+    return True
 
 
 def warn_once(findings: Iterable[Finding]) -> None:
     """Warn of each unknown model among `findings`, once per process: an integration hands no findings to its caller."""
     for found in findings:
-        if found.code == "unknown-model" and found.where not in _WARNED:
-            _WARNED.add(found.where)
+        if found.code == "unknown-model" and is_first("model", found.where):
             warn("aether", f"{found.message} {found.fix}")
 
 

@@ -149,7 +149,8 @@ def fold_command(ask: Ask) -> None:
 def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """Print a document as it is now.
 
-    DOCUMENT is memory, pheromones, COLONY_STATE, graph or memories; always JSON, to the last committed change.
+    DOCUMENT is memory, pheromones, COLONY_STATE, graph or memories; always JSON, to the last committed change. A text
+    that was erased has a mark in its place, at any revision.
 
     \b
     Example:
@@ -157,8 +158,11 @@ def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """
     from aether.api import admin
 
-    found = admin.show(document, revision=revision, home=ask.place())
+    place = ask.place()
+    found = admin.show(document, revision=revision, home=place)
     emit(ask, found, as_json(found))
+    if revision and admin.is_erased(revision, home=place):
+        note(ask, f"Revision {revision} was erased: a mark is in the place of the text. It cannot be undone.")
 
 
 @click.command("doctor", cls=Command)
@@ -206,9 +210,9 @@ def doctor_command(ask: Ask, repair: bool, edits: tuple[str, ...]) -> int:
 def trust_command(ask: Ask, file: str, show: bool, revoke: bool, yes: bool) -> int:
     """Allow the config.toml of a home to name programs.
 
-    A home is data, and may have come with a repository: its settings that start programs, or name servers, models,
-    exporters, buckets or places, count only after this command has shown them and you agreed. It records the hash of the
-    file in your own state directory; after any change of the file they do not count until you agree again. In your own
+    A home is data, and may have come with a repository: its settings that start programs, name servers, models,
+    exporters, buckets or places, delete, hide, cost money or make you wait count only after this command has shown them
+    and you agreed. It records the hash of the file in your own state directory; after any change of the file they do not count until you agree again. In your own
     config.toml, in the environment and on the command line such settings always count. FILE is another configuration
     in a home.
 

@@ -23,7 +23,7 @@ COLLECT_AFTER_OBJECTS = 50_000
 NOUNS = {
     "init": ("home", "Make a home for a colony's memory"),
     "demo": ("home", "Show the whole loop on a sample transcript"),
-    "import": ("transfer", "Turn transcripts into working-memory items"),
+    "import": ("transfer", "Turn transcripts into items, or restore an export"),
     "export": ("transfer", "Write the whole colony as JSON"),
     "status": ("status", "Show the whole colony at a glance"),
     "memory": ("memory", "Add, search, compress and promote memory"),

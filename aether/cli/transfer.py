@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -20,7 +21,11 @@ from aether.cli.output import (
     say,
     write_file,
 )
+from aether.errors import AetherError
 from aether.text.words import pluralize
+
+# An export starts with its revision and its documents, or its conversations if its keys were sorted.
+HEAD_BYTES = 4_096
 
 
 @click.command("import", cls=Command)
@@ -32,19 +37,23 @@ from aether.text.words import pluralize
 )
 @click.option(
     "--format", "format_", metavar="NAME",
-    help="claude_code, codex, chat, openhands, items or plain  [default: detected]",
+    help="claude_code, codex, chat, openhands, items, plain or export  [default: detected]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
 def import_command(
     ask: Ask, sources: tuple[str, ...], phase: int | None, format_: str | None, dry_run: bool
 ) -> int:
-    """Turn transcripts into working-memory items.
+    """Turn transcripts into items, or restore an export.
 
     Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, detected by
     content. A second import adds only new items. Secrets are redacted; `<private>` blocks, and calls
     about the paths of claude.private_paths, are left out; so are licences in a directory. Exits 4 if a file
     could not be read.
+
+    A file that "aether export" wrote is restored into an empty home: documents, archive, receipts and events as one
+    change that undo reverses, and conversations, whose messages are redacted in an export. A home that is not empty
+    is left as it is.
 
     \b
     Example:
@@ -54,6 +63,11 @@ def import_command(
     from aether.errors import InvalidDocument
 
     place = ask.place()
+    exported = _export_in(sources, format_)
+    if exported is not None:
+        if phase is not None:
+            raise click.UsageError("--phase is for transcripts, and this is an export.")
+        return _restore(ask, exported, dry_run=dry_run)
     streams = [sys.stdin.buffer if source == "-" else source for source in sources]
     with progress(ask) as report:
         done = importing.import_transcripts(
@@ -71,6 +85,60 @@ def import_command(
     for long in done.long_lines:
         say(f"{long['file']}: line {long['line']}: {long['characters']} characters; only an extract is kept.")
     return InvalidDocument.exit_code if any(not bad["line"] for bad in done.bad_lines) else 0
+
+
+def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
+    """Return the content of the only source if it is an export, else None."""
+    from aether.api import admin
+    from aether.store import files
+
+    source = sources[0]
+    if (
+        len(sources) > 1
+        or format_ not in (None, "export")
+        or (format_ is None and not _may_be_export(source))
+    ):
+        return None
+    data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    try:
+        found = files.parse_json(data, where=source)
+    except AetherError:
+        found = []  # it is rejected as no export
+    return found if format_ or admin.is_export(found) else None
+
+
+def _may_be_export(source: str) -> bool:
+    """Return whether the start of a file looks like an export: it need not be read twice otherwise."""
+    if not Path(source).is_file():
+        return False
+    with Path(source).open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    return head.lstrip().startswith(b"{") and any(
+        name in head for name in (b'"documents"', b'"conversations"')
+    )
+
+
+def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
+    from aether.api import admin
+    from aether.api.importing import Imported
+
+    place = ask.place()
+    done = admin.import_export(exported, dry_run=dry_run, home=place)
+    data = Imported(
+        1, sum(done.entries.values()), done.entries.get("items", 0), 0, 0, {}, [], [], [],
+        [done.revision] if done.revision else [], [], [],
+    )._asdict()  # fmt: skip
+    verb = "would be restored" if dry_run else "restored"
+    lines = [f"{pluralize(number, name)} {verb}." for name, number in done.entries.items()]
+    if done.conversations:
+        lines.append(f"{pluralize(len(done.conversations), 'conversations')} {verb}, with redacted messages.")
+    if done.kept:
+        lines.append(f"{pluralize(len(done.kept), 'conversations')} of the same name kept as they are.")
+    restored = {"entries": done.entries, "conversations": done.conversations, "kept": done.kept}
+    emit(ask, {**data, "restored": restored}, lines or [f"Nothing {verb}: the export is empty."])
+    if done.revision:
+        note_undo(ask, [done.revision])
+    return 0
 
 
 def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:

@@ -223,7 +223,8 @@ def reread(message: Message, raw: JsonObject) -> Message:
     fresh = provider(message.format).message(raw)
     old = [block for block in message.blocks if block.kind != "reasoning"]
     new = [block for block in fresh.blocks if block.kind != "reasoning"]
-    ids = {id(after): before.call_id for before, after in zip(old, new, strict=True)}
+    # A rule of redaction that fits everything may leave fewer blocks.
+    ids = {id(after): before.call_id for before, after in zip(old, new, strict=False)}
     blocks = (block._replace(call_id=ids.get(id(block), block.call_id)) for block in fresh.blocks)
     return fresh._replace(blocks=tuple(blocks))
 

@@ -3,7 +3,7 @@
 A setting comes from the first of these that has it: an argument, the environment, the file that the caller names, the
 `config.toml` of the home, the `config.toml` of the user, the default. Every file has the same keys, those of `keys`.
 A home is data, never authority: of a file in a home, keys with authority count only if the user trusts exactly this
-file (`trust`); `untrusted` says which do not. What belongs to the memory itself (capacities, thresholds, ratios) is in `memory.json`.
+file (`trust`), and some others only as far as they lower what the user has; `untrusted` says which do not. What belongs to the memory itself (capacities, thresholds, ratios) is in `memory.json`.
 """
 
 from __future__ import annotations
@@ -46,6 +46,8 @@ class _Read(NamedTuple):
     """The older names it uses, with those of today."""
     refused: Mapping[str, Any] = {}
     """The settings with authority of a home that is not trusted with them."""
+    bounded: Mapping[str, Any] = {}
+    """Those of its settings that count only as far as they lower what the user has; they are in `values` too."""
 
 
 _NOTHING = _Read({}, {}, {})
@@ -93,6 +95,11 @@ def load_with_errors(home: Path) -> tuple[Config, dict[str, str]]:
     return found, {name: str(reason) for name, reason in wrong.items()}
 
 
+def hides_private_paths(wrong: Iterable[str]) -> bool:
+    """Return whether errors of these settings, as `load_with_errors` names them, leave the private paths unknown."""
+    return not {"", "claude", _PRIVATE}.isdisjoint(wrong)
+
+
 def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
     # The mapping below `os.environ`: to decode every name takes longer than the rest of a commit's own work.
     raw = getattr(os.environ, "_data", os.environ)
@@ -101,9 +108,11 @@ def _of_home(home: Path) -> tuple[Config, dict[str, AetherError]]:
     sources = (_of_config(_AROUND["user"], own=True), _of_config(_path(home, NAME)), _AROUND["read"])
     known = _HOMES.get(home)
     if known is None or not all(map(operator.is_, known[0], sources)):
+        raised = _raised(sources[1], sources[0])
         fields = {
-            FIELDS[path]: value for one in sources for path, value in one.values.items() if path in FIELDS
-        }
+            FIELDS[path]: value for one in sources for path, value in one.values.items()
+            if path in FIELDS and not (one is sources[1] and path in raised)
+        }  # fmt: skip
         if _PRIVATE in sources[1].values and _PRIVATE not in sources[2].values:
             # A home adds private paths: with fewer than without it, it would turn a protection off.
             usual = sources[0].values.get(_PRIVATE, KEYS[_PRIVATE].default)
@@ -122,26 +131,34 @@ def untrusted(home: Path, name: str = "") -> list[Finding]:
     """
     found, _ = _of_home(home)
     user, read, around = _HOMES[home][0]
+    refused = {**read.refused, **_raised(read, user)}
     usual = {path: getattr(found, field) for path, field in FIELDS.items()}
-    usual |= {path: user.values.get(path, KEYS[path].default) for path in read.refused if path not in FIELDS}
+    usual |= {path: user.values.get(path, KEYS[path].default) for path in refused if path not in FIELDS}
     names = [
         path
-        for path, value in read.refused.items()
+        for path, value in refused.items()
         if path.startswith(name) and path not in around.values and usual[path] != value
     ]
     return _ignored(_path(home, NAME), names)
 
 
-def require_trusted(home: Path, name: str) -> None:
-    """Require that the user trusts `home` with its settings whose path starts with `name`, or has all of them elsewhere.
+def require_trusted(home: Path, names: Iterable[str]) -> None:
+    """Require that the user trusts `home` with its settings of these paths, or has all of them elsewhere.
 
     Raises:
         UnsafePath: the home has one that does not count.
     """
     user, read = (_of_config(_path(user_file()), own=True), _of_config(_path(home, NAME)))
-    for one in untrusted(home, name):
-        if any(path.startswith(name) and path not in user.values for path in read.refused):
-            raise UnsafePath(one.message, fix=one.fix, where=one.where)
+    for name in names:
+        for one in untrusted(home, name):
+            if name in read.refused and name not in user.values:
+                raise UnsafePath(one.message, fix=one.fix, where=one.where)
+
+
+def _raised(read: _Read, user: _Read) -> dict[str, Any]:
+    """Return the settings of a home that nobody trusts by which it would have more than `user` has."""
+    usual = {path: user.values.get(path, KEYS[path].default) for path in read.bounded}
+    return {path: value for path, value in read.bounded.items() if value > usual[path]}
 
 
 def _ignored(file: Path, names: Iterable[str]) -> list[Finding]:
@@ -153,7 +170,7 @@ def _ignored(file: Path, names: Iterable[str]) -> list[Finding]:
 
 
 def authority(file: Path) -> tuple[bytes, dict[str, Any]]:
-    """Return the bytes of the configuration `file` of a home, and its settings with authority.
+    """Return the bytes of the configuration `file` of a home, and its settings that count only if it is trusted.
 
     Raises:
         NotFound: there is no such file.
@@ -162,20 +179,23 @@ def authority(file: Path) -> tuple[bytes, dict[str, Any]]:
     """
     data = _bytes(file, own=False)
     read = _checked(_mapping(data, file), str(file), InvalidDocument, late=True)
-    return data, _with_authority(read)
+    judged = _untrusted(read)
+    return data, {**judged.refused, **_raised(judged, _of_config(_path(user_file()), own=True))}
 
 
-def _with_authority(read: _Read) -> dict[str, Any]:
-    return {path: value for path, value in read.values.items() if KEYS[path].authority}
+def _untrusted(read: _Read) -> _Read:
+    """Return the settings of a home that nobody trusts."""
+    refused = {path: value for path, value in read.values.items() if KEYS[path].authority}
+    kept = {path: value for path, value in read.values.items() if path not in refused}
+    bounded = {path: value for path, value in kept.items() if KEYS[path].lowers}
+    return read._replace(values=kept, refused=refused, bounded=bounded)
 
 
 def _judged(read: _Read, file: Path, data: bytes) -> _Read:
     """Return the settings of `file` in a home, which holds `data`: without those with authority unless it is trusted."""
-    given = _with_authority(read)
-    if not given or trust.is_trusted(file, data):
-        return read
-    kept = {path: value for path, value in read.values.items() if path not in given}
-    return read._replace(values=kept, refused=given)
+    judged = _untrusted(read)
+    needs = judged.refused or judged.bounded
+    return judged if needs and not trust.is_trusted(file, data) else read
 
 
 def settings(
@@ -308,7 +328,7 @@ def _of_config(path: Path, *, own: bool = False) -> _Read:
         try:
             data = _bytes(path, own=own)
             read = _checked(_mapping(data, path), str(path), InvalidDocument, late=True)
-            if not own and _with_authority(read):
+            if not own:
                 judged = _time_of_trust(path)
                 read = _judged(read, path, data)
         except NotFound as reason:

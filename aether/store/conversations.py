@@ -6,6 +6,9 @@ number `n`, from 1, and `derived`, the step, if a compaction made it. Nothing in
 can be undone, byte for byte, across several, and the undo is a record too. Each record has the number of its line, and
 `head` has that of the last acknowledged one. A damaged line costs what it held: everything before and after it is read, and
 the next writer, or `doctor --repair`, keeps the file in quarantine and puts a record of the loss in the place of the line.
+
+`data/conversations.jsonl` names the conversations of a home, so that a deleted one is missed. A name is in it before the first
+message is in the log.
 """
 
 from __future__ import annotations
@@ -13,14 +16,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, InvalidDocument, NotFound, shown
+from aether.errors import AetherError, Conflict, InvalidDocument, NotFound, UnsafePath, shown
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files, recovery, seals
 from aether.store.files import (
@@ -38,6 +41,7 @@ from aether.types import Finding, JsonObject
 
 FORMAT = 1
 FILE = "history.jsonl"
+LIST = seals.CONVERSATIONS
 _MESSAGE = re.compile(
     rb'\{"n":([0-9]+),"at":"[^"]*"(?:,"derived":([0-9]+))?(?:,"line":(?P<line>[0-9]+))?(?:,"more":(?P<more>true))?,"message":',
     re.ASCII,
@@ -256,9 +260,10 @@ def _require_ours(log: Log, header: JsonObject) -> None:
         raise Conflict(what, fix=fix, where=str(log.path))
 
 
-def header(id: str) -> bytes:
-    """Return the first line of the log of conversation `id`."""
-    return files.seal_json({"conversation": id, "format": FORMAT, "head": True})
+def header(id: str, *, listed: bool = False) -> bytes:
+    """Return the first line of the log of conversation `id`; `listed`: the list of its home names it."""
+    more = {"listed": True} if listed else {}
+    return files.seal_json({"conversation": id, "format": FORMAT, "head": True, **more})
 
 
 def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
@@ -487,7 +492,7 @@ def records_of(home: Path, id: str) -> list[JsonObject]:
     return [value for line in lines if (value := files.unsealed(line)) is not None]
 
 
-def bring_back(home: Path, id: str, records: Sequence[JsonObject]) -> bool:
+def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datetime) -> bool:
     """Write the log of a conversation that is not there any more, and return whether it was missing; none is changed.
 
     Raises:
@@ -499,6 +504,7 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject]) -> bool:
     with _locked(home, path), storage_errors(path):
         if path.exists():
             return False
+        _enter(home, Listed(id, clock.stamp(now)))
         write_whole(path, b"".join(files.seal_json(record) for record in records))
         seals.set_head(path.with_name(seals.HEAD), load(home, id, whole=True).lines)
     return True
@@ -527,8 +533,7 @@ def stored_conversations(home: Path) -> list[Stored]:
 
 
 def _id(path: Path) -> str:
-    with regular.opened(path) as file:
-        first = files.unsealed(file.readline()) or {}
+    first = _header_of(path) or {}
     if "conversation" in first:
         return str(first["conversation"])
     from urllib.parse import unquote  # seldom needed
@@ -552,9 +557,10 @@ def examine(home: Path) -> list[Finding]:
             found.append(Finding("warning", "misplaced", place, what, "Remove it, if it is a copy."))
         else:
             found += [*_damage(log, head, place), *_gaps(log, place)]
+    found += _missing(home)
     for head_path in emptied(home):
         place = seals.place(home, head_path.with_name(FILE))
-        what = f"all of its {seals.read_head(head_path)} line(s) are missing."
+        what = f"everything in it is missing: {pluralize(seals.read_head(head_path) or 0, 'lines')}."
         found.append(Finding("error", "damaged-file", place, what, _REPAIR))
     return found
 
@@ -563,10 +569,10 @@ def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
     """Yield findings for damaged lines, lines missing at the end, a torn end, and a head that cannot be used."""
     flagged = _is_flagged(log.path)
     if log.damaged:
-        what = f"{log.damaged} place(s) with damaged lines; everything before and after them is read."
+        what = f"damaged in {pluralize(log.damaged, 'places')}; everything else is read."
         yield Finding("error", "damaged-line", place, what, _REPAIR)
     if (head or 0) > log.lines:
-        what = f"{(head or 0) - log.lines} acknowledged line(s) are missing at its end."
+        what = f"missing at its end: {pluralize((head or 0) - log.lines, 'acknowledged lines')}."
         yield Finding("error", "damaged-file", place, what, _REPAIR)
     elif log.torn:
         what = "the last write was cut off before it was acknowledged."
@@ -580,14 +586,153 @@ def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
 def _gaps(log: Log, place: str) -> Iterator[Finding]:
     """Yield findings for added messages that are in no view, and for losses that are recorded."""
     if missing := unseen(log):
-        what = f"{len(missing)} message(s) that were added are in no view, the first has n={missing[0]}."
+        what = f"in no view: {pluralize(len(missing), 'added messages')}, the first has n={missing[0]}."
         fix = "The full history has them (aether.full_history); add those that matter again."
         # After a loss, what put them into a view was lost.
         is_lost = log.lost or log.damaged
         yield Finding("info" if is_lost else "warning", "unseen-message", place, what, fix)
     if log.lost:
         fix = "Nothing to do; the damaged file is in quarantine/."
-        yield Finding("info", "known-loss", place, f"{log.lost} line(s) of it were lost.", fix)
+        yield Finding("info", "known-loss", place, f"lost: {pluralize(log.lost, 'lines')} of it.", fix)
+
+
+class Listed(NamedTuple):
+    """One line of the list of conversations; the last one of a conversation counts."""
+
+    id: str
+    at: str
+    lost: bool = False
+    """Whether its directory was missing when the home was repaired."""
+    source: str = ""
+    """The snapshot from which a lost one was brought back; empty if none had it."""
+
+
+def listed(home: Path) -> tuple[dict[str, Listed], bool]:
+    """Return the listed conversations of `home` by the names of their directories, and whether the list is damaged."""
+    try:
+        data = regular.read(home / LIST, regular.LOG_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, False
+    except (AetherError, OSError):
+        return {}, True
+    found: dict[str, Listed] = {}
+    lines = [*recovery.lines_of(data)]
+    for line, good in lines:
+        fields = (files.unsealed(line) if good else None) or {}
+        with suppress(AetherError, KeyError):
+            one = Listed(
+                fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", "")
+            )
+            found[path_of(home, one.id).parent.name] = one
+    return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
+
+
+def _enter(home: Path, line: Listed) -> None:
+    """Add `line` to the list of the conversations of `home`; a directory without documents, as `.compact/`, has none.
+
+    Raises:
+        LockTimeout, StorageFailed: it was not added.
+        Conflict: other processes wrote at the same time again and again.
+    """
+    path = home / LIST
+    if not path.parent.is_dir():
+        return
+    fields: JsonObject = {"conversation": line.id, "at": line.at}
+    fields |= {"lost": True, "source": line.source} if line.lost else {}
+    for _ in range(CONFLICT_TRIES):
+        try:
+            with _list_lock(home), storage_errors(path):
+                append(path, files.seal_json(fields), at=files.cut_torn_end(path))
+        except ConcurrentWrite:
+            continue
+        except UnsafePath:
+            pass  # doctor reports what is there; the conversation goes on
+        return
+    raise _crowded(path)
+
+
+def _list_lock(home: Path) -> AbstractContextManager[None]:
+    with storage_errors(home):
+        make_directory(home / "conversations")
+    return _locked(home, home / "conversations" / "list")
+
+
+def _missing(home: Path) -> Iterator[Finding]:
+    """Yield findings for conversations that the list names and the home does not have, or the reverse, and for losses."""
+    known, damaged = listed(home)
+    present = _in_place(home)
+    if damaged:
+        yield Finding("error", "damaged-file", LIST, "the list of the conversations is damaged.", _REPAIR)
+    for name, one in known.items():
+        place = f"conversations/{name}/{FILE}"
+        if one.lost:
+            back = f"it was brought back from {one.source}" if one.source else "nothing of it was left"
+            what = f"conversation {shown(one.id)} was deleted, and {back} (found {one.at[:19]}Z)."
+            yield Finding("info", "known-loss", place, what, "Nothing to do.")
+        if name in present or (one.lost and not one.source):
+            continue
+        if not (home / "conversations" / name).is_dir():
+            what = f"conversation {shown(one.id)} is missing: its directory was deleted."
+            yield Finding("error", "missing-conversation", place, what, _REPAIR)
+        elif not any((home / "conversations" / name / file).exists() for file in (FILE, seals.HEAD)):
+            what = f"conversation {shown(one.id)} has no messages: none was acknowledged, or its files were deleted."
+            yield Finding("info", "no-messages", place, what, "Nothing to do, or restore a snapshot.")
+    for name, stored in present.items():
+        if name not in known and not damaged:
+            sealed = (_header_of(stored.path) or {}).get("listed")
+            what = f"{LIST} does not name it, so that nobody would miss it."
+            place = seals.place(home, stored.path)
+            yield Finding("error" if sealed else "info", "unlisted", place, what, _REPAIR)
+
+
+def _in_place(home: Path) -> dict[str, Stored]:
+    """Return the stored conversations by the names of their directories; not copies of one under another name."""
+    found = {one.path.parent.name: one for one in stored_conversations(home)}
+    return {name: one for name, one in found.items() if one.id and path_of(home, one.id) == one.path}
+
+
+def _repair_list(home: Path, now: datetime) -> Iterator[str]:
+    """Write a damaged list again, list what it lacks, and bring missing conversations back from snapshots."""
+    known, damaged = listed(home)
+    present = _in_place(home)
+    if damaged:
+        with _list_lock(home), storage_errors(home):
+            data = regular.read(home / LIST, regular.LOG_BYTES)
+            kept = documents.quarantine(home, "conversations", data, at=clock.stamp(now))
+            write_whole(home / LIST, b"".join(line for line, good in recovery.lines_of(data) if good))
+        yield f"wrote {LIST} again; it is kept as {seals.place(home, kept)}"
+    for name in sorted(present.keys() - known.keys()):
+        _enter(home, Listed(present[name].id, clock.stamp(now)))
+    missing = [
+        one for name, one in known.items()
+        if name not in present and not (one.lost and not one.source)
+    ]  # fmt: skip
+    for one in missing:
+        place = seals.place(home, path_of(home, one.id))
+        source, records = _newest_copy(home, one.id)
+        is_deleted = not (home / place).parent.is_dir()
+        if source:
+            bring_back(home, one.id, records, now=now)
+            yield f"brought {place} back from {source}; its messages since then are lost"
+        elif is_deleted:
+            yield f"{place}: conversation {shown(one.id)} is lost: its directory was deleted, and no snapshot has it"
+        if source or is_deleted:
+            _enter(home, Listed(one.id, clock.stamp(now), lost=True, source=source))
+
+
+def _newest_copy(home: Path, id: str) -> tuple[str, list[JsonObject]]:
+    """Return the newest snapshot that has the conversation, and its records; an empty name without one."""
+    record = seals.read(home)
+    for path in sorted((home / "snapshots").glob("*.json"), reverse=True):  # their names sort by time
+        place = seals.place(home, path)
+        if place in record.whole and seals.fault(home, record, place):
+            continue
+        with suppress(AetherError, OSError):
+            found = files.parse_json(regular.read(path, regular.LOG_BYTES), where=place)
+            talks = found.get("conversations") if isinstance(found, dict) else None
+            if isinstance(talks, dict) and isinstance(talks.get(id), list):
+                return place, talks[id]
+    return "", []
 
 
 def emptied(home: Path) -> list[Path]:
@@ -607,8 +752,13 @@ def _head(path: Path) -> int | None:
 
 def _is_flagged(path: Path) -> bool:
     """Return whether the log says that it has a head beside it."""
+    return bool((_header_of(path) or {}).get("head"))
+
+
+def _header_of(path: Path) -> JsonObject | None:
+    """Return the fields of the first line of a log, None if it is damaged."""
     with regular.opened(path) as file:
-        return bool((files.unsealed(file.readline()) or {}).get("head"))
+        return files.unsealed(file.readline())
 
 
 def repair(home: Path, *, now: datetime) -> list[str]:
@@ -632,12 +782,11 @@ def repair(home: Path, *, now: datetime) -> list[str]:
                 done.append(f"cut off the torn end of {place}")
             if repaired is not log:
                 lost = repaired.lost - log.lost
-                done.append(
-                    f"wrote {place} again: {f'{lost} line(s) are lost' if lost else 'nothing is lost'}"
-                )
+                words = f"lost: {pluralize(lost, 'lines')}" if lost else "nothing is lost"
+                done.append(f"wrote {place} again; {words}")
             if repaired.lines:
                 seals.set_head(log.path.with_name(seals.HEAD), repaired.lines)
-    return done
+    return [*done, *_repair_list(home, now)]
 
 
 def _repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
@@ -660,7 +809,7 @@ def _repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
 
     def lose(until: int) -> None:
         if not lines:
-            lines.append(header(log.id))
+            lines.append(header(log.id, listed=(home / LIST).exists()))
         record = {"lost": max(1, until - reached), "line": max(until, reached + 1), "at": clock.stamp(now)}
         lines.append(files.seal_json(record))
 
@@ -752,30 +901,36 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             records = plan(log)
             if not records:
                 return log
+            if not log.end:
+                _enter(home, Listed(id, clock.stamp(now)))
             try:
                 with storage_errors(path):
-                    append(path, _call(log, records), at=_end(home, log, now))
+                    append(path, _call(home, log, records), at=_end(home, log, now))
             except ConcurrentWrite:
                 continue
             seals.set_head(path.with_name(seals.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
+    raise _crowded(path)
+
+
+def _crowded(path: Path) -> Conflict:
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
-    raise Conflict(what, fix=fix, where=str(path))
+    return Conflict(what, fix=fix, where=str(path))
 
 
 def _locked(home: Path, path: Path) -> AbstractContextManager[None]:
     return locked(path.parent, timeout=config.or_default(home).lock_timeout_seconds)
 
 
-def _call(log: Log, records: list[bytes]) -> bytes:
+def _call(home: Path, log: Log, records: list[bytes]) -> bytes:
     """Return the lines of one call; a reader that misses the last one ignores all of them."""
     first = log.lines + 1 + (not log.end)
     lines = b"".join(
         files.seal(_numbered(record, nth, more=nth < first + len(records) - 1))
         for nth, record in enumerate(records, first)
     )
-    return lines if log.end else header(log.id) + lines
+    return lines if log.end else header(log.id, listed=(home / LIST).exists()) + lines
 
 
 def _numbered(record: bytes, nth: int, *, more: bool) -> bytes:

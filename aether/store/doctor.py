@@ -22,6 +22,7 @@ from aether.store.files import (
     json_document,
     leftover_temps,
     make_directory,
+    no_files,
     parse_json,
     require_exclusive,
     storage_errors,
@@ -41,6 +42,7 @@ from aether.store.snapshot import (
     read_journal,
     recovered,
 )
+from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
 REPAIR = 'Run "aether doctor --repair".'
@@ -67,7 +69,7 @@ def examine(home: Path) -> list[Finding]:
     except AetherError as reason:
         found.append(Finding("error", reason.code, "config.toml", reason.what, reason.fix))
     found += config.untrusted(home)
-    found += _tracked_spool(home)
+    found += _spool(home)
     try:
         snapshot = load(home)
     except AetherError as reason:
@@ -90,16 +92,49 @@ def examine(home: Path) -> list[Finding]:
             found.append(Finding("warning", "edited", f"{name}.json", what, fix))  # fmt: skip
         for name in documents.NAMES:
             found += check.findings(name, snapshot.documents[name])
+    found += _no_files(home, {finding.where.partition(":")[0] for finding in found})
     return sorted(dict.fromkeys(found), key=lambda finding: _ORDER[finding.level])
 
 
-def _tracked_spool(home: Path) -> list[Finding]:
+def _no_files(home: Path, known: set[str]) -> Iterator[Finding]:
+    """Yield a finding for each link, pipe or device in the place of a file that no finding in `known` places names."""
+    for directory, _, _ in os.walk(home):
+        for path in no_files(Path(directory)):
+            place = seals.place(home, path)
+            if not {place, str(path)} & known:
+                what = "a link, a pipe or a device, which nothing opens; who needs the file fails or goes on without it."
+                yield Finding("error", "no-file", place, what, "Remove it, or put a regular file there.")
+
+
+def _spool(home: Path) -> Iterator[Finding]:
+    """Yield findings for waiting events that are damaged, and for those that git tracks."""
+    for path in _damaged_events(home):
+        what = "a waiting event is damaged; the next drain moves it to quarantine."
+        yield Finding("error", "damaged-event", seals.place(home, path), what, REPAIR)
     names = spool.tracked(str(home))
     if not names:
-        return []
-    what = f"git tracks {len(names)} event(s) there, which came with the repository; they are not drained."
+        return
+    what = f"git tracks {pluralize(len(names), 'events')} there, which came with the repository and are not drained."
     fix = "Remove them: git rm --cached -r .aether/hooks, and keep .aether/ in .gitignore."
-    return [Finding("warning", "tracked-spool", "hooks/spool/", what, fix)]
+    yield Finding("warning", "tracked-spool", "hooks/spool/", what, fix)
+
+
+def _damaged_events(home: Path) -> list[Path]:
+    place = str(home)
+    paths = [home / "hooks" / "spool" / name for name in spool.waiting(place)]
+    # A drain may remove one while it is looked at.
+    return [path for path in paths if spool.entry_of(_content(path)) is None and os.path.lexists(path)]
+
+
+def _repair_events(home: Path) -> Iterator[str]:
+    """Restore waiting events of which one bit was flipped, and keep other damaged ones aside."""
+    for path in _damaged_events(home):
+        lines = [*recovery.lines_of(_content(path))]
+        if len(lines) == 1 and lines[0][1]:
+            write_whole(path, lines[0][0])
+            yield f"restored {seals.place(home, path)} from its checksum"
+        elif kept := spool.set_aside(str(home), path.name):
+            yield f"kept the damaged {seals.place(home, path)} as {kept}: its event is not drained"
 
 
 def _lines(home: Path) -> Iterator[Finding]:
@@ -117,7 +152,7 @@ def _lines(home: Path) -> Iterator[Finding]:
     for kind in archive.KINDS:
         if missing := _missing_records(home, kind):
             where = archive.MONTHLY.get(kind) or archive.SINGLE[kind]
-            what = f"{len(missing)} record(s) that the history has are not there."
+            what = f"missing, although the history has them: {pluralize(len(missing), 'records')}."
             yield Finding("error", "missing-records", where, what, REPAIR)
 
 
@@ -159,7 +194,7 @@ def _journal(home: Path) -> Iterator[Finding]:
             ("without a state that they fit", journal.harm.unfit),
         )
         words = [
-            f"revision(s) {', '.join(f'{a}-{b}' if b > a else str(a) for a, b in seals.ranges(numbers))} are {state}"
+            f"{'revision' if len(numbers) == 1 else 'revisions'} {', '.join(f'{a}-{b}' if b > a else str(a) for a, b in seals.ranges(numbers))}: {state}"
             for state, numbers in parts
             if numbers
         ]
@@ -305,6 +340,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         done += [f"wrote {name}.json again from what is known" for name in irregular]
         with storage_errors(home):
             done += _repair_copies(home, now)
+            done += _repair_events(home)
     return done + conversations.repair(home, now=now)
 
 
@@ -351,7 +387,7 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
             kept = f"; what is left of it is {seals.place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
     for head in conversations.emptied(home):
-        what = f"all {seals.read_head(head)} line(s) of the conversation are lost"
+        what = f"the whole conversation is lost: {pluralize(seals.read_head(head) or 0, 'lines')}"
         losses.append((seals.place(home, head.with_name(conversations.FILE)), what, None))
         head.unlink()
     if is_lost:
@@ -397,7 +433,7 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
                 what = f"revisions {first} to {last} of the history are lost; the documents have them"
                 losses.append((name, what, (first, last)))
             if not numbers:
-                losses.append((name, f"{lost} line(s) are lost", None))
+                losses.append((name, f"lost: {pluralize(lost, 'lines')}", None))
     return done, losses
 
 
@@ -442,13 +478,13 @@ def _repair_records(
             (home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record
         lost = known[place].lines - len(lines) if place in known else 0
         if place in faults and lost > 0:
-            losses.append((place, f"{lost} of {known[place].lines} records are lost", None))
+            losses.append((place, f"lost: {lost} of {pluralize(known[place].lines, 'records')}", None))
         elif (
             place in faults and Grown().after(made.splitlines(keepends=True)) != known[place] and data == made
         ):
             losses.append((place, "a record was changed, and nothing says which", None))
     if missing:
-        done.append(f"restored {len(missing)} record(s) of {root} from the history")
+        done.append(f"restored {pluralize(len(missing), 'records')} of {root} from the history")
     return done, losses
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import json
 import math
 import os
@@ -30,6 +29,9 @@ from aether.errors import (
     StorageFailed,
     shown,
 )
+from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
+from aether.regular import seal as seal  # noqa: PLC0414
+from aether.regular import sealed_body as sealed_body  # noqa: PLC0414
 from aether.types import JsonObject
 
 TEMP_SUFFIX = ".aether-tmp"
@@ -46,9 +48,6 @@ MAX_NUMBER_BITS = 14_000
 LOCK_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 0.0005
 LONGEST_WAIT_SECONDS = 0.02
-_MARK = b',"checksum":"'
-# 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
-_CHECKSUM_CHARS = 16
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
 _FIXES = {
@@ -320,6 +319,21 @@ def lines_backwards(path: Path) -> Iterator[bytes]:
             yield from reversed(lines)
 
 
+def no_files(directory: Path) -> list[Path]:
+    """Return what is in `directory`, not below it, in the place of a file: links, pipes, devices and sockets.
+
+    Nothing opens them; see `aether.regular`.
+    """
+    try:
+        with os.scandir(directory) as entries:
+            found = [
+                one.path for one in entries if not one.is_dir() and not one.is_file(follow_symlinks=False)
+            ]
+    except OSError:
+        return []
+    return sorted(map(Path, found))
+
+
 def leftover_temps(home: Path) -> list[Path]:
     """Return the temp files that killed processes left in `home`."""
     return sorted(home.rglob(f".*{TEMP_SUFFIX}"))
@@ -428,28 +442,10 @@ def seal_json(value: JsonObject) -> bytes:
     return seal(json_line(value))
 
 
-def seal(body: bytes) -> bytes:
-    """Return the JSON object `body` as a line that ends in its checksum."""
-    return body[:-1] + _MARK + checksum(body).encode() + b'"}\n'
-
-
 def unsealed(line: bytes) -> JsonObject | None:
     """Return the value of a sealed line, or None if it is torn or damaged."""
     body = sealed_body(line)
     return None if body is None else parse_json(body, where="journal")
-
-
-def sealed_body(line: bytes) -> bytes | None:
-    """Return the JSON of a sealed line without its checksum, or None if it is torn or damaged."""
-    body, mark, seal = line.rpartition(_MARK)
-    if not mark or seal.rstrip(b"\r\n") != checksum(body + b"}").encode() + b'"}':
-        return None
-    return body + b"}"
-
-
-def checksum(data: bytes) -> str:
-    """Return the checksum of a line or a document."""
-    return hashlib.sha256(data).hexdigest()[:_CHECKSUM_CHARS]
 
 
 @contextlib.contextmanager

@@ -44,7 +44,15 @@ class Key(NamedTuple):
     """One line, with the unit."""
     rule: Rule
     authority: bool = False
-    """Whether it starts programs, names servers, exporters or paths, or turns a protection off."""
+    """Whether a home may not set it unless its user trusts it.
+
+    With it, a cloned repository could start programs, name servers, exporters or paths, turn a protection off, delete
+    or hide what is kept, spend money, or make others wait.
+    """
+    lowers: bool = False
+    """Whether a home that nobody trusts may switch it off or lower it, and not more than the user has."""
+    harmless: str = ""
+    """Why any home may set it."""
     also: tuple[str, ...] = ()
     """Older names that files may use."""
     env: tuple[str, ...] = ()
@@ -137,50 +145,59 @@ KEYS: dict[str, Key] = {}
 
 
 def _key(
-    path: str, default: T, meaning: str, rule: Rule = _fits, *, field: str = "", old: str = "", authority: bool = False
+    path: str, default: T, meaning: str, rule: Rule = _fits, *, field: str = "", old: str = "",
+    lowers: bool = False, harmless: str = "",
 ) -> T:  # fmt: skip
     table, _, _ = path.rpartition(".")
     env = [f"AETHER_{path.upper().replace('.', '_')}"] if table else []
     also = [name for name in (old, field if table != "policy" else "") if name and name != path]
     env += [f"COMPACT_{field.upper()}"] if field else []
-    KEYS[path] = Key(path, default, meaning, rule, authority, tuple(also), tuple(env), field)
+    # A new key has authority until somebody has thought about what a cloned repository could do with it.
+    authority = not (lowers or harmless)
+    KEYS[path] = Key(
+        path, default, meaning, rule, authority, lowers, harmless, tuple(also), tuple(env), field
+    )
     return default
 
 
-_key("model", MODEL, "model whose tokens are counted and which events name", not_empty, field="model")
+# Why any home may set a key, where more than one has the same reason.
+_UNDONE = "what a compaction takes out of a context stays in the home, and an undo restores it"
+_WAIT = "a wait that its user can end, for a writer or a server that no home can name"
+
+_key("model", MODEL, "model whose tokens are counted and which events name", not_empty, field="model", harmless=_UNDONE)  # fmt: skip
 _key(
     "max_context_tokens", 0, f"window of the model in tokens; 0: that of the model named above where it is known, else {WINDOW}",
-    lambda value: "" if not value or value >= MIN_WINDOW else f"must be >= {MIN_WINDOW}", field="max_context_tokens",
+    lambda value: "" if not value or value >= MIN_WINDOW else f"must be >= {MIN_WINDOW}", field="max_context_tokens", harmless=_UNDONE,
 )  # fmt: skip
-_key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", positive_share, field="trigger_pct")  # fmt: skip
+_key("policy.trigger_pct", 0.85, "share of the window from which on a conversation is compacted", positive_share, field="trigger_pct", harmless=_UNDONE)  # fmt: skip
 _key(
     "policy.target_pct", 0.0, "share of the window to compact to, below the trigger; 0: 0.6, or 0.75 of a lower trigger",
-    share_below_one, field="target_pct",
+    share_below_one, field="target_pct", harmless=_UNDONE,
 )  # fmt: skip
-_key("policy.trigger_tokens", 0, "tokens from which on it is compacted whatever their share; 0: no such trigger", at_least(0), field="trigger_tokens")  # fmt: skip
-_key("policy.trigger_messages", 0, "number of messages from which on it is compacted; 0: no such trigger", at_least(0), field="trigger_messages")  # fmt: skip
-_key("policy.hard_cap_buffer", 1500, "tokens of the window that stay free for the answer", at_least(0), field="hard_cap_buffer")  # fmt: skip
+_key("policy.trigger_tokens", 0, "tokens from which on it is compacted whatever their share; 0: no such trigger", at_least(0), field="trigger_tokens", harmless=_UNDONE)  # fmt: skip
+_key("policy.trigger_messages", 0, "number of messages from which on it is compacted; 0: no such trigger", at_least(0), field="trigger_messages", harmless=_UNDONE)  # fmt: skip
+_key("policy.hard_cap_buffer", 1500, "tokens of the window that stay free for the answer", at_least(0), field="hard_cap_buffer", harmless=_UNDONE)  # fmt: skip
 _key(
     "policy.keep_recent_turns", 6, "turns at the end that stay as they are; a turn is a user message and all that answers it",
-    at_least(1), field="keep_recent_turns",
+    at_least(1), field="keep_recent_turns", harmless=_UNDONE,
 )  # fmt: skip
-_key("policy.keep_tool_io_pairs", 4, "tool calls at the end that stay, each with its results", at_least(1), field="keep_tool_io_pairs")  # fmt: skip
+_key("policy.keep_tool_io_pairs", 4, "tool calls at the end that stay, each with its results", at_least(1), field="keep_tool_io_pairs", harmless=_UNDONE)  # fmt: skip
 _key("policy.roles_never_prune", ("system", "developer"), "roles that are protected", _some_of(*ROLES), field="roles_never_prune")  # fmt: skip
 _key("policy.protected_flag", "protected", "key of `meta` that protects a message where it is truthy", not_empty, field="protected_flag")  # fmt: skip
-_key("policy.protected_labels", (), "labels (`meta.label`) that protect a message", _no_blanks, field="protected_labels")  # fmt: skip
-_key("policy.protected_paths", (), "glob patterns: tool calls and results about such files are protected", _no_blanks, field="protected_paths")  # fmt: skip
-_key("policy.min_reclaim_pct", 0.05, "least share of the tokens that must go, or it is not worth the prompt cache", share_below_one, field="min_reclaim_pct")  # fmt: skip
-_key("policy.strategy", "task_state", "subject of the summary", _one_of(*STRATEGIES), field="strategy")
-_key("policy.steps", STEPS, "steps in order; without `summarise` no summariser is asked", _some_of(*STEPS, least=1), field="steps")  # fmt: skip
-_key("telemetry.enabled", True, "whether `CompactManager` and `compactctl` send events", field="telemetry_enabled", authority=True)  # fmt: skip
-_key("storage.enabled", True, "whether redacted copies are kept", field="storage_enabled", authority=True)
-_key("storage.adapter", "fs", f"place of redacted copies: {', '.join(STORAGES)}", _one_of(*STORAGES), field="storage_adapter", old="compact.storage", authority=True)  # fmt: skip
-_key("storage.path", "./.compact/archive", "directory of the adapter `fs`", not_empty, field="storage_path", old="compact.storage_path", authority=True)  # fmt: skip
-_key("storage.bucket", "", "bucket of the adapter `s3`", field="storage_bucket", old="compact.storage_bucket", authority=True)  # fmt: skip
-_key("storage.prefix", "", "prefix of its keys", field="storage_prefix", old="compact.storage_prefix", authority=True)  # fmt: skip
-_key("storage.kms_key_id", "", "KMS key that S3 encrypts with; empty: the bucket's own", field="storage_kms_key_id", authority=True)  # fmt: skip
-_key("redaction.enabled", True, "whether secrets are replaced in copies and events", field="redaction_enabled", authority=True)  # fmt: skip
-_key("redaction.patterns", (), "regular expressions of further secrets", _expressions, field="redaction_patterns")  # fmt: skip
+_key("policy.protected_labels", (), "labels (`meta.label`) that protect a message", _no_blanks, field="protected_labels", harmless=_UNDONE)  # fmt: skip
+_key("policy.protected_paths", (), "glob patterns: tool calls and results about such files are protected", _no_blanks, field="protected_paths", harmless=_UNDONE)  # fmt: skip
+_key("policy.min_reclaim_pct", 0.05, "least share of the tokens that must go, or it is not worth the prompt cache", share_below_one, field="min_reclaim_pct", harmless=_UNDONE)  # fmt: skip
+_key("policy.strategy", "task_state", "subject of the summary", _one_of(*STRATEGIES), field="strategy", harmless=_UNDONE)  # fmt: skip
+_key("policy.steps", STEPS, "steps in order; without `summarise` no summariser is asked", _some_of(*STEPS, least=1), field="steps", harmless=_UNDONE)  # fmt: skip
+_key("telemetry.enabled", True, "whether `CompactManager` and `compactctl` send events", field="telemetry_enabled")  # fmt: skip
+_key("storage.enabled", True, "whether redacted copies are kept", field="storage_enabled")
+_key("storage.adapter", "fs", f"place of redacted copies: {', '.join(STORAGES)}", _one_of(*STORAGES), field="storage_adapter", old="compact.storage")  # fmt: skip
+_key("storage.path", "./.compact/archive", "directory of the adapter `fs`", not_empty, field="storage_path", old="compact.storage_path")  # fmt: skip
+_key("storage.bucket", "", "bucket of the adapter `s3`", field="storage_bucket", old="compact.storage_bucket")  # fmt: skip
+_key("storage.prefix", "", "prefix of its keys", field="storage_prefix", old="compact.storage_prefix")  # fmt: skip
+_key("storage.kms_key_id", "", "KMS key that S3 encrypts with; empty: the bucket's own", field="storage_kms_key_id")  # fmt: skip
+_key("redaction.enabled", True, "whether secrets are replaced in copies and events", field="redaction_enabled")  # fmt: skip
+_key("redaction.patterns", (), "regular expressions of further secrets", _expressions, field="redaction_patterns", harmless="they can only redact more")  # fmt: skip
 _OF_COMPACTION = len(KEYS)
 
 
@@ -190,50 +207,54 @@ class Config(NamedTuple):
     compact_backend: str = _key(
         "summarizer.backend", "extractive",
         "writer of summaries: extractive (no model, no key), anthropic, openai, ollama, command:PROGRAM",
-        _backend, field="summarizer_backend", old="compact.backend", authority=True,
+        _backend, field="summarizer_backend", old="compact.backend",
     )  # fmt: skip
-    compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model", authority=True)  # fmt: skip
-    compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds")  # fmt: skip
-    lock_timeout_seconds: float = _key("store.lock_timeout_seconds", LOCK_SECONDS, "seconds that a writer waits for another")  # fmt: skip
-    fold_bytes: int = _key("store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it")  # fmt: skip
+    compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model")  # fmt: skip
+    compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds", harmless=_WAIT)  # fmt: skip
+    lock_timeout_seconds: float = _key("store.lock_timeout_seconds", LOCK_SECONDS, "seconds that a writer waits for another", harmless=_WAIT)  # fmt: skip
+    fold_bytes: int = _key("store.fold_bytes", 1 << 20, "size of the journal in bytes at which a commit folds it", harmless="the journal is folded sooner or later, and nothing is lost")  # fmt: skip
     history_months: int = _key("store.history_months", 0, "months of folded journal to keep for undo and time travel; 0: all")  # fmt: skip
-    architect: str = _key("architect.default", "extractive", "architect of `aether memory compress`", authority=True)  # fmt: skip
-    architect_model: str = _key("architect.model", "", "model of a model backend; empty: the backend's own default", authority=True)  # fmt: skip
-    architect_base_url: str = _key("architect.base_url", "", "its server; empty: its usual address or environment variable", authority=True)  # fmt: skip
-    architect_timeout_seconds: float = _key("architect.timeout_seconds", 120.0, "seconds that one answer may take")  # fmt: skip
+    architect: str = _key("architect.default", "extractive", "architect of `aether memory compress`")  # fmt: skip
+    architect_model: str = _key("architect.model", "", "model of a model backend; empty: the backend's own default")  # fmt: skip
+    architect_base_url: str = _key("architect.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
+    architect_timeout_seconds: float = _key("architect.timeout_seconds", 120.0, "seconds that one answer may take", harmless=_WAIT)  # fmt: skip
     architect_max_retries: int = _key("architect.max_retries", 2, "how often a busy or failing server is asked again")  # fmt: skip
     architect_max_output_tokens: int = _key("architect.max_output_tokens", 16_000, "longest answer to ask for, in tokens")  # fmt: skip
     architect_window_tokens: int = _key("architect.window_tokens", 0, "largest input in tokens; a larger one is sent in parts; 0: the backend's own")  # fmt: skip
-    architect_input_usd_per_million: float = _key("architect.input_usd_per_million", 0.0, "price in USD of a million input tokens, for receipts; 0: unknown")  # fmt: skip
-    architect_output_usd_per_million: float = _key("architect.output_usd_per_million", 0.0, "price in USD of a million output tokens, for receipts; 0: unknown")  # fmt: skip
+    architect_input_usd_per_million: float = _key("architect.input_usd_per_million", 0.0, "price in USD of a million input tokens, for receipts; 0: unknown", harmless="a number in the receipts of the home, by which nothing is decided")  # fmt: skip
+    architect_output_usd_per_million: float = _key("architect.output_usd_per_million", 0.0, "price in USD of a million output tokens, for receipts; 0: unknown", harmless="a number in the receipts of the home, by which nothing is decided")  # fmt: skip
     telemetry_exporter: str = _key(
         "telemetry.exporter", "",
         f"exporters of events, separated by commas: {', '.join(EXPORTERS)}; "
         "empty: none, but in `CompactManager` and `compactctl` ariadne or otlp where its URL is set",
         lambda names: "" if not names or set(map(str.strip, names.split(","))) <= set(EXPORTERS)
         else f"must be one of {', '.join(EXPORTERS)}",
-        field="telemetry_exporter", authority=True,
+        field="telemetry_exporter",
     )  # fmt: skip
-    telemetry_ariadne_url: str = _key("telemetry.ariadne_url", "", f"address of an Ariadne viewer, such as {ARIADNE_URL}", _address, field="ariadne_url", authority=True)  # fmt: skip
-    telemetry_otlp_url: str = _key("telemetry.otlp_url", "", "address of an OTLP/HTTP receiver; empty: OpenTelemetry's own default", _address, field="otlp_url", authority=True)  # fmt: skip
-    telemetry_path: str = _key("telemetry.path", "", "file that the exporter `file` appends to; empty: `telemetry.jsonl` in the home", field="telemetry_path", authority=True)  # fmt: skip
-    telemetry_timeout_seconds: float = _key("telemetry.timeout_seconds", 2.0, "seconds that the end of a command may wait for events to be sent")  # fmt: skip
-    telemetry_content: bool = _key("telemetry.content", False, "whether texts, such as those of signals, are exported too; always redacted", authority=True)  # fmt: skip
-    claude_capture: bool = _key("claude.capture", True, "whether the hooks of Claude Code remember what happens in a session")  # fmt: skip
-    claude_inject: bool = _key("claude.inject", True, "whether memory is injected into a session and its sub-agents at their start")  # fmt: skip
-    claude_recall: bool = _key("claude.recall", True, "whether memory is injected into a prompt that strongly matches it")  # fmt: skip
-    claude_recall_tokens: int = _key("claude.recall_tokens", 400, "most tokens to inject into a prompt")
-    claude_brief_tokens: int = _key("claude.brief_tokens", 1_500, "most tokens to inject at the start of a session")  # fmt: skip
+    telemetry_ariadne_url: str = _key("telemetry.ariadne_url", "", f"address of an Ariadne viewer, such as {ARIADNE_URL}", _address, field="ariadne_url")  # fmt: skip
+    telemetry_otlp_url: str = _key("telemetry.otlp_url", "", "address of an OTLP/HTTP receiver; empty: OpenTelemetry's own default", _address, field="otlp_url")  # fmt: skip
+    telemetry_path: str = _key("telemetry.path", "", "file that the exporter `file` appends to; empty: `telemetry.jsonl` in the home", field="telemetry_path")  # fmt: skip
+    telemetry_timeout_seconds: float = _key("telemetry.timeout_seconds", 2.0, "seconds that the end of a command may wait for events to be sent", harmless=_WAIT)  # fmt: skip
+    telemetry_content: bool = _key("telemetry.content", False, "whether texts, such as those of signals, are exported too; always redacted")  # fmt: skip
+    claude_capture: bool = _key("claude.capture", True, "whether the hooks of Claude Code remember what happens in a session", lowers=True)  # fmt: skip
+    claude_inject: bool = _key("claude.inject", True, "whether memory is injected into a session and its sub-agents at their start", lowers=True)  # fmt: skip
+    claude_recall: bool = _key("claude.recall", True, "whether memory is injected into a prompt that strongly matches it", lowers=True)  # fmt: skip
+    claude_recall_tokens: int = _key(
+        "claude.recall_tokens", 400, "most tokens to inject into a prompt", lowers=True
+    )
+    claude_brief_tokens: int = _key("claude.brief_tokens", 1_500, "most tokens to inject at the start of a session", lowers=True)  # fmt: skip
     # Files whose secrets have no form that gives them away.
     claude_private_paths: str = _key(
         "claude.private_paths", ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**",
         "paths of which nothing is captured: patterns such as `secrets/**`, separated by commas",
+        harmless="those of a home are added to the user's own",
     )  # fmt: skip
-    claude_auto_compress: bool = _key("claude.auto_compress", True, "whether the end of a turn compresses full working memory, without a model")  # fmt: skip
+    claude_auto_compress: bool = _key("claude.auto_compress", True, "whether the end of a turn compresses full working memory, without a model", lowers=True)  # fmt: skip
     # Claude Code waits longer for a hook, but a person notices this much.
     claude_deadline_seconds: float = _key(
         "claude.deadline_seconds", 8.0,
         "seconds that a hook that reads memory may take, three times as many before and after a compaction; it says nothing afterwards",
+        lowers=True,
     )  # fmt: skip
 
 

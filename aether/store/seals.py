@@ -31,6 +31,8 @@ GROWING = (f"{MONTHS}/*.jsonl", "data/archive/items/*.jsonl", "data/*.jsonl")
 WHOLE = ("snapshots/*.json",)
 # Its lines are numbered by their revisions, and its end is in the head.
 JOURNAL = "data/journal.jsonl"
+# Its lines are compared with the conversations that there are.
+CONVERSATIONS = "data/conversations.jsonl"
 # Files without a record of their own: what they hold is elsewhere, is made again, or is a person's.
 DERIVED = {
     "index.sqlite": "the index of the archive: made again from the archive",
@@ -40,7 +42,7 @@ DERIVED = {
     "hook.log.1": "the same",
     "config.toml": "settings that a person writes; checked when they are read",
     "models.json": "the same",
-    "hooks/": "the state of running sessions: after a loss a line is injected or noted twice",
+    "hooks/": "the state of running sessions: after a loss a line is injected or noted twice. A waiting event has a checksum",
     "memories/": "the files of the document `memories`, in which a person may write",
     "data/memories/": "the same, and what was written there last",
     "data/backups/": "copies of documents; a damaged one is not used",
@@ -114,9 +116,12 @@ def encoded(seals: Seals) -> bytes:
 
 
 def growing(home: Path) -> list[Path]:
-    """Return the files of `home` that grow, but the journal, whose lines move at each fold."""
+    """Return the files of `home` that grow, but the journal, whose lines move at each fold, and the list of conversations."""
     return [
-        path for pattern in GROWING for path in sorted(home.glob(pattern)) if place(home, path) != JOURNAL
+        path
+        for pattern in GROWING
+        for path in sorted(home.glob(pattern))
+        if place(home, path) not in (JOURNAL, CONVERSATIONS)
     ]
 
 

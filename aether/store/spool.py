@@ -1,7 +1,8 @@
 """The spool and the log of the hooks: events wait here, one file each, until the next reader of the home drains them.
 
 Putting an entry takes no lock and reads nothing of the home; it is stored whole once `put` has returned. A process that
-is killed before leaves a temp file, which is ignored and which `remove` deletes. Links that lead elsewhere, as a
+is killed before leaves a temp file, which is ignored and which `remove` deletes. An entry ends in its checksum; a damaged
+one goes to `quarantine/`. Links that lead elsewhere, as a
 repository with a home in it may have them, are neither written nor read. Every tool call of a session pays for the
 imports of this module: it needs only `json`, `os`, `stat` and `time`.
 
@@ -34,6 +35,9 @@ MOST_ENTRY_BYTES = 8 * 1024 * 1024
 TEMP_SUFFIX = ".aether-tmp"
 # A hook's deadline is seconds: a temp file of this age belongs to a process that was killed.
 STALE_TEMP_NS = 3_600 * 10**9
+# A smaller index is read faster than what is remembered of it is written.
+LARGE_INDEX_BYTES = 64 * 1024
+INDEX_NAME = "git-index.json"
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -46,7 +50,7 @@ def put(home: str, entry: JsonObject) -> str:
     directory = _directory(home)
     name = f"{time.time_ns():020d}-{os.getpid()}-{os.urandom(4).hex()}{SUFFIX}"
     # ASCII: a lone surrogate, which cannot be UTF-8, stays what it is.
-    data = json.dumps(entry, separators=(",", ":")).encode("ascii")
+    data = regular.seal(json.dumps(entry, separators=(",", ":")).encode("ascii"))
     try:
         if not os.path.isdir(directory):
             for path in (os.path.dirname(directory), directory):
@@ -80,7 +84,10 @@ def waiting(home: str) -> list[str]:
 
 
 def tracked(home: str) -> frozenset[str]:
-    """Return the names of the entries that the index of git holds: they came with the repository."""
+    """Return the names of the entries that the index of git holds: they came with the repository.
+
+    What a large index holds is remembered in `hooks/` until its files change: a hook has no time to read it each time.
+    """
     index, place = index_of(home)
     if not index:
         return frozenset()
@@ -88,18 +95,52 @@ def tracked(home: str) -> frozenset[str]:
     found: set[bytes] = set()
     try:
         # An index may be split in two files.
-        shared = (name for name in os.listdir(os.path.dirname(index)) if name.startswith("sharedindex."))
-        for path in (index, *(os.path.join(os.path.dirname(index), name) for name in shared)):
-            data = regular.read(path, regular.LOG_BYTES)
-            if data[:8] == b"DIRC\0\0\0\4":
-                # The length of a hash is not in the file.
-                for one in (*_compressed(data, 20), *_compressed(data, 32)):
-                    found |= {one.removeprefix(prefix)} if one.startswith(prefix) else set()
-            else:
-                found |= {rest.partition(b"\0")[0] for rest in data.split(prefix)[1:]}
+        shared = sorted(
+            name for name in os.listdir(os.path.dirname(index)) if name.startswith("sharedindex.")
+        )
+        paths = [index, *(os.path.join(os.path.dirname(index), name) for name in shared)]
+        now = [prefix.decode("latin-1"), *map(_identity, paths)]
+        known = _remembered(home)
+        if known.get("index") == now:
+            return frozenset(known["names"])
+        for path in paths:
+            found |= _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
     except (OSError, AetherError):
-        pass  # no index yet
-    return frozenset(map(os.fsdecode, found))
+        return frozenset(map(os.fsdecode, found))  # no index yet
+    names = sorted(map(os.fsdecode, found))
+    if os.stat(index).st_size >= LARGE_INDEX_BYTES:
+        try:
+            data = json.dumps({"index": now, "names": names}).encode("ascii")
+            _write(os.path.join(home, "hooks"), INDEX_NAME, data)
+        except OSError:
+            pass  # it is read again
+    return frozenset(names)
+
+
+def _identity(path: str) -> list[int]:
+    """Return what changes with the file at `path`; nobody can choose it for another machine."""
+    found = os.stat(path)
+    return [found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino]
+
+
+def _remembered(home: str) -> JsonObject:
+    """Return what is remembered of the index of git, nothing if that is damaged."""
+    try:
+        found = json.loads(regular.read(os.path.join(home, "hooks", INDEX_NAME), MOST_ENTRY_BYTES))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    names = found.get("names") if isinstance(found, dict) else None
+    is_whole = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    return found if is_whole else {}
+
+
+def _paths_below(prefix: bytes, data: bytes) -> set[bytes]:
+    """Return the paths in an index of git that start with `prefix`, without it."""
+    if data[:8] != b"DIRC\0\0\0\4":
+        return {rest.partition(b"\0")[0] for rest in data.split(prefix)[1:]}
+    # The length of a hash is not in the file.
+    found = (*_compressed(data, 20), *_compressed(data, 32))
+    return {one.removeprefix(prefix) for one in found if one.startswith(prefix)}
 
 
 def _compressed(data: bytes, hash_bytes: int) -> Iterator[bytes]:
@@ -140,20 +181,29 @@ def require_real(home: str, name: str = "spool") -> None:
 
 
 def get(home: str, name: str) -> JsonObject | None:
-    """Return the entry of that name, or None; a file that is not an entry is moved into `quarantine/`."""
+    """Return the entry of that name, or None; a damaged one, and what is no entry, is moved into `quarantine/`."""
     path = os.path.join(_directory(home), name)
     entry = None
     try:
         if stat.S_ISREG(os.lstat(path).st_mode):
-            entry = json.loads(regular.read(path, MOST_ENTRY_BYTES))
+            entry = entry_of(regular.read(path, MOST_ENTRY_BYTES))
     except OSError:
         return None
-    except (ValueError, RecursionError):
+    except AetherError:
         pass  # not an entry
-    if isinstance(entry, dict):
-        return entry
-    _set_aside(home, path, name)
-    return None
+    if entry is None:
+        set_aside(home, name)
+    return entry
+
+
+def entry_of(data: bytes) -> JsonObject | None:
+    """Return the entry that is stored as `data`, or None if it is damaged; those of earlier releases have no checksum."""
+    body = regular.sealed_body(data) if data.endswith(b"\n") else data
+    try:
+        entry = None if body is None else json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return entry if isinstance(entry, dict) else None
 
 
 def remove(home: str, names: list[str]) -> None:
@@ -203,12 +253,16 @@ def _sync_directory(directory: str) -> None:
         os.close(handle)
 
 
-def _set_aside(home: str, path: str, name: str) -> None:
+def set_aside(home: str, name: str) -> str:
+    """Move the entry of that name into `quarantine/`, and return where it is now; empty if it stays."""
+    kept = f"quarantine/spool-{name}"
     try:
         os.makedirs(os.path.join(home, "quarantine"), mode=0o700, exist_ok=True)
-        os.replace(path, os.path.join(home, "quarantine", f"spool-{name}"))
+        os.replace(os.path.join(_directory(home), name), os.path.join(home, kept))
     except OSError:
-        return  # it stays, and is tried again later
+        return ""  # it is tried again later
+    log_failure(home, "drain", "", f"a damaged event was not drained. Kept in {kept}")
+    return kept
 
 
 def _unlink(path: str) -> None:

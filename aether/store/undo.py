@@ -38,20 +38,42 @@ def last_undoable(snapshot: Snapshot) -> int:
 
     Raises:
         NotFound: there is no such change.
+        Conflict: a text was erased from it; the one before it is named.
     """
     newest: Entry | None = None
+    erased = 0
     for entry, by in _with_undoing(entries_newest_first(snapshot)):
-        if by or entry.operation in {"undo", *BOOKKEEPING} or not entry.inverse or entry.erased:
+        if by or entry.operation in {"undo", *BOOKKEEPING} or not (entry.inverse or entry.erased):
             continue
         if not is_automatic(entry):
+            if entry.erased:
+                erased = erased or entry.revision
+                continue
+            if erased:
+                before = f'The change before it is undone by "aether undo {entry.revision}".'
+                raise _is_erased(snapshot, erased, before)
             return entry.revision
         if newest is None and entry.operation != INIT:
             newest = entry
+    if erased:
+        raise _is_erased(snapshot, erased)
     fix = 'See "aether log".'
     if newest:
         fix = "What hooks did is undone by its revision; the newest is "
         fix += f'{newest.revision} ({newest.operation}): "aether undo {newest.revision}".'
     raise NotFound("nothing that you did is left to undo.", fix=fix, where=str(snapshot.home))
+
+
+def _is_erased(snapshot: Snapshot, revision: int, before: str = "") -> Conflict:
+    what = f"revision {revision} was erased and cannot be undone: a text in it is in no file any more."
+    fix = "Add again by hand whatever of it you need."
+    return Conflict(what, fix=f"{before} {fix}".lstrip(), where=str(snapshot.home))
+
+
+def is_erased(snapshot: Snapshot, revision: int) -> bool:
+    """Return whether a text was erased from `revision`, so that it cannot be undone."""
+    found = entries_newest_first(snapshot, after=revision - 1)
+    return any(entry.revision == revision and entry.erased for entry in found)
 
 
 def is_automatic(entry: Entry) -> bool:
@@ -173,8 +195,7 @@ def _undo_one(
     """Take the last of `steps` back out of `state`, which lay between `before` and `after`."""
     undone = steps[-1][0]
     if undone.erased:
-        what, fix = "cannot be undone: a text in it was erased.", "Add again by hand whatever of it you need."
-        raise Conflict(f"revision {undone.revision} {what}", fix=fix, where=str(snapshot.home))
+        raise _is_erased(snapshot, undone.revision)
     for name in undone.patches:
         if before[name] is None:
             what = f"revision {undone.revision} made {name}.json."

@@ -339,7 +339,7 @@ def test_with_the_clock_set_back_the_newest_snapshots_stay(home, monkeypatch):
 
 
 def test_making_a_snapshot_waits_for_the_lock_as_long_as_is_configured(home):
-    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+    homes.configure(home, "[store]\nlock_timeout_seconds = 0\n")
 
     with locked(home), pytest.raises(LockTimeout, match="0 s"):
         aether.create_snapshot(home=home)

@@ -29,7 +29,7 @@ def configure(home, **keys):
     lines = (
         f'{key} = "{value}"' if isinstance(value, str) else f"{key} = {value}" for key, value in keys.items()
     )
-    (home / "config.toml").write_text("[claude]\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    homes.configure(home, "[claude]\n" + "\n".join(lines) + "\n")
 
 
 @pytest.mark.parametrize("source", ["startup", "clear", "compact", "resume", "fork"])
@@ -163,7 +163,7 @@ def test_steering_a_summary_prepares_the_hand_off_of_all_that_is_held(reported):
 
 
 def test_steering_a_summary_works_for_a_locked_home(reported):
-    (reported / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+    homes.configure(reported, "[store]\nlock_timeout_seconds = 0\n")
 
     with locked(reported):
         plain = briefing.compaction_steering(reported)

@@ -194,9 +194,13 @@ def test_a_revision_that_held_the_text_cannot_be_undone_and_says_so(place):
 
     forget.erase(match=PLAIN, home=place)
 
-    with pytest.raises(Conflict, match=f"revision {held} cannot be undone: a text in it was erased"):
-        aether.undo(held, home=place)
-    assert aether.undo(home=place).revision == innocent
+    for number in (None, held):
+        with pytest.raises(Conflict, match=f"revision {held} was erased and cannot be undone") as caught:
+            aether.undo(number, home=place)
+        assert (f'undone by "aether undo {innocent}"' in caught.value.fix) is (number is None)
+    assert homes_of.is_erased(held, home=place)
+    assert not homes_of.is_erased(innocent, home=place)
+    assert aether.undo(innocent, home=place).revision == innocent
     items = aether.show("memory", home=place)["working_memory"]["items"]
     assert [item["content"] for item in items] == ["It is [ERASED]."]
 
@@ -232,6 +236,15 @@ def test_a_text_is_found_in_both_unicode_forms_and_in_any_nesting_of_json(place,
 
     assert holders(place, written) == []
     assert json.loads(json.loads((place / "telemetry.jsonl").read_text())["a"]) == {"b": "[ERASED]"}
+
+
+def test_where_only_erased_changes_are_left_undo_says_so(place):
+    home = homes.fresh(place.parent / "new")
+    item = aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=home)
+    forget.erase([str(item)], home=home)
+
+    with pytest.raises(Conflict, match="revision 3 was erased and cannot be undone"):
+        aether.undo(home=home)
 
 
 def test_named_entries_are_erased_with_their_sentences_and_forgotten(place):
@@ -344,7 +357,7 @@ def test_a_directory_that_cannot_be_read_stops_it(place, monkeypatch):
 def test_while_hooks_or_a_command_write_nothing_is_changed(place, monkeypatch):
     put(place, *turn(1))
     aether.add_working_memory_item(PLAIN, "decision", 0.9, home=place)
-    (place / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.05\n")
+    homes.configure(place, "[store]\nlock_timeout_seconds = 0.05\n")
 
     for held in (place / "hooks", place):
         with locked(held), pytest.raises(LockTimeout):

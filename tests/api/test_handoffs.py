@@ -13,6 +13,7 @@ from aether.memory.patterns import promote
 from aether.store import archive
 from aether.store.files import locked
 from aether.store.snapshot import load
+from tests import homes
 from tests.api.calls import limits, memory, snapshot
 from tests.memory.memories import NOW, new_id
 
@@ -207,7 +208,7 @@ def test_long_prose_leaves_room_for_what_was_captured(noted):
 
 
 def test_a_locked_home_keeps_everything_as_it_was(noted):
-    (noted / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+    homes.configure(noted, "[store]\nlock_timeout_seconds = 0\n")
     before = snapshot(noted)
 
     with locked(noted), pytest.raises(LockTimeout):

@@ -434,14 +434,14 @@ def test_names_that_differ_in_case_alone_are_not_both_brought_in(home):
 
 
 def test_one_at_a_time(used):
-    (used / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
+    homes.configure(used, "[store]\nlock_timeout_seconds = 0.01\n")
 
     with directory_lock(used), pytest.raises(LockTimeout):
         look(used)
 
 
 def test_a_damaged_directory_does_not_stop_an_undo(used):
-    (used / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
+    homes.configure(used, "[store]\nlock_timeout_seconds = 0.01\n")
 
     with directory_lock(used), directory_updated(used):
         pass

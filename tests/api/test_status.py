@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
@@ -12,7 +14,8 @@ from aether import clock
 from aether.api import admin as homes
 from aether.api import colony
 from aether.api.status import overview
-from aether.errors import NotFound
+from aether.errors import AetherError, NotFound
+from aether.integrations.claude_code import hook
 from aether.store import spool
 from tests.api.calls import limits, memory
 from tests.cli import stage
@@ -128,6 +131,50 @@ def test_a_broken_configuration_is_a_problem(place):
     (problem,) = overview(home=place)["problems"]
 
     assert "'claude.recal' is not a setting. Did you mean claude.recall?" in problem
+    assert "commands change nothing" in problem
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[claude\n", "[claude]\nprivate_paths = 1\n", "[claude]\nrecal = true\n"]
+)
+def test_what_status_says_of_a_broken_configuration_is_what_hooks_and_commands_do(place, text):
+    aether.add_working_memory_item("Never push to main.", "constraint", 0.9, home=place)
+    if text:
+        (place / "config.toml").write_text(text)
+    else:
+        os.mkfifo(place / "config.toml")
+
+    (problem,) = overview(home=place)["problems"]
+    said = [
+        hook.main([event], json.dumps({"cwd": str(place.parent), "session_id": "s", **payload}).encode())[1]
+        for event, payload in (
+            ("SessionStart", {"source": "startup"}),
+            ("PostToolUse", {"tool_name": "Bash", "tool_input": {"command": "make"}, "tool_response": {"stdout": "ok"}}),
+        )
+    ]  # fmt: skip
+
+    assert "Never push" in said[0]
+    assert "inject nothing" not in problem
+    kept = "PostToolUse" in str([spool.get(str(place), name) for name in spool.waiting(str(place))])
+    assert kept is ("keep no calls of tools" not in problem)
+    with pytest.raises(AetherError):
+        aether.add_working_memory_item("Use tabs.", "constraint", 0.9, home=place)
+    assert "config.toml" in [Path(one.where).name for one in aether.examine(home=place)]
+
+
+def test_status_and_doctor_name_what_is_no_file(place):
+    names = ("lock", "hook.log", "models.json", "data/usage.json", "hooks/answering")
+    (place / "hooks").mkdir()
+    for name in names:
+        (place / name).unlink(missing_ok=True)
+        os.mkfifo(place / name)
+
+    problems = overview(home=place)["problems"]
+
+    assert sorted(problem.partition(" ")[0] for problem in problems) == sorted(
+        str(place / name) for name in names
+    )
+    assert {one.where for one in aether.examine(home=place) if one.code == "no-file"} == set(names)
 
 
 def test_the_overview_has_the_last_recent_lines_of_the_log(place, monkeypatch):

@@ -69,6 +69,19 @@ def test_erasing_shows_where_and_never_what_and_asks_twice(here, capsys, monkeyp
     assert "atomic writes" in shown(capsys, "recall", "atomic").out
 
 
+def test_undo_and_show_say_that_a_revision_was_erased(here, capsys):
+    shown(capsys, "memory", "add", "The key is hunter2hunter2.", "--type", "constraint")
+    shown(capsys, "memory", "forget", "--match", "hunter2hunter2", "--erase", "--yes")
+    revision = str(json.loads(shown(capsys, "log", "--json").out)[0]["revision"])
+
+    for words in (["undo"], ["undo", revision]):
+        assert "was erased and cannot be undone" in shown(capsys, *words, code=11).err
+    then = shown(capsys, "show", "memory", "--revision", revision)
+    assert "[ERASED]" in then.out
+    assert f"Revision {revision} was erased" in then.err
+    assert "was erased" not in shown(capsys, "show", "memory", "--revision", str(int(revision) - 1)).err
+
+
 def test_what_is_erased_is_removed_and_what_is_not_reached_is_said(here, capsys):
     done = shown(capsys, "memory", "forget", "--match", "atomic writes", "--erase", "--yes")
 

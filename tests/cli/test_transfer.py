@@ -7,8 +7,11 @@ import json
 import sys
 
 import aether
-from aether.api import dedupe
+from aether.api import conversations, dedupe, graph
+from aether.redact.redact import redacted
+from tests import homes
 from tests.cli.stage import shown
+from tests.crash.test_damage import full_home
 
 
 def test_a_dry_run_shows_the_items_and_stores_none(here, capsys):
@@ -81,3 +84,66 @@ def test_the_whole_colony_is_exported(here, tmp_path, capsys):
 
 def test_exporting_into_nowhere_says_so(here, capsys):
     assert "no such directory" in shown(capsys, "export", "--output", "nowhere/all.json", code=3).err
+
+
+def lived(directory):
+    """Return a home with something in every document, an archive, and a conversation that was compacted."""
+    home = full_home(directory)
+    graph.create_entities(
+        [{"name": "db", "entityType": "service", "observations": ["runs SQLite"]}], home=home
+    )
+    return home
+
+
+def state(home):
+    """Return what an export of `home` holds, without what belongs to the one home: places, revisions and times of logs."""
+    found = aether.export(home=home)
+    for kind in ("items", "receipts", "events", "history"):
+        found[kind] = [{name: below for name, below in one.items() if name not in ("revision", "nth")} for one in found[kind]]  # fmt: skip
+    talks = {one["conversation"]: (one["history"], one["context"]) for one in found.pop("conversations")}
+    return found | {"revision": 0}, talks
+
+
+def test_an_export_is_restored_into_an_empty_home_as_one_change(tmp_path, capsys):
+    old, new = lived(tmp_path / "old"), homes.fresh(tmp_path / "new")
+    file = tmp_path / "colony.json"
+    shown(capsys, "--home", str(old), "export", "--output", str(file))
+    empty = state(new)
+
+    planned = json.loads(shown(capsys, "--home", str(new), "import", str(file), "--dry-run", "--json").out)
+    assert state(new) == empty
+    done = json.loads(shown(capsys, "--home", str(new), "import", str(file), "--json").out)
+
+    assert planned["restored"] == done["restored"]
+    assert sorted(done["restored"]["conversations"]) == ["other", "talk"]
+    assert state(new) == state(old)
+    assert aether.examine(home=new) == []
+    assert [one["content"] for one in aether.search_memory("month 0", home=new)] == [one["content"] for one in aether.search_memory("month 0", home=old)]  # fmt: skip
+    assert conversations.context("talk", home=new) == redacted(conversations.context("talk", home=old))
+    aether.undo_compaction("talk", home=new)
+
+    again = shown(capsys, "--home", str(new), "import", str(file), code=11)
+    assert "the home is not empty: it has" in again.err
+    assert "aether init --home DIR" in again.err
+
+    shown(capsys, "--home", str(new), "undo")
+    assert aether.list_working_memory_items(home=new) == []
+    assert state(new)[0]["documents"] == empty[0]["documents"]
+
+
+def test_what_is_no_export_is_imported_as_before_or_rejected(tmp_path, capsys):
+    home = homes.fresh(tmp_path)
+    file = tmp_path / "a.json"
+    for text in ('{"documents": {}, "revision": 1}', "[]", "{"):
+        file.write_text(text)
+        assert "no export" in shown(capsys, "--home", str(home), "import", "--format", "export", str(file), code=4).err  # fmt: skip
+    file.write_text(
+        json.dumps([{"role": "user", "content": 'Decided: keep "documents" and "conversations".'}])
+    )
+    assert "1 item stored" in shown(capsys, "--home", str(home), "import", str(file)).out
+    broken = aether.export(home=home)
+    broken["documents"]["memory"]["working_memory"] = 5
+    file.write_text(json.dumps(broken))
+    other = homes.fresh(tmp_path / "other")
+    assert shown(capsys, "--home", str(other), "import", str(file), code=4).err
+    assert aether.log(home=other) == aether.log(home=homes.fresh(tmp_path / "third"))

@@ -25,7 +25,10 @@ def chosen(request):
     def pick(cases):
         every = list(cases)
         drawn = set(Random(len(every)).sample(range(len(every)), min(SAMPLE, len(every))))
-        return [case for at, case in enumerate(every) if (at in drawn) == (request.param == "a sample")]
+        picked = [case for at, case in enumerate(every) if (at in drawn) == (request.param == "a sample")]
+        kills = sum("SIGKILL" in str(case) for case in every)
+        print(f"faults: {len(picked)} of {len(every)}, of which {kills} kills")  # -s shows it
+        return picked
 
     return pick
 
@@ -46,6 +49,8 @@ def copies(unsynced):
     def copy(original):
         target = Path(directory) / str(next(made)) / ".aether"
         shutil.copytree(original, target)
+        if (target / "config.toml").exists():
+            homes.configure(target, (target / "config.toml").read_text())  # trust is for a path
         return target
 
     yield copy

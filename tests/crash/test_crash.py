@@ -43,7 +43,7 @@ def _unfolded(home):
 def _full(home):
     """A home whose next commit folds."""
     _unfolded(home)
-    (home / "config.toml").write_text("[store]\nfold_bytes = 100\n")
+    homes.configure(home, "[store]\nfold_bytes = 100\n")
 
 
 def _two_months(home):
@@ -135,6 +135,8 @@ def test_a_fault_at_any_call_leaves_all_or_nothing(case, kind, chosen, tmp_path,
     # Bringing in an edit is a transaction of its own, before the one that found it.
     between = _measured(copies, original, _fold)[1] if prepare is _edited else before
     cases = list(faults.cases(names, kind))
+    if prepare is _full:
+        assert len(names) > 3 * FEWEST_CALLS["commit over several documents"], "it folds"
 
     for number, name, fault in chosen(cases):
         home = copies(original)

@@ -92,7 +92,7 @@ def test_no_edit_of_a_person_vanishes_beside_three_folding_writers(home, times):
 
 @pytest.mark.slow
 def test_sixteen_writers_with_readers_and_a_folder_lose_nothing(home):
-    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 600\n")  # a busy machine is no failure
+    homes.configure(home, "[store]\nlock_timeout_seconds = 600\n")  # a busy machine is no failure
     writers = [start(write, home, who) for who in range(WRITERS)]
     others = [start(read, home, who) for who in range(READERS)] + [start(fold, home)]
 

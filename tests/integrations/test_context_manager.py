@@ -585,7 +585,7 @@ def test_the_tokens_of_shortened_messages_are_their_present_ones():
 
 
 def test_an_unknown_model_is_warned_of_once(monkeypatch, capsys):
-    monkeypatch.setattr(api_tokens, "_WARNED", set())
+    monkeypatch.setattr(api_tokens, "_REPORTED", {})
     manager = ContextManager()
     manager.add_message("c", "user", "Hello.")
 

@@ -222,4 +222,4 @@ def test_doctor_names_messages_that_an_older_version_left_in_no_view(tmp_path, m
     found = [one for one in doctor.examine(home) if one.code == "unseen-message"]
 
     assert [(one.level, one.where) for one in found] == [("warning", "conversations/shared/history.jsonl")]
-    assert "1 message(s)" in found[0].message
+    assert "1 added message," in found[0].message

@@ -157,7 +157,7 @@ def test_only_changed_documents_are_written(home):
 
 
 def test_a_commit_past_the_size_folds(home):
-    (home / "config.toml").write_text("[store]\nfold_bytes = 2000\n")
+    homes.configure(home, "[store]\nfold_bytes = 2000\n")
 
     homes.add(home, "one", "x" * 3000)
 
@@ -166,7 +166,7 @@ def test_a_commit_past_the_size_folds(home):
 
 
 def test_a_fold_that_fails_does_not_deny_the_commit(home, monkeypatch):
-    (home / "config.toml").write_text("[store]\nfold_bytes = 2000\n")
+    homes.configure(home, "[store]\nfold_bytes = 2000\n")
 
     def full(*args, **kwargs):
         raise OSError(errno.ENOSPC, "full")
@@ -373,7 +373,7 @@ def test_a_symlinked_home_has_the_same_lock_and_cache(home, tmp_path):
 
 
 def test_history_beyond_the_months_to_keep_goes_when_folding(home, monkeypatch):
-    (home / "config.toml").write_text("[store]\nhistory_months = 1\n")
+    homes.configure(home, "[store]\nhistory_months = 1\n")
     months = home / "data" / "journal"
     older = months / "2020-01.jsonl"
     older.write_bytes(b"")

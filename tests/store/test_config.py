@@ -78,7 +78,7 @@ def test_every_key_of_a_home_can_be_set(tmp_path):
 
 
 def test_a_whole_number_counts_as_a_float(tmp_path):
-    (tmp_path / "config.toml").write_text("[store]\nlock_timeout_seconds = 3\n")
+    homes.configure(tmp_path, "[store]\nlock_timeout_seconds = 3\n")
 
     assert load(tmp_path).lock_timeout_seconds == 3.0
 
@@ -123,17 +123,16 @@ def test_a_file_that_cannot_be_read_is_said_to_be_so(tmp_path):
 
 
 def test_a_changed_file_is_read_again(tmp_path):
-    path = tmp_path / "config.toml"
-    path.write_text("[store]\nfold_bytes = 1\n")
+    homes.configure(tmp_path, "[store]\nfold_bytes = 1\n")
     assert load(tmp_path).fold_bytes == 1
 
-    path.write_text("[store]\nfold_bytes = 22\n")
+    homes.configure(tmp_path, "[store]\nfold_bytes = 22\n")
 
     assert load(tmp_path).fold_bytes == 22
 
 
 def test_an_unchanged_file_is_read_once(tmp_path, monkeypatch):
-    (tmp_path / "config.toml").write_text("[store]\nfold_bytes = 1\n")
+    homes.configure(tmp_path, "[store]\nfold_bytes = 1\n")
     load(tmp_path)
     monkeypatch.setattr(config, "parse_file", os.abort)
 
@@ -141,8 +140,8 @@ def test_an_unchanged_file_is_read_once(tmp_path, monkeypatch):
 
 
 def test_each_setting_is_read_by_itself_where_one_is_wrong(tmp_path):
-    (tmp_path / "config.toml").write_text(
-        "[claude]\nprivate_paths = '.env*'\nnew_key = 1\ncapture = 'no'\n[store]\nfold_bytes = 7\n"
+    homes.configure(
+        tmp_path, "[claude]\nprivate_paths = '.env*'\nnew_key = 1\ncapture = 'no'\n[store]\nfold_bytes = 7\n"
     )
 
     found, wrong = config.load_with_errors(tmp_path)
@@ -345,6 +344,7 @@ def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(toml({"policy": dict.fromkeys(policy, nth)}))
         policy.popitem()
+    trust.grant(tmp_path / "home/config.toml", (tmp_path / "home/config.toml").read_bytes())
     monkeypatch.setenv("COMPACT_KEEP_RECENT_TURNS", "9")
     monkeypatch.setenv("AETHER_POLICY_KEEP_RECENT_TURNS", "8")
 
@@ -360,14 +360,14 @@ def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
 
 def test_compaction_leaves_out_what_a_home_has_no_authority_for(tmp_path):
     (tmp_path / "config.toml").write_text(
-        "[summarizer]\nbackend = 'command:x'\n[policy]\nkeep_recent_turns = 2\n[telemetry]\nexporter = 'console'\n"
+        "[summarizer]\nbackend = 'command:x'\n[policy]\nroles_never_prune = []\nkeep_recent_turns = 2\n"
     )
 
     assert settings(home=tmp_path).values == {"policy.keep_recent_turns": 2}
 
 
 def test_a_mistake_in_the_home_is_a_finding_of_compaction(tmp_path):
-    (tmp_path / "config.toml").write_text("[store]\nfold = 1\n[policy]\nkeep_recent_turns = 2\n")
+    homes.configure(tmp_path, "[store]\nfold = 1\n[policy]\nkeep_recent_turns = 2\n")
 
     found = settings(home=tmp_path)
 
@@ -382,7 +382,7 @@ def test_a_home_has_the_settings_of_its_user_its_own_and_the_environment(tmp_pat
     (tmp_path / "user/aether/config.toml").write_text(
         "[store]\nfold_bytes = 1\nhistory_months = 1\n[claude]\nrecall_tokens = 1\n"
     )
-    (tmp_path / "config.toml").write_text("[store]\nfold_bytes = 2\nhistory_months = 2\n")
+    homes.configure(tmp_path, "[store]\nfold_bytes = 2\nhistory_months = 2\n")
     monkeypatch.setenv("AETHER_STORE_FOLD_BYTES", "3")
     monkeypatch.setenv("COMPACT_SUMMARIZER_BACKEND", "nonsense")  # of compaction only
 
@@ -559,14 +559,66 @@ def test_the_names_of_steps_and_strategies_are_those_of_a_policy():
     assert get_args(Strategy) == STRATEGIES
 
 
-def test_authority_is_marked():
-    """Programs, servers, exporters, paths, and protections that can be turned off."""
-    assert {path for path, key in KEYS.items() if key.authority} == {
-        "architect.default", "architect.model", "architect.base_url", "summarizer.backend", "summarizer.model",
-        "storage.enabled", "storage.adapter", "storage.path", "storage.bucket", "storage.prefix", "storage.kms_key_id",
-        "telemetry.enabled", "telemetry.exporter", "telemetry.path", "telemetry.ariadne_url", "telemetry.otlp_url",
-        "telemetry.content", "redaction.enabled",
-    }  # fmt: skip
+# A home that nobody trusts may lower these, and set those; every other key is ignored there.
+LOWERED = {
+    "claude.capture": (False, True), "claude.inject": (False, True), "claude.recall": (False, True),
+    "claude.auto_compress": (False, True), "claude.recall_tokens": (10, 20), "claude.brief_tokens": (100, 200),
+    "claude.deadline_seconds": (1.0, 2.0),
+}  # fmt: skip
+HARMLESS = {
+    "model", "max_context_tokens", "policy.trigger_pct", "policy.target_pct", "policy.trigger_tokens", "policy.trigger_messages",
+    "policy.hard_cap_buffer", "policy.keep_recent_turns", "policy.keep_tool_io_pairs", "policy.protected_labels", "policy.protected_paths",
+    "policy.min_reclaim_pct", "policy.strategy", "policy.steps", "redaction.patterns", "summarizer.timeout", "store.lock_timeout_seconds",
+    "store.fold_bytes", "architect.timeout_seconds", "architect.input_usd_per_million", "architect.output_usd_per_million",
+    "telemetry.timeout_seconds", "claude.private_paths",
+}  # fmt: skip
+
+
+def test_every_key_is_ignored_in_a_home_that_nobody_trusts_unless_there_is_a_reason():
+    """Whoever adds a key that a cloned repository may set has to say here why that is harmless."""
+    for path, key in KEYS.items():
+        assert [key.authority, key.lowers, bool(key.harmless)].count(True) == 1, path
+    assert {path for path, key in KEYS.items() if key.lowers} == LOWERED.keys()
+    assert {path for path, key in KEYS.items() if key.harmless} == HARMLESS
+
+
+def test_a_home_that_nobody_trusts_changes_no_setting_with_authority(tmp_path):
+    given = {path: OTHER[path] for path, key in KEYS.items() if key.authority}
+    (tmp_path / "config.toml").write_text(toml(config.nested(given)))
+
+    assert load(tmp_path) == Config()
+    assert settings(home=tmp_path).values == {}
+    (finding,) = config.untrusted(tmp_path)
+    assert all(path in finding.message for path in given)
+
+
+def test_a_home_that_nobody_trusts_may_lower_what_its_user_has_and_not_raise_it(tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "user"))
+    monkeypatch.setattr(sys, "platform", "linux")
+    own, home = tmp_path / "user/aether/config.toml", tmp_path / "home"
+    own.parent.mkdir(parents=True)
+    home.mkdir()
+    for place, side in ((own, 0), (home / "config.toml", 1)):
+        place.write_text(toml(config.nested({path: pair[side] for path, pair in LOWERED.items()})))
+
+    def found():
+        loaded = load(home)._asdict()
+        return {path: loaded[FIELDS[path]] for path in LOWERED}
+
+    assert found() == {path: pair[0] for path, pair in LOWERED.items()}
+    assert all(path in config.untrusted(home)[0].message for path in LOWERED)
+    assert config.authority(home / "config.toml")[1] == {path: pair[1] for path, pair in LOWERED.items()}
+
+    trust.grant(home / "config.toml", (home / "config.toml").read_bytes())
+    assert found() == {path: pair[1] for path, pair in LOWERED.items()}
+    assert config.untrusted(home) == []
+
+    trust.revoke(home / "config.toml")
+    for place, side in ((own, 1), (home / "config.toml", 0)):
+        place.write_text(toml(config.nested({path: pair[side] for path, pair in LOWERED.items()})))
+    assert found() == {path: pair[0] for path, pair in LOWERED.items()}
+    assert config.untrusted(home) == []
+    assert config.authority(home / "config.toml")[1] == {}
 
 
 def test_a_home_adds_private_paths_and_takes_none_away(tmp_path, monkeypatch):

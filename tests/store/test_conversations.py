@@ -2,10 +2,12 @@
 
 import errno
 import os
+import shutil
 import stat
 
 import pytest
 
+from aether.api import admin
 from aether.errors import (
     Conflict,
     InvalidDocument,
@@ -389,7 +391,7 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
     assert [(finding.level, finding.code) for finding in doctor.examine(home)] == [("error", "damaged-line")]
     assert words(context(load(home, "talk"))) == ["one"]
     place = "conversations/talk/history.jsonl"
-    assert doctor.repair(home, now=homes.NOW) == [f"wrote {place} again: 1 line(s) are lost"]
+    assert doctor.repair(home, now=homes.NOW) == [f"wrote {place} again; lost: 1 line"]
     assert [finding.code for finding in doctor.examine(home)] == ["quarantine", "known-loss"]
     assert words(context(load(home, "talk"))) == ["one"]
 
@@ -458,7 +460,7 @@ def test_a_copied_directory_is_found(home):
 
 
 def test_a_conversation_has_a_lock_of_its_own(home):
-    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.01\n")
+    homes.configure(home, "[store]\nlock_timeout_seconds = 0.01\n")
     talk(home, "one")
 
     with locked(home):
@@ -736,11 +738,11 @@ def test_a_conversation_that_was_brought_back_is_whole_with_its_head(home):
     data = path_of(home, ID).read_bytes()
     path_of(home, ID).unlink()
 
-    assert conversations.bring_back(home, ID, records)
+    assert conversations.bring_back(home, ID, records, now=homes.NOW)
     assert path_of(home, ID).read_bytes() == data
     path_of(home, ID).with_name(seals.HEAD).unlink()
     path_of(home, ID).unlink()
-    assert conversations.bring_back(home, ID, records)
+    assert conversations.bring_back(home, ID, records, now=homes.NOW)
 
     assert doctor.examine(home) == []
 
@@ -758,3 +760,83 @@ def test_a_call_that_is_there_twice_counts_once_and_what_follows_is_whole(home):
 
     assert words(context(load(home, ID, whole=True))) == ["one", "two", "three", "four"]
     assert doctor.examine(home) == []
+
+
+def missing(home):
+    return [(one.level, one.code, one.where) for one in doctor.examine(home) if one.code != "quarantine"]
+
+
+def test_a_deleted_conversation_is_missed_and_named_as_lost_or_brought_back_from_a_snapshot(home):
+    talk(home, "one", "two")
+    conversations.extend(home, "other", said("three"), now=homes.NOW)
+    assert missing(home) == []
+    admin.create_snapshot("both", home=home)
+    conversations.extend(home, "other", said("four"), now=homes.NOW)
+    conversations.extend(home, "late", said("five"), now=homes.NOW)
+    shutil.rmtree(home / "conversations")
+
+    found = missing(home)
+    done = doctor.repair(home, now=homes.NOW)
+
+    assert found == [("error", "missing-conversation", f"conversations/{name}/history.jsonl") for name in (path_of(home, ID).parent.name, "other", "late")]  # fmt: skip
+    assert [line.partition(" back")[0] for line in done[:2]] == [f"brought {seals.place(home, path_of(home, one))}" for one in (ID, "other")]  # fmt: skip
+    assert "is lost: its directory was deleted, and no snapshot has it" in done[2]
+    assert [one["content"] for one in context(load(home, "other"))] == ["three"]
+    losses = [one.message for one in doctor.examine(home)]
+    assert [text.count("was brought back from snapshots/") for text in losses] == [1, 1, 0]
+    assert "nothing of it was left" in losses[2]
+    assert {one.level for one in doctor.examine(home)} == {"info"}
+
+    conversations.extend(home, "late", said("six"), now=homes.NOW)
+    assert {one.level for one in doctor.examine(home)} == {"info"}
+    shutil.rmtree(home / "conversations" / "late")
+    assert ("error", "missing-conversation", "conversations/late/history.jsonl") in missing(home)
+
+
+def test_a_damaged_or_deleted_list_is_noticed_and_made_again(home):
+    for name in ("a", "b", "c"):
+        conversations.extend(home, name, said("one"), now=homes.NOW)
+    path = home / conversations.LIST
+    data = path.read_bytes()
+    lines = data.splitlines(keepends=True)
+    flipped = bytearray(data)
+    flipped[20] ^= 4
+    for damaged in (None, b"", bytes(len(data)), data[:-9], b"".join(lines[:2]), bytes(flipped), lines[0] + b"X" * 9 + lines[1][9:] + lines[2]):  # fmt: skip
+        path.unlink()
+        if damaged is not None:
+            path.write_bytes(damaged)
+
+        assert {level for level, _, _ in missing(home)} == {"error"}, damaged
+        doctor.repair(home, now=homes.NOW)
+
+        assert missing(home) == [], damaged
+        assert conversations.listed(home)[0].keys() == {"a", "b", "c"}
+
+
+def test_a_conversation_of_an_earlier_release_joins_the_list_when_the_home_is_repaired(home):
+    talk(home, "one")
+    path = path_of(home, ID)
+    _, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([conversations.header(ID), *rest]))
+    (home / conversations.LIST).unlink()
+    conversations.extend(home, ID, said("two"), now=homes.NOW)
+
+    assert missing(home) == [("info", "unlisted", seals.place(home, path))]
+    doctor.repair(home, now=homes.NOW)
+    assert missing(home) == []
+
+
+def test_the_list_costs_one_line_for_each_conversation_and_nothing_for_a_message(home):
+    talk(home, "one")
+    size = (home / conversations.LIST).stat().st_size
+    talk(home, "two", "three")
+
+    assert (home / conversations.LIST).stat().st_size == size < 200
+    assert path_of(home, ID).read_bytes().count(b'"listed":true') == 1
+
+
+def test_a_directory_without_documents_has_no_list(tmp_path):
+    conversations.extend(tmp_path, ID, said("one"), now=homes.NOW)
+
+    assert not (tmp_path / "data").exists()
+    assert b"listed" not in path_of(tmp_path, ID).read_bytes()

@@ -171,7 +171,7 @@ def test_a_broken_configuration_is_reported_and_hinders_no_repair(home, settings
 
 
 def test_repair_waits_for_the_lock_as_long_as_is_configured(home):
-    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0\n")
+    homes.configure(home, "[store]\nlock_timeout_seconds = 0\n")
 
     with locked(home), pytest.raises(LockTimeout, match="0 s"):
         doctor.repair(home, now=homes.NOW)

@@ -612,7 +612,7 @@ def test_an_emptied_object_never_costs_what_cannot_be_undone(lived, data):
 
 @pytest.mark.parametrize("document", ["memory", "pheromones"])
 def test_an_edit_that_is_saved_while_a_commit_is_planned_is_not_written_over(lived, document):
-    (lived / "config.toml").write_text("[store]\nfold_bytes = 1\n")
+    homes.configure(lived, "[store]\nfold_bytes = 1\n")
     path = documents.path_of(lived, document)
 
     def plan(found):

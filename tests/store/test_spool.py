@@ -306,3 +306,104 @@ def test_without_git_or_an_index_nothing_is_tracked(tmp_path):
     for broken in (b"", b"DIRC", b"DIRC\0\0\0\4\0\0\0\1", b"DIRC\0\0\0\4" + b"\xff" * 5000):
         (tmp_path / ".git" / "index").write_bytes(broken)
         assert spool.tracked(str(home)) == frozenset()
+
+
+def test_any_flipped_bit_and_any_cut_of_a_waiting_event_is_noticed(home):
+    name = spool.put(home, {"event": "UserPromptSubmit", "prompt": 'a "quoted" word, 漢字', "n": 1})
+    with open(os.path.join(directory(home), name), "rb") as file:
+        data = file.read()
+    whole = spool.entry_of(data)
+
+    for at in range(len(data)):
+        for bit in range(8):
+            damaged = data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :]
+            assert spool.entry_of(damaged) is None, (at, bit)
+    for end in range(len(data) - 1):
+        assert spool.entry_of(data[:end]) is None, end
+    assert spool.entry_of(data[:-1])["prompt"] == whole["prompt"]  # only its newline is missing
+    assert spool.entry_of(bytes(len(data))) is None
+
+
+def test_an_event_that_an_earlier_release_put_is_drained(home):
+    name = spool.put(home, {})
+    with open(os.path.join(directory(home), name), "w") as file:
+        json.dump({"event": "Stop", "checksum": "0123456789abcdef"}, file)
+
+    assert spool.get(home, name) == {"event": "Stop", "checksum": "0123456789abcdef"}
+
+
+def test_doctor_finds_a_damaged_event_and_restores_it_or_keeps_it_aside(tmp_path):
+    home = homes.fresh(tmp_path)
+    entry = {"event": "UserPromptSubmit", "session": "s", "prompt": "Use tabs."}
+    names = [spool.put(str(home), entry) for _ in range(3)]
+    paths = [home / "hooks" / "spool" / name for name in names]
+    whole = paths[0].read_bytes()
+    paths[0].write_bytes(whole.replace(b"tabs", b"tabr"))
+    paths[1].write_bytes(whole.replace(b"tabs", b"dots"))
+
+    found = doctor.examine(home)
+    done = doctor.repair(home, now=homes.NOW)
+
+    assert [(one.code, one.where) for one in found] == [("damaged-event", f"hooks/spool/{name}") for name in names[:2]]  # fmt: skip
+    assert done == [
+        f"restored hooks/spool/{names[0]} from its checksum",
+        f"kept the damaged hooks/spool/{names[1]} as quarantine/spool-{names[1]}: its event is not drained",
+    ]
+    assert spool.waiting(str(home)) == [names[0], names[2]]
+    assert spool.get(str(home), names[0]) == entry
+    assert b"dots" in (home / "quarantine" / f"spool-{names[1]}").read_bytes()
+    assert {one.level for one in doctor.examine(home)} == {"info"}
+
+
+def test_a_damaged_event_is_not_drained_and_the_log_says_where_it_is(home):
+    name = spool.put(home, {"event": "UserPromptSubmit", "prompt": "Use tabs."})
+    path = os.path.join(directory(home), name)
+    with open(path, "r+b") as file:
+        file.seek(40)
+        file.write(b"spaces")
+
+    assert spool.get(home, name) is None
+    with open(os.path.join(home, spool.NAME)) as file:
+        assert f"quarantine/spool-{name}" in file.read()
+
+
+def test_a_seal_costs_31_bytes_and_no_call(home, monkeypatch):
+    calls = []
+    for name in ("open", "write", "fsync", "replace", "mkdir", "close"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *given, name=name, real=real, **more: calls.append(name) or real(*given, **more))  # fmt: skip
+
+    spool.put(home, {"event": "Stop"})
+    calls.clear()
+    name = spool.put(home, {"event": "Stop"})
+
+    assert calls == ["open", "write", "fsync", "close", "replace", "open", "fsync", "close"]
+    assert os.path.getsize(os.path.join(directory(home), name)) == len('{"event":"Stop"}') + 31
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_large_index_of_git_is_read_again_only_after_it_changed(tmp_path, monkeypatch, version):
+    home = homes.fresh(tmp_path)
+    names = [spool.put(str(home), {"event": "Stop"}) for _ in range(3)]
+    git = lambda words, **more: subprocess.run(["git", *words.split()], cwd=tmp_path, check=True, capture_output=True, **more)  # noqa: E731 # fmt: skip
+    git("init -q")
+    lines = "".join(f"100644 e69de29bb2d1d6434b8b29ae775ad8c2e48c5391\tsrc/{n:04}-{'long' * 20}{n}.py\n" for n in range(2500))  # fmt: skip
+    git("update-index --add --index-info", input=lines.encode())
+    git(f"add -f .aether/hooks/spool/{names[0]}")
+    git(f"update-index --index-version {version}")
+    read = []
+    real = spool._paths_below
+    monkeypatch.setattr(spool, "_paths_below", lambda *given: read.append(1) or real(*given))
+
+    for _ in range(3):
+        assert spool.waiting(str(home)) == names[1:]
+    assert len(read) == 1
+
+    git(f"add -f .aether/hooks/spool/{names[1]}")
+    assert [spool.waiting(str(home)) for _ in range(2)] == [names[2:]] * 2
+    assert len(read) == 2
+
+    for wrong in ("{", '{"index": null, "names": 5}', "[]", '{"index": [], "names": []}'):
+        (home / "hooks" / spool.INDEX_NAME).write_text(wrong)
+        assert spool.waiting(str(home)) == names[2:]
+    assert len(read) == 6

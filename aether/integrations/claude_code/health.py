@@ -18,7 +18,7 @@ from typing import NamedTuple
 from aether import project, regular
 from aether.api.home import find
 from aether.api.hook_sessions import find_session
-from aether.api.status import config_problems, recent_log
+from aether.api.status import config_problems, file_problems, recent_log
 from aether.errors import AetherError, UnsafePath
 from aether.integrations.claude_code import install
 from aether.paths import home_of_project
@@ -110,7 +110,9 @@ def status(home: Path | None = None, *, start: Path | None = None) -> Report:
         install.path_advice(),
         [],
     )
-    return report._replace(problems=[*problems, *_problems(report), *config_problems(Path(place))])
+    return report._replace(
+        problems=[*problems, *_problems(report), *config_problems(Path(place)), *file_problems(Path(place))]
+    )
 
 
 def _installed(scope: str, path: Path) -> Installed:

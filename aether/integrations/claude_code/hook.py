@@ -265,11 +265,11 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
         return (*DEFAULT_SETTINGS, "")
     from pathlib import Path
 
-    from aether.store.config import load_with_errors
+    from aether.store.config import hides_private_paths, load_with_errors
 
     settings, wrong = load_with_errors(Path(home))
     words, private = " ".join(wrong.values()), settings.claude_private_paths
-    if wrong.keys().isdisjoint(("", "claude", "claude.private_paths")):
+    if not hides_private_paths(wrong):
         return settings.claude_capture, private, settings.claude_deadline_seconds, words
     words += " Calls of tools are not kept, for claude.private_paths cannot be read."
     return settings.claude_capture, None, settings.claude_deadline_seconds, words

@@ -161,6 +161,8 @@ def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = 
     if path.endswith(".jsonl"):
         lines = data.splitlines(keepends=True)
         return b"".join(_line(line, erase) if concerns(line) else line for line in lines)
+    if files.sealed_body(data) is not None:  # a waiting event of a hook
+        return _line(data, erase)
     value = _parsed(data) if path.endswith(".json") and not path.startswith("memories/") else None
     return _raw(data, erase) if value is None else _whole(data, value, erase)
 

@@ -157,7 +157,7 @@ def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record
     if value.get("type") == "compaction":
         summary = head._replace(kind="summary", text=as_text(value.get("summary")), part=1)
         return [head._replace(kind="boundary"), summary], before
-    message = value["message"] if value.get("type") == "message" else value
+    message = value.get("message", value) if value.get("type") == "message" else value
     found, before = _message(head, as_object(message), before)
     return [record._replace(part=part) for part, record in enumerate(found)], before
 

@@ -245,7 +245,7 @@ def test_a_broken_configuration_keeps_a_session_from_nothing_that_is_remembered(
 
 
 def test_no_configuration_makes_a_hook_wait_without_end(project):
-    (project / ".aether" / "config.toml").write_text("[claude]\ndeadline_seconds = 3600.0\n")
+    homes.configure(project / ".aether", "[claude]\ndeadline_seconds = 3600.0\n")
     given = []
 
     hook.main(
@@ -301,7 +301,7 @@ def test_the_log_is_not_written_where_a_repository_leads_it(project, tmp_path):
 
 
 def test_other_settings_are_no_reason_to_read_the_configuration(project):
-    (project / ".aether" / "config.toml").write_text("[store]\nfold_bytes = 10\n")
+    homes.configure(project / ".aether", "[store]\nfold_bytes = 10\n")
 
     ran(project)
 
