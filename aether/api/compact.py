@@ -39,6 +39,8 @@ from aether.events import exporters
 from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
+from aether.messages.content import encodable
+from aether.messages.findings import changed
 from aether.messages.model import Message, ProviderFormat, as_object
 from aether.messages.validate import Sendable, is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
@@ -151,8 +153,9 @@ def preflight(
     Continue with the returned messages, or pass the whole conversation each time: earlier compactions are then applied
     again, unless `resume` is off. A damaged record is a finding. The default of `window` is that of the model. `system` and
     `tools` are counted and never changed. Messages that the provider would refuse are returned repaired, with a finding for
-    each change: orphans, blank blocks and the like are dropped, but no text of users, of the assistant, or of a protected
-    message. The record keeps the messages as given. Without `repair` they are returned as broken as they are.
+    each change: orphans, blank blocks, media without a source and the like are dropped, but no text of users, of the assistant,
+    or of a protected message. The record keeps the messages as given, as far as JSON can. Without `repair` they are returned
+    as broken as they are.
 
     Raises:
         InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
@@ -160,13 +163,9 @@ def preflight(
         NotFound: the named home does not exist.
         Conflict, LockTimeout, StorageFailed, CorruptDocument: the compaction could not be recorded, and was not made.
     """
-    given = as_dicts(messages)
-    if resume and isinstance(options, Options) and options.unsaved is None:
-        with suppress(CorruptDocument, StorageFailed):  # `_damage` reports it
-            given = resume_in(options.record or record_directory(home), conversation_id, given)
     found = resolve_case(
-        conversation_id, given, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
-        note="", repair=repair, options=options, home=home,
+        conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        note="", resume=resume, repair=repair, options=options, home=home,
     )  # fmt: skip
     return _preflight(found, force=False)
 
@@ -431,9 +430,10 @@ class Case(NamedTuple):
 
 def resolve_case(
     conversation_id: str, raws: Sequence[JsonObject], *, model: str | None, window: int | None, policy: str | Policy,
-    system: Any, tools: Any, wire: ProviderFormat | None, note: str, repair: bool = True, options: Options, home: Home,
+    system: Any, tools: Any, wire: ProviderFormat | None, note: str, resume: bool = False, repair: bool = True,
+    options: Options, home: Home,
 ) -> Case:  # fmt: skip
-    """Look up and count everything that a decision about the call needs.
+    """Look up and count everything that a decision about the call needs; `resume` applies earlier compactions first.
 
     Raises:
         InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
@@ -441,6 +441,10 @@ def resolve_case(
     """
     _require_parts(model, window, policy, options)
     record = options.record or record_directory(home)
+    raws, doubts = _storable(raws) if repair and options.unsaved is None else (raws, [])
+    if resume and options.unsaved is None:
+        with suppress(CorruptDocument, StorageFailed):  # `_damage` reports it
+            raws = resume_in(record, conversation_id, raws)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     counting = tokens.counting(model or "", place=record)
     if window is None and counting.profile is None:
@@ -470,7 +474,7 @@ def resolve_case(
         system=system_tokens(system, count) + behind, tools=tools_tokens(tools, count), messages=sums.total,
     )  # fmt: skip
     # If the caller gives the window, an unknown model is no finding.
-    doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]
+    doubts += [one for one in counting.findings if one.code != "unknown-model" or window is None]
     findings = [*limits.findings, *doubts, *doubtful]
     return Case(
         conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "", words, record, options, note, findings,
@@ -559,6 +563,15 @@ def report_findings(conversation_id: str, findings: Sequence[Finding], options: 
             logging.getLogger("aether").warning(text)
     while len(_REPORTED) > KEPT_REPORTS:
         _REPORTED.popitem(last=False)
+
+
+def _storable(raws: Sequence[JsonObject]) -> tuple[list[JsonObject], list[Finding]]:
+    """Return messages as the record can hold them, and a finding for each that it could not."""
+    made = [encodable(raw, lone=False) for raw in raws]
+    what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
+    return made, [
+        changed("not-json", f"messages[{at}]", what) for at, raw in enumerate(made) if raw is not raws[at]
+    ]
 
 
 def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:
