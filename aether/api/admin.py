@@ -22,7 +22,7 @@ from aether.api import memory_tool
 from aether.api.home import Home, change, copied, find, now, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
-from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, StorageFailed, shown
+from aether.errors import AetherError, CorruptDocument, InvalidInput, NotFound, StorageFailed, public, shown
 from aether.memory import items, snapshots
 from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
@@ -93,6 +93,7 @@ def revoke_trust(shown: Trust) -> bool:
     return trust.revoke(shown.file)
 
 
+@public
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
     """Save the whole colony with its conversations, and return the snapshot without its content.
 
@@ -133,6 +134,7 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     return {field: value for field, value in taken.items() if field not in snapshots.CONTENT}
 
 
+@public
 def list_snapshots(*, home: Home = None) -> list[JsonObject]:
     """Return every readable snapshot, newest first, without the documents.
 
@@ -171,6 +173,7 @@ def _path(home: Path, snapshot_id: str) -> Path:
     return inside(home, f"snapshots/{file_name(snapshot_id, what='snapshot id')}.json")
 
 
+@public
 def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
     """Restore the colony from a snapshot and return the names of the documents and conversations that changed.
 
@@ -211,6 +214,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     return [*changed, *(f"conversation {name}" for name in back)]
 
 
+@public
 def init(home: Home = None) -> Path:
     """Make the home ready for use and return its path; one that exists keeps everything, and git ignores a new one.
 
@@ -237,11 +241,13 @@ def init(home: Home = None) -> Path:
     return place
 
 
+@public
 def fold(*, home: Home = None) -> int:
     """Fold the journal into the documents and return the revision that they now contain."""
     return fold_home(find(home), now=now()).revision
 
 
+@public
 def show(document: str, *, home: Home = None, revision: int | None = None) -> Any:
     """Return a document as it is now, to the last committed change, or as it was at `revision`.
 
@@ -269,6 +275,7 @@ class LogLine(NamedTuple):
     """Documents and append-only files that it changed."""
 
 
+@public
 def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
     """Return the newest `limit` changes, newest first (0: all); bookkeeping only if `everything`.
 
@@ -316,6 +323,7 @@ def _compactions(home: Path, since: str) -> Iterator[LogLine]:
                 )
 
 
+@public
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     """Reverse one transaction (default: the last by request that is not undone) and return it.
 
@@ -343,6 +351,7 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     return LogLine(entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches])
 
 
+@public
 def examine(*, home: Home = None) -> list[Finding]:
     """Check the home and return the findings, errors first; nothing is changed."""
     place = find(home)
@@ -371,6 +380,7 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
                 yield path
 
 
+@public
 def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words."""
     place = find(home)
@@ -387,6 +397,7 @@ def repair(*, home: Home = None) -> list[str]:
     return [*done, *repaired.result]
 
 
+@public
 def accept_edit(name: str, *, home: Home = None) -> list[str]:
     """Accept a hand edit that waits in quarantine, and return the documents that changed; `undo` reverses it.
 
@@ -440,6 +451,7 @@ def check_schema(name: str, value: Any) -> list[Finding]:
     return check.findings(name, value)
 
 
+@public
 def export(*, home: Home = None) -> JsonObject:
     """Return the whole colony as one JSON object: documents, archive, receipts, events and conversations.
 

@@ -33,7 +33,7 @@ from aether.compaction.policy import CompactConfig, validated
 from aether.compaction.policy import policy as named
 from aether.compaction.shapes import Compacted, Policy, Receipt, SummaryTask
 from aether.compaction.summary import rendered
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, public, shown
 from aether.events import events as tell
 from aether.events import exporters
 from aether.events.delivery import warn
@@ -133,6 +133,7 @@ class UndoneCompaction(NamedTuple):
     """The messages in the file that was compacted, if they were in an object; else the messages alone."""
 
 
+@public
 def preflight(
     conversation_id: str,
     messages: Sequence[JsonObject],
@@ -170,6 +171,7 @@ def preflight(
     return _preflight(found, force=False)
 
 
+@public
 def compact(
     conversation_id: str,
     messages: Sequence[JsonObject],
@@ -197,6 +199,7 @@ def compact(
     return _preflight(found, force=True)
 
 
+@public
 def compaction_plan(
     conversation_id: str,
     messages: Sequence[JsonObject],
@@ -224,6 +227,7 @@ def compaction_plan(
     return _make_plan(found, load(found.record, found.conversation_id), force=force)
 
 
+@public
 def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home = None) -> bool:
     """Learn from the `usage` that a provider reports of the request that was last made to fit; return whether it did.
 
@@ -239,6 +243,7 @@ def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home
     return True
 
 
+@public
 def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompaction:
     """Undo the newest compaction of a conversation and return its messages, byte for byte as they were.
 

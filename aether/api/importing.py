@@ -19,7 +19,7 @@ from aether.api import dedupe
 from aether.api.home import Home, counter_of, now, read
 from aether.api.working import store_entries
 from aether.clock import new_id
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound, public
 from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
@@ -126,6 +126,7 @@ class _OwnPhases(NamedTuple):
         )
 
 
+@public
 def import_transcripts(
     sources: Iterable[str | os.PathLike[str] | IO[bytes]],
     *,

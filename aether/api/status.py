@@ -13,7 +13,7 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.api.home import Home, find, read
-from aether.errors import AetherError
+from aether.errors import AetherError, public
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
@@ -22,6 +22,7 @@ from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
 
+@public
 def get_memory_status(*, home: Home = None) -> JsonObject:
     """Return how full each layer is, and the counters since the home was made."""
     snapshot = read(home)
@@ -69,6 +70,7 @@ def get_memory_status(*, home: Home = None) -> JsonObject:
     }  # fmt: skip
 
 
+@public
 def get_compression_stats(*, home: Home = None) -> JsonObject:
     """Return the counters of compression, and one line per session."""
     memory = read(home).documents["memory"]

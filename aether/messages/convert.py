@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, public, shown
 from aether.messages.content import block_type, replaced, value_at, with_only_text
 from aether.messages.findings import RepairedRaws, changed, error, unused_name, warning
 from aether.messages.model import (
@@ -157,6 +157,7 @@ def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
         yield "responses"
 
 
+@public
 def bare(raw: JsonObject) -> JsonObject:
     """Return the message as it may be sent, without aether's own key.
 
