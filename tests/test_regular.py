@@ -14,7 +14,7 @@ import aether
 from aether import regular
 from aether.api import admin
 from aether.api.status import overview
-from aether.errors import AetherError, InvalidDocument, UnsafePath
+from aether.errors import AetherError, InvalidDocument, NotFound, UnsafePath
 from aether.integrations.claude_code import hook
 from aether.types import Finding
 from tests import homes
@@ -169,3 +169,11 @@ class Counted:
     def __call__(self, text):
         self.most = max(self.most, len(text))
         return self.function(text)
+
+
+def test_the_null_device_is_an_empty_file_and_a_name_that_is_none_is_not_found():
+    with regular.named("/dev/null") as file:
+        assert file.read() == b""
+    for name in ("a\0b", "\ud800", "/nowhere/at/all"):
+        with pytest.raises(NotFound):
+            regular.named(name)
