@@ -33,7 +33,16 @@ from aether.compaction.policy import CompactConfig, validated
 from aether.compaction.policy import policy as named
 from aether.compaction.shapes import Compacted, Policy, Receipt, SummaryTask
 from aether.compaction.summary import rendered
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, public, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    StorageFailed,
+    UnsafePath,
+    public,
+    shown,
+)
 from aether.events import events as tell
 from aether.events import exporters
 from aether.events.delivery import warn
@@ -152,7 +161,7 @@ def preflight(
     """Return `messages` for a request to `model`: the same, or compacted if a trigger fires.
 
     Continue with the returned messages, or pass the whole conversation each time: earlier compactions are then applied
-    again, unless `resume` is off. A damaged record is a finding. The default of `window` is that of the model. `system` and
+    again, unless `resume` is off. A damaged record is a finding, and so is a pipe or a link in its place: nothing is then compacted. The default of `window` is that of the model. `system` and
     `tools` are counted and never changed. Messages that the provider would refuse are returned repaired, with a finding for
     each change: orphans, blank blocks, media without a source and the like are dropped, but no text of users, of the assistant,
     or of a protected message. The record keeps the messages as given, as far as JSON can. Without `repair` they are returned
@@ -264,7 +273,7 @@ def _damage(found: Case) -> list[Finding]:
     """Return a finding if the record of the conversation is damaged: its agent goes on with the messages that it has."""
     try:
         damaged = load(found.record, found.conversation_id).damaged
-    except (CorruptDocument, StorageFailed) as reason:
+    except (CorruptDocument, StorageFailed, UnsafePath) as reason:
         return [Finding("warning", reason.code, reason.where, reason.what, reason.fix)]
     what = f"{damaged} place(s) of its record are damaged; the messages there are not in the full history."
     fix = 'Run "aether doctor".'
@@ -282,7 +291,11 @@ def _preflight(found: Case, *, force: bool) -> Compaction:
         return _remember_request(found, _compact_with_retries(found, at, force=force))
     except AetherError as reason:
         emit_error(found, at, kind=reason.code, message=reason.what, fallback="none")
-        raise
+        if force or not isinstance(reason, UnsafePath):
+            raise
+        what = f"Not compacted, because nothing could be recorded: {reason.what}"
+        refused = Finding("warning", "not-compacted", reason.where, what, reason.fix)
+        return _remember_request(found, _unchanged(found, at, [refused]))
 
 
 def _remember_request(found: Case, done: Compaction) -> Compaction:
@@ -448,7 +461,7 @@ def resolve_case(
     record = options.record or record_directory(home)
     raws, doubts = _storable(raws) if repair and options.unsaved is None else (raws, [])
     if resume and options.unsaved is None:
-        with suppress(CorruptDocument, StorageFailed):  # `_damage` reports it
+        with suppress(CorruptDocument, StorageFailed, UnsafePath):  # `_damage` reports it
             raws = resume_in(record, conversation_id, raws)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     counting = tokens.counting(model or "", place=record)

@@ -17,7 +17,7 @@ from aether.errors import AetherError, public
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
-from aether.store import config, documents, spool
+from aether.store import config, conversations, documents, seals, spool
 from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
@@ -140,7 +140,7 @@ def overview(*, home: Home = None) -> JsonObject:
             "waiting": len(spool.waiting(str(place))),
             "last_event": at if isinstance(at, str) else "",
         },
-        "problems": [*config_problems(place), *edit_problems(snapshot)],
+        "problems": [*config_problems(place), *edit_problems(snapshot), *conversation_problems(place)],
         "log": recent_log(place),
     }
 
@@ -152,6 +152,14 @@ def config_problems(home: Path) -> list[str]:
     except AetherError as reason:
         return [f"{reason} Until then the hooks inject nothing."]
     return []
+
+
+def conversation_problems(home: Path) -> list[str]:
+    """Return a line for each conversation whose record is no regular file."""
+    found = conversations.irregular(home)
+    return [
+        f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in found
+    ]
 
 
 def edit_problems(snapshot: Snapshot) -> list[str]:
