@@ -198,6 +198,6 @@ def test_an_agent_goes_on_where_its_record_is_no_file_and_doctor_and_status_say_
     assert not large.triggered
     with pytest.raises(UnsafePath):
         aether.compact("large", given, window=4_000, home=home)
-    named = {found.where for found in admin.examine(home=home) if found.code == "UnsafePath"}
+    named = {found.where for found in admin.examine(home=home) if found.code == "no-file"}
     assert named == {"conversations/small/history.jsonl", "conversations/large/history.jsonl"}
     assert sum("is no regular file" in problem for problem in overview(home=home)["problems"]) == 2

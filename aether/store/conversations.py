@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, InvalidDocument, NotFound, UnsafePath, shown
+from aether.errors import AetherError, Conflict, InvalidDocument, NotFound, shown
 from aether.paths import directory_name, inside
 from aether.store import config, documents, files, recovery, seals
 from aether.store.files import (
@@ -266,7 +266,6 @@ def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
     return [number for first, last in runs for number in range(first, last + 1)]
 
 
-_REMOVE = "Remove it, or put the conversation's own file there."
 _REPAIR = 'Run "aether doctor --repair".'
 # The same as for the home: with a lock that holds, once is enough.
 CONFLICT_TRIES = 5
@@ -553,16 +552,6 @@ def examine(home: Path) -> list[Finding]:
             found.append(Finding("warning", "misplaced", place, what, "Remove it, if it is a copy."))
         else:
             found += [*_damage(log, head, place), *_gaps(log, place)]
-    found += [
-        Finding(
-            "error",
-            UnsafePath.__name__,
-            seals.place(home, path),
-            "is no regular file, and is never read.",
-            _REMOVE,
-        )
-        for path in irregular(home)
-    ]
     for head_path in emptied(home):
         place = seals.place(home, head_path.with_name(FILE))
         what = f"all of its {seals.read_head(head_path)} line(s) are missing."
@@ -571,9 +560,9 @@ def examine(home: Path) -> list[Finding]:
 
 
 def irregular(home: Path) -> list[Path]:
-    """Return what is in the place of a log, or of the head beside it, and is a link, a pipe, a device or a directory."""
-    places = [path for name in (FILE, seals.HEAD) for path in (home / "conversations").glob(f"*/{name}")]
-    return sorted(path for path in places if path.is_symlink() or not path.is_file())
+    """Return what is in the place of a log and is a link, a pipe, a device or a directory."""
+    found = (home / "conversations").glob(f"*/{FILE}")
+    return sorted(path for path in found if path.is_symlink() or not path.is_file())
 
 
 def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
