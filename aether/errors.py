@@ -163,7 +163,7 @@ def public_methods(kind: C) -> C:
 
 
 def _misfit(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> InvalidInput | None:
-    """Return the error of the first argument that has another type than the signature says; None if there is none."""
+    """Return the error of the first argument that has another type than the signature says; None if all fit."""
     import inspect
     import typing  # only a failure pays for these
 

@@ -298,10 +298,10 @@ def _write_for_openai(media: Media, *, is_image: bool, is_pdf: bool, responses: 
     return None
 
 
-def mended_media(block: JsonObject, format: ProviderFormat) -> JsonObject | None:
+def rewritten_media(block: JsonObject, format: ProviderFormat) -> JsonObject | None:
     """Return a block of media, of any format, as the provider of `format` accepts it; None if that cannot be made of it.
 
-    >>> mended_media({"type": "image_url", "image_url": {"url": "https://a.org/b.png"}}, "anthropic")
+    >>> rewritten_media({"type": "image_url", "image_url": {"url": "https://a.org/b.png"}}, "anthropic")
     {'type': 'image', 'source': {'type': 'url', 'url': 'https://a.org/b.png'}}
     """
     media = read_media(block)

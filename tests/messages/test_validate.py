@@ -181,7 +181,7 @@ def said(provider, *blocks):
 
 
 @rows(
-    ("provider", "block", "mended", "code"),
+    ("provider", "block", "rewritten", "code"),
     [
         ("anthropic", {"type": "image", "source": None}, None, "bad-media"),
         ("anthropic", {"type": "image", "source": {"type": "base64", "data": PNG}}, SHOWN, "unknown-block"),
@@ -233,13 +233,15 @@ def said(provider, *blocks):
         ("plain", {"type": "image_url", "image_url": {}}, None, "bad-media"),
     ],
 )
-def test_a_block_that_the_provider_refuses_is_mended_or_dropped_with_a_finding(provider, block, mended, code):
+def test_a_block_that_the_provider_refuses_is_rewritten_or_dropped_with_a_finding(
+    provider, block, rewritten, code
+):
     raws = said(provider, block)
 
     sent = sendable(raws, provider)
 
     assert not is_sendable(raws, provider)
-    assert sent.raws == (said(provider, mended) if mended else said(provider))
+    assert sent.raws == (said(provider, rewritten) if rewritten else said(provider))
     assert code in {found.code for found in sent.findings}
     assert is_sendable(sent.raws, provider)
 

@@ -23,9 +23,9 @@ from aether.messages.content import (
     is_text_block,
     media_block,
     media_fault,
-    mended_media,
     other_block,
     result_blocks,
+    rewritten_media,
 )
 from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_arguments, as_text, is_failure_text
@@ -512,7 +512,7 @@ def _of_known_type(
         return None if faults else block
     if kind in MEDIA:
         fault = media_fault(block, "anthropic")
-        made = mended_media(block, "anthropic") if fault else block
+        made = rewritten_media(block, "anthropic") if fault else block
         if fault and made:
             found.append(note.as_other_type(kind, str(made["type"]), where))
         elif fault:

@@ -20,9 +20,9 @@ from aether.messages.content import (
     call_block,
     media_block,
     media_fault,
-    mended_media,
     other_block,
     result_blocks,
+    rewritten_media,
 )
 from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_object, as_text, is_failure_text
@@ -352,7 +352,7 @@ def _cleaned(at: int, raw: JsonObject, found: list[Finding]) -> _Entry:
 def _cleaned_parts(part: Any, role: str, where: str, found: list[Finding]) -> list[JsonObject]:
     """Return the parts in a part, each with one datum; other keys stay with the last."""
     old = {"text": part} if isinstance(part, str) else as_object(part)
-    if foreign := mended_media(old, "gemini") if not any(key in old for key in DATA) else None:
+    if foreign := rewritten_media(old, "gemini") if not any(key in old for key in DATA) else None:
         found.append(note.as_other_type(as_text(old.get("type")) or "part", next(iter(foreign)), where))
         return [foreign]
     data = {key: _cleaned_datum(key, old[key], role) for key in DATA if key in old}
@@ -384,7 +384,7 @@ def _cleaned_datum(key: str, value: Any, role: str) -> Any:
         return None
     if key not in CALL + RESPONSE:
         fault = _fault(key, value)
-        return as_object(mended_media({key: value}, "gemini")).get(key) if fault else value
+        return as_object(rewritten_media({key: value}, "gemini")).get(key) if fault else value
     if _is_misplaced(key, role) or not isinstance(value.get("name"), str) or not value["name"]:
         return None
     if not NAME.fullmatch(value["name"]):

@@ -24,9 +24,9 @@ from aether.messages.content import (
     is_text_block,
     media_block,
     media_fault,
-    mended_media,
     other_block,
     result_blocks,
+    rewritten_media,
 )
 from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, ProviderFormat, Role, as_object, as_text
@@ -381,9 +381,9 @@ def _with_cleaned_rest(raw: JsonObject, role: str, where: str, found: list[Findi
             raw[key] = value
         elif raw.get(key) is not None:
             del raw[key]
-    gone = fixed["function_call"] is None and function
+    lost_call = fixed["function_call"] is None and function
     found.extend(
-        (note.lost if gone else note.changed)(fault.code, where, f"Rewrote it. {fault.message}")
+        (note.lost if lost_call else note.changed)(fault.code, where, f"Rewrote it. {fault.message}")
         for fault in faults
         if fault.level == "error"
     )
@@ -452,7 +452,7 @@ def known_part(
     Media of other formats are rewritten, and other parts with a text become that text.
     """
     kind, text = block_type(part), part.get("text")
-    made = mended_media(part, format) if kind in MEDIA else None
+    made = rewritten_media(part, format) if kind in MEDIA else None
     if made is None and kind not in MEDIA and isinstance(text, str) and text.strip():
         made = {"type": text_type, "text": text}
     if made is not None:

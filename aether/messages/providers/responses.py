@@ -352,8 +352,8 @@ def _without_odd_fields(raw: JsonObject, where: str, found: list[Finding]) -> Js
         if wrong:
             what = f"Left out {key}." if key == "meta" else f"Left out the {key} {shown(raw.get(key))}."
             found.append(note.changed(code, where, what))
-    gone = {key for key, (_, wrong) in odd.items() if wrong}
-    return {key: value for key, value in raw.items() if key not in gone} if gone else raw
+    odd_keys = {key for key, (_, wrong) in odd.items() if wrong}
+    return {key: value for key, value in raw.items() if key not in odd_keys} if odd_keys else raw
 
 
 def _completed(raw: JsonObject, kind: str, where: str, found: list[Finding]) -> JsonObject:
