@@ -447,7 +447,7 @@ def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> Jso
 def known_part(
     part: JsonObject, format: ProviderFormat, where: str, found: list[Finding], *, text_type: str = "text"
 ) -> JsonObject | None:
-    """Return a part that OpenAI does not know, or refuses so, as one that it accepts; None if there is none.
+    """Return a part that OpenAI does not know, or refuses so, as one that it accepts; None if it cannot be one.
 
     Media of other formats are rewritten, and other parts with a text become that text.
     """
