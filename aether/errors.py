@@ -18,7 +18,16 @@ A message has three parts: where, what, with the value, and what to do. `fix` is
 
 from __future__ import annotations
 
-from functools import partial
+from functools import partial, wraps
+
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    C = TypeVar("C", bound=type)
 
 # Longer values hide the sentence that explains them.
 SHOWN_CHARS = 80
@@ -119,3 +128,84 @@ def shown(value: object) -> str:
     """
     text = repr(value)
     return text if len(text) <= SHOWN_CHARS else text[: SHOWN_CHARS - 1] + "…"
+
+
+def public(function: F) -> F:
+    """Return `function` so that a call that fails because of the type of an argument says which one, and what is wanted.
+
+    A call that works is not checked: whatever can be used as an argument may be given.
+
+    Raises:
+        InvalidInput: an argument has another type than the signature says, and the call failed in the middle.
+    """
+
+    @wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        try:
+            return function(*args, **named)
+        except AetherError:
+            raise
+        except (TypeError, AttributeError, ValueError, LookupError, ArithmeticError) as reason:
+            wrong = _misfit(function, args, named)
+            if wrong is None:
+                raise
+            raise wrong from reason
+
+    return call  # type: ignore[return-value]
+
+
+def public_methods(kind: C) -> C:
+    """Return a class with each of its public methods, and its constructor, made `public`."""
+    for name, value in list(vars(kind).items()):
+        if type(value) is type(public) and (name == "__init__" or not name.startswith("_")):
+            setattr(kind, name, public(value))
+    return kind
+
+
+def _misfit(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> InvalidInput | None:
+    """Return the error of the first argument that has another type than the signature says; None if all fit."""
+    import inspect
+    import typing  # only a failure pays for these
+
+    signature = inspect.signature(function)
+    try:
+        given = signature.bind(*args, **named).arguments
+        hints = typing.get_type_hints(function)
+    except (TypeError, NameError):
+        return None
+    for name, value in given.items():
+        if name in hints and not _fits(value, hints[name]):
+            what = f"{shown(value)} is not {signature.parameters[name].annotation}."
+            return InvalidInput(what, fix=f"See help on {function.__name__}.", where=name)
+    return None
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Return whether a value has the type of a hint, as far as a program can see it."""
+    import typing
+    from types import NoneType, UnionType
+
+    kind, inner = typing.get_origin(hint), typing.get_args(hint)
+    if kind in (typing.Union, UnionType):
+        return any(_fits(value, one) for one in inner)
+    if kind is typing.Literal:
+        return value in inner
+    of: Any = dict if typing.is_typeddict(hint) else NoneType if hint is None else kind or hint
+    if of is typing.Any or not isinstance(of, type) or getattr(of, "_is_protocol", False):
+        return True
+    if of.__name__ == "Callable":
+        return callable(value)
+    of = {float: (float, int), int: int}.get(of, of)
+    if not isinstance(value, of) or (isinstance(value, bool) and of in (int, (float, int))):
+        return False
+    return _fit_inside(value, of, inner)
+
+
+def _fit_inside(value: Any, of: Any, inner: Sequence[Any]) -> bool:
+    """Return whether what a collection holds has the types of its hint; a text is a sequence of texts only by accident."""
+    if isinstance(value, (str, bytes)):
+        return not inner
+    members = value.values() if isinstance(value, dict) else value
+    if not inner or not isinstance(value, (dict, list, tuple, set, frozenset)) or of is tuple:
+        return True
+    return all(_fits(member, inner[-1]) for member in members)

@@ -12,7 +12,7 @@ import os
 import stat
 import sys
 
-from aether.errors import InvalidDocument, UnsafePath
+from aether.errors import InvalidDocument, InvalidInput, NotFound, UnsafePath
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
@@ -25,12 +25,8 @@ CONFIG_BYTES = 64 * 1024
 DOCUMENT_BYTES = 64 * 1024 * 1024
 # Histories and conversations grow for years; beyond this, one would not fit in memory.
 LOG_BYTES = 1024 * 1024 * 1024
-_AS_IT_IS = (
-    getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+_AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | _NO_WAIT
 _MARK = b',"checksum":"'
 # 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
 _CHECKSUM_CHARS = 16
@@ -85,6 +81,46 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
         what = f"has {max(size, len(data)):,} bytes, and at most {most:,} are read."
         raise InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
     return data
+
+
+def named(path: str | os.PathLike[str]) -> BinaryIO:
+    """Return the file that a person named, open for reading; a link is followed.
+
+    A pipe or a device is read only where it was given on purpose: a descriptor such as `/dev/fd/63`, which a shell makes of
+    `<(command)`, standard input, and the null device. Nothing is waited for before that is known.
+
+    Raises:
+        InvalidInput: it is another pipe or device, or a socket.
+        NotFound: it cannot be opened, or is a directory.
+    """
+    where = os.fspath(path)
+    try:
+        kind = os.stat(path)
+        plain = stat.S_ISREG(kind.st_mode)
+        if stat.S_ISDIR(kind.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if not plain and not _on_purpose(where, kind):
+            what = "is a pipe or a device, and no file."
+            raise InvalidInput(what, fix="Name a file, or - for standard input.", where=str(where))
+        return open(os.open(path, os.O_RDONLY | (_NO_WAIT if plain else 0)), "rb")
+    except (OSError, ValueError) as reason:  # ValueError: a NUL or a lone surrogate in the name
+        if isinstance(reason, InvalidInput):
+            raise
+        what = f"cannot be read ({getattr(reason, 'strerror', None) or 'no such name'})."
+        raise NotFound(what, fix="Name an existing, readable file.", where=str(where)) from reason
+
+
+def _on_purpose(path: str | bytes, kind: os.stat_result) -> bool:
+    """Return whether something that is no file is a descriptor of this process, or the null device."""
+    parent, name = os.path.split(os.path.abspath(os.fsdecode(path)))
+    descriptor = parent in ("/dev/fd", "/proc/self/fd", f"/proc/{os.getpid()}/fd") or path == "/dev/stdin"
+    pipe = stat.S_ISFIFO(kind.st_mode) or stat.S_ISSOCK(kind.st_mode)
+    null = stat.S_ISCHR(kind.st_mode) and os.path.samestat(kind, os.stat(os.devnull))
+    return null or (descriptor and (pipe or os.isatty(_number(name))))
+
+
+def _number(name: str) -> int:
+    return int(name) if name.isdecimal() else 0
 
 
 def _refused(path: str | os.PathLike[str]) -> UnsafePath:

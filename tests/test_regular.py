@@ -14,10 +14,11 @@ import aether
 from aether import regular
 from aether.api import admin
 from aether.api.status import overview
-from aether.errors import AetherError, InvalidDocument, UnsafePath
+from aether.errors import AetherError, InvalidDocument, NotFound, UnsafePath
 from aether.integrations.claude_code import hook
 from aether.types import Finding
 from tests import homes
+from tests.tables import rows
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
 
@@ -169,3 +170,34 @@ class Counted:
     def __call__(self, text):
         self.most = max(self.most, len(text))
         return self.function(text)
+
+
+def test_the_null_device_is_an_empty_file_and_a_name_that_is_none_is_not_found():
+    with regular.named("/dev/null") as file:
+        assert file.read() == b""
+    for name in ("a\0b", "\ud800", "/nowhere/at/all"):
+        with pytest.raises(NotFound):
+            regular.named(name)
+
+
+@rows("put", [fifo, device, link, listener])
+def test_an_agent_goes_on_where_its_record_is_no_file_and_doctor_and_status_say_so(tmp_path, put):
+    home = homes.fresh(tmp_path)
+    given = [{"role": role, "content": "word " * 200} for _ in range(12) for role in ("user", "assistant")]
+    for name in ("small", "large"):
+        (home / "conversations" / name).mkdir(parents=True)
+        put(home / "conversations" / name / "history.jsonl")
+
+    small = aether.preflight("small", given[:2], window=8_000, home=home)
+    large = aether.preflight("large", given, window=4_000, home=home)
+
+    assert small.messages == given[:2]
+    assert large.messages == given
+    assert [found.code for found in small.findings] == ["UnsafePath"]
+    assert [found.code for found in large.findings] == ["UnsafePath", "not-compacted"]
+    assert not large.triggered
+    with pytest.raises(UnsafePath):
+        aether.compact("large", given, window=4_000, home=home)
+    named = {found.where for found in admin.examine(home=home) if found.code == "no-file"}
+    assert named == {"conversations/small/history.jsonl", "conversations/large/history.jsonl"}
+    assert sum("is no regular file" in problem for problem in overview(home=home)["problems"]) == 2

@@ -30,6 +30,7 @@ from aether.errors import (
     InvalidInput,
     NotFound,
     StorageFailed,
+    public,
     shown,
 )
 from aether.memory import items, sessions, snapshots
@@ -104,6 +105,7 @@ def revoke_trust(shown: Trust) -> bool:
     return trust.revoke(shown.file)
 
 
+@public
 def create_snapshot(label: str = "", *, home: Home = None) -> JsonObject:
     """Save the whole colony with its conversations, and return the snapshot without its content.
 
@@ -144,6 +146,7 @@ def _take_snapshot(label: str, home: Home, *, by_itself: bool) -> JsonObject:
     return {field: value for field, value in taken.items() if field not in snapshots.CONTENT}
 
 
+@public
 def list_snapshots(*, home: Home = None) -> list[JsonObject]:
     """Return every readable snapshot, newest first, without the documents.
 
@@ -182,6 +185,7 @@ def _path(home: Path, snapshot_id: str) -> Path:
     return inside(home, f"snapshots/{file_name(snapshot_id, what='snapshot id')}.json")
 
 
+@public
 def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[str]:
     """Restore the colony from a snapshot and return the names of the documents and conversations that changed.
 
@@ -226,6 +230,7 @@ def restore_snapshot(snapshot_id: str = "latest", *, home: Home = None) -> list[
     return [*changed, *(f"conversation {name}" for name in back)]
 
 
+@public
 def init(home: Home = None) -> Path:
     """Make the home ready for use and return its path; one that exists keeps everything, and git ignores a new one.
 
@@ -252,11 +257,13 @@ def init(home: Home = None) -> Path:
     return place
 
 
+@public
 def fold(*, home: Home = None) -> int:
     """Fold the journal into the documents and return the revision that they now contain."""
     return fold_home(find(home), now=now()).revision
 
 
+@public
 def show(document: str, *, home: Home = None, revision: int | None = None) -> Any:
     """Return a document as it is now, to the last committed change, or as it was at `revision`.
 
@@ -289,6 +296,7 @@ class LogLine(NamedTuple):
     """Documents and append-only files that it changed."""
 
 
+@public
 def log(*, limit: int = 20, everything: bool = False, home: Home = None) -> list[LogLine]:
     """Return the newest `limit` changes, newest first (0: all); bookkeeping only if `everything`.
 
@@ -336,6 +344,7 @@ def _compactions(home: Path, since: str) -> Iterator[LogLine]:
                 )
 
 
+@public
 def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     """Reverse one transaction (default: the last by request that is not undone) and return it.
 
@@ -363,6 +372,7 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     return LogLine(entry.revision, entry.at, entry.by, entry.operation, reason, [*entry.patches])
 
 
+@public
 def examine(*, home: Home = None) -> list[Finding]:
     """Check the home and return the findings, errors first; nothing is changed."""
     place = find(home)
@@ -391,6 +401,7 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
                 yield path
 
 
+@public
 def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words."""
     place = find(home)
@@ -407,6 +418,7 @@ def repair(*, home: Home = None) -> list[str]:
     return [*done, *repaired.result]
 
 
+@public
 def accept_edit(name: str, *, home: Home = None) -> list[str]:
     """Accept a hand edit that waits in quarantine, and return the documents that changed; `undo` reverses it.
 
@@ -460,6 +472,7 @@ def check_schema(name: str, value: Any) -> list[Finding]:
     return check.findings(name, value)
 
 
+@public
 def export(*, home: Home = None) -> JsonObject:
     """Return the whole colony as one JSON object: documents, archive, receipts, events and conversations.
 

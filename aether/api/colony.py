@@ -12,7 +12,7 @@ from typing import Any, cast
 from aether.api.admin import automatic_snapshot
 from aether.api.home import Home, change, copied, fold_if_possible, now, read
 from aether.clock import new_id
-from aether.errors import AetherError
+from aether.errors import AetherError, public
 from aether.memory import colony as colony_state
 from aether.memory import phases, signals
 from aether.store.commit import Author
@@ -20,6 +20,7 @@ from aether.store.patch import chain_changes
 from aether.types import ActiveSignal, Change, EmittedSignal, Finding, JsonObject, Signal
 
 
+@public
 def emit_signal(
     type: str,
     context: str,
@@ -75,18 +76,21 @@ def _released(plan: Callable[[Mapping[str, Any]], Change]) -> Callable[[Mapping[
     return both
 
 
+@public
 def active_signals(*, caste: str | None = None, home: Home = None) -> list[ActiveSignal]:
     """Return the signals that apply to `caste` now, strongest first, each with its effective strength."""
     found = signals.active_signals(read(home).documents["pheromones"], now=now(), caste=caste)
     return [copied(signal) for signal in found]
 
 
+@public
 def colony(*, home: Home = None) -> JsonObject:
     """Return the state of the colony: COLONY_STATE.json as it is now."""
     found: JsonObject = copied(read(home).documents["COLONY_STATE"])
     return found
 
 
+@public
 def transition_state(new: str, trigger: str = "manual", *, home: Home = None) -> JsonObject:
     """Change the state of the colony, with a snapshot before and after, and return the history entry.
 
@@ -116,6 +120,7 @@ def transition_state(new: str, trigger: str = "manual", *, home: Home = None) ->
     return done
 
 
+@public
 def start_phase(
     phase: int, *, name: str | None = None, goal: str | None = None, home: Home = None
 ) -> phases.PhaseChange:
@@ -134,6 +139,7 @@ def start_phase(
     return done
 
 
+@public
 def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
     """Complete a phase: PHASE_COMPLETE marks the boundary, the Queen is asked, the next phase is adapted.
 
@@ -152,6 +158,7 @@ def complete_phase(phase: int, *, home: Home = None) -> phases.PhaseChange:
     return done
 
 
+@public
 def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.AdaptedPhase | None:
     """Emit the confident patterns of `phase` as signals for the next one; None if there are no new ones."""
 
@@ -165,6 +172,7 @@ def adapt_next_phase_from_memory(phase: int, *, home: Home = None) -> phases.Ada
     return done
 
 
+@public
 def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
     """Ask the Queen to review `phase`, and return the open check-in."""
     at = now()
@@ -179,6 +187,7 @@ def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
     return waiting
 
 
+@public
 def decide(decision: str, *, note: str | None = None, home: Home = None) -> JsonObject | None:
     """Record the decision of the Queen on the open check-in, and return it.
 
@@ -196,6 +205,7 @@ def decide(decision: str, *, note: str | None = None, home: Home = None) -> Json
     return decided
 
 
+@public
 def register_worker(
     worker_id: str, *, caste: str | None = None, task: str | None = None, home: Home = None
 ) -> JsonObject:
@@ -210,6 +220,7 @@ def register_worker(
     return done
 
 
+@public
 def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
     """Remove a worker from the register and return it.
 
@@ -224,11 +235,13 @@ def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
     return done
 
 
+@public
 def detect_crash(*, home: Home = None) -> Finding | None:
     """Return a finding if running work has lost its workers or makes no progress, else None."""
     return colony_state.detect_crash(colony(home=home), now())
 
 
+@public
 def recover_from_crash(*, home: Home = None) -> JsonObject:
     """Return a crashed colony to PLANNING, with a snapshot before, and return the history entry.
 

@@ -33,12 +33,23 @@ from aether.compaction.policy import CompactConfig, validated
 from aether.compaction.policy import policy as named
 from aether.compaction.shapes import Compacted, Policy, Receipt, SummaryTask
 from aether.compaction.summary import rendered
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    StorageFailed,
+    UnsafePath,
+    public,
+    shown,
+)
 from aether.events import events as tell
 from aether.events import exporters
 from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
+from aether.messages.content import encodable
+from aether.messages.findings import changed
 from aether.messages.model import Message, ProviderFormat, as_object
 from aether.messages.validate import Sendable, is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
@@ -128,6 +139,7 @@ class UndoneCompaction(NamedTuple):
     """The messages in the file that was compacted, if they were in an object; else the messages alone."""
 
 
+@public
 def preflight(
     conversation_id: str,
     messages: Sequence[JsonObject],
@@ -146,10 +158,11 @@ def preflight(
     """Return `messages` for a request to `model`: the same, or compacted if a trigger fires.
 
     Continue with the returned messages, or pass the whole conversation each time: earlier compactions are then applied
-    again, unless `resume` is off. A damaged record is a finding. The default of `window` is that of the model. `system` and
+    again, unless `resume` is off. A damaged record is a finding, and so is a pipe or a link in its place: nothing is then compacted. The default of `window` is that of the model. `system` and
     `tools` are counted and never changed. Messages that the provider would refuse are returned repaired, with a finding for
-    each change: orphans, blank blocks and the like are dropped, but no text of users, of the assistant, or of a protected
-    message. The record keeps the messages as given. Without `repair` they are returned as broken as they are.
+    each change: orphans, blank blocks, media without a source and the like are dropped, but no text of users, of the assistant,
+    or of a protected message. The record keeps the messages as given, as far as JSON can. Without `repair` they are returned
+    as broken as they are.
 
     Raises:
         InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
@@ -157,17 +170,14 @@ def preflight(
         NotFound: the named home does not exist.
         Conflict, LockTimeout, StorageFailed, CorruptDocument: the compaction could not be recorded, and was not made.
     """
-    given = as_dicts(messages)
-    if resume and isinstance(options, Options) and options.unsaved is None:
-        with suppress(CorruptDocument, StorageFailed):  # `_damage` reports it
-            given = resume_in(options.record or record_directory(home), conversation_id, given)
     found = resolve_case(
-        conversation_id, given, model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
-        note="", repair=repair, options=options, home=home,
+        conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
+        note="", resume=resume, repair=repair, options=options, home=home,
     )  # fmt: skip
     return _preflight(found, force=False)
 
 
+@public
 def compact(
     conversation_id: str,
     messages: Sequence[JsonObject],
@@ -195,6 +205,7 @@ def compact(
     return _preflight(found, force=True)
 
 
+@public
 def compaction_plan(
     conversation_id: str,
     messages: Sequence[JsonObject],
@@ -222,6 +233,7 @@ def compaction_plan(
     return _make_plan(found, load(found.record, found.conversation_id), force=force)
 
 
+@public
 def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home = None) -> bool:
     """Learn from the `usage` that a provider reports of the request that was last made to fit; return whether it did.
 
@@ -237,6 +249,7 @@ def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home
     return True
 
 
+@public
 def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompaction:
     """Undo the newest compaction of a conversation and return its messages, byte for byte as they were.
 
@@ -257,7 +270,7 @@ def _damage(found: Case) -> list[Finding]:
     """Return a finding if the record of the conversation is damaged: its agent goes on with the messages that it has."""
     try:
         damaged = load(found.record, found.conversation_id).damaged
-    except (CorruptDocument, StorageFailed) as reason:
+    except (CorruptDocument, StorageFailed, UnsafePath) as reason:
         return [Finding("warning", reason.code, reason.where, reason.what, reason.fix)]
     what = f"damaged in its record: {pluralize(damaged, 'places')}; the messages there are not in the full history."
     fix = 'Run "aether doctor".'
@@ -275,7 +288,11 @@ def _preflight(found: Case, *, force: bool) -> Compaction:
         return _remember_request(found, _compact_with_retries(found, at, force=force))
     except AetherError as reason:
         emit_error(found, at, kind=reason.code, message=reason.what, fallback="none")
-        raise
+        if force or not isinstance(reason, UnsafePath):
+            raise
+        what = f"Not compacted, because nothing could be recorded: {reason.what}"
+        refused = Finding("warning", "not-compacted", reason.where, what, reason.fix)
+        return _remember_request(found, _unchanged(found, at, [refused]))
 
 
 def _remember_request(found: Case, done: Compaction) -> Compaction:
@@ -428,9 +445,10 @@ class Case(NamedTuple):
 
 def resolve_case(
     conversation_id: str, raws: Sequence[JsonObject], *, model: str | None, window: int | None, policy: str | Policy,
-    system: Any, tools: Any, wire: ProviderFormat | None, note: str, repair: bool = True, options: Options, home: Home,
+    system: Any, tools: Any, wire: ProviderFormat | None, note: str, resume: bool = False, repair: bool = True,
+    options: Options, home: Home,
 ) -> Case:  # fmt: skip
-    """Look up and count everything that a decision about the call needs.
+    """Look up and count everything that a decision about the call needs; `resume` applies earlier compactions first.
 
     Raises:
         InvalidInput: a message or the policy is invalid, or there is neither a window nor a model.
@@ -438,6 +456,10 @@ def resolve_case(
     """
     _require_parts(model, window, policy, options)
     record = options.record or record_directory(home)
+    raws, doubts = _storable(raws) if repair and options.unsaved is None else (raws, [])
+    if resume and options.unsaved is None:
+        with suppress(CorruptDocument, StorageFailed, UnsafePath):  # `_damage` reports it
+            raws = resume_in(record, conversation_id, raws)
     chosen = validated(named(policy) if isinstance(policy, str) else policy)
     counting = tokens.counting(model or "", place=record)
     if window is None and counting.profile is None:
@@ -467,7 +489,7 @@ def resolve_case(
         system=system_tokens(system, count) + behind, tools=tools_tokens(tools, count), messages=sums.total,
     )  # fmt: skip
     # If the caller gives the window, an unknown model is no finding.
-    doubts = [one for one in counting.findings if one.code != "unknown-model" or window is None]
+    doubts += [one for one in counting.findings if one.code != "unknown-model" or window is None]
     findings = [*limits.findings, *doubts, *doubtful]
     return Case(
         conversation_id, list(raws), sent.raws, sent.places, sums, budget, limits, chosen, model or "", words, record, options, note, findings,
@@ -552,6 +574,15 @@ def report_findings(conversation_id: str, findings: Sequence[Finding], options: 
         elif finding.level != "info" and tokens.is_first(conversation_id, finding):
             text = f"conversation {shown(conversation_id)}: {finding.where}: {finding.message} {finding.fix}"
             logging.getLogger("aether").warning(text)
+
+
+def _storable(raws: Sequence[JsonObject]) -> tuple[list[JsonObject], list[Finding]]:
+    """Return messages as the record can hold them, and a finding for each that it could not."""
+    made = [encodable(raw, lone=False) for raw in raws]
+    what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
+    return made, [
+        changed("not-json", f"messages[{at}]", what) for at, raw in enumerate(made) if raw is not raws[at]
+    ]
 
 
 def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:

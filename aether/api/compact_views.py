@@ -19,7 +19,7 @@ from aether.compaction.partition import Parts, partition
 from aether.compaction.plan import apply, plan
 from aether.compaction.policy import CompactConfig
 from aether.compaction.shapes import Policy
-from aether.errors import AetherError
+from aether.errors import AetherError, public
 from aether.messages.convert import bare, read
 from aether.messages.model import Message, ProviderFormat
 from aether.store import conversations
@@ -66,6 +66,7 @@ class ConversationEntry(NamedTuple):
     """Why it cannot be opened; all numbers are 0 then."""
 
 
+@public
 def compaction_diff(conversation_id: str, *, step: int | None = None, home: Home = None) -> Difference:
     """Return the changes of compaction `step`, message by message; by default of the newest that is not undone.
 
@@ -83,6 +84,7 @@ def last_step(log: conversations.Log) -> int:
     return log.open[-1] if log.open else len(log.compactions)
 
 
+@public
 def conversation_list(*, home: Home = None) -> list[ConversationEntry]:
     """Return the stored conversations, by name, with the problems of those that cannot be opened.
 

@@ -31,7 +31,7 @@ from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
 from aether.clock import new_id
-from aether.errors import BackendFailed, InvalidInput, shown
+from aether.errors import BackendFailed, InvalidInput, public, shown
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
@@ -66,6 +66,7 @@ class Prepared(NamedTuple):
     """Items of the phase that are newer than the hand-off and not in it."""
 
 
+@public
 def prepare_compression_data(
     phase: int, manual: bool = False, *, home: Home = None, new: bool = False
 ) -> Path | None:
@@ -120,6 +121,7 @@ def has_newer_items(phase: int, home: Path) -> bool:
     return record is not None and bool(handoff.later_items(memory, record))
 
 
+@public
 def trigger_phase_boundary_compression(
     phase: int,
     compressed_json: str | Mapping[str, Any],
@@ -170,6 +172,7 @@ def ingest_session(
     return cast(IngestResult, done.result)
 
 
+@public
 def create_short_term_session(
     phase: int, compressed_json: str | Mapping[str, Any], *, home: Home = None
 ) -> str:
@@ -192,6 +195,7 @@ def create_short_term_session(
     return str(done.result)
 
 
+@public
 def evict_short_term_session(session_id: str | None = None, *, home: Home = None) -> Session | None:
     """Move one session (default: the oldest) to the archive, its patterns extracted first, and return it.
 
@@ -300,6 +304,7 @@ class Compressed(NamedTuple):
     """Failures on the way, in words."""
 
 
+@public
 def compress(
     phase: int,
     *,

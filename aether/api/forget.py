@@ -22,7 +22,7 @@ from aether import regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import InvalidInput, NotFound, shown
+from aether.errors import InvalidInput, NotFound, public, shown
 from aether.memory import items
 from aether.memory.forgetting import erase as erasing
 from aether.memory.forgetting import find as finding
@@ -98,6 +98,7 @@ def preview_forget(
     return Forgotten(targets, like, elsewhere, None, 0)
 
 
+@public
 def forget(
     ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
 ) -> Forgotten:

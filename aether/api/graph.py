@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from aether import regular
 from aether.api.home import Home, change, now, read
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput
 from aether.memory import graph
 from aether.memory.graph import AddedObservations, Entity, Graph, Match, NewObservations, Relation
 from aether.messages.records import BadLine
@@ -162,14 +163,8 @@ def export_graph(*, home: Home = None) -> str:
 def _lines(source: Any, bad: list[BadLine]) -> Any:
     if not isinstance(source, (str, os.PathLike)):
         return knowledge_graph.read_graph(source, on_bad=bad.append)
-    try:
-        with Path(source).open("rb") as file:
-            return knowledge_graph.read_graph(file, on_bad=bad.append)
-    except (OSError, ValueError) as reason:  # ValueError: a NUL or a lone surrogate in the name
-        words = getattr(reason, "strerror", None) or "no such name"
-        raise NotFound(
-            f"cannot be read ({words}).", fix="Name an existing, readable file.", where=str(source)
-        ) from reason
+    with regular.named(source) as file:
+        return knowledge_graph.read_graph(file, on_bad=bad.append)
 
 
 def _document(home: Home) -> Mapping[str, Any]:

@@ -15,11 +15,12 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from aether import regular
 from aether.api import dedupe
 from aether.api.home import Home, counter_of, now, read
 from aether.api.working import store_entries
 from aether.clock import new_id
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound, public
 from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
@@ -126,6 +127,7 @@ class _OwnPhases(NamedTuple):
         )
 
 
+@public
 def import_transcripts(
     sources: Iterable[str | os.PathLike[str] | IO[bytes]],
     *,
@@ -195,11 +197,11 @@ def import_transcripts(
 def _nothing_in(file: Any, format: str | None, name: str) -> InvalidInput:
     """Return the error that `file` has no record: it is empty, or of another format than the one that was given."""
     is_path = isinstance(file, (str, os.PathLike))
-    if is_path and not Path(file).stat().st_size:
+    if is_path and Path(file).is_file() and not Path(file).stat().st_size:
         return InvalidInput("it is empty.", fix="Name a file that has a transcript.", where=name)
     what = f"it has no record of the format {format}." if format else "it has no message and no note."
-    if is_path and format:
-        with suppress(InvalidInput), Path(file).open("rb") as stream:
+    if is_path and format and Path(file).is_file():
+        with suppress(InvalidInput), regular.named(file) as stream:
             head = [value for _, value in read_json_values(islice(stream, FORMAT_LINES))]
             what += f" It is of the format {detect_file_format(head, where=name)}."
     return InvalidInput(what, fix="Leave out --format, or name another file.", where=name)

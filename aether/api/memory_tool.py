@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from aether import regular
 from aether.api.home import Home, change, find, read
-from aether.errors import AetherError, UnsafePath
+from aether.errors import AetherError, UnsafePath, public
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, files
@@ -267,6 +267,7 @@ class ToolAnswer(NamedTuple):
     is_error: bool
 
 
+@public
 def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
     """Run `command`, the input of a call of the tool, and return the answer.
 
@@ -296,6 +297,7 @@ def memory_tool(command: Mapping[str, Any], *, home: Home = None) -> ToolAnswer:
     return ToolAnswer(answer.text, answer.is_error)
 
 
+@public
 def clear_memory_files(*, home: Home = None) -> int:
     """Remove every file of the memory tool and return how many there were; `undo` brings them back."""
     place = find(home)

@@ -10,11 +10,13 @@ from typing import Any
 
 from aether.api.home import Home, change, now, read
 from aether.clock import new_id
+from aether.errors import public
 from aether.memory import patterns
 from aether.store.commit import Author
 from aether.types import Change, JsonObject
 
 
+@public
 def trigger_pattern_extraction(*, home: Home = None) -> int:
     """Promote statements of high relevance or from several sessions, and return the number of new patterns."""
     return len(promote(home=home).created)
@@ -31,11 +33,13 @@ def promote(*, home: Home = None) -> patterns.Promotion:
     return done
 
 
+@public
 def detect_patterns_across_sessions(*, home: Home = None) -> list[JsonObject]:
     """Return the statements that enough distinct sessions hold, without promoting them."""
     return [found._asdict() for found in patterns.repeated_statements(read(home).documents["memory"])]
 
 
+@public
 def extract_pattern_to_long_term(
     content: str,
     *,
@@ -61,6 +65,7 @@ def extract_pattern_to_long_term(
     return str(change(home, plan, Author("extract pattern", reason=session_id)).result)
 
 
+@public
 def create_associative_link(
     source_id: str, target_id: str, link_type: str = "related_to", *, home: Home = None
 ) -> str:

@@ -16,7 +16,7 @@ from typing import Any, cast
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, change, copied, counter_of, find, now, read
-from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, shown
+from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
 from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
@@ -40,6 +40,7 @@ ARCHIVED_LIMIT = 40
 REPEAT_CHARS = 60
 
 
+@public
 def search_memory(
     query: str,
     limit: int | None = LIMIT,
@@ -166,6 +167,7 @@ class RecallHit(dict[str, Any]):
             raise AttributeError(name) from None
 
 
+@public
 def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[Hit]:
     """Return the entries about `query`, best first; with `budget`, those whose lines in an index cost at most that.
 

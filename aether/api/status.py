@@ -13,15 +13,16 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.api.home import Home, find, read
-from aether.errors import AetherError
+from aether.errors import AetherError, public
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
-from aether.store import config, documents, files, spool
+from aether.store import config, conversations, documents, files, seals, spool
 from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
 
+@public
 def get_memory_status(*, home: Home = None) -> JsonObject:
     """Return how full each layer is, and the counters since the home was made."""
     snapshot = read(home)
@@ -69,6 +70,7 @@ def get_memory_status(*, home: Home = None) -> JsonObject:
     }  # fmt: skip
 
 
+@public
 def get_compression_stats(*, home: Home = None) -> JsonObject:
     """Return the counters of compression, and one line per session."""
     memory = read(home).documents["memory"]
@@ -138,7 +140,12 @@ def overview(*, home: Home = None) -> JsonObject:
             "waiting": len(spool.waiting(str(place))),
             "last_event": at if isinstance(at, str) else "",
         },
-        "problems": [*config_problems(place), *file_problems(place), *edit_problems(snapshot)],
+        "problems": [
+            *config_problems(place),
+            *file_problems(place),
+            *edit_problems(snapshot),
+            *conversation_problems(place),
+        ],
         "log": recent_log(place),
     }
 
@@ -161,6 +168,14 @@ def file_problems(home: Path) -> list[str]:
         f"{path} is a link, a pipe or a device, which nothing opens. Remove it, or put a regular file there."
         for path in found
         if path != home / config.NAME
+    ]
+
+
+def conversation_problems(home: Path) -> list[str]:
+    """Return a line for each conversation whose record is no regular file."""
+    found = conversations.irregular(home)
+    return [
+        f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in found
     ]
 
 

@@ -18,7 +18,7 @@ from aether.backends.request import prompt_sha256, summary_request
 from aether.compaction.shapes import Facts, SummaryTask
 from aether.errors import AetherError, BackendFailed
 from aether.redact.redact import DEFAULT, Rules, redacted
-from aether.text.model_faults import EMPTY, model_fault
+from aether.text.model_faults import model_fault
 from aether.types import Counter, JsonObject
 
 FALLBACK = "extractive"
@@ -76,17 +76,18 @@ def write_summary(
             failures.append(_failure(name, reason.code, reason.what, final=not refused))
             continue
         spent.append(answer)
-        # The extractive backend selects from the input, so only an empty answer of it is rejected.
-        if name == FALLBACK:
-            fault = "" if answer.text.strip() else EMPTY
-        else:
+        # The extractive backend selects from the input: an empty answer says that the facts hold all there is.
+        fault = ""
+        if name != FALLBACK:
             fault = model_fault(
                 answer.text, given=[said.text for said in wanted.said], before=wanted.previous,
                 most_tokens=wanted.max_tokens, count=count, about=_about(wanted.facts),
             )  # fmt: skip
         if not fault:
             return WrittenSummary(
-                answer.text, _record(spent, wanted, failures), _failures_for_receipt(failures)
+                answer.text if answer.text.strip() else None,
+                _record(spent, wanted, failures),
+                _failures_for_receipt(failures),
             )
         reason_given = f"It {fault}."
         failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})

@@ -23,6 +23,7 @@ from aether.errors import (
     InvalidDocument,
     InvalidInput,
     NotFound,
+    public,
     shown,
 )
 from aether.events.delivery import warn
@@ -207,6 +208,7 @@ def warn_once(findings: Iterable[Finding]) -> None:
             warn("aether", f"{found.message} {found.fix}")
 
 
+@public
 def record_usage(model: str, counted: int, usage: int | Mapping[str, Any], *, home: Home = None) -> Counting:
     """Learn a factor from a request that aether counted as `counted` and its provider as `usage`, and return the counting.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public
 from aether.memory import items
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
 from aether.store import files
@@ -37,6 +37,7 @@ class ItemId(str):
     """Path of the prepared hand-off; empty where compression is not needed, or preparing it failed."""
 
 
+@public
 def add_working_memory_item(
     content: str,
     type: str,
@@ -64,6 +65,7 @@ def add_working_memory_item(
     return _add([entry], home)[0]
 
 
+@public
 def add_working_memory_items(entries: Iterable[Mapping[str, Any]], *, home: Home = None) -> list[ItemId]:
     """Store many items in one commit, all or none, and return their ids.
 
@@ -164,6 +166,7 @@ def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
     return prepare(handoff.phase_to_compress(documents), manual=True, home=home, by=by)
 
 
+@public
 def get_working_memory_item(id: str, *, home: Home = None) -> Item:
     """Return one item, having counted the access.
 
@@ -179,6 +182,7 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
     return found
 
 
+@public
 def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Item:
     """Return one item after merging `updates` (content, type, relevance_score, source, caste, metadata).
 
@@ -205,12 +209,14 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
     return item
 
 
+@public
 def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item]:
     """Return the items, most recently used first; all where `limit` is 0. Listing counts no access."""
     found: list[Item] = copied(items.recent_items(read(home).documents["memory"], limit))
     return found
 
 
+@public
 def clear_working_memory(*, home: Home = None) -> int:
     """Move every item to the archive and return how many there were; `undo` brings them back."""
     at = now()
@@ -225,11 +231,13 @@ def clear_working_memory(*, home: Home = None) -> int:
     return int(change(home, plan, Author("clear")).result[0])
 
 
+@public
 def check_token_threshold(*, home: Home = None) -> bool:
     """Return whether working memory is at or over its threshold, so that compression is needed."""
     return token_usage(read(home).documents["memory"]).needed
 
 
+@public
 def auto_compress_if_needed(*, home: Home = None) -> bool:
     """Return whether compression is needed; if so, its hand-off is prepared for an architect."""
     needed = check_token_threshold(home=home)
@@ -238,6 +246,7 @@ def auto_compress_if_needed(*, home: Home = None) -> bool:
     return needed
 
 
+@public
 def verify_token_limit(*, home: Home = None) -> TokenUsage:
     """Return how full working memory is, in tokens, having compared the total with the items.
 

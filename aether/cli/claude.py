@@ -316,6 +316,7 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
     """
     import os
 
+    from aether import regular
     from aether.integrations.claude_code import hook
 
     if ask.home:
@@ -325,7 +326,7 @@ def hook_command(ask: Ask, event: str, file: str | None) -> int:
     if file is None:
         payload = sys.stdin.buffer.read()
     else:
-        with open(file, "rb") as opened:
+        with regular.named(file) as opened:
             payload = opened.read()
     code, text = hook.main([event], payload)
     answer = json.loads(text) if text.startswith("{") else text

@@ -386,17 +386,14 @@ def read_text(source: str) -> str:
         NotFound: there is no such file, or it cannot be read.
         InvalidInput: it is not UTF-8.
     """
-    from pathlib import Path
+    from aether import regular
+    from aether.errors import InvalidInput
 
-    from aether.errors import InvalidInput, NotFound
-
-    try:
-        data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
-    except (OSError, ValueError) as reason:  # ValueError: a NUL or a lone surrogate in the name
-        words = getattr(reason, "strerror", None) or "no such name"
-        raise NotFound(
-            f"cannot be read ({words}).", fix="Name a file, or - for standard input.", where=plain(source)
-        ) from reason
+    if source == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        with regular.named(source) as file:
+            data = file.read()
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as reason:

@@ -20,7 +20,15 @@ from aether.api.conversations import record_directory
 from aether.api.home import Home
 from aether.api.tokens import counting
 from aether.compaction.policy import CompactConfig, CompactPolicy, config_from_values
-from aether.errors import AetherError, BackendFailed, BudgetExceeded, InvalidInput, shown
+from aether.errors import (
+    AetherError,
+    BackendFailed,
+    BudgetExceeded,
+    InvalidInput,
+    public,
+    public_methods,
+    shown,
+)
 from aether.events.events import Event, Exporter
 from aether.events.exporters import callback, screened
 from aether.messages.convert import META, read
@@ -73,6 +81,7 @@ class Message:
         return self.meta.get("label")
 
 
+@public
 def mark_protected(content: str | JsonObject, label: str | None = None, **meta: Any) -> Any:
     """Return a developer message that no compaction changes or drops; for a message, a protected copy of it.
 
@@ -149,6 +158,7 @@ class EventSink(Protocol):
         ...
 
 
+@public_methods
 class CompactManager:
     """Keep the conversations of an agent below its window.
 
@@ -244,6 +254,9 @@ class CompactManager:
         Raises:
             InsufficientBudgetError, InvalidInput: as `preflight`; nothing too large is ever sent on.
         """
+        if not hasattr(ctx, "messages"):
+            fix = "Give the context of a model call."
+            raise InvalidInput(f"{shown(ctx)} has no messages.", fix=fix, where="ctx")
         session = getattr(ctx, "session_id", None) or DEFAULT_SESSION
         system, tools = getattr(ctx, "system_prompt", None), getattr(ctx, "tools", None)
         ctx.messages = self.preflight(session, ctx.messages, system=system, tools=tools).messages

@@ -30,7 +30,7 @@ from aether.compaction.plan import apply, plan
 from aether.compaction.policy import policy
 from aether.compaction.shapes import Policy
 from aether.compaction.summary import is_summary
-from aether.errors import BudgetExceeded, Conflict, InvalidInput, shown
+from aether.errors import BudgetExceeded, Conflict, InvalidInput, public_methods, shown
 from aether.events import events
 from aether.events.events import Exporter
 from aether.messages import convert
@@ -358,6 +358,7 @@ class _Held:
     """The state of the home that this is; None without a home."""
 
 
+@public_methods
 class ContextManager:
     """Conversations and their contexts.
 

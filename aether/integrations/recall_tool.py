@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from aether.api.compact import RECALL
 from aether.api.home import Home
 from aether.api.removed import RemovedMessage, best_matches, message_lines, removed_from_context
-from aether.errors import AetherError, InvalidInput, shown
+from aether.errors import AetherError, InvalidInput, public, shown
 from aether.messages.model import as_arguments
 from aether.store.seals import ranges
 from aether.types import JsonObject
@@ -51,6 +51,7 @@ class RecallTool(NamedTuple):
     """From the arguments of a call, as an object or as JSON, to the text of its result. Errors are text for the model."""
 
 
+@public
 def recall_tool(provider: str, conversation_id: str, *, home: Home = None) -> RecallTool:
     """Return the tool by which a model reads removed messages of a conversation.
 

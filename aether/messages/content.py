@@ -2,15 +2,19 @@
 
 Reading never raises: content that is not understood becomes a block of kind `other` with its JSON as text, so that it is
 counted and kept. A place is the tuple of keys that leads to a value inside a message; replacing the value copies the
-objects on the way and nothing else. Media are read from any format and written in each format that has them.
+objects on the way and nothing else. Media are read from any format and written in each format that has them;
+`media_fault` says why a provider refuses a block of media.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, NamedTuple
 
+from aether.errors import shown
 from aether.messages.model import Block, ProviderFormat, as_arguments, as_object, as_text, is_failure_text
+from aether.text.regex import lazy
 from aether.types import JsonObject
 
 TEXTS = frozenset({"", "text", "input_text", "output_text"})
@@ -21,6 +25,27 @@ MEDIA = frozenset(
         "input_image", "input_file", "computer_screenshot",
     }
 )  # fmt: skip
+
+# Parsers of JSON, and the store, refuse a hundred levels, and the request around a message is a few.
+MAX_LEVELS = 90
+TOO_DEEP = "[nested too deeply]"
+# The pictures that all providers take.
+_PICTURES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_PDF = "application/pdf"
+# How the base64 of each kind of file starts.
+_STARTS = {
+    "iVBORw0KGgo": "image/png", "/9j/": "image/jpeg", "R0lGOD": "image/gif", "UklGR": "image/webp", "JVBERi0": _PDF,
+}  # fmt: skip
+# Only the head is looked at: data that is something else shows it there, and it may have megabytes.
+_HEAD_CHARS = 1_024
+_PARTS = {
+    "openai": frozenset({"image_url", "input_audio", "file"}),
+    "responses": frozenset({"input_image", "input_file", "input_audio", "computer_screenshot"}),
+}
+_TYPE_KEYS = frozenset({"type", "media_type", "mime_type", "mimeType", "format", "detail"})
+_BASE64 = lazy(r"[A-Za-z0-9+/_\s-]+=*\s*")
+_ADDRESS = lazy(r"(?!data:)[A-Za-z][A-Za-z0-9+.-]*:\S+")
+_WEB_ADDRESS = lazy(r"https?://\S+")
 
 Place = tuple[str | int, ...]
 
@@ -84,6 +109,49 @@ def as_json(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError):
         return ""
+
+
+def encodable(value: Any, *, lone: bool = True, levels: int = MAX_LEVELS) -> Any:
+    r"""Return `value` as JSON that every parser reads; the very object if it is that already.
+
+    The halves of a surrogate pair are joined, and with `lone` U+FFFD replaces half a pair; a number that is not finite
+    becomes null, and what is nested deeper than `levels` becomes a text, its JSON.
+
+    >>> encodable(["\ud83d\ude00", "a\udc00", float("nan")])
+    ['😀', 'a\ufffd', None]
+    >>> encodable({"a": {"b": [1]}}, levels=2)
+    {'a': {'b': '[1]'}}
+    """
+    if isinstance(value, str):
+        return _unicode(value, lone=lone)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if not isinstance(value, (dict, list)):
+        return value
+    if not levels:
+        return _unicode(as_json(value) or TOO_DEEP, lone=lone)
+    if isinstance(value, list):
+        listed = [encodable(one, lone=lone, levels=levels - 1) for one in value]
+        return value if all(map(lambda new, old: new is old, listed, value)) else listed
+    made = {
+        encodable(key, lone=lone): encodable(one, lone=lone, levels=levels - 1) for key, one in value.items()
+    }
+    same = len(made) == len(value) and all(
+        new is old and made[new] is value[old] for new, old in zip(made, value, strict=True)
+    )
+    return value if same else made
+
+
+def _unicode(text: str, *, lone: bool) -> str:
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        data = text.encode("utf-16", "surrogatepass")
+        found = data.decode("utf-16", "replace" if lone else "surrogatepass")
+        return text if found == text else found
+    return text
 
 
 def other_block(value: Any) -> Block:
@@ -163,16 +231,16 @@ def read_media(block: Any) -> Media | None:
     raw = as_object(block)
     kind = block_type(raw)
     if source := as_object(raw.get("source")):
-        mime = as_text(source.get("media_type")) or ("application/pdf" if kind == "document" else "image/*")
+        mime = as_text(source.get("media_type")) or (_PDF if kind == "document" else "image/*")
         return _media(mime, source.get("data"), source.get("url"))
-    for key, mime in (("image_url", "image/*"), ("image", "image/*"), ("file_url", "application/pdf")):
+    for key, mime in (("image_url", "image/*"), ("image", "image/*"), ("file_url", _PDF)):
         if key in raw:
             return _linked(raw[key] if isinstance(raw[key], str) else as_object(raw[key]).get("url"), mime)
     if sound := as_object(raw.get("input_audio")):
         return _media(f"audio/{as_text(sound.get('format'))}", sound.get("data"), None)
     file = as_object(raw.get("file")) or raw
     if isinstance(file.get("file_data"), str):
-        return _linked(file["file_data"], "application/pdf")
+        return _linked(file["file_data"], _PDF)
     inline = as_object(raw.get("inlineData", raw.get("inline_data")))
     stored = as_object(raw.get("fileData", raw.get("file_data")))
     named = {**stored, **inline}
@@ -186,7 +254,10 @@ def _linked(url: Any, mime: str) -> Media | None:
 
 
 def _media(mime: str, data: Any, url: Any) -> Media | None:
-    found = Media(mime, as_text(data), as_text(url))
+    text = as_text(data)
+    # The first bytes of a file say what it is; the type beside it is often missing or wrong.
+    shown_type = next((each for start, each in _STARTS.items() if text.startswith(start)), mime)
+    found = Media(shown_type, text, as_text(url))
     return found if found.data or found.url else None
 
 
@@ -196,7 +267,7 @@ def write_media(media: Media, format: ProviderFormat) -> JsonObject | None:
     >>> write_media(Media("image/png", "aGk="), "gemini")
     {'inlineData': {'mimeType': 'image/png', 'data': 'aGk='}}
     """
-    is_image, is_pdf = media.mime.startswith("image/"), media.mime == "application/pdf"
+    is_image, is_pdf = media.mime.startswith("image/"), media.mime == _PDF
     if format == "gemini":
         if media.data:
             return {"inlineData": {"mimeType": media.mime, "data": media.data}}
@@ -225,6 +296,130 @@ def _write_for_openai(media: Media, *, is_image: bool, is_pdf: bool, responses: 
     if media.mime.startswith("audio/") and media.data and not responses:
         return {"type": "input_audio", "input_audio": {"data": media.data, "format": media.mime[6:]}}
     return None
+
+
+def rewritten_media(block: JsonObject, format: ProviderFormat) -> JsonObject | None:
+    """Return a block of media, of any format, as the provider of `format` accepts it; None if that cannot be made of it.
+
+    >>> rewritten_media({"type": "image_url", "image_url": {"url": "https://a.org/b.png"}}, "anthropic")
+    {'type': 'image', 'source': {'type': 'url', 'url': 'https://a.org/b.png'}}
+    """
+    media = read_media(block)
+    made = write_media(media, format) if media else None
+    if made is None or media_fault(made, format):
+        return None
+    same = made.get("type") == block.get("type") and format == "anthropic"
+    return {**block, **made} if same else made
+
+
+def media_fault(block: Any, format: ProviderFormat) -> str:
+    """Return why the provider of `format` refuses a block of media; empty if it does not.
+
+    A plain message may hold media in any dialect, as long as there are any.
+
+    >>> media_fault({"type": "image", "source": None}, "anthropic")
+    'The source is None.'
+    """
+    raw = as_object(block)
+    match format:
+        case "anthropic":
+            return _source_fault(raw, block_type(raw))
+        case "gemini":
+            return _gemini_fault(raw)
+        case "plain":
+            return "" if _has_payload(raw) else "It has no source."
+        case _:
+            kind = block_type(raw)
+            return _part_fault(raw, kind) if kind in _PARTS[format] else f"{shown(kind)} is not a medium."
+
+
+def _has_payload(value: Any) -> bool:
+    """Return whether there is a text, other than names of types, in a block of media."""
+    if isinstance(value, list):
+        return any(map(_has_payload, value))
+    if isinstance(value, dict):
+        return any(_has_payload(inner) for key, inner in value.items() if key not in _TYPE_KEYS)
+    return isinstance(value, (str, bytes)) and bool(value.strip())
+
+
+def _source_fault(block: JsonObject, kind: str) -> str:
+    """Return why Anthropic refuses a picture, a document or an uploaded file."""
+    source = block if kind == "container_upload" else as_object(block.get("source"))
+    form = "file" if kind == "container_upload" else source.get("type")
+    is_document = kind == "document"
+    if form == "base64":
+        mime = source.get("media_type")
+        if mime not in ((_PDF,) if is_document else _PICTURES):
+            return f"{shown(mime)} is not a media type of {kind}."
+    text = as_text(source.get("data"))
+    good = {
+        "base64": is_base64(source.get("data")),
+        "url": bool(_WEB_ADDRESS.fullmatch(as_text(source.get("url")))),
+        "file": bool(as_text(source.get("file_id"))),
+        "text": is_document and source.get("media_type") == "text/plain" and bool(text.strip()),
+        "content": is_document and _is_content(source.get("content")),
+    }
+    return "" if good.get(as_text(form)) else f"The source is {shown(block.get('source'))}."
+
+
+def _is_content(content: Any) -> bool:
+    """Return whether `content` of a document is a text, or texts and pictures."""
+    listed = [{"type": "text", "text": content}] if isinstance(content, str) else content
+    if not isinstance(listed, list) or not listed:
+        return False
+    return all(
+        bool(as_text(block.get("text")).strip())
+        if block_type(block) == "text"
+        else block_type(block) == "image" and not media_fault(block, "anthropic")
+        for block in map(as_object, listed)
+    )
+
+
+def _part_fault(part: JsonObject, kind: str) -> str:
+    """Return why OpenAI refuses a part of media, of either interface."""
+    file = as_object(part.get("file")) if kind == "file" else part
+    sound = as_object(part.get("input_audio"))
+    if kind in ("input_file", "file", "input_image", "computer_screenshot") and as_text(file.get("file_id")):
+        return ""
+    match kind:
+        case "image_url":
+            link = as_object(part.get("image_url")).get("url")
+            return "" if _is_link(link, "image/") else f"{shown(link)} is not the address of a picture."
+        case "input_image" | "computer_screenshot":
+            link = part.get("image_url")
+            return "" if _is_link(link, "image/") else f"{shown(link)} is not the address of a picture."
+        case "input_file" | "file":
+            data = as_text(file.get("file_data"))
+            given = _is_link(data, "") or is_base64(data) or _is_link(file.get("file_url"), "")
+            return "" if given else "The file has no data, address or file_id."
+    good = is_base64(sound.get("data")) and as_text(sound.get("format"))
+    return "" if good else "The sound has no data in base64, or no format."
+
+
+def _is_link(link: Any, mime: str) -> bool:
+    """Return whether `link` is an address, or a data URL of a type that starts with `mime`."""
+    text = as_text(link)
+    if not text.startswith("data:"):
+        return bool(_ADDRESS.fullmatch(text))
+    head, mark, data = text.partition(";base64,")
+    return bool(mark) and head.startswith(f"data:{mime}") and is_base64(data)
+
+
+def _gemini_fault(part: JsonObject) -> str:
+    inline = part.get("inlineData", part.get("inline_data"))
+    if inline is not None:
+        mime = as_object(inline).get("mimeType", as_object(inline).get("mime_type"))
+        if "/" not in as_text(mime) or "*" in str(mime):
+            return f"{shown(mime)} is not a media type."
+        data = as_object(inline).get("data")
+        return "" if isinstance(data, bytes) or is_base64(data) else "It has no data in base64."
+    stored = as_object(part.get("fileData", part.get("file_data")))
+    return "" if as_text(stored.get("fileUri", stored.get("file_uri"))) else "It has no data and no address."
+
+
+def is_base64(data: Any) -> bool:
+    """Return whether `data` is text that starts as base64 does."""
+    return isinstance(data, str) and bool(_BASE64.fullmatch(data[:_HEAD_CHARS]))
 
 
 def arguments_text(given: Any) -> str | None:

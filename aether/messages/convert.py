@@ -10,10 +10,10 @@ hold, such as reasoning. Rules of the providers are checked in `aether.messages.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from aether.errors import InvalidInput, shown
+from aether.errors import InvalidInput, public, shown
 from aether.messages.content import block_type, replaced, value_at, with_only_text
 from aether.messages.findings import RepairedRaws, changed, error, unused_name, warning
 from aether.messages.model import (
@@ -33,9 +33,8 @@ from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
 META = "meta"
-# The shortest id that a provider accepts is OpenAI's, and so is the shortest name; Anthropic accepts the same letters.
+# The shortest id that a provider accepts is OpenAI's; Anthropic accepts the same letters.
 ID_CHARS = 40
-NAME_CHARS = 64
 _ODD = lazy(r"[^a-zA-Z0-9_-]")
 # Formats with the system prompt beside the messages and nowhere else at the start.
 _SYSTEM_BESIDE = ("anthropic", "gemini")
@@ -158,6 +157,7 @@ def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
         yield "responses"
 
 
+@public
 def bare(raw: JsonObject) -> JsonObject:
     """Return the message as it may be sent, without aether's own key.
 
@@ -257,7 +257,8 @@ def convert(messages: Sequence[Message], format: ProviderFormat, *, system: Any 
     elif format != "responses" and prompt:
         turns, prompt = [Turn("system", [Block("text", prompt)], [], {}), *turns], None
     used: set[str] = set()
-    named = [_with_valid_names(turn, used, findings.append) for turn in turns]
+    valid = gemini.valid_name if format == "gemini" else openai.valid_name
+    named = [_with_valid_names(turn, used, findings.append, valid) for turn in turns]
     converted = [module.message(raw) for turn in named for raw in module.write(turn)]
     return Converted(with_call_ids(converted), findings, prompt)
 
@@ -312,7 +313,7 @@ def _with_prompt_beside(
     return rest, prompt
 
 
-def _with_valid_names(turn: Turn, used: set[str], report: Report) -> Turn:
+def _with_valid_names(turn: Turn, used: set[str], report: Report, valid: Callable[[str], str]) -> Turn:
     """Return the turn with call ids and tool names that every provider accepts; each id is used once."""
     names: dict[str, tuple[str, str]] = {}
     pieces: list[Block | JsonObject] = []
@@ -321,7 +322,7 @@ def _with_valid_names(turn: Turn, used: set[str], report: Report) -> Turn:
             pieces.append(piece)
             continue
         key = unused_name(_ODD.sub("_", piece.call_id)[:ID_CHARS] or "call", used, most=ID_CHARS)
-        name = _ODD.sub("_", piece.tool)[:NAME_CHARS] or "tool"
+        name = valid(_ODD.sub("_", piece.tool) or "tool")
         used.add(key)
         names[piece.call_id] = key, name
         made = piece._replace(call_id=key, tool=name)

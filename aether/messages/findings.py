@@ -62,8 +62,30 @@ def wrong_role(kind: str, where: str, role: Any, fix: str = "Move or drop it.") 
 
 
 def unknown_type(kind: str, where: str) -> Finding:
-    """Return the warning about a type that this program does not know."""
-    return warning("unknown-block", where, f"{shown(kind)} is not a known type.", "Check it.")
+    """Return the error of a type that the provider does not know."""
+    return error(
+        "unknown-block", where, f"{shown(kind)} is not a known type.", "Write it as text, or drop it."
+    )
+
+
+def bad_media(fault: str, where: str) -> Finding:
+    """Return the error of media that the provider refuses."""
+    return error("bad-media", where, fault, "Give a source with its type and data, or drop it.")
+
+
+def dropped_media(fault: str, where: str) -> Finding:
+    """Return the note that media were dropped because the provider refuses them."""
+    return lost("bad-media", where, f"Dropped media. {fault}")
+
+
+def dropped_unknown(kind: str, where: str) -> Finding:
+    """Return the note that a block of a type that the provider does not know was dropped."""
+    return lost("unknown-block", where, f"Dropped a block of the unknown type {shown(kind)}.")
+
+
+def as_other_type(kind: str, made: str, where: str) -> Finding:
+    """Return the note that a block of a type that the provider does not know, or refuses so, was rewritten."""
+    return changed("unknown-block", where, f"The {kind} became {made}.")
 
 
 def bad_content(value: Any, where: str, fix: str) -> Finding:
@@ -86,10 +108,9 @@ def bad_id(key: Any, where: str, fix: str) -> Finding:
     return error("bad-id", where, f"{shown(key)} is not the id of a call.", fix)
 
 
-def bad_name(name: Any, where: str) -> Finding:
+def bad_name(name: Any, where: str, fix: str = "Use letters, digits, _ and -.") -> Finding:
     """Return the error of a tool name that the provider does not accept."""
-    what = f"{shown(name)} is not the name of a tool."
-    return error("bad-name", where, what, "Use letters, digits, _ and -.")
+    return error("bad-name", where, f"{shown(name)} is not the name of a tool.", fix)
 
 
 def orphan_result(key: str, where: str) -> Finding:

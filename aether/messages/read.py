@@ -14,7 +14,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Any
 
-from aether.errors import InvalidInput, NotFound, shown
+from aether import regular
+from aether.errors import InvalidInput, shown
 from aether.messages.model import as_object, as_text
 from aether.messages.records import (
     FORMATS,
@@ -34,6 +35,8 @@ from aether.text.regex import lazy
 
 # Text that starts like this is meant as JSON; a Markdown link or a checkbox is not.
 _JSON_START = lazy(r'\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]\d-]|$))')
+# JSON that says nothing.
+_SCALAR = lazy(r"(?:null|true|false|-?\d[\d.eE+-]*+|[\[\],\s]++)++")
 # Files open with bookkeeping lines that no other format has, or with one that all might have.
 _HEAD_VALUES = 32
 # Text has no NUL; binary data has one early.
@@ -129,7 +132,7 @@ def _records(
     with ExitStack() as stack:
         if isinstance(source, (str, os.PathLike)):
             path = Path(source)
-            stream: IO[bytes] = stack.enter_context(_open(path))
+            stream: IO[bytes] = stack.enter_context(regular.named(path))
             where, caste = path.name, _caste(path)
         else:
             stream, where, caste = source, "input", ""
@@ -172,19 +175,13 @@ def records_of_values(
             return chat.records(found)
 
 
-def _open(path: Path) -> IO[bytes]:
-    try:
-        return path.open("rb")
-    except OSError as reason:
-        what, fix = f"cannot be read ({reason.strerror}).", "Name an existing, readable file."
-        raise NotFound(what, fix=fix, where=str(path)) from reason
-
-
 def _is_plain(head: list[bytes], where: str) -> bool:
     if any(b"\0" in line for line in head):
         raise unknown_format("it is binary data.", where=where)
-    texts = (decode_line(line, first=at == 0) for at, line in enumerate(head))
-    return not looks_like_json(next(filter(None, texts), ""))
+    texts = list(filter(None, (decode_line(line, first=at == 0) for at, line in enumerate(head))))
+    if texts and all(map(_SCALAR.fullmatch, texts)):
+        raise unknown_format(f"it starts with {shown(texts[0])}.", where=where)
+    return not looks_like_json(next(iter(texts), ""))
 
 
 def _caste(path: Path) -> str:

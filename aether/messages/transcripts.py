@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
+from aether import regular
 from aether.errors import InvalidInput, NotFound, shown
 from aether.messages.content import as_json
 from aether.messages.convert import convert, detect_format, read
@@ -111,11 +112,8 @@ def load_conversation(
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         name = path.name
-        try:
-            data = path.read_bytes()
-        except OSError as reason:
-            what, fix = f"cannot be read ({reason.strerror}).", "Name an existing, readable file."
-            raise NotFound(what, fix=fix, where=str(path)) from reason
+        with regular.named(path) as file:
+            data = file.read()
     else:
         data, name = source.read(), "input"
     bad: list[BadLine] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from aether.messages.content import read_media, value_at, write_media
+from aether.messages.content import rewritten_media, value_at
 from aether.messages.findings import changed, warning
 from aether.messages.model import Block, Message, ProviderFormat, Role, as_object, is_failure_text
 from aether.types import Finding, JsonObject
@@ -109,8 +109,7 @@ def _piece(message: Message, at: int, where: str, state: _State) -> Block | Json
 
 
 def _written_media(message: Message, block: Block, format: ProviderFormat) -> JsonObject | None:
-    media = read_media(value_at(message.raw, block.at))
-    return write_media(media, format) if media else None
+    return rewritten_media(value_at(message.raw, block.at), format)
 
 
 def _is_in_result(message: Message, at: int) -> bool:

@@ -16,16 +16,21 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
+from aether.messages.content import MAX_LEVELS, encodable
 from aether.messages.convert import META, bare, new_message, provider, read
 from aether.messages.findings import RepairedRaws, bad_name, changed, error
 from aether.messages.model import Message, ProviderFormat
-from aether.messages.providers import anthropic, openai
+from aether.messages.providers import anthropic, gemini, openai
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
 
-# Gemini accepts dots and colons too; Anthropic longer names.
 _POSITION = lazy(r"(\w+\[)(\d+)\]")
-_TOOL_NAMES = {"anthropic": anthropic.NAME, "openai": openai.NAME, "responses": openai.NAME}
+# Gemini accepts dots and colons too; Anthropic longer names.
+_TOOL_NAMES = {
+    "anthropic": anthropic.NAME, "openai": openai.NAME, "responses": openai.NAME, "gemini": gemini.NAME,
+}  # fmt: skip
+_LISTS = {"responses": "input", "gemini": "contents"}
+_NO_JSON = f"half a character, a number that is not finite, or more than {MAX_LEVELS} levels"
 
 
 class Sendable(NamedTuple):
@@ -63,12 +68,18 @@ def check(
     seen: set[str] = set()
     for where, name in _tool_names(tools, format):
         if format in _TOOL_NAMES and not _TOOL_NAMES[format].fullmatch(name):
-            found.append(bad_name(name, where))
+            found.append(bad_name(name, where, *([gemini.NAME_FIX] if format == "gemini" else [])))
         if name in seen:
             what = f"Another tool is called {shown(name)}."
             found.append(error("repeated-tool", where, what, "Drop or rename one."))
         seen.add(name)
-    found += provider(format).findings([message.raw for message in messages])
+    given = [message.raw for message in messages]
+    raws = list(map(encodable, given))
+    for at, raw in enumerate(raws):
+        if raw is not given[at]:
+            fix = "Repair it before it becomes JSON."
+            found.append(error("not-json", _where(at, format), f"It holds {_NO_JSON}.", fix))
+    found += provider(format).findings(raws)
     if not messages:
         found.append(error("no-messages", "messages", "There are no messages.", "Send at least one."))
     return found
@@ -79,9 +90,25 @@ def has_errors(found: Sequence[Finding]) -> bool:
     return any(finding.level == "error" for finding in found)
 
 
+def _where(at: int, format: ProviderFormat) -> str:
+    return f"{_LISTS.get(format, 'messages')}[{at}]"
+
+
+def _rewritten(raws: Sequence[JsonObject], format: ProviderFormat) -> tuple[list[JsonObject], list[Finding]]:
+    """Return `raws` as JSON that every parser reads, and a note for each that changed."""
+    made = list(map(encodable, raws))
+    what = f"Rewrote what JSON cannot hold: {_NO_JSON}."
+    return made, [
+        changed("not-json", _where(at, format), what) for at, raw in enumerate(made) if raw is not raws[at]
+    ]
+
+
 def is_sendable(raws: Sequence[JsonObject], format: ProviderFormat) -> bool:
     """Return whether the provider accepts `raws`, without their `meta`."""
-    return not has_errors(list(provider(format).findings(list(map(bare, raws)))))
+    sent = list(map(bare, raws))
+    if not all(encodable(raw) is raw for raw in sent):
+        return False
+    return not has_errors(list(provider(format).findings(sent)))
 
 
 def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collection[int] = ()) -> Sendable:
@@ -93,11 +120,13 @@ def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collec
     >>> [raw["content"] for raw in sendable([{"role": "user", "content": "Go."}, orphan], "openai", keep=[1]).raws]
     ['Go.', 'Result of a tool:\nok']
     """
-    module, sent = provider(format), list(map(bare, raws))
-    places = list(range(len(sent)))
+    module, bared = provider(format), list(map(bare, raws))
+    places = list(range(len(bared)))
     if is_sendable(raws, format):
         return Sendable(list(raws), [], places)
-    given = {id(one): raw for one, raw in zip(sent, raws, strict=True)}
+    clean, rewritten = _rewritten(bared, format)
+    given = {id(one): raw for one, old, raw in zip(clean, bared, raws, strict=True) if one is old}
+    sent = clean
     saved: list[Finding] = []
     left = set(keep)
     while True:
@@ -105,7 +134,7 @@ def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collec
         dropped = {
             at: places[at] for found in done.findings if found.level == "warning" for at in _place(found)
         }
-        texts = {at: _texts(raws[of], done, places, of, format) for at, of in dropped.items() if of in left}
+        texts = {at: _texts(clean[of], done, places, of, format) for at, of in dropped.items() if of in left}
         if not any(texts.values()):
             break
         left.difference_update(dropped.values())
@@ -121,7 +150,8 @@ def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collec
         given[id(one)] if id(one) in given else _marked(one, raws[at])
         for one, at in zip(done.raws, origins, strict=True)
     ]
-    return Sendable(made, [*(_moved(found, places) for found in done.findings), *saved[::-1]], origins)
+    findings = [*rewritten, *(_moved(found, places) for found in done.findings), *saved[::-1]]
+    return Sendable(made, findings, origins)
 
 
 def _place(found: Finding) -> list[int]:
@@ -132,9 +162,10 @@ def _place(found: Finding) -> list[int]:
 
 def _moved(found: Finding, places: Sequence[int]) -> Finding:
     """Return a finding about the position before messages were inserted."""
-    return found._replace(
-        where=_POSITION.sub(lambda named: f"{named[1]}{places[int(named[2])]}]", found.where)
-    )
+    named = _POSITION.match(found.where)
+    if not named:
+        return found
+    return found._replace(where=f"{named[1]}{places[int(named[2])]}]{found.where[named.end() :]}")
 
 
 def _texts(
@@ -164,10 +195,11 @@ def repair(messages: Sequence[Message], format: ProviderFormat) -> Repaired:
     (['Go.'], ['orphan-result'])
     """
     raws = [message.raw for message in messages]
-    repaired = provider(format).repaired(raws)
+    clean, rewritten = _rewritten(raws, format)
+    repaired = provider(format).repaired(clean)
     if len(raws) == len(repaired.raws) and all(map(lambda a, b: a is b, raws, repaired.raws)):
         return Repaired(list(messages), repaired.findings)
-    return Repaired(read(repaired.raws, format), repaired.findings)
+    return Repaired(read(repaired.raws, format), [*rewritten, *repaired.findings])
 
 
 def _tool_names(tools: Any, format: ProviderFormat) -> Iterator[tuple[str, str]]:

@@ -565,6 +565,12 @@ def examine(home: Path) -> list[Finding]:
     return found
 
 
+def irregular(home: Path) -> list[Path]:
+    """Return what is in the place of a log and is a link, a pipe, a device or a directory."""
+    found = (home / "conversations").glob(f"*/{FILE}")
+    return sorted(path for path in found if path.is_symlink() or not path.is_file())
+
+
 def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
     """Yield findings for damaged lines, lines missing at the end, a torn end, and a head that cannot be used."""
     flagged = _is_flagged(log.path)

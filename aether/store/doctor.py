@@ -296,11 +296,9 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             continue
         what = "was unreadable and is kept here."
         yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
-    # `conversations` lists files only.
-    for path in sorted((home / "conversations").glob(f"*/{conversations.FILE}")):
-        if path.is_dir():
-            what = "it is a directory, and no log of a conversation."
-            yield Finding("error", "no-file", seals.place(home, path), what, "Move it away.")
+    for path in conversations.irregular(home):
+        what = "it is no regular file, and no log of a conversation; it is never read."
+        yield Finding("error", "no-file", seals.place(home, path), what, "Move it away.")
 
 
 def how_to_accept(kept: documents.KeptEdit) -> str:

@@ -35,7 +35,7 @@ from aether.redact.redact import redact
 from aether.storage.adapter import FileStorage
 from aether.store import conversations as store_conversations
 from aether.store.conversations import load
-from tests.laws.histories import history
+from tests.laws.histories import deep, history
 from tests.tables import rows
 
 WINDOW = 8_000
@@ -833,3 +833,38 @@ def test_a_storage_of_the_callers_own_may_know_its_steps():
             return 7
 
     assert guarded_storage(Own()).next_step("s") == 7
+
+
+def odd_calls(arguments):
+    asked = {"type": "tool_use", "id": "a", "name": "read", "input": arguments}
+    return [
+        {
+            "role": "user",
+            "content": [{"type": "image", "source": None}, {"type": "text", "text": "Half: \udc00"}],
+        },
+        {"role": "assistant", "content": [asked]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "ok"}]},
+        {"role": "assistant", "content": "Done."},
+        *({"role": role, "content": "word " * 200} for _ in range(12) for role in ("user", "assistant")),
+    ]
+
+
+@rows("arguments", [deep(120), {"a": float("nan")}, {"a": "\ud83d\ude00"}])
+def test_what_no_record_can_hold_is_sent_and_compacted_in_its_nearest_form(home, arguments):
+    given = odd_calls(arguments)
+    name = clock.short_id("c")
+
+    sent = preflight(name, given, window=WINDOW, home=home)
+    done = compact_compact(name, given, window=WINDOW, home=home)
+    again = preflight(name, given, window=WINDOW, home=home)
+    fresh = preflight("new", given, window=WINDOW * 10, repair=False, home=home)
+
+    assert done.triggered
+    assert again.messages == done.messages  # the record knows them again
+    assert "bad-media" in {found.code for found in sent.findings}
+    for result in (sent, done, again):
+        assert "not-json" in {found.code for found in result.findings}
+        assert json.dumps(result.messages, ensure_ascii=False, allow_nan=False).encode()
+    assert fresh.messages == given
+    with pytest.raises(InvalidInput):
+        compact_compact("new", given, window=WINDOW, repair=False, home=home)

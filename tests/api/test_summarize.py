@@ -99,14 +99,15 @@ def test_a_backend_that_is_not_there_leaves_it_to_the_extractive_one():
     assert found.failures[0]["error_type"] in {"BackendUnavailable", "BackendFailed"}
 
 
-def test_if_every_try_fails_there_is_no_prose(monkeypatch):
+def test_nothing_selected_beyond_the_facts_is_no_prose_and_no_failure(monkeypatch):
     silent = Completion(text=" ", backend="extractive")
     monkeypatch.setattr("aether.backends.extractive.complete", lambda *given, **named: silent)
 
     found = ask("extractive")
 
     assert found.prose is None
-    assert found.record["rejected"] == ["extractive: It is empty."]
+    assert found.record["rejected"] == []
+    assert found.failures == []
 
 
 def test_a_task_too_small_to_halve_is_asked_for_once():

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -84,3 +86,54 @@ def test_any_file_is_met_with_words(line, littered, capsys):
 def test_any_value_is_met_with_words(line, littered, capsys):
     for value in VALUES:
         answered(line, value, littered, capsys)
+
+
+READERS = [
+    "import {}", "import --dry-run {}", "import --format chat {}", "memory ingest --phase 1 {}",
+    "schema check --schema memory {}", "tokens count {}",
+    "compact run {} --window 8000", "compact plan {} --window 8000", "messages check {} --for openai", "graph import {}",
+    "hook SessionStart {}",
+]  # fmt: skip
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
+def test_no_command_waits_for_a_pipe_or_a_device_that_is_named_as_a_file(littered, capsys, tmp_path):
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    (tmp_path / "zero.jsonl").symlink_to("/dev/zero")
+    (tmp_path / "to-pipe").symlink_to(tmp_path / "pipe.jsonl")
+    (tmp_path / "pipes").mkdir()
+    os.mkfifo(tmp_path / "pipes" / "pipe.jsonl")
+    (tmp_path / "pipes" / "zero.json").symlink_to("/dev/zero")
+    for line in READERS:
+        for name in ("pipe.jsonl", "zero.jsonl", "to-pipe", "pipes", "/dev/zero"):
+            code = main([word.replace("{}", name) for word in line.split()])
+
+            shown = capsys.readouterr()
+            assert code in (2, 3), (line, name, shown)
+            assert (
+                "pipe or a device" in shown.err or "irectory" in shown.err or "no transcripts" in shown.err
+            ), line
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no descriptors with names")
+@rows(
+    "line", ["import {}", "compact run {} --window 8000", "messages check {} --for openai", "tokens count {}"]
+)
+def test_a_descriptor_that_a_shell_made_of_a_command_is_read(line, littered, capsys):
+    read_end, write_end = os.pipe()
+    os.write(write_end, b'[{"role": "user", "content": "We decided to use SQLite for the ledger."}]')
+    os.close(write_end)
+    try:
+        code = main([word.replace("{}", f"/dev/fd/{read_end}") for word in line.split()])
+    finally:
+        os.close(read_end)
+
+    assert code == 0, capsys.readouterr()
+
+
+@rows("text", ["null", "null\n", "true", " 7 ", "null\nnull\n", "[null]", "{}", "[]"])
+def test_a_file_in_which_nothing_is_recognised_is_no_import(text, littered, capsys):
+    Path("nothing.json").write_text(text)
+
+    assert main(["import", "nothing.json"]) == 2
+    assert "nothing.json" in capsys.readouterr().err

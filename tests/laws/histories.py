@@ -147,13 +147,24 @@ def junk() -> st.SearchStrategy[list[JsonObject]]:
     """Objects that use a provider's words in ways that make no sense."""
     words = st.sampled_from(
         ["user", "assistant", "model", "tool", "system", "developer", "text", "tool_use", "tool_result", "thinking",
-         "function", "function_call", "function_call_output", "reasoning", "message", "image", "a", "b", "", " ", "{}"]
+         "function", "function_call", "function_call_output", "reasoning", "message", "image", "a", "b", "", " ", "{}",
+         "image_url", "input_image", "document", "server_tool_use", "custom", "custom_tool_call", "base64", "url", "hologram",
+         "image/png", "aGk=", "https://a.org/b", "read a file", "x" * 129, "\ud800", "\ud83d\ude00", "file", "refusal"]
     )  # fmt: skip
     keys = st.sampled_from(
         ["role", "type", "content", "parts", "text", "id", "call_id", "tool_use_id", "tool_call_id", "tool_calls", "name",
-         "function", "arguments", "input", "output", "functionCall", "functionResponse", "thinking", "signature", "meta"]
+         "function", "arguments", "input", "output", "functionCall", "functionResponse", "thinking", "signature", "meta",
+         "source", "media_type", "data", "url", "image_url", "inlineData", "mimeType", "file_id", "args", "summary", "custom",
+         "function_call", "refusal", "\udc00"]
     )  # fmt: skip
-    leaves = words | st.none() | st.booleans() | st.integers(-2, 2) | st.floats(allow_nan=False)
+    leaves = (
+        words
+        | st.none()
+        | st.booleans()
+        | st.integers(-2, 2)
+        | st.floats()
+        | st.builds(deep, st.integers(80, 120))
+    )
     values = st.recursive(
         leaves,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=5),
@@ -163,6 +174,14 @@ def junk() -> st.SearchStrategy[list[JsonObject]]:
         {}, optional={"role": words, "content": values, "type": words, "parts": values}
     )
     return st.lists(entries | st.dictionaries(keys, values, max_size=6), max_size=6)
+
+
+def deep(levels: int) -> JsonObject:
+    """Return an object that is nested so deep."""
+    value: JsonObject = {}
+    for _ in range(levels):
+        value = {"a": value}
+    return value
 
 
 def text(random: Random, words: int) -> str:
@@ -270,7 +289,9 @@ def _responses(random: Random, made: list[Turn]) -> list[JsonObject]:
         if turn.shown or random.random() < 0.3:
             content = [{"type": "input_text", "text": turn.asked}]
             content += (
-                [{"type": "input_image", "image_url": "data:,", "detail": "auto"}] if turn.shown else []
+                [{"type": "input_image", "image_url": "https://example.org/a.png", "detail": "auto"}]
+                if turn.shown
+                else []
             )
         raws.append({"type": "message", "role": "user", "content": content})
         for one in turn.rounds:
@@ -464,6 +485,51 @@ def _lose_a_key(random: Random, raws: list[JsonObject]) -> None:
         del target[random.choice(sorted(target))]
 
 
+# Blocks that one provider or all refuse, and values that JSON cannot hold.
+_REFUSED: tuple[JsonObject, ...] = (
+    {"type": "image", "source": None},
+    {"type": "image", "source": {"type": "base64", "data": "iVBORw0KGgo="}},
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": ""}},
+    {"type": "document", "source": {"type": "url"}},
+    {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
+    {"type": "image_url", "image_url": "nowhere"},
+    {"type": "input_image", "image_url": None},
+    {"type": "input_text", "text": "Typed for another."},
+    {"type": "hologram", "text": "Nobody knows this type."},
+    {"type": "hologram"},
+    {"inlineData": {"mimeType": "image/png"}},
+    {"text": "Half a pair: \ud83d", "type": "text"},
+)
+
+
+def _refused_block(random: Random, raws: list[JsonObject]) -> None:
+    raw = raws[_at(random, raws)] if raws else {}
+    key = "parts" if "parts" in raw else "content"
+    if raw and isinstance(raw.get(key), str):
+        raw[key] = [{"type": "text", "text": raw[key]}]
+    if isinstance(raw.get(key), list):
+        raw[key].insert(random.randint(0, len(raw[key])), json.loads(json.dumps(random.choice(_REFUSED))))
+
+
+def _refused_call(random: Random, raws: list[JsonObject]) -> None:
+    """Give a call a name that providers refuse, or arguments that JSON cannot hold."""
+    called = [
+        one
+        for raw in raws
+        for entry in [raw, *(entry for entry in _entries(raw) if isinstance(entry, dict))]
+        for one in (entry, entry.get("function"), entry.get("functionCall"))
+        if isinstance(one, dict) and {"input", "arguments", "args"} & one.keys()
+    ]
+    if not called:
+        return
+    call = random.choice(called)
+    key = next(key for key in ("input", "arguments", "args") if key in call)
+    if random.random() < 0.5:
+        call["name"] = random.choice(["read a file", "mcp.server.tool", "n" * 200, "lire/écrire", "7"])
+    else:
+        call[key] = random.choice([deep(120), {"a": float("nan")}, {"\udc00": "\ud800"}])
+
+
 def _mark(random: Random, raws: list[JsonObject]) -> None:
     if raws:
         raws[_at(random, raws)]["meta"] = {"protected": True}
@@ -471,5 +537,5 @@ def _mark(random: Random, raws: list[JsonObject]) -> None:
 
 _FAULTS: tuple[Callable[[Random, list[JsonObject]], None], ...] = (
     _lose, _lose_the_start, _lose_the_end, _repeat, _swap, _interrupt, _lose_an_entry, _repeat_an_entry,
-    _shuffle_entries, _wrong_value, _lose_a_key, _mark,
+    _shuffle_entries, _wrong_value, _lose_a_key, _mark, _refused_block, _refused_call,
 )  # fmt: skip

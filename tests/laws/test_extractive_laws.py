@@ -3,10 +3,11 @@
 import json
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from aether.backends.extractive.session import ENTRIES_ONLY, NOTHING
+from aether.memory.answers import check_answer
 from aether.text.identifiers import identifiers
 from aether.text.words import sentences, words
 from aether.tokens.counters import session_tokens
@@ -102,7 +103,27 @@ def test_the_same_handoff_gives_the_same_answer(data):
 def test_protected_content_survives_word_for_word(data):
     kept = [entry["content"] for entry in session(data)["high_value_items"]]
 
-    assert all(entry["content"] in kept for entry in data["protected"])
+    assert all(entry["content"] in kept for entry in data["protected"] if entry["content"].strip())
+
+
+def fragments():
+    """Return a strategy of texts that are nothing but signs, blanks, marks, errors and refusals."""
+    parts = st.sampled_from(
+        [" ", "\n", "\u3000", "\x1c", "\u2028", "\u200b", "\x00", "\ufeff", "!!!", "---", "***", "#", "```", "```\n```", "…", "()",
+         "Error", "Error: x", "500 Internal Server Error", "Traceback (most recent call last):\n  File 1", "- ", "1. ", "Ann:", "> ",
+         "| |", "🙂", "。", "null", "Asked: x\nAnswered: ", '{"error": 1}', "I'm sorry, I can't help with that.", "** **"]
+    )  # fmt: skip
+    return st.lists(parts, min_size=1, max_size=4).map("".join)
+
+
+@relaxed
+@given(handoffs(fragments() | anything() | remarks(), least=1, most=5))
+@example(handoff(item("Error: no such table", "error", 0.9)))
+@example(handoff(item(" \n ", "decision", 0.9), protected=[0]))
+def test_the_judge_of_answers_accepts_it_whatever_working_memory_holds(data):
+    answer = json.dumps(session(data), ensure_ascii=False)
+
+    assert check_answer(answer, data, 1, count=count, extractive=True).fields["summary"].strip()
 
 
 @relaxed

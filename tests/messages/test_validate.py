@@ -1,10 +1,12 @@
+import json
+
 from aether.messages import convert
 from aether.messages.content import arguments_text
 from aether.messages.findings import changed, known_role, lost, unused_name
 from aether.messages.model import PROVIDER_FORMATS
-from aether.messages.validate import check, has_errors, repair
+from aether.messages.validate import check, has_errors, is_sendable, repair, sendable
 from aether.types import Finding
-from tests.laws.histories import history
+from tests.laws.histories import deep, history
 from tests.tables import rows
 
 RAWS = {
@@ -121,7 +123,10 @@ def test_a_name_that_the_provider_does_not_take_is_named():
     tools = [{"name": "read a file"}]
 
     assert faults(None, tools, "anthropic") == [("bad-name", "tools[0]")]
-    assert faults(None, [{"functionDeclarations": tools}], "gemini") == []
+    assert faults(None, [{"functionDeclarations": tools}], "gemini") == [
+        ("bad-name", "tools[0].functionDeclarations[0]")
+    ]
+    assert faults(None, [{"functionDeclarations": [{"name": "mcp:read.file"}]}], "gemini") == []
 
 
 def test_tools_without_a_name_are_left_to_the_provider():
@@ -159,3 +164,138 @@ def test_a_name_that_is_used_or_too_long_gets_a_number():
 @rows(("given", "text"), [("{", "{"), ({"ü": None}, '{"ü": null}'), (None, None), ([], None)])
 def test_arguments_are_text_or_an_object(given, text):
     assert arguments_text(given) == text
+
+
+PNG = "iVBORw0KGgo="
+SHOWN = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
+LINK = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PNG}"}}
+INLINE = {"inlineData": {"mimeType": "image/png", "data": PNG}}
+TEXT = {"type": "text", "text": "Look."}
+
+
+def said(provider, *blocks):
+    """One message of the user with a text and then `blocks`."""
+    start = {"text": "Look."} if provider == "gemini" else {**TEXT, "type": "input_text"}
+    start = TEXT if provider in ("anthropic", "openai", "plain") else start
+    return [{"role": "user", "parts" if provider == "gemini" else "content": [start, *blocks]}]
+
+
+@rows(
+    ("provider", "block", "rewritten", "code"),
+    [
+        ("anthropic", {"type": "image", "source": None}, None, "bad-media"),
+        ("anthropic", {"type": "image", "source": {"type": "base64", "data": PNG}}, SHOWN, "unknown-block"),
+        (
+            "anthropic",
+            {"type": "image", "source": {**SHOWN["source"], "media_type": "image/jpg"}},
+            SHOWN,
+            "unknown-block",
+        ),
+        ("anthropic", {"type": "image", "source": {**SHOWN["source"], "data": "<svg>"}}, None, "bad-media"),
+        ("anthropic", {"type": "image", "source": {"type": "url", "url": "a.png"}}, None, "bad-media"),
+        ("anthropic", {"type": "document", "source": {"type": "file"}}, None, "bad-media"),
+        ("anthropic", {"type": "container_upload"}, None, "bad-media"),
+        ("anthropic", LINK, SHOWN, "unknown-block"),
+        (
+            "anthropic",
+            {"type": "input_text", "text": "Hi."},
+            {"type": "text", "text": "Hi."},
+            "unknown-block",
+        ),
+        ("anthropic", {"type": "hologram"}, None, "unknown-block"),
+        ("anthropic", {"type": "search_result", "title": "a"}, None, "bad-block"),
+        ("openai", {"type": "image_url", "image_url": LINK["image_url"]["url"]}, LINK, "unknown-block"),
+        ("openai", {"type": "image_url", "image_url": {"url": None}}, None, "bad-media"),
+        ("openai", {"type": "image_url", "image_url": {"url": "data:image/png;base64,"}}, None, "bad-media"),
+        ("openai", {"type": "input_audio", "input_audio": {"data": "aGk="}}, None, "bad-media"),
+        ("openai", {"type": "file", "file": {}}, None, "bad-media"),
+        ("openai", SHOWN, LINK, "unknown-block"),
+        ("openai", {"type": "tool_use", "id": "a", "name": "f", "input": {}}, None, "unknown-block"),
+        ("openai", {"type": "refusal", "refusal": None}, None, "bad-block"),
+        ("responses", {"type": "input_image"}, None, "bad-media"),
+        (
+            "responses",
+            LINK,
+            {"type": "input_image", "image_url": LINK["image_url"]["url"], "detail": "auto"},
+            "unknown-block",
+        ),
+        (
+            "responses",
+            {"type": "text", "text": "Hi."},
+            {"type": "input_text", "text": "Hi."},
+            "unknown-block",
+        ),
+        ("gemini", {"inlineData": {"data": PNG}}, INLINE, "bad-block"),
+        ("gemini", {"inlineData": {"mimeType": "image/png"}}, None, "bad-block"),
+        ("gemini", LINK, INLINE, "unknown-block"),
+        ("gemini", {"text": "Hi.", "type": "text"}, {"text": "Hi."}, "unknown-field"),
+        ("plain", {"type": "image", "source": None}, None, "bad-media"),
+        ("plain", {"type": "image_url", "image_url": {}}, None, "bad-media"),
+    ],
+)
+def test_a_block_that_the_provider_refuses_is_rewritten_or_dropped_with_a_finding(
+    provider, block, rewritten, code
+):
+    raws = said(provider, block)
+
+    sent = sendable(raws, provider)
+
+    assert not is_sendable(raws, provider)
+    assert sent.raws == (said(provider, rewritten) if rewritten else said(provider))
+    assert code in {found.code for found in sent.findings}
+    assert is_sendable(sent.raws, provider)
+
+
+def call_of(provider, name, arguments):
+    if provider == "gemini":
+        answer = {"functionResponse": {"name": name, "response": {}}}
+        asked = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": arguments}}]}]
+        return [*RAWS["gemini"], *asked, {"role": "user", "parts": [answer]}]
+    if provider == "anthropic":
+        asked = {"type": "tool_use", "id": "a", "name": name, "input": arguments}
+        answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}
+        return [*RAWS["anthropic"], {"role": "assistant", "content": [asked]}, answer]
+    called = {"name": name, "arguments": arguments}
+    if provider == "responses":
+        answer = {"type": "function_call_output", "call_id": "a", "output": ""}
+        return [*RAWS["responses"], {"type": "function_call", "call_id": "a", **called}, answer]
+    asked = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": called}]}
+    return [*RAWS["openai"], asked, {"role": "tool", "tool_call_id": "a", "content": ""}]
+
+
+@rows("provider", ["anthropic", "openai", "responses", "gemini"])
+def test_a_tool_name_that_the_provider_refuses_is_rewritten_in_call_and_result(provider):
+    long, dotted = {"anthropic": 128}.get(provider, 64), provider == "gemini"
+    for name, valid in {
+        "n" * 129: "n" * long,
+        "read a file": "read_a_file",
+        "a.b": "a.b" if dotted else "a_b",
+    }.items():
+        arguments = {} if provider in ("anthropic", "gemini") else "{}"
+
+        sent = sendable(call_of(provider, name, arguments), provider)
+
+        assert sent.raws == call_of(provider, valid, arguments)
+        assert [found.code for found in sent.findings] == (["bad-name"] if name != valid else [])[:1] * len(
+            sent.findings
+        )
+
+
+@rows("provider", ["anthropic", "openai", "responses", "gemini"])
+def test_what_json_cannot_hold_is_rewritten_before_it_is_sent(provider):
+    key = "parts" if provider == "gemini" else "content"
+    for value in ({"a": "\ud800"}, {"a": float("inf")}, deep(120), deep(100_000)):
+        raws = call_of(provider, "read", value)
+        raws[0] = {
+            "role": "user",
+            key: [{"text": "Half: \udc00"}] if provider == "gemini" else "Half: \udc00",
+        }
+
+        sent = sendable(raws, provider)
+
+        assert json.dumps(sent.raws, ensure_ascii=False, allow_nan=False).encode()
+        assert "Half: \ufffd" in str(sent.raws[0])
+        assert len(sent.raws) == 3
+        assert "not-json" in {found.code for found in sent.findings}
+        assert not is_sendable(raws, provider)
+        assert is_sendable(sent.raws, provider)

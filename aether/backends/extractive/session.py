@@ -326,7 +326,8 @@ def _protected(handoff: Mapping[str, Any]) -> list[tuple[int, int, JsonObject]]:
         for signal in handoff["signals"]
         if signal["type"] == "REDIRECT" and (context := str(signal["metadata"].get("context", "")))
     )
-    return [(_ORDER.get(entry["type"], _OTHER_TYPES), -1, entry) for entry in entries]
+    said = (entry for entry in entries if entry["content"].strip())  # of a blank there is nothing to keep
+    return [(_ORDER.get(entry["type"], _OTHER_TYPES), -1, entry) for entry in said]
 
 
 def _decision(statement: Statement) -> JsonObject:

@@ -9,7 +9,7 @@ until the API refuses nothing. Rules about system prompts and tools are in `aeth
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -22,8 +22,10 @@ from aether.messages.content import (
     call_block,
     is_text_block,
     media_block,
+    media_fault,
     other_block,
     result_blocks,
+    rewritten_media,
 )
 from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_arguments, as_text, is_failure_text
@@ -38,7 +40,18 @@ ROLES = frozenset({"user", "assistant", "system"})
 # Of the other types each role may use; assistant messages hold what the model's own servers run.
 USER_ONLY = frozenset({"image", "document", "tool_result", "search_result", "container_upload"})
 ASSISTANT_ONLY = frozenset({"tool_use", "server_tool_use", "mcp_tool_use", "mcp_tool_result"}) | THINKING
-KNOWN = USER_ONLY | ASSISTANT_ONLY | {"text", "compaction"}
+KNOWN = (
+    USER_ONLY
+    | ASSISTANT_ONLY
+    | {"text", "compaction", "fallback", "mcp_tool_listing", "tool_addition", "tool_removal"}
+)
+IN_RESULTS = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
+_MEDIA = frozenset({"image", "document", "container_upload"})
+# What blocks without a check of their own cannot do without.
+_TEXT_FIELDS = {
+    "server_tool_use": ("id", "name"), "mcp_tool_use": ("id", "name", "server_name"),
+    "search_result": ("source", "title"), "tool_reference": ("tool_name",), "mcp_tool_result": ("tool_use_id",),
+}  # fmt: skip
 # The API's own pattern for ids and names, and its length of names.
 ID = lazy(r"[a-zA-Z0-9_-]+")
 NAME = lazy(r"[a-zA-Z0-9_-]{1,128}")
@@ -224,8 +237,9 @@ def _check_block(block: Any, role: Any, where: str) -> Iterator[Finding]:
         return
     if _is_misplaced(kind, role):
         yield note.wrong_role(kind, where, role)
-    if kind not in KNOWN and not kind.endswith("_tool_result"):
+    if not _is_known(kind):
         yield note.unknown_type(kind, where)
+    yield from _check_rest(block, kind, where)
     match kind:
         case "text":
             yield from _check_text(block, where)
@@ -235,6 +249,36 @@ def _check_block(block: Any, role: Any, where: str) -> Iterator[Finding]:
             yield from _check_result(block, where)
         case "thinking" | "redacted_thinking" if not _is_signed(block):
             yield note.error("unsigned-thinking", where, "Thinking without its signature.", "Drop the block.")
+
+
+def _is_known(kind: str) -> bool:
+    return kind in KNOWN or kind.endswith("_tool_result")
+
+
+def _check_rest(block: JsonObject, kind: str, where: str) -> Iterator[Finding]:
+    """Yield the faults of blocks that may be in a message and in a result, and of those of the model's own servers."""
+    if kind in _MEDIA and (fault := media_fault(block, "anthropic")):
+        yield note.bad_media(fault, where)
+    lacking = [key for key in _needed(kind) if not as_text(block.get(key)).strip()]
+    if kind in ("server_tool_use", "mcp_tool_use") and not isinstance(block.get("input"), dict):
+        lacking.append("input")
+    if kind == "search_result" and not _is_list_of_texts(block.get("content")):
+        lacking.append("content")
+    if kind.endswith("_tool_result") and kind != "mcp_tool_result" and block.get("content") is None:
+        lacking.append("content")
+    if lacking:
+        yield note.error("bad-block", where, f"A {kind} without its {', '.join(lacking)}.", "Drop the block.")
+
+
+def _needed(kind: str) -> tuple[str, ...]:
+    """Return the keys of a block of this type whose values have to be texts."""
+    if kind in _TEXT_FIELDS or not kind.endswith("_tool_result"):
+        return _TEXT_FIELDS.get(kind, ())
+    return ("tool_use_id",)
+
+
+def _is_list_of_texts(content: Any) -> bool:
+    return isinstance(content, list) and all(is_text_block(one) and one["text"].strip() for one in content)
 
 
 def _is_misplaced(kind: str, role: Any) -> bool:
@@ -279,6 +323,10 @@ def _check_result(block: JsonObject, where: str) -> Iterator[Finding]:
             yield note.untyped(inner, place)
         elif inner["type"] == "text":
             yield from _check_text(inner, place)
+        elif inner["type"] not in IN_RESULTS:
+            yield note.unknown_type(inner["type"], place)
+        else:
+            yield from _check_rest(inner, inner["type"], place)
 
 
 def _is_typed(block: Any) -> bool:
@@ -428,10 +476,14 @@ def _cleaned_block(block: Any, role: str, where: str, found: list[Finding]) -> J
         block = {"type": "text", "text": block}
     if isinstance(block, dict) and not _is_typed(block) and isinstance(block.get("text"), str):
         block = {**block, "type": "text"}
-    kind = block.get("type") if isinstance(block, dict) else None
-    if not isinstance(kind, str):
+    if not _is_typed(block):
         found.append(note.lost("bad-block", where, f"Dropped {shown(block)}, which is not a block."))
-    elif _is_misplaced(kind, role):
+        return None
+    block = _of_known_type(block, where, found, known=_is_known)
+    kind = block["type"] if block else ""
+    if not block:
+        return None
+    if _is_misplaced(kind, role):
         found.append(note.dropped_content(kind, where, role))
     elif kind == "text" and not (isinstance(block.get("text"), str) and block["text"].strip()):
         found.append(note.lost("empty-content", where, f"Dropped a text that is {shown(block.get('text'))}."))
@@ -444,6 +496,34 @@ def _cleaned_block(block: Any, role: str, where: str, found: list[Finding]) -> J
     else:
         return dict(block)
     return None
+
+
+def _of_known_type(
+    block: JsonObject, where: str, found: list[Finding], *, known: Callable[[str], bool]
+) -> JsonObject | None:
+    """Return a block of a type that is `known`, with all that it needs; None, with a finding, if it cannot be made.
+
+    Media and texts of other formats are rewritten.
+    """
+    kind = block["type"]
+    if known(kind) and kind not in _MEDIA:
+        faults = list(_check_rest(block, kind, where))
+        found.extend(note.lost("bad-block", where, f"Dropped it. {fault.message}") for fault in faults)
+        return None if faults else block
+    if kind in MEDIA:
+        fault = media_fault(block, "anthropic")
+        made = rewritten_media(block, "anthropic") if fault else block
+        if fault and made:
+            found.append(note.as_other_type(kind, str(made["type"]), where))
+        elif fault:
+            found.append(note.dropped_media(fault, where))
+        return made
+    text = next((block[key] for key in ("text", "refusal") if isinstance(block.get(key), str)), "")
+    if not text.strip():
+        found.append(note.dropped_unknown(kind, where))
+        return None
+    found.append(note.as_other_type(kind, "text", where))
+    return {"type": "text", "text": text}
 
 
 def _cleaned_call(block: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
@@ -472,16 +552,19 @@ def _cleaned_result(block: JsonObject, where: str, found: list[Finding]) -> Json
     content = block.get("content")
     if content is None or isinstance(content, str):
         return block
-    kept = [
-        inner
-        for inner in (content if isinstance(content, list) else [])
-        if _is_typed(inner) and (inner["type"] != "text" or not list(_check_text(inner, where)))
-    ]
-    if kept == content:
-        return block
-    what = "Dropped the parts of the result that are blank or not blocks."
-    found.append(note.lost("bad-block", where, what))
-    return {**block, "content": kept}
+    kept = []
+    blank = not isinstance(content, list)
+    for number, inner in enumerate(content if isinstance(content, list) else []):
+        good = None
+        if not _is_typed(inner) or (inner["type"] == "text" and list(_check_text(inner, where))):
+            blank = True
+        else:
+            good = _of_known_type(inner, f"{where}.content[{number}]", found, known=IN_RESULTS.__contains__)
+        kept += [good] if good else []
+    if blank:
+        what = "Dropped the parts of the result that are blank or not blocks."
+        found.append(note.lost("bad-block", where, what))
+    return block if kept == content else {**block, "content": kept}
 
 
 def _user_first(entries: Sequence[_Entry], found: list[Finding]) -> Iterator[_Entry]:

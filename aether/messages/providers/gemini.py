@@ -7,16 +7,27 @@ until the API refuses nothing.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
 from aether.messages import findings as note
-from aether.messages.content import Place, as_json, call_block, media_block, other_block, result_blocks
+from aether.messages.content import (
+    Place,
+    as_json,
+    call_block,
+    media_block,
+    media_fault,
+    other_block,
+    result_blocks,
+    rewritten_media,
+)
 from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, Role, as_object, as_text, is_failure_text
 from aether.messages.turns import Turn
+from aether.text.regex import lazy
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
@@ -31,6 +42,16 @@ DATA = (
     "codeExecutionResult", "code_execution_result", "toolCall", "tool_call", "toolResponse", "tool_response",
 )  # fmt: skip
 SIGNATURE = ("thoughtSignature", "thought_signature")
+# What may be beside the datum of a part; the API refuses every other key.
+BESIDE = (
+    *SIGNATURE, "thought", "videoMetadata", "video_metadata", "mediaResolution", "media_resolution", "partMetadata",
+    "part_metadata",
+)  # fmt: skip
+MEDIA_KEYS = ("inlineData", "inline_data", "fileData", "file_data")
+# "Must start with a letter or an underscore … with a maximum length of 64."
+NAME = lazy(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+NAME_FIX = "Use up to 64 letters, digits, _ . : and -, the first a letter or _."
+_NAME_CHARS = 64
 
 
 def message(raw: JsonObject) -> Message:
@@ -180,6 +201,8 @@ def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
         yield note.error("bad-block", where, f"{shown(part)} has not exactly one datum.", "Drop it.")
         return
     key, value = data[0], part[data[0]]
+    if unknown := sorted(map(str, part.keys() - {*DATA, *BESIDE})):
+        yield note.error("unknown-field", where, f"Unknown: {', '.join(unknown)}.", "Leave it out.")
     if key == "text":
         if not isinstance(value, str):
             yield note.bad_text(value, where)
@@ -188,14 +211,40 @@ def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
     elif not isinstance(value, dict):
         yield note.error("bad-block", where, f"{key} is {shown(value)}.", "Give an object.")
     elif key in CALL + RESPONSE:
-        name, arguments = value.get("name"), _arguments(key, value)
-        if _is_misplaced(key, role):
-            yield note.wrong_role(key, where, role, "Drop it.")
-        if not isinstance(name, str) or not name:
-            yield note.error("bad-name", where, f"{shown(name)} is not the name of a function.", "Name it.")
-        if not isinstance(arguments, dict) and not (key in CALL and arguments is None):
-            what = f"{shown(arguments)} is not an object."
-            yield note.error("bad-arguments", where, what, "Give an object.")
+        yield from _check_call(key, value, role, where)
+    elif fault := _fault(key, value):
+        yield note.bad_media(fault, where)
+
+
+def _check_call(key: str, value: JsonObject, role: Any, where: str) -> Iterator[Finding]:
+    """Yield the faults of a call or a response."""
+    name, arguments = value.get("name"), _arguments(key, value)
+    if _is_misplaced(key, role):
+        yield note.wrong_role(key, where, role, "Drop it.")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        yield note.bad_name(name, where, NAME_FIX)
+    if not isinstance(arguments, dict) and not (key in CALL and arguments is None):
+        yield note.error("bad-arguments", where, f"{shown(arguments)} is not an object.", "Give an object.")
+    media = value.get("parts") if key in RESPONSE else None
+    if media is not None and _good_media(media) != media:
+        yield note.bad_media("A response holds parts that are not media.", where)
+
+
+def _fault(key: str, value: JsonObject) -> str:
+    """Return what a datum other than text, a call or a response lacks; empty if nothing."""
+    if key in MEDIA_KEYS:
+        return media_fault({key: value}, "gemini")
+    is_code = bool(named({key: {}}, "executableCode"))
+    return f"{key} without its code." if is_code and not as_text(value.get("code")) else ""
+
+
+def _good_media(parts: Any) -> list[Any]:
+    """Return the parts of a response that are media which the API accepts."""
+    return [
+        one
+        for one in (parts if isinstance(parts, list) else [])
+        if _is_media(one) and not media_fault(one, "gemini")
+    ]
 
 
 def _is_misplaced(key: str, role: Any) -> bool:
@@ -303,17 +352,27 @@ def _cleaned(at: int, raw: JsonObject, found: list[Finding]) -> _Entry:
 def _cleaned_parts(part: Any, role: str, where: str, found: list[Finding]) -> list[JsonObject]:
     """Return the parts in a part, each with one datum; other keys stay with the last."""
     old = {"text": part} if isinstance(part, str) else as_object(part)
+    if foreign := rewritten_media(old, "gemini") if not any(key in old for key in DATA) else None:
+        found.append(note.as_other_type(as_text(old.get("type")) or "part", next(iter(foreign)), where))
+        return [foreign]
     data = {key: _cleaned_datum(key, old[key], role) for key in DATA if key in old}
     kept: list[JsonObject] = [{key: value} for key, value in data.items() if value is not None]
     if kept:
-        kept[-1].update((key, value) for key, value in old.items() if key not in DATA)
+        kept[-1].update((key, value) for key, value in old.items() if key in BESIDE)
     if kept == [part]:
         return [part]
-    if any(value is None and old[key] is not None for key, value in data.items()) or not kept:
+    unknown = sorted(map(str, old.keys() - {*DATA, *BESIDE}))
+    if unknown and kept == [{key: value for key, value in old.items() if key in (*DATA, *BESIDE)}]:
+        found.append(note.changed("unknown-field", where, f"Left out {', '.join(unknown)}."))
+    elif any(value is None and old[key] is not None for key, value in data.items()) or not kept:
         what = f"Dropped the data of {shown(part)} that a {role} content cannot hold."
         found.append(note.lost("bad-block", where, what))
     else:
-        found.append(note.changed("bad-block", where, "Rewrote the part, one datum to a part."))
+        renamed = any(
+            as_object(value).get("name") != as_object(old[key]).get("name") for key, value in data.items()
+        )
+        what = "Rewrote the part as the API takes it, with one datum."
+        found.append(note.changed("bad-name" if renamed else "bad-block", where, what))
     return kept
 
 
@@ -324,14 +383,30 @@ def _cleaned_datum(key: str, value: Any, role: str) -> Any:
     if not isinstance(value, dict):
         return None
     if key not in CALL + RESPONSE:
-        return value
+        fault = _fault(key, value)
+        return as_object(rewritten_media({key: value}, "gemini")).get(key) if fault else value
     if _is_misplaced(key, role) or not isinstance(value.get("name"), str) or not value["name"]:
         return None
+    if not NAME.fullmatch(value["name"]):
+        value = {**value, "name": valid_name(value["name"])}
+    if key in RESPONSE and value.get("parts") is not None:
+        media = _good_media(value["parts"])
+        value = value if media == value["parts"] else {**value, "parts": media}
     arguments = _arguments(key, value)
     if isinstance(arguments, dict) or (key in CALL and arguments is None):
         return value
     answer = {} if arguments is None else {"result": arguments}
     return None if key in CALL else {**value, "response": answer}
+
+
+def valid_name(name: str) -> str:
+    """Return the name of a function in the letters that Gemini accepts.
+
+    >>> valid_name("2nd look")
+    '_2nd_look'
+    """
+    letters = re.sub(r"[^a-zA-Z0-9_.:-]", "_", name)
+    return (letters if NAME.match(letters) else f"_{letters}")[:_NAME_CHARS]
 
 
 def _user_first(entries: Sequence[_Entry], found: list[Finding]) -> list[_Entry]:

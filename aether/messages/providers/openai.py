@@ -18,15 +18,18 @@ from aether.messages.content import (
     MEDIA,
     Place,
     arguments_text,
+    as_json,
     block_type,
     call_block,
     is_text_block,
     media_block,
+    media_fault,
     other_block,
     result_blocks,
+    rewritten_media,
 )
 from aether.messages.findings import RepairedRaws
-from aether.messages.model import Block, Message, Role, as_object, as_text
+from aether.messages.model import Block, Message, ProviderFormat, Role, as_object, as_text
 from aether.messages.turns import Turn
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
@@ -42,6 +45,9 @@ FIELDS = frozenset(
 # An assistant message with one of these needs no content.
 _INSTEAD = ("tool_calls", "refusal", "audio", "function_call")
 NAME = lazy(r"[a-zA-Z0-9_-]{1,64}")
+# The name of who speaks: "string does not match pattern".
+_SPEAKER = lazy(r"[^\s<|\\/>]{1,64}")
+_NO_SPEAKER = lazy(r"[\s<|\\/>]")
 _NAME_CHARS = 64
 # "Expected a string with maximum length 40."
 ID_CHARS = 40
@@ -50,7 +56,11 @@ PARTS = {
     "assistant": frozenset({"text", "refusal"}),
 }
 ONLY_TEXT = frozenset({"text"})
+# Types of parts that have their text under a key of the same name.
+TEXT_PARTS = frozenset({"text", "refusal"})
 KNOWN_PARTS = PARTS["user"] | PARTS["assistant"]
+# Parts that OpenAI refuses and servers of its protocol (vLLM, Mistral, Qwen) take.
+SERVERS_PARTS = frozenset({"video_url", "audio_url", "document_url", "video", "thinking", "reference"})
 
 
 def message(raw: JsonObject) -> Message:
@@ -154,6 +164,7 @@ def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
         if raw.get("tool_calls") and role != "assistant":
             yield note.error("wrong-role", where, "Only the assistant calls tools.", "Leave tool_calls out.")
         yield from _check_content(raw, role, where)
+        yield from _check_beside(raw, role, where)
         if role == "assistant" and "tool_calls" in raw:
             yield from _check_calls(raw["tool_calls"], f"{where}.tool_calls")
     yield from _check_pairs(raws)
@@ -173,16 +184,40 @@ def _check_content(raw: JsonObject, role: Any, where: str) -> Iterator[Finding]:
         yield note.error("bad-block", where, f"Content is {shown(content)}.", "Give text or parts.")
 
 
+def _check_beside(raw: JsonObject, role: Any, where: str) -> Iterator[Finding]:
+    """Yield the faults of what is beside the content, other than the calls."""
+    name, refusal, audio, legacy = (raw.get(key) for key in ("name", "refusal", "audio", "function_call"))
+    if (name is not None or role == "function") and not _is_name(name, role):
+        yield note.error("bad-name", where, f"{shown(name)} is not a name.", "Use letters, digits, _ and -.")
+    if refusal is not None and not isinstance(refusal, str):
+        yield note.bad_text(refusal, where)
+    if audio is not None and not as_text(as_object(audio).get("id")):
+        yield note.error("bad-block", where, f"The audio is {shown(audio)}.", "Give its id.")
+    if isinstance(legacy, dict):
+        yield from function_faults(legacy, where)
+    elif legacy is not None:
+        yield note.error("bad-block", where, f"function_call is {shown(legacy)}.", "Leave it out.")
+
+
+def _is_name(name: Any, role: Any) -> bool:
+    return bool((NAME if role == "function" else _SPEAKER).fullmatch(as_text(name)))
+
+
 def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
     kind = part.get("type") if isinstance(part, dict) else None
     if not isinstance(kind, str):
         yield note.untyped(part, where)
+    elif kind in SERVERS_PARTS:
+        yield note.warning("unknown-block", where, f"OpenAI has no {kind}; some servers do.", "Check it.")
     elif kind not in KNOWN_PARTS:
         yield note.unknown_type(kind, where)
     elif isinstance(role, str) and role in ROLES and kind not in PARTS.get(role, ONLY_TEXT):
         yield note.wrong_role(kind, where, role)
-    elif kind == "text" and not isinstance(part.get("text"), str):
-        yield note.bad_text(part.get("text"), where)
+    elif kind in TEXT_PARTS:
+        if not isinstance(part.get(kind), str):
+            yield note.bad_text(part.get(kind), where)
+    elif fault := media_fault(part, "openai"):
+        yield note.bad_media(fault, where)
 
 
 def _check_calls(found: Any, where: str) -> Iterator[Finding]:
@@ -204,8 +239,8 @@ def _check_calls(found: Any, where: str) -> Iterator[Finding]:
         else:
             seen.add(key)
         if call.get("type") == "custom":
-            continue
-        if call.get("type") != "function" or not isinstance(function, dict):
+            yield from custom_faults(as_object(call.get("custom")), place)
+        elif call.get("type") != "function" or not isinstance(function, dict):
             yield note.error("bad-block", place, "The call is not of a function.", "Give type and function.")
         else:
             yield from function_faults(function, place)
@@ -224,6 +259,15 @@ def function_faults(function: JsonObject, where: str) -> Iterator[Finding]:
         json.loads(arguments)
     except (ValueError, RecursionError):
         yield note.warning("bad-arguments", where, "The arguments are not JSON.", "Check the call.")
+
+
+def custom_faults(custom: JsonObject, where: str) -> Iterator[Finding]:
+    """Yield the faults in the name and the input of a call of a custom tool, which is text and not JSON."""
+    if not NAME.fullmatch(as_text(custom.get("name"))):
+        yield note.bad_name(custom.get("name"), where)
+    if not isinstance(custom.get("input"), str):
+        what = f"The input is {shown(custom.get('input'))}."
+        yield note.error("bad-arguments", where, what, "Give text.")
 
 
 def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
@@ -312,10 +356,38 @@ def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | 
     if "meta" in raw:
         found.append(note.changed("unknown-field", where, "Left out meta."))
         raw = {key: value for key, value in raw.items() if key != "meta"}
-    raw = _with_cleaned_content(raw, role, where, found)
+    raw = _with_cleaned_rest(_with_cleaned_content(raw, role, where, found), role, where, found)
     if raw.get("tool_calls") or (role == "assistant" and "tool_calls" in raw):
         raw = _with_cleaned_calls(raw, role, where, found)
     return _complete(raw, where, found)
+
+
+def _with_cleaned_rest(raw: JsonObject, role: str, where: str, found: list[Finding]) -> JsonObject:
+    """Return a message with what is beside its content, other than the calls, as it can be sent."""
+    faults = list(_check_beside(raw, role, where))
+    if not faults:
+        return raw
+    raw = dict(raw)
+    function = as_object(raw.get("function_call"))
+    name = _NO_SPEAKER.sub("_", as_text(raw.get("name")))[:_NAME_CHARS]
+    fixed: JsonObject = {
+        "name": valid_name(name, "function") if role == "function" else name or None,
+        "refusal": raw.get("refusal") if isinstance(raw.get("refusal"), str) else None,
+        "audio": raw.get("audio") if as_text(as_object(raw.get("audio")).get("id")) else None,
+        "function_call": cleaned_function(function),
+    }
+    for key, value in fixed.items():
+        if value is not None:
+            raw[key] = value
+        elif raw.get(key) is not None:
+            del raw[key]
+    lost_call = fixed["function_call"] is None and function
+    found.extend(
+        (note.lost if lost_call else note.changed)(fault.code, where, f"Rewrote it. {fault.message}")
+        for fault in faults
+        if fault.level == "error"
+    )
+    return raw
 
 
 def _complete(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
@@ -359,14 +431,37 @@ def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> Jso
     if isinstance(part, dict) and not isinstance(part.get("type"), str) and isinstance(part.get("text"), str):
         part = {**part, "type": "text"}
     kind = part.get("type") if isinstance(part, dict) else None
-    if not isinstance(kind, str) or (kind == "text" and not isinstance(part.get("text"), str)):
+    if not isinstance(kind, str) or (kind in TEXT_PARTS and not isinstance(part.get(kind), str)):
         found.append(note.lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
         return None
-    if kind in KNOWN_PARTS - PARTS.get(role, ONLY_TEXT):
+    good: JsonObject | None = part
+    if kind not in TEXT_PARTS | SERVERS_PARTS and media_fault(part, "openai"):
+        good = known_part(part, "openai", where, found)
+    kind = good["type"] if good else kind
+    if good and kind in KNOWN_PARTS - PARTS.get(role, ONLY_TEXT):
         found.append(note.dropped_content(kind, where, role))
         return None
-    good: JsonObject = part
     return good
+
+
+def known_part(
+    part: JsonObject, format: ProviderFormat, where: str, found: list[Finding], *, text_type: str = "text"
+) -> JsonObject | None:
+    """Return a part that OpenAI does not know, or refuses so, as one that it accepts; None if it cannot be one.
+
+    Media of other formats are rewritten, and other parts with a text become that text.
+    """
+    kind, text = block_type(part), part.get("text")
+    made = rewritten_media(part, format) if kind in MEDIA else None
+    if made is None and kind not in MEDIA and isinstance(text, str) and text.strip():
+        made = {"type": text_type, "text": text}
+    if made is not None:
+        found.append(note.as_other_type(kind, made["type"], where))
+    elif kind in MEDIA:
+        found.append(note.dropped_media(media_fault(part, format), where))
+    else:
+        found.append(note.dropped_unknown(kind, where))
+    return made
 
 
 def _with_cleaned_calls(raw: JsonObject, role: str, where: str, found: list[Finding]) -> JsonObject:
@@ -396,7 +491,14 @@ def _cleaned_call(call: Any, where: str, found: list[Finding]) -> JsonObject | N
         found.append(note.lost("bad-id", where, f"Dropped {shown(call)}, a call without an id."))
         return None
     if call.get("type") == "custom":
-        return call
+        custom = cleaned_custom(as_object(call.get("custom")))
+        if custom is None:
+            found.append(note.lost("bad-block", where, "Dropped a call of a custom tool without a name."))
+        elif custom != call.get("custom"):
+            found.append(rewritten_call(call["custom"], custom, where))
+        else:
+            return call
+        return {**call, "custom": custom} if custom else None
     function = as_object(call.get("function"))
     cleaned = cleaned_function(function)
     if cleaned is None:
@@ -414,7 +516,25 @@ def cleaned_function(function: JsonObject) -> JsonObject | None:
     name, text = function.get("name"), arguments_text(function.get("arguments"))
     if not isinstance(name, str) or not name or text is None:
         return None
-    return {**function, "name": re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_NAME_CHARS], "arguments": text}
+    return {**function, "name": valid_name(name), "arguments": text}
+
+
+def cleaned_custom(custom: JsonObject) -> JsonObject | None:
+    """Return a call of a custom tool with a name and an input that OpenAI accepts; None if it has no name."""
+    name, given = as_text(custom.get("name")), custom.get("input")
+    if not name:
+        return None
+    text = given if isinstance(given, str) else "" if given is None else as_json(given)
+    return {**custom, "name": valid_name(name), "input": text}
+
+
+def valid_name(name: str, default: str = "tool") -> str:
+    """Return the name of a tool in the letters that OpenAI accepts.
+
+    >>> valid_name("read a file")
+    'read_a_file'
+    """
+    return re.sub(r"[^a-zA-Z0-9_-]", "_", name)[:_NAME_CHARS] or default
 
 
 def rewritten_call(old: JsonObject, new: JsonObject, where: str) -> Finding:

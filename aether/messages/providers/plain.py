@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
-from aether.messages.content import Place, block_type, call_block, result_blocks
+from aether.messages.content import Place, block_type, call_block, media_fault, result_blocks, value_at
 from aether.messages.findings import RepairedRaws, bad_content, bad_role, changed, error, lost, warning
 from aether.messages.model import Block, Message, Role, as_object, as_text
 from aether.messages.providers import anthropic, openai
@@ -153,8 +153,14 @@ def _faults(raws: Sequence[JsonObject]) -> list[_Fault]:
                 with_ids = with_ids and bool(block.call_id)
             elif block.kind == "text" and len(place) > 1 and not block.text.strip():
                 found.append(_Fault(at, place, "blank-text", "The text is blank."))
+            elif block.kind == "media" and len(block.at) == 2 and (fault := _media_fault(raws[at], block.at)):
+                found.append(_Fault(at, place, "bad-media", fault))
     halves += (fault for faults in waiting.values() for fault in faults if fault.at < tail)
     return [*found, *halves] if with_ids else found
+
+
+def _media_fault(raw: JsonObject, at: Place) -> str:
+    return media_fault(value_at(raw, at), "plain")
 
 
 def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:

@@ -7,24 +7,42 @@ refuses, and `repaired` changes the items until it refuses nothing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
 from aether.messages import findings as note
-from aether.messages.content import block_type, call_block, media_block, other_block, result_blocks
+from aether.messages.content import (
+    as_json,
+    block_type,
+    call_block,
+    media_block,
+    media_fault,
+    other_block,
+    result_blocks,
+)
 from aether.messages.findings import RepairedRaws
 from aether.messages.model import Block, Message, as_text, content_text
 from aether.messages.providers.openai import ROLES as OPENAI_ROLES
-from aether.messages.providers.openai import cleaned_function, function_faults, part_of, rewritten_call
+from aether.messages.providers.openai import (
+    cleaned_custom,
+    cleaned_function,
+    custom_faults,
+    function_faults,
+    known_part,
+    part_of,
+    rewritten_call,
+)
 from aether.messages.turns import Turn
 from aether.types import Finding, JsonObject
 
 ROLES = frozenset({"user", "assistant", "system", "developer"})
 # Types of an item that must have the id of the call that they are or answer.
 PAIRED = frozenset({"function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"})
-KNOWN = PAIRED | {"message", "reasoning", "item_reference", "compaction", "compaction_trigger"}
+KNOWN = PAIRED | {
+    "message", "reasoning", "item_reference", "compaction", "compaction_trigger", "additional_tools", "program",
+    "configuration_update", "mcp_list_tools", "mcp_approval_request", "mcp_approval_response",
+}  # fmt: skip
 INPUT_PARTS = frozenset({"input_text", "input_image", "input_file", "input_audio"})
 OUTPUT_PARTS = frozenset({"output_text", "refusal"})
 ID_CHARS = 64
@@ -148,28 +166,57 @@ def _is_from_model(raw: JsonObject) -> bool:
 
 
 def _check_item(raw: JsonObject, where: str) -> Iterator[Finding]:
-    kind, key = item_type(raw), raw.get("call_id")
+    kind, key, own = item_type(raw), raw.get("call_id"), raw.get("id")
+    if own is not None and not isinstance(own, str):
+        yield note.error("bad-id", where, f"{shown(own)} is not an id.", "Leave it out.")
     if "meta" in raw:
         yield note.error("unknown-field", where, "meta: not a field of an item.", "Leave it out.")
     if not kind:
         yield note.error("bad-block", where, f"{shown(raw)} is not an item.", "Give it a type or a role.")
-    elif kind not in KNOWN and not kind.endswith(("_call", "_output")):
+    elif not _is_known(raw, kind):
         yield note.unknown_type(kind, where)
+    elif kind not in KNOWN and not kind.endswith(("_call", "_output")):
+        yield note.warning("unknown-block", where, f"{shown(kind)} is not a known type.", "Check it.")
+    yield from _check_fields(raw, kind, where)
+    if kind in PAIRED and (not isinstance(key, str) or not 0 < len(key) <= ID_CHARS):
+        what = f"{shown(key)} is not a call_id."
+        yield note.error("bad-id", where, what, f"Use 1 to {ID_CHARS} characters.")
+
+
+def _check_fields(raw: JsonObject, kind: str, where: str) -> Iterator[Finding]:
+    """Yield the faults of an item's content."""
     match kind:
         case "message":
             yield from _check_message(raw, where)
-        case "reasoning" if not isinstance(raw.get("summary"), list):
-            yield note.error("bad-block", where, "Reasoning without its summary.", "Give a list.")
+        case "reasoning" if not _is_summary(raw.get("summary")):
+            yield note.error("bad-block", where, "Reasoning without its summary.", "Give a list of texts.")
         case "item_reference" if not isinstance(raw.get("id"), str):
             yield note.error("bad-id", where, "A reference without an id.", "Drop it.")
         case "function_call":
             yield from function_faults(raw, where)
-        case "function_call_output" if not isinstance(raw.get("output"), (str, list)):
-            what = f"The output is {shown(raw.get('output'))}."
-            yield note.error("empty-content", where, what, "Give text or parts.")
-    if kind in PAIRED and (not isinstance(key, str) or not 0 < len(key) <= ID_CHARS):
-        what = f"{shown(key)} is not a call_id."
-        yield note.error("bad-id", where, what, f"Use 1 to {ID_CHARS} characters.")
+        case "custom_tool_call":
+            yield from custom_faults(raw, where)
+        case "function_call_output" | "custom_tool_call_output":
+            output = raw.get("output")
+            if not isinstance(output, (str, list)):
+                what = f"The output is {shown(output)}."
+                yield note.error("empty-content", where, what, "Give text or parts.")
+            for number, part in enumerate(output if isinstance(output, list) else []):
+                yield from _check_part(part, "user", f"{where}.output[{number}]")
+
+
+def _is_known(raw: JsonObject, kind: str) -> bool:
+    """Return whether an item may be one of the API's own: new types come, and the API gives each of its items an id."""
+    api_own = bool(as_text(raw.get("id"))) and "role" not in raw
+    return kind in KNOWN or kind.endswith(("_call", "_output")) or api_own
+
+
+def _is_summary(summary: Any) -> bool:
+    return isinstance(summary, list) and all(map(_is_summary_text, summary))
+
+
+def _is_summary_text(one: Any) -> bool:
+    return isinstance(one, dict) and one.get("type") == "summary_text" and isinstance(one.get("text"), str)
 
 
 def _check_message(raw: JsonObject, where: str) -> Iterator[Finding]:
@@ -192,8 +239,12 @@ def _check_part(part: Any, role: Any, where: str) -> Iterator[Finding]:
         yield note.unknown_type(kind, where)
     elif kind in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
         yield note.wrong_role(kind, where, shown(role), "Use output_text for the assistant, input_text else.")
-    elif kind.endswith("_text") and not isinstance(part.get("text"), str):
-        yield note.bad_text(part.get("text"), where)
+    elif kind.endswith("_text") or kind == "refusal":
+        text = part.get("refusal" if kind == "refusal" else "text")
+        if not isinstance(text, str):
+            yield note.bad_text(text, where)
+    elif fault := media_fault(part, "responses"):
+        yield note.bad_media(fault, where)
 
 
 def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
@@ -269,19 +320,19 @@ def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:
 
 def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
     """Return an item without what cannot be sent, whatever is around it; None if nothing is left."""
-    if "meta" in raw:
-        found.append(note.changed("unknown-field", where, "Left out meta."))
-        raw = {key: value for key, value in raw.items() if key != "meta"}
-    if not item_type(raw) and "role" in raw:
-        found.append(note.changed("bad-block", where, f"Left out the type {shown(raw.get('type'))}."))
-        raw = {key: value for key, value in raw.items() if key != "type"}
+    raw = _without_odd_fields(raw, where, found)
     kind = item_type(raw)
+    if kind and "role" in raw and not _is_known(raw, kind):
+        found.append(note.as_other_type(kind, "message", where))
+        raw, kind = {**raw, "type": "message"}, "message"
     if kind == "message":
         return _cleaned_message(raw, where, found)
     if kind in PAIRED and not (isinstance(raw.get("call_id"), str) and raw["call_id"]):
         found.append(note.lost("bad-id", where, f"Dropped a {kind} without a call_id."))
-    elif kind == "function_call":
+    elif kind in ("function_call", "custom_tool_call"):
         return _cleaned_call(raw, where, found)
+    elif kind and not _is_known(raw, kind):
+        found.append(note.dropped_unknown(kind, where))
     elif not kind:
         found.append(note.lost("bad-block", where, f"Dropped {shown(raw)}, which is not an item."))
     elif kind == "item_reference" and not isinstance(raw.get("id"), str):
@@ -291,21 +342,49 @@ def _cleaned(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | 
     return None
 
 
+def _without_odd_fields(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject:
+    odd = {
+        "meta": ("unknown-field", "meta" in raw),
+        "id": ("bad-id", raw.get("id") is not None and not isinstance(raw["id"], str)),
+        "type": ("bad-block", not item_type(raw) and "role" in raw),
+    }
+    for key, (code, wrong) in odd.items():
+        if wrong:
+            what = f"Left out {key}." if key == "meta" else f"Left out the {key} {shown(raw.get(key))}."
+            found.append(note.changed(code, where, what))
+    odd_keys = {key for key, (_, wrong) in odd.items() if wrong}
+    return {key: value for key, value in raw.items() if key not in odd_keys} if odd_keys else raw
+
+
 def _completed(raw: JsonObject, kind: str, where: str, found: list[Finding]) -> JsonObject:
     """Return an item with the summary or the output that its type needs."""
     output = raw.get("output")
-    if kind == "reasoning" and not isinstance(raw.get("summary"), list):
-        what = "Gave an empty summary to reasoning without a summary."
+    if kind == "reasoning" and not _is_summary(raw.get("summary")):
+        what = "Left out of the summary of reasoning what is not text."
         found.append(note.changed("bad-block", where, what))
-        return {**raw, "summary": []}
-    if kind == "function_call_output" and not isinstance(output, (str, list)):
+        summary = raw.get("summary")
+        kept = filter(_is_summary_text, summary if isinstance(summary, list) else [])
+        return {**raw, "summary": list(kept)}
+    if kind not in ("function_call_output", "custom_tool_call_output"):
+        return raw
+    if not isinstance(output, (str, list)):
         found.append(note.changed("empty-content", where, f"Rewrote the output {shown(output)} as text."))
-        return {**raw, "output": "" if output is None else json.dumps(output, ensure_ascii=False)}
-    return raw
+        return {**raw, "output": "" if output is None else as_json(output)}
+    if isinstance(output, str):
+        return raw
+    parts = [
+        part
+        for number, one in enumerate(output)
+        if (part := _cleaned_part(one, "user", f"{where}.output[{number}]", found)) is not None
+    ]
+    if parts == output:
+        return raw
+    found.append(note.changed("bad-block", where, "Rewrote the output as parts that it can hold."))
+    return {**raw, "output": parts}
 
 
 def _cleaned_call(raw: JsonObject, where: str, found: list[Finding]) -> JsonObject | None:
-    cleaned = cleaned_function(raw)
+    cleaned = cleaned_function(raw) if item_type(raw) == "function_call" else cleaned_custom(raw)
     if cleaned is None:
         name = shown(raw.get("name"))
         found.append(note.lost("bad-name", where, f"Dropped a call of {name} that cannot be sent."))
@@ -350,13 +429,15 @@ def _cleaned_part(part: Any, role: str, where: str, found: list[Finding]) -> Jso
         kind = None
     elif isinstance(text, str) and (kind in ("input_text", "output_text") or not isinstance(kind, str)):
         return part if kind == right else {**part, "type": right}
-    if not isinstance(kind, str):
+    if not isinstance(kind, str) or (kind == "refusal" and not isinstance(part.get("refusal"), str)):
         found.append(note.lost("bad-block", where, f"Dropped {shown(part)}, which is not a content part."))
         return None
-    if kind in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
-        found.append(note.dropped_content(kind, where, role))
+    good: JsonObject | None = part
+    if kind != "refusal" and media_fault(part, "responses"):
+        good = known_part(part, "responses", where, found, text_type=right)
+    if good and good["type"] in (INPUT_PARTS if role == "assistant" else OUTPUT_PARTS):
+        found.append(note.dropped_content(good["type"], where, role))
         return None
-    good: JsonObject = part
     return good
 
 

@@ -143,7 +143,7 @@ def reported(*raws, level="error"):
 
 
 def test_a_conversation_by_the_rules_is_refused_for_nothing():
-    image = {"type": "image", "source": {}}
+    image = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
     search = {"type": "server_tool_use", "id": "s", "name": "web_search", "input": {}}
     hits = {"type": "web_search_tool_result", "tool_use_id": "s", "content": []}
 
@@ -225,10 +225,8 @@ def test_invalid_content_of_a_result_is_named(content, code, where):
     assert reported(*raws) == [(code, f"messages[2].content[0]{where}")]
 
 
-def test_an_unknown_type_of_block_is_doubted():
-    assert reported(user({"type": "hologram"}), level="warning") == [
-        ("unknown-block", "messages[0].content[0]")
-    ]
+def test_an_unknown_type_of_block_is_refused():
+    assert reported(user({"type": "hologram"})) == [("unknown-block", "messages[0].content[0]")]
 
 
 def test_the_user_is_first_even_after_system_messages():
@@ -425,7 +423,7 @@ def test_messages_that_the_api_accepts_are_unchanged(raws):
     assert done.findings == []
 
 
-IMAGE = {"type": "image", "source": {}}
+IMAGE = {"type": "image", "source": {"type": "url", "url": "https://example.org/a.png"}}
 
 
 TEXT = {"type": "text", "text": "Hi."}
@@ -444,7 +442,7 @@ def cleared(raw):
     [
         {"role": "user", "content": "Hi."},
         {"role": "user", "content": [TEXT, IMAGE]},
-        {"role": "assistant", "content": [call(), {"type": "hologram"}]},
+        {"role": "assistant", "content": [call(), {"type": "fallback", "to": {"model": "x"}}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [TEXT, IMAGE]}]},
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]},
     ],

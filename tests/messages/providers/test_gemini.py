@@ -131,7 +131,7 @@ def reported(*raws, level="error"):
 
 def test_contents_by_the_rules_are_refused_for_nothing():
     raws = [
-        user({"text": "What is it?"}, {"inlineData": {"mimeType": "image/png", "data": ""}}),
+        user({"text": "What is it?"}, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}),
         model(
             {"text": "Hm.", "thought": True},
             call("read", id="1"),
@@ -340,7 +340,7 @@ def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
             model({"function_call": {"name": "a"}}),
             user({"function_response": {"name": "a", "response": {}}}),
         ],
-        [user(GO, {"inlineData": {"data": ""}}, {"fileData": {}})],
+        [user(GO, {"inlineData": {"mimeType": "image/png", "data": "aGk="}}, {"fileData": {"fileUri": "u"}})],
     ],
 )
 def test_messages_that_the_api_accepts_are_unchanged(raws):

@@ -101,7 +101,7 @@ DONE = {"role": "assistant", "content": "Done."}
 TEXT = {"type": "text", "text": "Hi."}
 
 
-IMAGE = {"type": "image_url", "image_url": {"url": "data:,"}}
+IMAGE = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
 
 
 def call(key="a", name="read", arguments="{}", **fields):
@@ -184,9 +184,9 @@ def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
         [],
         [USER, calling(call("a"), call("b")), answer("b")],
         [calling(call()), answer(), calling(call()), answer(), USER],
-        [{"role": "user", "content": [TEXT, IMAGE, {"type": "hologram"}], "reasoning_content": "Hm."}],
+        [{"role": "user", "content": [TEXT, IMAGE], "reasoning_content": "Hm."}],
         [{"role": "user", "content": "Hi.", "tool_calls": None}],
-        [calling({"id": "a", "type": "custom", "custom": {}}), answer()],
+        [calling({"id": "a", "type": "custom", "custom": {"name": "x", "input": ""}}), answer()],
         [
             {"role": "assistant", "content": None, "refusal": "No."},
             {"role": "function", "name": "x", "content": "y"},
@@ -255,7 +255,7 @@ def test_a_message_that_cannot_be_sent_is_named(raw, code, where):
     [
         ({"role": "user", "content": "Hi.", "reasoning_content": "Hm."}, "unknown-field"),
         ({"role": "user", "content": "Hi.", "tool_calls": None}, None),
-        ({"role": "user", "content": [{"type": "hologram"}]}, "unknown-block"),
+        ({"role": "user", "content": [{"type": "video_url", "video_url": {"url": "u"}}]}, "unknown-block"),
     ],
 )
 def test_fields_that_only_some_servers_accept_are_warnings(raw, code):

@@ -133,7 +133,10 @@ def reported(*raws, level="error"):
 def test_items_by_the_rules_are_refused_for_nothing():
     raws = [
         {"role": "developer", "content": "Be brief."},
-        {"role": "user", "content": [{"type": "input_text", "text": "Go."}, {"type": "input_image"}]},
+        {
+            "role": "user",
+            "content": [{"type": "input_text", "text": "Go."}, {"type": "input_image", "file_id": "f"}],
+        },
         REASONING,
         call("a"),
         call("b"),
@@ -190,9 +193,10 @@ def test_an_output_and_reasoning_have_what_the_api_asks_for():
     assert reported(USER, {"type": "reasoning", "id": "rs_1"}, SAID) == [("bad-block", "input[1]")]
 
 
-def test_unknown_types_are_warnings():
-    assert reported({"type": "hologram"}, level="warning") == [("unknown-block", "input[0]")]
-    assert reported({"role": "user", "content": [{"type": "x"}]}, level="warning") == [
+def test_unknown_types_are_refused_but_for_items_with_an_id_as_the_api_gives_it():
+    assert reported({"type": "hologram"}) == [("unknown-block", "input[0]")]
+    assert reported({"type": "hologram", "id": "h_1"}, level="warning") == [("unknown-block", "input[0]")]
+    assert reported({"role": "user", "content": [{"type": "x"}]}) == [
         ("unknown-block", "input[0].content[0]")
     ]
     assert reported({"role": "user", "content": []}, level="warning") == [("empty-content", "input[0]")]
@@ -310,9 +314,12 @@ def test_messages_that_the_api_refuses_are_repaired(raws, expected, codes):
         [],
         [USER, REASONING, DONE, call("a"), output("a"), call("b")],
         [call(), output(), call(), output()],
-        [spoken(GIVEN, {"type": "input_image"}, {"type": "hologram"}), {"type": "hologram"}, spoken()],
+        [spoken(GIVEN, {"type": "input_image", "file_id": "f"}), {"type": "hologram", "id": "h_1"}, spoken()],
         [{"type": "item_reference", "id": "x"}, {"type": "web_search_call", "id": "ws"}],
-        [{"type": "custom_tool_call", "call_id": "c"}, {"type": "custom_tool_call_output", "call_id": "c"}],
+        [
+            {"type": "custom_tool_call", "call_id": "c", "name": "x", "input": ""},
+            {"type": "custom_tool_call_output", "call_id": "c", "output": "z"},
+        ],
     ],
 )
 def test_messages_that_the_api_accepts_are_unchanged(raws):
