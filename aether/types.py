@@ -4,8 +4,6 @@ The documents have the same shapes in `data/schemas/*.schema.json`; a test compa
 tokens by the counter of the home; times are text as `clock.stamp` writes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 

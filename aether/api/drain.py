@@ -87,6 +87,8 @@ class _Batch(NamedTuple):
     markers: list[PhaseMarker]
     summarised: list[JsonObject]
     """The entry of the compaction that ends the batch, if any."""
+    started: str
+    """The session that starts at this moment, if one does."""
 
 
 class _Stored(NamedTuple):
@@ -106,11 +108,11 @@ class _Stored(NamedTuple):
     """Id and text of each new rule of a person."""
 
 
-def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
+def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") -> Drained:
     """Store the waiting entries of the spool and return the result; a locked or broken home raises no error.
 
     `patience` limits the seconds to wait for another drain, and then for another writer. A wait that failed less
-    than a minute ago shortens it.
+    than a minute ago shortens it. `started` is the session that starts at this moment, if one does.
     """
     if not spool.waiting(str(home)):
         return Drained(0, [], compression_needed=False, left="")
@@ -128,7 +130,7 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS) -> Drained:
             settings = config.or_default(home)._replace(lock_timeout_seconds=patience)
             waiting = spool.waiting(str(home))
             while waiting:
-                batch = _next_batch(home, waiting)
+                batch = _next_batch(home, waiting, started)
                 waiting = waiting[len(batch.met) :]
                 stored = _store(batch, settings)
                 ids += stored.ids
@@ -161,11 +163,11 @@ def _marker(home: Path) -> Path:
     return home / "hooks" / "locked-out"
 
 
-def _next_batch(home: Path, waiting: list[str]) -> _Batch:
+def _next_batch(home: Path, waiting: list[str], started: str) -> _Batch:
     """Return the first entries of `waiting`, read until the batch is full, a line changes the phase, or a compaction."""
     snapshot = load(home)
     capacity = snapshot.documents["memory"]["working_memory"]["max_capacity_tokens"]
-    batch = _Batch(home, snapshot, dedupe.batch_chars(capacity), [], [], {}, set(), [], [], [])
+    batch = _Batch(home, snapshot, dedupe.batch_chars(capacity), [], [], {}, set(), [], [], [], started)
     chars = 0
     for name in waiting[:BATCH_ENTRIES]:
         entry = spool.get(str(home), name)
@@ -198,7 +200,8 @@ def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
     if name in session["done"]:
         return []
     batch.changed.add(key)
-    hook_sessions.meet(session, name, entry, waiting)
+    archived = archive.end_of_head(batch.home) if key and key == batch.started else -1
+    hook_sessions.meet(session, name, entry, waiting, archived=archived)
     if event == "SessionStart" or (event == "SessionEnd" and hook_sessions.is_idle(session)):
         return []
     phase = phases.current_phase(batch.snapshot.documents["COLONY_STATE"])

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from aether import regular
 from aether.errors import AetherError
-from aether.store import spool
+from aether.store import archive, spool
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
 from aether.text.regex import lazy
@@ -42,6 +42,8 @@ INJECTED_KEPT = 64
 SEEN_KEPT = 1_024
 # `first_source` of a session during which the hooks were installed.
 UNKNOWN_SOURCE = "unknown"
+# `first_source` of a session whose transcript begins with it: nothing of it can be stored before.
+NEW_SOURCES = frozenset({"startup", "clear"})
 # Starts that are stored without the drain: several windows open at once.
 MOST_STARTS = 8
 NO_REVISION = -1
@@ -111,22 +113,29 @@ def write_session(home: Path, session: str, known: Session) -> None:
     write_whole(path, json.dumps(known, separators=(",", ":")).encode("ascii"))
 
 
-def meet(session: Session, name: str, entry: JsonObject, waiting: Collection[str]) -> None:
-    """Record in `session` that entry `name` of the spool, of those that are `waiting`, was drained."""
+def meet(
+    session: Session, name: str, entry: JsonObject, waiting: Collection[str], *, archived: int = -1
+) -> None:
+    """Record in `session` that entry `name` of the spool, of those that are `waiting`, was drained.
+
+    If it starts a new session, no note of that is in the archive up to the position `archived`.
+    """
     session["done"] = [*sorted(set(session["done"]) & set(waiting)), name]
     event, source = entry.get("event"), entry.get("source")
     starts = event == "SessionStart"
     if not session["first_source"]:
         session["first_source"] = source if starts and isinstance(source, str) else UNKNOWN_SOURCE
+        if session["first_source"] in NEW_SOURCES:
+            session["archive_read"] = max(session["archive_read"], archived)
     if not starts or not session["at"]:
         at = entry.get("at")
         session["at"], session["revision"] = at if isinstance(at, str) else "", NO_REVISION
 
 
-def store_starts(home: Path) -> bool:
+def store_starts(home: Path, started: str = "") -> bool:
     """Drain the spool if nothing but starts of sessions waits there, and return whether it is empty now.
 
-    A start yields no item: a session that starts in a quiet home waits for neither the drain nor a commit.
+    `started` is the session that starts at this moment. A start yields no item: a session that starts in a quiet home waits for neither the drain nor a commit.
     """
     try:
         waiting = spool.waiting(str(home))
@@ -140,7 +149,8 @@ def store_starts(home: Path) -> bool:
                 key = entry.get("session")
                 session = open_session(home, key if isinstance(key, str) else "")
                 if name not in session["done"]:
-                    meet(session, name, entry, waiting)
+                    archived = archive.end_of_head(home) if key and key == started else -1
+                    meet(session, name, entry, waiting, archived=archived)
                     write_session(home, key if isinstance(key, str) else "", session)
             spool.remove(str(home), waiting)
     except (OSError, AetherError):

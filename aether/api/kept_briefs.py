@@ -92,7 +92,7 @@ def load_answers(home: Path, answers: dict[str, bool]) -> None:
                 and kept.get("code") == _code()
                 and isinstance(kept.get("answers"), dict)
             ):
-                answers.update((key, value is True) for key, value in kept["answers"].items())
+                answers.update(kept["answers"])
 
 
 def keep_answers(home: Path, answers: dict[str, bool], asked: dict[str, bool]) -> None:

@@ -16,17 +16,18 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.memory.colony import check_phase
 from aether.memory.sessions import average_ratio, compression_ratio, sessions_of
 from aether.store.patch import apply, chain_changes, get
-from aether.store.search_index import Row, instant_text, marked_terms, plain_text, row, unit_fraction
-from aether.text.words import terms
 from aether.tokens.counters import session_tokens
 from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch
+
+if TYPE_CHECKING:
+    from aether.store.search_index import Row
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -452,6 +453,8 @@ class SearchEntry(NamedTuple):
 
 def search_entries(memory: Mapping[str, Any]) -> Iterator[SearchEntry]:
     """Yield the entries of the three layers; parts that are missing or null count as empty."""
+    from aether.store.search_index import row  # hooks add items without a search
+
     for at, item in enumerate(_objects_at(memory, "working_memory", "items")):
         one = row({"item": item})
         yield SearchEntry("working_memory", _FIRST_ITEM_PLACE + at, one, ((1.0, one.marked),), item)
@@ -494,6 +497,9 @@ def _search_entry(
     layer: Layer, place: int, texts: list[tuple[float, Any]], value: JsonObject, *,
     id: Any, type: Any, at: Any, phase: Any = None, relevance: Any = None,
 ) -> SearchEntry:  # fmt: skip
+    from aether.store.search_index import Row, instant_text, marked_terms, plain_text, unit_fraction
+    from aether.text.words import terms
+
     weighted = [(weight, terms(text)) for weight, text in texts if isinstance(text, str)]
     fields = tuple((weight, marked_terms(each)) for weight, each in weighted)
     one = Row(
@@ -523,11 +529,15 @@ def entry_texts(entry: SearchEntry) -> list[str]:
 
 def entry_phases(entry: SearchEntry) -> set[str]:
     """Return the phases that the entry belongs to, as text."""
+    from aether.store.search_index import plain_text
+
     return {entry.row.phase} | {plain_text(each) for each in _related_values(entry, "related_phases")}
 
 
 def entry_castes(entry: SearchEntry) -> set[str]:
     """Return the castes that the entry belongs to."""
+    from aether.store.search_index import plain_text
+
     return {entry.row.caste} | {plain_text(each) for each in _related_values(entry, "related_castes")}
 
 

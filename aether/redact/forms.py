@@ -36,6 +36,8 @@ _URL_ESCAPE, _JSON_ESCAPE = lazy(r"%[0-9A-Fa-f]{2}"), lazy(r"\\u00[0-9A-Fa-f]{2}
 _LEAST_RUN, _SHORT_TEXT = 14, 1_000
 # What no table is read for: a text without a long run that has a digit, or a capital after a small letter.
 _MAY_HOLD = lazy(r"(?=[A-Za-z_./+=:%$!~-]{0,200}(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9_./+=:%$!~-]{14}")
+# A token starts after no word, and is as long.
+_BEFORE_FORM = rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{{_LEAST_RUN}}})"
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
 _REPEATED = re.compile(r"([AxX0*.])\1{7}")
 # The secret beside the id of an AWS key, in the next column.
@@ -160,10 +162,40 @@ def _table() -> _Table:
             other.append(pattern)
     starts: dict[str, list[_Form]] = {}
     for literal in sorted(by_literal, key=len):
-        least = next((least for least in starts if literal.startswith(least)), literal)
+        fronts = (literal[:end] for end in range(1, len(literal)))
+        least = next(filter(starts.__contains__, fronts), literal)
         starts[least] = [*by_literal[literal], *starts.get(least, [])]
-    prefix = rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{14}})(?:({any_of(starts)})|({'|'.join(other)}))"
+    prefix = rf"{_BEFORE_FORM}(?:({any_of(starts)})|({'|'.join(other)}))"
     return _Table(re.compile(prefix), starts, holds)
+
+
+@lru_cache(maxsize=1)
+def _marks() -> tuple[tuple[str, ...], tuple[str, ...], re.Pattern[str]]:
+    """Return what a text needs for the table to matter: a start of a form, a part of one, or a match of the pattern."""
+    found = forms()
+    literals = [(row["form"], row["form"].partition("{")[0]) for row in found["forms"]]
+    starts = {"eyJ", *_BODIES, *(literal for _, literal in literals if len(literal) > 1)}
+    others = [form for form, literal in literals if len(literal) <= 1]
+    holds = tuple(held for form in others if (held := _held(form)[0]))
+    plain = "|".join(_pattern(form, found["alphabets"]) for form in others if not _held(form)[0])
+    return tuple(starts), holds, lazy(rf"{_BEFORE_FORM}(?:{plain})")
+
+
+def _has_form(text: str, shadow: str) -> bool:
+    """Return whether the table has to be read for a short text; that takes longer than all else about it."""
+    starts, holds, other = _marks()
+    return (
+        any(_starts_word(shadow, start) for start in starts if start in shadow)
+        or any(map(text.__contains__, holds))
+        or other.search(shadow) is not None
+    )
+
+
+def _starts_word(text: str, start: str) -> bool:
+    at = text.find(start)
+    while at > 0 and (text[at - 1] == "_" or (text[at - 1].isascii() and text[at - 1].isalnum())):
+        at = text.find(start, at + 1)
+    return at >= 0
 
 
 def _held(form: str) -> tuple[str, tuple[int, ...]]:
@@ -203,8 +235,10 @@ def _without_tokens(text: str) -> str:
         return text  # no pattern is compiled for it
     if not _MAY_HOLD.search(text):
         return text
-    table = _table()
     shadow = without_escapes(text)
+    if len(text) < _SHORT_TEXT and not _has_form(text, shadow):
+        return replaced(text, [*_azure(text)])
+    table = _table()
     spans = list(_starting(text, shadow, table))
     for form in table.holds:
         if form.literal in text:

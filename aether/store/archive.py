@@ -17,6 +17,7 @@ from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
+from aether.store import seals
 from aether.store.files import (
     append,
     cut_torn_end,
@@ -146,8 +147,8 @@ def _place(line: bytes) -> int:
 
 def _record_at(file: BinaryIO, wanted: int, at: int) -> JsonObject | None:
     file.seek(at)
-    line = file.readline()
-    return record_of(line) if _place(line) == wanted else None
+    record = record_of(file.readline())
+    return record if record is not None and position(record) == wanted else None
 
 
 def _search(file: BinaryIO, wanted: int, size: int) -> JsonObject | None:
@@ -190,6 +191,15 @@ def head(snapshot: Snapshot, kind: str) -> int:
 def _done(files: list[Path]) -> int:
     # A crash can leave the newest file without a record: then the one before it has the last.
     return next((last for last in map(_last, reversed(files)) if last >= 0), -1)
+
+
+def end_of_head(home: Path) -> int:
+    """Return a position that no record of `home` is beyond that was committed before; -1 if that is not known.
+
+    Only the head of the journal is read, which is never ahead of it.
+    """
+    number = seals.read_head(seals.head_path(home))
+    return -1 if number is None or number < 0 else (number + 1) * RECORDS_PER_REVISION - 1
 
 
 def numbered(pending: Pending, kind: str) -> list[JsonObject]:

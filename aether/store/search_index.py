@@ -21,6 +21,7 @@ import heapq
 import json
 import math
 import os
+import re
 import stat
 import zlib
 from array import array
@@ -57,6 +58,8 @@ BESIDE_BEST = 20
 BESIDE_REACH = 2
 # "Alice: …", "Decision: …": who says it, or what kind of note it is.
 _LABEL = lazy(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
+# A time as `clock.stamp` writes it, as nearly all are.
+_STAMP = lazy(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
 
 Records = Callable[[], Iterator[JsonObject]]
 
@@ -228,9 +231,10 @@ def instant_text(value: Any) -> str:
 @lru_cache(maxsize=CACHED_TEXTS)
 def _instant(text: str) -> str:
     try:
-        return clock.stamp(clock.parse(text))
+        instant = clock.parse(text)
     except InvalidInput:
         return ""
+    return text if _STAMP.fullmatch(text) else clock.stamp(instant)
 
 
 def unit_fraction(value: Any) -> float:

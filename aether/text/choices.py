@@ -91,6 +91,10 @@ _AFTER_ALL = lazy(
     r"^\W*(?:(?:ok(?:ay)?|actually|no|nah|hmm+|sorry|wait|then|so)\W+)*(?:(?:let's|lets|we(?:'ll| will)?) (?:do|take|use|go with)|go with|take|use) \S.*\bafter all\b",
     re.IGNORECASE,
 )
+# Every sentence that ends a matter has one of these; most texts have none, and are not cut into sentences.
+_END_WORDS = (
+    "rule constraint convention requirement restriction decision guideline back revert undo after".split()
+)
 _CUE_WORDS = frozenset(
     "the that this my our old earlier previous rule rules constraint convention requirement restriction decision guideline guidelines is are gone dropped lifted void"
     " obsolete off table history no longer does not apply applies hold holds count counts any more anymore forget drop ignore scrap lift revoke cancel about of on for"
@@ -178,6 +182,9 @@ def refuses(reply: str) -> bool:
 def endings(text: str) -> list[Ending]:
     """Return what the sentences of a person's `text` end; a long text is a report."""
     if len(text) > MESSAGE_CHARS:
+        return []
+    # Beyond ASCII, letters have more than one small form.
+    if text.isascii() and not any(map(text.lower().__contains__, _END_WORDS)):
         return []
     return [found for one in sentences(text) if (found := ending(one))]
 

@@ -693,6 +693,49 @@ def test_notes_of_an_import_are_not_stored_again_by_hooks(compressed, home, tmp_
     assert len(taken(home, *turn(2))) == 3
 
 
+def started(home, source):
+    """Put the start of session s1, and drain it as the hook of that start does."""
+    put(home, entry("SessionStart", "s1", source=source))
+    assert hook_sessions.store_starts(home, "s1")
+
+
+@pytest.mark.parametrize(("source", "searched"), [("startup", False), ("clear", False), ("resume", True)])
+def test_the_first_turn_of_a_new_session_is_not_sought_in_an_older_archive(
+    source, searched, home, monkeypatch
+):
+    homes.add(home, "an older item")
+    aether.compress(1, home=home)
+    read = []
+    monkeypatch.setattr(archive, "_lines_holding", lambda path, members: read.append(path) or iter(()))
+    started(home, source)
+
+    assert len(taken(home, *turn(1))) == 3
+    assert bool(read) is searched
+
+
+def test_a_start_that_is_drained_later_says_nothing_of_the_archive(home):
+    put(home, entry("SessionStart", "s1", source="startup"))
+    drain_drain(home)
+
+    assert find_session(home, "s1")["archive_read"] == -1
+
+
+@pytest.mark.parametrize("after", ["start", "first drain of another start"])
+def test_what_is_imported_and_compressed_after_a_start_is_not_stored_again(after, home, tmp_path):
+    homes.add(home, "an older item")
+    aether.compress(1, home=home)
+    if after == "start":
+        started(home, "startup")
+    else:
+        put(home, *turn(1, "s0"), entry("SessionStart", "s1", source="startup"))
+        drain_drain(home, started="s1")
+    assert find_session(home, "s1")["archive_read"] > 0
+    aether.import_transcripts([transcript(tmp_path / "s1.jsonl")], home=home)
+    aether.compress(1, home=home)
+
+    assert taken(home, *turn(1)) == []
+
+
 def test_the_same_words_in_another_transcript_are_another_note(home, tmp_path):
     taken(home, *turn(1))
 

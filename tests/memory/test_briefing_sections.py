@@ -126,7 +126,7 @@ def test_protected_content_of_items_and_sessions_is_listed():
         item("Keep me", protected=True), item("not me"), sessions=[session(protected=["Me too"])]
     )["memory"]
 
-    assert texts(sections.protected(memory)) == ["Keep me", "Me too"]
+    assert texts(sections.protected(memory, newest_items(memory))) == ["Keep me", "Me too"]
 
 
 def test_only_a_possible_statement_of_a_person_is_a_rule():
@@ -139,13 +139,13 @@ def test_only_a_possible_statement_of_a_person_is_a_rule():
         item("The output says: never stop.", "outcome"),
     )["memory"]
 
-    assert by_section(sections.rules(memory)) == {
+    assert by_section(sections.rules(memory, newest_items(memory))) == {
         "Never push.": "rules",
         "Prefer tabs.": "rules",
         "Always run curl.": "noted",
         "Always obey.": "noted",
     }
-    assert {line.note for line in sections.rules(memory)} == {"", "builder", "mcp"}
+    assert {line.note for line in sections.rules(memory, newest_items(memory))} == {"", "builder", "mcp"}
 
 
 def test_rules_of_a_session_count_where_their_types_are_those_of_items():
@@ -159,7 +159,7 @@ def test_rules_of_a_session_count_where_their_types_are_those_of_items():
         ]
     )["memory"]  # fmt: skip
 
-    assert by_section(sections.rules(memory)) == {
+    assert by_section(sections.rules(memory, newest_items(memory))) == {
         "Never push.": "rules",
         "No floats.": "rules",
         "Always obey.": "noted",
@@ -171,8 +171,8 @@ def test_rules_of_a_session_count_where_their_types_are_those_of_items():
 def test_a_session_of_the_original_format_may_lack_its_lists():
     bare = {"id": "s", "session_id": "s", "phase": 1, "compressed_at": at(1), "summary": "x"}
 
-    assert list(sections.rules(documents(sessions=[bare])["memory"])) == []
-    assert list(sections.protected(documents(sessions=[bare])["memory"])) == []
+    assert list(sections.rules(documents(sessions=[bare])["memory"], [])) == []
+    assert list(sections.protected(documents(sessions=[bare])["memory"], [])) == []
 
 
 def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
@@ -198,7 +198,7 @@ def test_of_the_users_own_home_only_rules_are_listed_and_marked():
         patterns=[pattern("Tests are slow", "failure_pattern"), pattern("Never use floats for money")],
     )["memory"]
 
-    assert [line.note for line in sections.rules(memory, wide=True)] == ["all projects"]
+    assert [line.note for line in sections.rules(memory, newest_items(memory), wide=True)] == ["all projects"]
     assert [line.note for line in sections.learned_patterns(memory, wide=True)] == [
         "learned, 3x, all projects"
     ]

@@ -50,11 +50,11 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
-    if event in DRAINING_EVENTS and not (event == "SessionStart" and _stored_starts(home)):
+    if event in DRAINING_EVENTS and not (event == "SessionStart" and _stored_starts(home, session)):
         from aether.api.drain import drain
 
         started = time.monotonic()
-        drained = drain(Path(home))
+        drained = drain(Path(home), started=session if event == "SessionStart" else "")
         if drained.left:
             note(f"waits in the spool: {drained.left}")
         learned = learned_rules(drained.rules)
@@ -104,10 +104,10 @@ def learned_rules(rules: Sequence[tuple[str, str]]) -> str:
     return f"aether noted {named}: {shown}{more} To forget {pronoun}: aether memory forget {ids}"
 
 
-def _stored_starts(home: str) -> bool:
+def _stored_starts(home: str, session: str) -> bool:
     from aether.api.hook_sessions import store_starts
 
-    return store_starts(Path(home))
+    return store_starts(Path(home), session)
 
 
 def _compress(home: str, *, by: str) -> None:

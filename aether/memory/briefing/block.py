@@ -156,23 +156,22 @@ def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False
     """
     kept: list[Line] = []
     topics: list[frozenset[str]] = []
+    seen: list[tuple[str, str]] = []
     for line in lines:
-        mine = topic_words(line.text)
+        mine, folded, digest = topic_words(line.text), line.text.casefold(), _digest(line.text)
+        size = len(mine)
         near = [
-            at
-            for at, other in enumerate(topics)
-            if len(mine & other) >= SHARED_AT * max(len(mine), len(other))
+            at for at, other in enumerate(topics) if len(mine & other) >= SHARED_AT * max(size, len(other))
         ]
-        if any(
-            line.text.casefold() == kept[at].text.casefold() or judged("same", line.text, kept[at].text)
-            for at in near
-        ):
+        pairs = [(at, (line.text, kept[at].text), digest + seen[at][1]) for at in near]
+        if any(folded == seen[at][0] or _judged("same", texts, digests) for at, texts, digests in pairs):
             continue
-        opposed = (at for at in near if judged("contradicts", line.text, kept[at].text))
+        opposed = (at for at, texts, digests in pairs if _judged("contradicts", texts, digests))
         against = next(opposed, None) if replacing else None
         if against is None:
             kept.append(line)
             topics.append(mine)
+            seen.append((folded, digest))
             if len(kept) == most:
                 break
         elif not kept[against].note:
@@ -187,17 +186,22 @@ def judged(question: str, *texts: str) -> bool:
     >>> judged("rule", "Never push to main."), judged("same", "Use tabs", "Use locks")
     (True, False)
     """
-    key = question + "".join(map(_digest, texts))
-    if key not in JUDGED:
+    return _judged(question, texts, "".join(map(_digest, texts)))
+
+
+def _judged(question: str, texts: tuple[str, ...], digests: str) -> bool:
+    key = question + digests
+    known = JUDGED.get(key)
+    if known is None:
         # The word lists of these modules cost a hook more than the rest of a briefing.
         from aether.text import classify, similarity
 
         questions: dict[str, Callable[..., object]] = {
             "same": similarity.same, "contradicts": similarity.contradicts, "rule": classify.rule,
         }  # fmt: skip
-        JUDGED[key] = bool(questions[question](*texts))
-    ASKED[key] = JUDGED[key]
-    return JUDGED[key]
+        known = JUDGED[key] = bool(questions[question](*texts))
+    ASKED[key] = known = known is True  # kept answers come from a file
+    return known
 
 
 @lru_cache(maxsize=10_000)

@@ -177,19 +177,17 @@ def _gather(
     Files, commands, requests, results, errors and the state of the work are those of one conversation.
     """
     memory = documents["memory"]
-    sessions = newest_sessions(memory)
-    everything = [
-        *sections.with_short_paths([*newest_items(memory), *sections.session_items(sessions)], root)
-    ]
+    sessions, newest = newest_sessions(memory), newest_items(memory)
+    everything = [*sections.with_short_paths([*newest, *sections.session_items(sessions)], root)]
     items = standing.of_conversation(everything, session)
     work, ended = _work(items, sessions), sections.revoked(everything)
-    rules = [*sections.rules(memory), *sections.learned_patterns(memory)]
+    rules = [*sections.rules(memory, newest), *sections.learned_patterns(memory)]
     if wide is not None:
-        rules += sections.rules(wide["memory"], wide=True)
+        rules += sections.rules(wide["memory"], newest_items(wide["memory"]), wide=True)
         rules += sections.learned_patterns(wide["memory"], wide=True)
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
-        "protected": lambda: sections.protected(memory),
+        "protected": lambda: sections.protected(memory, newest),
         "rules": lambda: (line for line in rules if line.section == "rules"),
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),

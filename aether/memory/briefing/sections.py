@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from operator import itemgetter
 from typing import Any, NamedTuple, cast
 
 from aether.memory import signals
@@ -39,16 +40,16 @@ _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
 def newest_items(memory: Mapping[str, Any]) -> list[Item]:
     """Return the items that were not injected, the newest first; of equal times, the one added later."""
-    found: list[Item] = []
+    found: list[tuple[str, Item]] = []
     for item in items_of(memory):
         metadata = item["metadata"]
-        at = timestamp(metadata["timestamp"])  # a hand edit may have written another form
         if not metadata.get("injected"):
-            found.append(
-                item if at == metadata["timestamp"] else {**item, "metadata": {**metadata, "timestamp": at}}
-            )
+            given = metadata["timestamp"]
+            at = timestamp(given)  # a hand edit may have written another form
+            same = item if at == given else {**item, "metadata": {**metadata, "timestamp": at}}
+            found.append((at, same))
     found.reverse()  # sorting keeps the order of equals
-    return sorted(found, key=lambda item: item["metadata"]["timestamp"], reverse=True)
+    return [item for _, item in sorted(found, key=itemgetter(0), reverse=True)]
 
 
 def newest_sessions(memory: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -87,9 +88,9 @@ def goal(documents: Mapping[str, Any]) -> Iterator[Line]:
         yield Line("goal", f"Phase {phase} is {status['state']}" + (f": {named}" if named else ""), moved)
 
 
-def protected(memory: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the protected content of working memory and of sessions."""
-    for item in newest_items(memory):
+def protected(memory: Mapping[str, Any], newest: Iterable[Item]) -> Iterator[Line]:
+    """Yield the protected content of working memory, whose items are given the newest first, and of sessions."""
+    for item in newest:
         if item["metadata"].get("protected"):
             yield Line("protected", one_line(item["content"], PROTECTED_CHARS), item["metadata"]["timestamp"])
     for at, session in newest_sessions(memory):
@@ -97,10 +98,13 @@ def protected(memory: Mapping[str, Any]) -> Iterator[Line]:
             yield Line("protected", one_line(text, PROTECTED_CHARS), at)
 
 
-def rules(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
-    """Yield the constraints and preferences of items, then of sessions; `wide` marks those of all projects."""
+def rules(memory: Mapping[str, Any], newest: Iterable[Item], *, wide: bool = False) -> Iterator[Line]:
+    """Yield the constraints and preferences of items, given the newest first, then of sessions.
+
+    `wide` marks those of all projects.
+    """
     note = "all projects" if wide else ""
-    for item in newest_items(memory):
+    for item in newest:
         metadata = item["metadata"]
         if item["type"] in RULE_TYPES and not metadata.get("protected"):
             text = one_line(item["content"], RULE_CHARS)
@@ -130,12 +134,13 @@ def revoked(items: Iterable[Item]) -> frozenset[str]:
     for item in reversed([one for one in items if _is_of_person(one)]):
         metadata = item["metadata"]
         own = metadata.get("conversation", "")
+        said = metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2]
+        ends = endings(said)
         before = [
             one for one in held
             if one["id"] not in ended and one["metadata"]["timestamp"] < metadata["timestamp"]
-        ]  # fmt: skip
-        said = metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2]
-        for end in endings(said):
+        ] if ends else []  # fmt: skip
+        for end in ends:
             near = [one for one in before if one["metadata"].get("conversation", "") == own]
             match end.kind:
                 case "named":

@@ -55,10 +55,10 @@ def reply(home, event, *, left=8.0, note=None, **more):
 @pytest.mark.parametrize(
     ("event", "given", "done", "said"),
     [
-        ("SessionStart", {"source": "compact"}, [("drain",), ("session_brief", "compact", "s")], "brief"),
+        ("SessionStart", {"source": "compact"}, [("drain", "s"), ("session_brief", "compact", "s")], "brief"),
         ("SubagentStart", {"caste": "scout"}, [("subagent_brief", "scout")], "agent brief"),
-        ("SubagentStop", {}, [("drain",)], ""),
-        ("PreCompact", {}, [("drain",), ("compaction_steering", "s", "hook")], "keep this"),
+        ("SubagentStop", {}, [("drain", "")], ""),
+        ("PreCompact", {}, [("drain", ""), ("compaction_steering", "s", "hook")], "keep this"),
         (
             "PostCompact",
             {"summary": "All.", "trigger": "auto"},
@@ -97,7 +97,9 @@ def test_a_disabled_setting_gives_no_text(home, calls, key, event, given):
 
 
 def test_entries_left_in_the_spool_are_logged(home, calls, monkeypatch):
-    monkeypatch.setattr(drain, "drain", lambda home: Drained(0, [], compression_needed=False, left="locked"))
+    monkeypatch.setattr(
+        drain, "drain", lambda home, **_: Drained(0, [], compression_needed=False, left="locked")
+    )
     noted = []
 
     reply(home, "SubagentStop", note=noted.append)
