@@ -75,12 +75,23 @@ def rules(patterns: Iterable[str], *, builtin: bool = True, where: str = "redact
     return Rules(tuple(compiled), builtin)
 
 
+# Texts that the built-in rules leave as they are: keys and short words come again in each message, and a message in each
+# compaction of its conversation. No text with a secret is held here.
+_CLEAN: set[str] = set()
+_MOST_CLEAN, _MOST_CLEAN_CHARS = 20_000, 4_000_000
+_CLEAN_CHARS = [0]
+
+
 def redact(text: str, rules: Rules = DEFAULT) -> str:
     """Return `text` with every secret in it replaced by `<REDACTED>`, and the names of secrets kept.
 
     >>> redact("api_key=sk-abc123, max_tokens: 512")
     'api_key=<REDACTED>, max_tokens: 512'
     """
+    plain = rules.builtin and not rules.patterns
+    if plain and text in _CLEAN:
+        return text
+    given = text
     steps = [
         *(partial(_without_matches, pattern) for pattern in rules.patterns),
         *(_BUILTIN if rules.builtin else ()),
@@ -91,7 +102,19 @@ def redact(text: str, rules: Rules = DEFAULT) -> str:
         unchanged = unchanged + 1 if text == before else 0
         if unchanged == len(steps):  # each step has seen the text as it is
             break
+    if plain and text == given:
+        _remember_clean(text)
     return text
+
+
+def _remember_clean(text: str) -> None:
+    if len(text) > _MOST_CLEAN_CHARS:
+        return
+    if len(_CLEAN) == _MOST_CLEAN or _CLEAN_CHARS[0] + len(text) > _MOST_CLEAN_CHARS:
+        _CLEAN.clear()
+        _CLEAN_CHARS[0] = 0
+    _CLEAN.add(text)
+    _CLEAN_CHARS[0] += len(text)
 
 
 def _without_matches(pattern: re.Pattern[str], text: str) -> str:

@@ -339,9 +339,13 @@ def leftover_temps(home: Path) -> list[Path]:
     return sorted(home.rglob(f".*{TEMP_SUFFIX}"))
 
 
+# Made once: a third of the time of a short line goes into making an encoder.
+_ONE_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+
+
 def json_line(value: Any) -> bytes:
     """Return `value` as one line of JSON, without the newline."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = _ONE_LINE(value)
     try:
         return text.encode()
     except UnicodeEncodeError:  # a lone surrogate
@@ -384,7 +388,8 @@ def parse_json(data: bytes | str, *, where: str) -> Any:
         CorruptDocument: it is not JSON, not UTF-8, nested too deeply, or holds NaN or Infinity.
     """
     try:
-        return json.loads(data, parse_constant=_reject_constant)
+        text = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
+        return _DECODER.decode(text)
     except json.JSONDecodeError as reason:
         raise _corrupt(f"not JSON (line {reason.lineno}, column {reason.colno}).", where) from reason
     except (UnicodeDecodeError, RecursionError, ValueError) as reason:
@@ -393,6 +398,10 @@ def parse_json(data: bytes | str, *, where: str) -> Any:
 
 def _reject_constant(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
+
+
+# Made once: to make a decoder takes as long as reading a short line.
+_DECODER = json.JSONDecoder(parse_constant=_reject_constant)
 
 
 def _corrupt(what: str, where: str) -> CorruptDocument:

@@ -216,6 +216,8 @@ def plain_text(value: Any) -> str:
     >>> plain_text(3), plain_text(None), len(plain_text(chr(0xDC80)))
     ('3', '', 6)
     """
+    if isinstance(value, str) and value.isascii():
+        return value
     return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
 
 

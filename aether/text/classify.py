@@ -53,21 +53,39 @@ _CUES: dict[Kind, str] = {
     r"not allowed|has to|have to|needs? to|deadline|always (?:use|run|keep|add|write|check|ask|make|ensure))\b",
     "blocker": r"\b(?:block(?:ed|er|ers|ing|s)|cannot|can't|unable|fail(?:s|ed|ing|ure|ures)?|errors?|exceptions?|crash(?:es|ed|ing)?|stuck|broken|breaks|broke|"
     r"timed? ?out|timeout|denied|refused|missing|not found|waiting (?:on|for)|does(?:n't| not) work|did(?:n't| not) work|won't|hangs?|leak(?:s|ed)?|bugs?|regress(?:ion|ed|es)|problem)\b"
-    r"|\b\w*(?:Error|Exception)\b",
+    r"|\b\w*(?:error|exception)\b",
     "preference": r"\b(?:prefer(?:s|red|ence|ences|ably)?|favou?rites?|(?:i|we|you|he|she|they)(?:'d| would) (?:like|love|rather)|(?:i|we|he|she|they) (?:really |always |also )?(?:like|likes|love|loves|hate|hates|dislike|"
     r"enjoy|enjoys|want|wants)|please (?:use|keep|don't|make|always|never|add|write|call)|dislikes?|would rather|fan of)\b",
     "outcome": r"\b(?:pass(?:es|ed)?|complet(?:ed|es|e)|finish(?:ed|es)|implement(?:ed|s)|add(?:ed|s)|creat(?:ed|es)|deploy(?:ed|s)|merged?|releas(?:ed|es)|succe(?:ss|eded|eds|ssful|ssfully)|"
     r"works now|now works|results?|reduc(?:ed|es)|increas(?:ed|es)|improv(?:ed|es)|shipped|measured|remov(?:ed|es)|renam(?:ed|es)|updat(?:ed|es)|wrote|written|built|migrat(?:ed|es)|"
     r"committed|pushed|published|refactored|replac(?:ed|es)|mov(?:ed|es)|launched|achieved|won|green|verified|confirmed|produc(?:ed|es)|return(?:ed|s)|edited|changed|deleted|installed)\b",
 }  # fmt: skip
+
+
+class _Cue(NamedTuple):
+    """A pattern in small letters, for texts of small letters, and the same for texts of any."""
+
+    small: re.Pattern[str]
+    any_case: re.Pattern[str]
+
+
+def _cue(pattern: str) -> _Cue:
+    return _Cue(lazy(pattern), lazy(pattern, re.IGNORECASE))
+
+
+def _has(cue: _Cue, text: str) -> bool:
+    # A search that ignores case takes three times as long, and ASCII has one small form of each letter.
+    found = cue.small.search(text.lower()) if text.isascii() else cue.any_case.search(text)
+    return found is not None
+
+
 # The speaker reports a choice already made: this decides the kind, however the sentence opens.
-_CHOSE = lazy(
+_CHOSE = _cue(
     r"(?<!what )(?<!why )(?<!how )(?<!when )(?<!whether )(?<!if )(?<!once )(?<!that )"
     r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
-    r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b",
-    re.IGNORECASE,
+    r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b"
 )
-_TABLE = tuple((kind, lazy(cues, re.IGNORECASE)) for kind, cues in _CUES.items())
+_TABLE = tuple((kind, _cue(cues)) for kind, cues in _CUES.items())
 
 # The cues of a sentence are near its start; the rest of a very long one is data.
 _READ_CHARS = 2_000
@@ -91,7 +109,7 @@ def classify(sentence: str) -> Kind:
     if states_choice(sentence):
         return "decision"
     for kind, cues in _TABLE:
-        if cues.search(sentence):
+        if _has(cues, sentence):
             return kind
     return "fact"
 
@@ -102,7 +120,7 @@ def states_choice(sentence: str) -> bool:
     >>> states_choice("Checking the tables, we decided on pgloader."), states_choice("Let me see what we decided.")
     (True, False)
     """
-    return not sentence.rstrip().endswith("?") and bool(_CHOSE.search(sentence.replace("’", "'")))
+    return not sentence.rstrip().endswith("?") and _has(_CHOSE, sentence.replace("’", "'"))
 
 
 # A longer sentence explains; the rule in it has no clear end.

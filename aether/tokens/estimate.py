@@ -217,8 +217,24 @@ def estimate(text: str) -> int:
     >>> estimate(""), estimate("The tests pass again."), estimate("日本語")
     (0, 5, 2)
     """
-    if not text:
-        return 0
+    if len(text) < _REMEMBERED_FROM:
+        return _estimated(text) if text else 0
+    key = (len(text), hash(text))
+    found = _COUNTED.get(key)
+    if found is None:
+        if len(_COUNTED) >= _MOST_COUNTED:
+            _COUNTED.clear()
+        found = _COUNTED[key] = _estimated(text)
+    return found
+
+
+# The counts of texts of so many characters and more, by their length and hash: a conversation is counted before each
+# compaction, and a text that is shortened there several times. The texts themselves are not held.
+_REMEMBERED_FROM, _MOST_COUNTED = 200, 8_192
+_COUNTED: dict[tuple[int, int], int] = {}
+
+
+def _estimated(text: str) -> int:
     price = 0
     by = _patterns(ascii_only=text.isascii())
     remembered = _remembered(ascii_only=text.isascii())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from aether.errors import InvalidInput
+from aether.redact import redact as redact_module
 from aether.redact.redact import DEFAULT, MAX_DEPTH, Rules, redact, redacted, rules
 from tests.redact import corpus
 from tests.tables import rows
@@ -221,3 +222,26 @@ def test_no_text_keeps_redaction_from_finishing(unit):
     once = redact(text)
 
     assert len(once) <= len(text) * len("<REDACTED>")
+
+
+def test_only_texts_without_a_secret_are_remembered_and_only_so_many(monkeypatch):
+    monkeypatch.setattr(redact_module, "_CLEAN", set())
+    monkeypatch.setattr(redact_module, "_CLEAN_CHARS", [0])
+    monkeypatch.setattr(redact_module, "_MOST_CLEAN", 3)
+    monkeypatch.setattr(redact_module, "_MOST_CLEAN_CHARS", 40)
+
+    for text in ("one", "password=hunter2abc", "two", "three", "four", "x " * 18, "y " * 18, "z " * 30):
+        redact_module.redact(text)
+        assert "password=hunter2abc" not in redact_module._CLEAN
+        assert len(redact_module._CLEAN) <= 3
+        assert sum(map(len, redact_module._CLEAN)) <= 40
+
+
+def test_a_text_that_the_builtin_rules_leave_is_read_by_the_rules_of_a_caller():
+    assert redact_module.redact("see ticket QX-4711") == "see ticket QX-4711"
+
+    own = redact_module.rules(["QX-[0-9]+"])
+    assert redact_module.redact("see ticket QX-4711", own) == "see ticket <REDACTED>"
+    bare = redact_module.rules([], builtin=False)
+    assert redact_module.redact("password=hunter2abc", bare) == "password=hunter2abc"
+    assert redact_module.redact("password=hunter2abc") == "password=<REDACTED>"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from aether.text import classify as classify_module
 from aether.text.classify import (
     MOST_CHARS,
     asks_for_decision,
@@ -468,3 +471,21 @@ def test_small_talk_is_no_outcome(text):
 @rows("text", ["No findings.", "It uses SQLite.", "The answer is 42.", "Added the page."])
 def test_a_short_answer_that_names_something_is_an_outcome(text):
     assert kind_of_answer(text) == "outcome"
+
+
+def test_cues_are_written_in_small_letters_and_mean_the_same_in_any():
+    texts = [
+        "We DECIDED to use SQLite.",
+        "A ValueError!",
+        "Wir NUTZEN es.",
+        "Fixed the \u017ftuck te\u017ft",
+        "NOT FOUND",
+        "i'll Check",
+    ]
+    cues = [cue for _, cue in classify_module._TABLE] + [classify_module._CHOSE]
+
+    for cue in cues:
+        assert not any(map(str.isupper, re.sub(r"\\[A-Z]", "", cue.small.pattern)))
+        assert [classify_module._has(cue, text) for text in texts] == [
+            cue.any_case.search(text) is not None for text in texts
+        ]

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from aether.tokens import estimate as estimate_module
 from aether.tokens import exact
 from aether.tokens.estimate import (
     REMEMBERED_CHARS,
@@ -135,3 +136,15 @@ def test_prices_that_are_remembered_stay_small():
     assert estimate(long) == estimate(long) > 1
     assert remembered.cache_info().misses == before.misses
     assert before.maxsize == REMEMBERED_PIECES
+
+
+def test_a_text_that_was_counted_has_the_same_count_again(monkeypatch):
+    monkeypatch.setattr(estimate_module, "_COUNTED", {})
+    monkeypatch.setattr(estimate_module, "_MOST_COUNTED", 4)
+    texts = [f"{nth} of the tests pass, and {nth * 7} fail: naïve " * 9 for nth in range(12)]
+
+    first = [estimate_module.estimate(text) for text in texts]
+
+    assert [estimate_module.estimate(text) for text in texts] == first
+    assert first == [estimate_module._estimated(text) for text in texts]
+    assert len(estimate_module._COUNTED) <= 4
