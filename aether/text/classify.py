@@ -85,6 +85,8 @@ _CHOSE = _cue(
     r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
     r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b"
 )
+# What a text has in which it can be found.
+_CHOSE_WORDS = "decided,chose,opted,settled on,agreed,went with,instead of,rather than,because".split(",")
 _TABLE = tuple((kind, _cue(cues)) for kind, cues in _CUES.items())
 
 # The cues of a sentence are near its start; the rest of a very long one is data.
@@ -120,6 +122,9 @@ def states_choice(sentence: str) -> bool:
     >>> states_choice("Checking the tables, we decided on pgloader."), states_choice("Let me see what we decided.")
     (True, False)
     """
+    # A search for words takes a tenth of the time of the pattern, which has to look behind each place.
+    if sentence.isascii() and not any(map(sentence.lower().__contains__, _CHOSE_WORDS)):
+        return False
     return not sentence.rstrip().endswith("?") and _has(_CHOSE, sentence.replace("’", "'"))
 
 

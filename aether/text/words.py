@@ -256,7 +256,10 @@ WRAPPED_LINE_CHARS = 50
 
 _FENCE = lazy(r"^\s*(?:```|~~~)")
 _OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)")
-_END = lazy(r"(?<![.!?…])[.!?…]++[\"'”’)\]*_`]*+\s+|[。！？]+[」』”）]*\s*")
+# It starts with a set of characters, for which the engine looks ten times as fast as for a condition.
+_END = lazy(
+    r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*_`]*+\s+|(?<=[。！？])[。！？]*[」』”）]*\s*)"
+)
 _NO_END = lazy(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
