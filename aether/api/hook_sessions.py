@@ -42,7 +42,7 @@ INJECTED_KEPT = 64
 SEEN_KEPT = 1_024
 # `first_source` of a session during which the hooks were installed.
 UNKNOWN_SOURCE = "unknown"
-# `first_source` of a session whose transcript begins with it: nothing of it can be stored before.
+# `first_source` of a session whose transcript starts with it: nothing of it can be stored before.
 NEW_SOURCES = frozenset({"startup", "clear"})
 # Starts that are stored without the drain: several windows open at once.
 MOST_STARTS = 8
