@@ -46,7 +46,7 @@ _MESSAGE = re.compile(
 )
 _NUMBER = re.compile(rb'\{(?:"lost":[0-9]+,)?"line":([0-9]+)', re.ASCII)
 _LOST = b'{"lost":'
-# Snapshots of a context that can be restored: the newest ones.
+# Snapshots of a context that can be restored; automatic ones never push out those that a person took.
 KEPT_SNAPSHOTS = 5
 # Readers of the same conversations over and over: a server holds this many in memory, compactly.
 _CACHED = 64
@@ -539,8 +539,12 @@ def take_snapshot(home: Path, id: str, snapshot: JsonObject, *, now: datetime, r
 
 
 def snapshots(log: Log) -> list[Snapshot]:
-    """Return the snapshots that can be restored, oldest first."""
-    return log.snapshots[-KEPT_SNAPSHOTS:]
+    """Return the snapshots that can be restored, oldest first: the newest five by hand, and the newest five others."""
+    kept = set[str]()
+    for by_hand in (True, False):
+        some = [one.id for one in log.snapshots if (one.purpose == "rollback") == by_hand]
+        kept.update(some[-KEPT_SNAPSHOTS:])
+    return [one for one in log.snapshots if one.id in kept]
 
 
 def restore(home: Path, id: str, found: Snapshot, receipt: JsonObject, *, now: datetime, read: Log) -> Log:
