@@ -26,8 +26,8 @@ from aether.integrations.recall_tool import recall_tool
 from aether.store.commit import fold_home
 from aether.tokens.estimate import estimate
 
-SEEDS = (1, 2, 3)
-WINDOWS = (8_192, 12_000, 32_768)
+SEEDS = (1, 2)
+WINDOWS = (8_192, 12_000)
 AFTER = (1, 5, 10, 20)
 PER_STRETCH = 10
 NEWEST = 5
@@ -131,7 +131,7 @@ def retell(said: list[dict], most: int, _level: str) -> str:
     return " ".join(("The conversation was about this:", *text.split()[: int(most * 0.6)]))
 
 
-def stands(fact: Fact, lines: list[str]) -> bool:
+def held(fact: Fact, lines: list[str]) -> bool:
     """Return whether a line has the value with the words that say what it is of."""
     return any(fact.value in line and all(word in line for word in fact.subject) for line in lines)
 
@@ -157,13 +157,13 @@ def measure(seed: int, window: int, *, scripted: bool) -> dict[int, dict[str, fl
             newest = [fact for fact in talk.facts if fact.stretch > number - NEWEST]
             run = recall_tool("anthropic", talk.id, home=home).run
             found[number] = {
-                "last five": share(stands(fact, lines) for fact in newest),
-                "all": share(stands(fact, lines) for fact in talk.facts),
-                "window, last five": share(stands(fact, slid) for fact in newest),
-                "window, all": share(stands(fact, slid) for fact in talk.facts),
-                "context or one recall": share(stands(fact, lines) or answered(fact, run) for fact in talk.facts),
+                "last five": share(held(fact, lines) for fact in newest),
+                "all": share(held(fact, lines) for fact in talk.facts),
+                "window, last five": share(held(fact, slid) for fact in newest),
+                "window, all": share(held(fact, slid) for fact in talk.facts),
+                "context or one recall": share(held(fact, lines) or answered(fact, run) for fact in talk.facts),
                 "one recall, of those that left": share(
-                    answered(fact, run) for fact in talk.facts if not stands(fact, lines)
+                    answered(fact, run) for fact in talk.facts if not held(fact, lines)
                 ),
             }  # fmt: skip
     return found

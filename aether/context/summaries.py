@@ -32,7 +32,7 @@ from aether.types import Counter, JsonObject
 # Of the room of a model's checkpoint: the rest is for facts that its text lacks.
 MODEL_SHARE = 0.6
 # Of the room: what the prose keeps if there are more facts than fit beside it.
-PROSE_SHARE = 0.4
+PROSE_SHARE = 0.25
 # Worth of a statement by its kind; every name in it, and whose statement it is, add to that.
 WORTH: dict[Kind, float] = {
     "constraint": 3.0, "decision": 3.0, "preference": 3.0, "blocker": 2.0, "solution": 2.0, "outcome": 1.0,
@@ -55,7 +55,7 @@ NAMES_HEAD = "Named: "
 BETWEEN_NAMES = " | "
 # Between two stretches of one sentence.
 GAP = " … "
-# Content words before a name that say what it is of, in the shorter forms; a form hardly shorter than the next is none.
+# Content words before a name that say what it is of, in the shorter forms; each form is so much shorter than the next.
 CONTENT_WORDS = (1, 3)
 MOST_LEAD_WORDS = 7
 SHORTER_SHARE = 0.8
@@ -205,7 +205,7 @@ def _bare(text: str) -> str:
 
 def _statement(order: int, text: str, *, person: bool, mode: str, wanted: frozenset[str]) -> Statement:
     kind, names, proper, never = _known(text, mode)
-    # A question asks for a fact and is none.
+    # A question states no fact.
     worth = WORTH[kind] if not text.endswith("?") else 0.1
     worth += NAME_WORTH * min(len(names), MOST_NAMES_COUNTED) + PROPER_WORTH * min(len(proper), 2)
     worth += KEPT_WORTH * never + USER_WORTH * person
@@ -234,14 +234,15 @@ def _forms(text: str, names: Iterable[str]) -> tuple[str, ...]:
 
 
 def _around(text: str, names: Iterable[str], *, content_words: int) -> str:
-    """Return the stretches of `text` that say what its names are of, verbatim.
+    """Return the stretches of `text` that say what its names are of, verbatim: its subject, and the words before a name.
 
-    >>> _around("After a long talk we agreed that the limit of the export is 48213 ms for now.", ["48213"], content_words=2)
-    'limit of the export is 48213 ms'
+    >>> _around("By the way, the retry limit of the big export job is 48213 ms for now.", ["48213"], content_words=1)
+    'retry limit … job is 48213 ms'
     """
     if GAP in text:
         return ""
     words = [(found.start(), found.end()) for found in _WORD.finditer(text)]
+    said = [text[start:end] for start, end in words]
     spans: list[tuple[int, int]] = []
     for name in names:
         at = text.find(name)
@@ -252,12 +253,12 @@ def _around(text: str, names: Iterable[str], *, content_words: int) -> str:
         content = 0
         while low and content < content_words and inside[0] - low < MOST_LEAD_WORDS:
             low -= 1
-            content += text[slice(*words[low])].strip(".,;:()").casefold() not in STOPWORDS
-        if name[-1].isdigit() and high + 1 < len(words) and _UNIT.match(text[slice(*words[high + 1])]):
+            content += _says(said[low])
+        if name[-1].isdigit() and high + 1 < len(words) and _UNIT.match(said[high + 1]):
             high += 1
         if low == high:
             high = min(len(words) - 1, high + content_words)
-        spans.append((low, high))
+        spans += [(low, high), *_subject(said, low)]
     merged: list[tuple[int, int]] = []
     for low, high in sorted(spans):
         if merged and low <= merged[-1][1] + 1:
@@ -265,6 +266,18 @@ def _around(text: str, names: Iterable[str], *, content_words: int) -> str:
         else:
             merged.append((low, high))
     return GAP.join(text[words[low][0] : words[high][1]].strip(",;") for low, high in merged)
+
+
+def _says(word: str) -> bool:
+    return word.strip(".,;:()").casefold() not in STOPWORDS
+
+
+def _subject(said: Sequence[str], before: int) -> list[tuple[int, int]]:
+    """Return the place of the first two words that say something, in the clause that place `before` is in."""
+    start = max((nth + 1 for nth in range(before) if said[nth].endswith((",", ";", ":"))), default=0)
+    places = [nth for nth in range(start, before) if _says(said[nth])][:2]
+    near = places[:1] if places and places[-1] - places[0] > 2 else places
+    return [(near[0], near[-1])] if near else []
 
 
 def _chosen(found: Sequence[Statement], room: int, count: Counter) -> list[tuple[int, str]]:

@@ -288,3 +288,22 @@ def test_a_backend_that_fails_is_not_asked_again(monkeypatch):
 
     assert ask("openai").record["backend"] == "extractive"
     assert len(fake.asked) == 1
+
+
+def test_nine_of_ten_facts_of_the_last_five_compressions_stay_in_their_checkpoints():
+    """In a window of 8k a detailed checkpoint has about 370 tokens, one that is three compressions old about 180."""
+    kept = []
+    for stretch in range(5):
+        numbers = range(10 * stretch, 10 * stretch + 10)
+        facts = [FACTS[nth % 4].replace("the ", f"the {nth}th ").replace(VALUES[nth % 4], f"value-{nth}-{nth * 7919}") for nth in numbers]  # fmt: skip
+        said = [
+            turn
+            for fact in facts
+            for turn in (("user", f"{FILLER} {fact} {FILLER}"), ("assistant", f"{FILLER} " * 6))
+        ]
+        text = extract(source(*said), 370)
+        if stretch < 2:
+            text = extract(source(previous=text), 180, level=2)
+        kept += [f"value-{nth}-{nth * 7919}" in text for nth in numbers]
+
+    assert sum(kept) >= 0.9 * len(kept)
