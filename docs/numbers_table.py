@@ -127,8 +127,7 @@ def _compaction() -> list[tuple[str, str, str]]:
     return [
         (
             "planted facts of the last five of 20 compressions in the context itself; of all, there or by one call of recall",
-            f"{_worst(contexts, 'last five')} (a sliding window: {_worst(contexts, 'window, last five')}), "
-            f"{_worst(contexts, 'context or one recall')} (worst case)",
+            f"{_worst(contexts, 'last five')} (a sliding window: {_worst(contexts, 'window, last five')}), {_worst(contexts, 'context or one recall')} (worst case)",
             "context_facts",
         ),
         (
