@@ -20,8 +20,8 @@ from tests import homes
 
 ROOT = Path(__file__).parents[1]
 # Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text. Contexts are
-# a package (shapes, tiers, modes, checkpoints, guard) and one edge.
-MAX_MODULES = 226
+# a package (shapes, tiers, modes, checkpoints, guard, goals, summaries) with its edges.
+MAX_MODULES = 227
 MAX_LINES = 60_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
