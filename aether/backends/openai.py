@@ -51,6 +51,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
 
     def exchange(prompt: str, room: int, form: JsonObject) -> model_server.Reply:
         body = {"model": name, "messages": [{"role": "user", "content": prompt}], **form}
+        if settings.temperature is not None:
+            body["temperature"] = settings.temperature
         # OpenAI's own models refuse `max_tokens`; most other servers know only that.
         body["max_completion_tokens" if server == HOSTED else "max_tokens"] = room
         return model_server.post(

@@ -149,8 +149,8 @@ def fold_command(ask: Ask) -> None:
 def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """Print a document as it is now.
 
-    DOCUMENT is memory, pheromones, COLONY_STATE, graph or memories; always JSON, to the last committed change. A text
-    that was erased has a mark in its place, at any revision.
+    DOCUMENT is memory, pheromones, COLONY_STATE, graph, memories or goals; always JSON, to the last committed change. A
+    text that was erased has a mark in its place, at any revision.
 
     \b
     Example:

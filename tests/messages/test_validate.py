@@ -299,3 +299,12 @@ def test_what_json_cannot_hold_is_rewritten_before_it_is_sent(provider):
         assert "not-json" in {found.code for found in sent.findings}
         assert not is_sendable(raws, provider)
         assert is_sendable(sent.raws, provider)
+
+
+def test_a_repair_within_a_message_is_named_by_its_own_place():
+    blank = [{"role": "user", "content": [{"type": "text", "text": "Go."}, {"type": "text", "text": " "}]}]
+
+    done = sendable(blank, "anthropic")
+
+    assert done.raws[0]["content"] == [{"type": "text", "text": "Go."}]
+    assert [one.where for one in done.findings] == ["messages[0].content[1]"]

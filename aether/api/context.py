@@ -1,0 +1,526 @@
+"""Contexts: a conversation opened with a window, kept below its limit by checkpoints that age, and never lost.
+
+`open_context`, then `add_message` for each message and `build_prompt` before each request. Everything is a record of the
+conversation's log: a compression is one compaction step, all of it or nothing, so `undo_compaction`, the recall tool and
+`aether compact show` work on it. A message is compressed after it was added, never while an answer streams. What does
+not fit after every step raises `BudgetExceeded`. Decisions are in `aether.context`, the steps in `context_steps`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from aether import clock
+from aether.api import goals, tokens
+from aether.api.compact import as_dicts
+from aether.api.context_steps import (
+    CONFLICT_TRIES,
+    Case,
+    case_of,
+    checkpoints_of,
+    compress_by_itself,
+    emit,
+    make_smaller,
+    receipt_of,
+    require_open,
+    validation,
+)
+from aether.api.context_steps import compress_context as compress_context  # noqa: PLC0414 - one of the verbs of a context
+from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - the same
+from aether.api.conversations import RECORD_NAME, record_directory
+from aether.api.home import Home, copied
+from aether.context import guard, history
+from aether.context.modes import mode_rules
+from aether.context.shapes import (
+    Checkpoint,
+    ContextSettings,
+    EmergencyResult,
+    Overflow,
+    Prompt,
+    Purpose,
+    Tier,
+    Validation,
+)
+from aether.context.tiers import Reliability, reliability
+from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, NotFound, shown
+from aether.messages import convert
+from aether.messages.model import content_text
+from aether.messages.validate import is_sendable, sendable
+from aether.store import conversations
+from aether.store.conversations import Snapshot, load
+from aether.store.files import make_directory
+from aether.tokens.count import message_tokens
+from aether.types import Finding, JsonObject
+
+# The smallest window that leaves room for a system prompt, a summary and a message.
+LEAST_WINDOW = 256
+# A compression that failed is tried again by itself once the context has grown by this share of the limit.
+TRY_AGAIN = 0.05
+# Of the tokens that a provider refused: what is sent next.
+AFTER_OVERFLOW = 0.7
+PURPOSES: tuple[Purpose, ...] = ("recovery", "rollback", "emergency")
+
+
+class ContextStatus(NamedTuple):
+    """A context as it is now."""
+
+    conversation: str
+    settings: ContextSettings
+    tier: Tier
+    tokens: int
+    limit: int
+    messages: int
+    """Live ones, without checkpoints."""
+    checkpoints: int
+    compressions: int
+    snapshots: int
+    reliability: Reliability
+    validation: Validation
+    findings: tuple[Finding, ...]
+
+
+class ContextEntry(NamedTuple):
+    """One conversation that was opened as a context."""
+
+    conversation: str
+    at: str
+    """When its newest record was written."""
+    messages: int
+    """In its history."""
+    compressions: int
+    model: str
+    mode: str
+    window: int
+
+
+# Tokens of the context when a compression last failed by itself.
+_TIRED: dict[tuple[Path, str], int] = {}
+# What did not fit, and the state in which it did not.
+_REFUSED: dict[tuple[Path, str], tuple[tuple[int, ...], JsonObject, BudgetExceeded]] = {}
+
+
+def open_context(
+    conversation_id: str,
+    *,
+    window: int | None = None,
+    model: str | None = None,
+    mode: str = "assistant",
+    system: str = "",
+    tools: Sequence[JsonObject] | None = None,
+    parts: Mapping[str, str] | None = None,
+    provider: str | None = None,
+    tool_support: bool | None = None,
+    home: Home = None,
+) -> ContextStatus:
+    """Open a conversation with a window, or resume it, and return its state.
+
+    The default of `window` is that of the model. What is not given stays as it was: a resumed context keeps its mode
+    and its system prompt, unless others are given. `tools` are the schemas sent with each request; `parts` are further
+    named parts of the system prompt, an empty one removes it. None of these is ever compressed.
+
+    Raises:
+        InvalidInput: the window is too small, or there is no such mode.
+        NotFound: the named home does not exist.
+    """
+    record = record_directory(home)
+    mode_rules(mode)
+    known = load(record, conversation_id).settings
+    if window is None and (model is not None or not known):
+        window = _window(model or "", record)
+    _require_window(window)
+    given: JsonObject = {
+        "window": window, "model": model, "system": system or None, "provider": provider, "tool_support": tool_support,
+        "mode": mode if mode != "assistant" or not known else None,
+        "tools": None if tools is None else list(tools), "parts": None if parts is None else dict(parts),
+    }  # fmt: skip
+    patch = {name: value for name, value in given.items() if value is not None}
+    make_directory(record)
+    conversations.set_settings(record, conversation_id, patch, now=clock.now())
+    return _status(case_of(conversation_id, record))
+
+
+def set_mode(conversation_id: str, mode: str, *, home: Home = None) -> ContextStatus:
+    """Change the mode of a context; everything in it stays.
+
+    Raises:
+        InvalidInput: there is no such mode.
+        NotFound: the conversation is not open.
+    """
+    mode_rules(mode)
+    return _set(conversation_id, {"mode": mode}, home)
+
+
+def set_model(
+    conversation_id: str, model: str, *, window: int | None = None, home: Home = None
+) -> ContextStatus:
+    """Change the model of a context, and its window to the given one or that of the model; everything in it stays.
+
+    If the context does not fit the new window, the next prompt makes it fit.
+
+    Raises:
+        InvalidInput: the window is too small.
+        NotFound: the conversation is not open.
+    """
+    _require_window(window)
+    size = _window(model, record_directory(home)) if window is None else window
+    return _set(conversation_id, {"model": model, "window": size}, home)
+
+
+def _set(conversation_id: str, patch: JsonObject, home: Home) -> ContextStatus:
+    record = record_directory(home)
+    before = case_of(conversation_id, record)
+    conversations.set_settings(record, conversation_id, patch, now=clock.now())
+    after = case_of(conversation_id, record)
+    if before.settings.mode != after.settings.mode:
+        emit(after, "mode-changed", mode=after.settings.mode, old_mode=before.settings.mode)
+    if before.tier != after.tier:
+        emit(after, "tier-changed", tier=after.tier.label)
+    return _status(after)
+
+
+def _window(model: str, record: Path) -> int:
+    """Return the window of a model; without a name that of an unknown one, which is the smallest on offer."""
+    profile = tokens.counting(model or "unnamed", place=record).profile
+    assert profile is not None  # noqa: S101 - a model was named
+    return profile.window
+
+
+def _require_window(window: int | None) -> None:
+    if window is not None and (type(window) is not int or window < LEAST_WINDOW):
+        fix = f"Give its tokens, at least {LEAST_WINDOW}."
+        raise InvalidInput(f"{shown(window)} is not a window.", fix=fix, where="window")
+
+
+def context_status(conversation_id: str, *, home: Home = None) -> ContextStatus:
+    """Return a context as it is now.
+
+    Raises:
+        NotFound: the conversation is not open.
+    """
+    return _status(case_of(conversation_id, record_directory(home)))
+
+
+def _status(case: Case) -> ContextStatus:
+    marked = len(case.view.checkpoints)
+    done = conversations.compressions(case.log)
+    return ContextStatus(
+        case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - marked, marked, done,
+        len(conversations.snapshots(case.log)), reliability(case.settings.model, done), validation(case), case.findings,
+    )  # fmt: skip
+
+
+def context_list(*, home: Home = None) -> list[ContextEntry]:
+    """Return the conversations that were opened as contexts, the one with the newest record first.
+
+    Raises:
+        NotFound: the named home does not exist.
+    """
+    record = record_directory(home)
+    found = []
+    for stored in conversations.stored_conversations(record):
+        with suppress(AetherError):
+            log = load(record, stored.id)
+            if log.settings:
+                said, done = len(conversations.said(log)), conversations.compressions(log)
+                at = clock.stamp(clock.of_file(stored.path.stat().st_mtime))
+                held = log.settings
+                found.append(
+                    ContextEntry(
+                        log.id, at, said, done, held.get("model", ""), held.get("mode", ""), held["window"]
+                    )
+                )
+    return sorted(found, key=lambda entry: (entry.at, entry.conversation), reverse=True)
+
+
+def add_message(conversation_id: str, message: JsonObject, *, home: Home = None) -> Validation:
+    """Append a message, in the format of any provider, then compress if the context asks for it; return its state.
+
+    The message is stored before anything is compressed, and a compression that fails leaves it stored. Markers in an
+    answer (`[CHECKPOINT] … - COMPLETED`) change the current goal of the home.
+
+    Raises:
+        InvalidInput: it is no message.
+        NotFound: the conversation is not open.
+    """
+    raw = as_dicts([message])[0]
+    guard.require_message(raw, where="message")
+    if not any(isinstance(raw.get(key), str) for key in ("role", "type")):
+        raise InvalidInput("the message has no role.", fix="Give role and content.", where="message")
+    record = record_directory(home)
+    require_open(load(record, conversation_id))
+    conversations.extend(record, conversation_id, [raw], now=clock.now())
+    if raw.get("role") == "assistant":
+        _apply_markers(content_text(raw.get("content")), record)
+    return _attended(conversation_id, record)
+
+
+def _apply_markers(text: str, record: Path) -> None:
+    """Apply the markers in a model's text to the goal of the home; the conversation does not depend on them."""
+    if "[" in text and record.name != RECORD_NAME:
+        with suppress(AetherError):
+            goals.apply_markers(text, home=record)
+
+
+def _attended(conversation_id: str, record: Path) -> Validation:
+    """Return the state of a context after the compression that its fill asks for; nothing that fails is raised."""
+    case = case_of(conversation_id, record)
+    if case.provider != "plain" and not case.settings.provider:
+        # From now on: after a compression the messages that show the format may have left the context.
+        case = _fitted(case, {"provider": case.provider})
+    emit(case, "message-added", tokens=case.view.live[-1].tokens if case.view.live else 0)
+    ratio = case.tokens / case.limit
+    if ratio >= case.limits.inform:
+        emit(case, "context-warning", usage_pct=round(ratio, 4))
+    if ratio < case.limits.compress or case.tokens < _TIRED.get(case.key, 0) + TRY_AGAIN * case.limit:
+        return validation(case)
+    done = compress_by_itself(conversation_id, record)
+    if done.success and done.checkpoint:
+        _apply_markers(done.checkpoint.summary, record)
+    _TIRED[case.key] = 0 if done.success else case.tokens
+    case = case_of(conversation_id, record)
+    with suppress(AetherError):
+        if case.tokens >= case.limits.snapshot * case.limit:
+            _automatic_snapshot(case)
+        if case.tokens >= case.limits.emergency * case.limit:
+            make_smaller(conversation_id, record)
+    return validation(case_of(conversation_id, record))
+
+
+def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
+    """Return what is to be sent now, never more than the limit: system prompt, checkpoints, recent messages, the newest.
+
+    If the context does not fit, it is made to fit first. The same state gives the same prompt, and the prompts between
+    two compressions start with the same bytes.
+
+    Raises:
+        BudgetExceeded: it cannot be made to fit; the error names what is too large.
+        NotFound: the conversation is not open.
+    """
+    record = record_directory(home)
+    case = case_of(conversation_id, record)
+    _require_possible(case)
+    prompt = _prompt(case)
+    if prompt.tokens > prompt.limit:
+        emit(case, "prompt-validation-failed", status="error", tokens=prompt.tokens, limit=prompt.limit)
+        make_smaller(conversation_id, record, most=int(case.limits.compress * case.limit))
+        case = case_of(conversation_id, record)
+        prompt = _prompt(case)
+    if prompt.tokens > prompt.limit:
+        error = guard.exceeded(case.view, prompt.tokens, case.limit)
+        _REFUSED[case.key] = (tuple(case.log.context), dict(case.log.settings), error)
+        raise error
+    emit(case, "prompt-validation-passed", tokens=prompt.tokens, limit=prompt.limit)
+    return prompt
+
+
+def _require_possible(case: Case) -> None:
+    """Require that a prompt can be built; what could not be done the last time is refused at once."""
+    state, settings, error = _REFUSED.get(case.key, ((), {}, None))
+    if error and state == tuple(case.log.context) and settings == case.log.settings:
+        raise error
+    guard.require_room(
+        case.view, parts=case.system, tools=case.settings.tools, limit=case.limit, count=case.count
+    )
+
+
+def _prompt(case: Case) -> Prompt:
+    parts = guard.parts_of(case.view, case.system)
+    prompt = guard.build(
+        parts, settings=case.settings, provider=case.provider, limit=case.limit, count=case.count
+    )
+    raws = [held.message.raw for held in case.view.live]
+    if is_sendable(raws, case.provider):
+        return prompt._replace(messages=copied(prompt.messages))
+    lead = len(prompt.messages) - len(raws)
+    repaired = [convert.bare(raw) for raw in sendable(raws, case.provider).raws]
+    total = sum(message_tokens(one, case.count) for one in convert.read(repaired, case.provider))
+    return prompt._replace(
+        messages=copied([*prompt.messages[:lead], *repaired]), tokens=case.room.beside + total
+    )
+
+
+def validate_context(conversation_id: str, *, home: Home = None) -> Validation:
+    """Return whether a context can be sent as it is, and suggestions by priority; nothing is changed or counted again.
+
+    Raises:
+        NotFound: the conversation is not open.
+    """
+    return validation(case_of(conversation_id, record_directory(home)))
+
+
+def checkpoints(conversation_id: str, *, home: Home = None) -> list[Checkpoint]:
+    """Return the checkpoints in a context, oldest first.
+
+    Raises:
+        NotFound: the conversation is not open.
+    """
+    return checkpoints_of(case_of(conversation_id, record_directory(home)).view)
+
+
+def handle_overflow(conversation_id: str, error: BaseException | str, *, home: Home = None) -> Overflow:
+    """Make a context smaller if `error` says that a request was too long for its model, and return what to do.
+
+    A limit that the error names becomes the window of the context, and a number of tokens corrects the counts of the
+    model. An error of the connection changes nothing: send the request again. Nothing that fails is raised.
+
+    Raises:
+        NotFound: the conversation is not open.
+    """
+    record = record_directory(home)
+    case = case_of(conversation_id, record)
+    found = guard.classified(error)
+    actions: tuple[EmergencyResult, ...] = ()
+    if found.kind == "overflow":
+        with suppress(AetherError):
+            if found.window and LEAST_WINDOW <= found.window < case.settings.window:
+                case = _fitted(case, {"window": found.window})
+            if found.tokens and case.settings.model:
+                tokens.record_usage(case.settings.model, case.tokens, found.tokens, home=record)
+                case = case_of(conversation_id, record)
+        actions = make_smaller(
+            conversation_id, record, most=int(AFTER_OVERFLOW * min(case.tokens, case.limit))
+        )
+    after = case_of(conversation_id, record)
+    retry = found.kind == "connection" or (
+        found.kind == "overflow"
+        and after.tokens <= after.limit
+        and (after.tokens < case.tokens or bool(actions))
+    )
+    return Overflow(found.kind, retry, actions, validation(after))
+
+
+def _fitted(case: Case, patch: JsonObject) -> Case:
+    conversations.set_settings(case.record, case.log.id, patch, now=clock.now())
+    return case_of(case.log.id, case.record)
+
+
+def stream_overflow(conversation_id: str, streamed: str, *, home: Home = None) -> bool:
+    """Return whether an answer that is still streaming no longer fits the window; an event says so.
+
+    Nothing is compressed now: finish or stop the stream, and add the message.
+
+    Raises:
+        NotFound: the conversation is not open.
+    """
+    case = case_of(conversation_id, record_directory(home))
+    total = case.tokens + case.count(streamed)
+    if total <= case.settings.window:
+        return False
+    emit(case, "stream-overflow-emergency", total_tokens=total, limit=case.settings.window)
+    return True
+
+
+def take_snapshot(
+    conversation_id: str,
+    *,
+    purpose: Literal["recovery", "rollback", "emergency"] = "rollback",
+    home: Home = None,
+) -> Snapshot:
+    """Take a snapshot of a context, and return it; the newest five are kept, and five that were taken by themselves.
+
+    Raises:
+        InvalidInput: there is no such purpose.
+        NotFound: the conversation is not open.
+    """
+    if purpose not in PURPOSES:
+        fix = f"Use {', '.join(PURPOSES)}."
+        raise InvalidInput(f"{shown(purpose)} is not a purpose.", fix=fix, where="purpose")
+    return _snapshot(case_of(conversation_id, record_directory(home)), purpose)
+
+
+def _snapshot(case: Case, purpose: Purpose) -> Snapshot:
+    now = clock.now()
+    about = {"id": clock.new_id("snap", now), "purpose": purpose, "tokens": case.tokens}
+    log = conversations.take_snapshot(case.record, case.log.id, about, now=now, read=case.log)
+    emit(case, "snapshot-created", purpose=purpose)
+    return next(one for one in reversed(log.snapshots) if one.id == about["id"])
+
+
+def _automatic_snapshot(case: Case) -> None:
+    """Take a snapshot, unless the newest one is of a context as full as this."""
+    taken = conversations.snapshots(case.log)
+    if not taken or taken[-1].tokens < case.limits.snapshot * case.limit:
+        _snapshot(case, "recovery")
+        emit(case, "auto-snapshot-created")
+
+
+def snapshots(conversation_id: str, *, home: Home = None) -> list[Snapshot]:
+    """Return the snapshots of a context that can be restored, newest first.
+
+    Raises:
+        NotFound: the conversation is not open.
+    """
+    return conversations.snapshots(case_of(conversation_id, record_directory(home)).log)[::-1]
+
+
+def restore_context(
+    conversation_id: str, snapshot_id: str | None = None, *, home: Home = None
+) -> ContextStatus:
+    """Make a context what it was at a snapshot, byte for byte, with its settings; by default at the newest.
+
+    Messages since are in the history. It is one step, which `undo_compaction` takes back.
+
+    Raises:
+        NotFound: the conversation is not open, or has no such snapshot.
+    """
+    record = record_directory(home)
+    for left in reversed(range(CONFLICT_TRIES)):
+        case = case_of(conversation_id, record)
+        found = _named_snapshot(case, snapshot_id)
+        places = {n: at for at, n in enumerate(case.log.context)}
+        kept = conversations.messages(case.log, found.context)
+        entries = [(places.get(n), raw) for n, raw in zip(found.context, kept, strict=True)]
+        before = [held.message.raw for held in case.view.live]
+        receipt = receipt_of(case, before, entries, found.tokens)
+        try:
+            conversations.restore(record, conversation_id, found, receipt, now=clock.now(), read=case.log)
+            break
+        except Conflict:
+            if not left:
+                raise
+    after = case_of(conversation_id, record)
+    emit(after, "snapshot-restored", snapshot=found.id)
+    return _status(after)
+
+
+def _named_snapshot(case: Case, snapshot_id: str | None) -> Snapshot:
+    taken = conversations.snapshots(case.log)[::-1]
+    for one in taken:
+        if snapshot_id in (None, one.id):
+            return one
+    what = (
+        f"conversation {shown(case.log.id)} has no snapshot{f' {shown(snapshot_id)}' if snapshot_id else ''}."
+    )
+    fix = f"Name one of {', '.join(one.id for one in taken)}." if taken else "Take one with take_snapshot."
+    raise NotFound(what, fix=fix, where=str(case.log.path))
+
+
+def export_history(
+    conversation_id: str, *, format: Literal["markdown", "json"] = "markdown", home: Home = None
+) -> str:
+    """Return the whole history of a conversation: every message as it was added, and the record of each compression.
+
+    Raises:
+        InvalidInput: there is no such format.
+        NotFound: there is no such conversation.
+    """
+    if format not in history.FORMATS:
+        fix = f"Use {' or '.join(history.FORMATS)}."
+        raise InvalidInput(f"{shown(format)} is not a format.", fix=fix, where="format")
+    record = record_directory(home)
+    log = load(record, conversation_id)
+    if not log.lines:
+        what = f"conversation {shown(conversation_id)} is not kept here."
+        raise NotFound(what, fix='See what is kept with "aether compact list".', where=str(log.path))
+    settings = log.settings
+    count = tokens.counting(settings.get("model", ""), place=record).count
+    said = conversations.said(log)
+    sizes = dict(zip(said, (message_tokens(one, count) for one in convert.read(conversations.messages(log, said))), strict=True))  # fmt: skip
+    found = history.history_of(
+        conversation_id, conversations.records_of(record, conversation_id), sizes, settings,
+        compressions=conversations.compressions(log),
+    )  # fmt: skip
+    return history.as_markdown(found) if format == "markdown" else history.as_json(found)
