@@ -504,6 +504,45 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject]) -> bool:
     return True
 
 
+def create(
+    home: Path, id: str, messages: Sequence[JsonObject], *, settings: JsonObject, now: datetime
+) -> bool:
+    """Write a new conversation, whole or not at all, and return whether it was new; an existing one is not changed.
+
+    Raises:
+        InvalidInput: a message or the settings are not JSON.
+        LockTimeout, StorageFailed: nothing was written.
+    """
+    at = clock.stamp(now)
+    records: list[JsonObject] = [
+        {"conversation": id, "format": FORMAT, "head": True},
+        {"line": 2, "settings": files.checked_json(settings, where="settings", above=1), "at": at},
+    ]
+    for n, message in enumerate(messages, 1):
+        checked = files.checked_json(message, where=f"messages[{n - 1}]", above=1)
+        more = {"more": True} if n < len(messages) else {}
+        records.append({"n": n, "at": at, "line": n + 2, **more, "message": checked})
+    return bring_back(home, id, records)
+
+
+def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
+    """Move the log of a conversation of exactly so many `lines` to quarantine, and return where; None if it has others.
+
+    Raises:
+        LockTimeout, StorageFailed: it is still there.
+    """
+    path = path_of(home, id)
+    with _locked(home, path), storage_errors(path):
+        if load(home, id, whole=True).lines != lines:
+            return None
+        name = f"conversation-{path.parent.name}"
+        kept = documents.quarantine(home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
+        path.with_name(seals.HEAD).unlink(missing_ok=True)
+        path.unlink()
+        files.sync_directory(path.parent)
+    return kept
+
+
 def unseen(log: Log) -> list[int]:
     """Return the numbers of added messages that are in no view: not live, nor replaced by a compaction to be undone."""
     seen = {*log.context, *(n for step in log.open for n in log.compactions[step - 1].before)}
