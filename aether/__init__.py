@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     from aether.api.colony import start_phase as start_phase
     from aether.api.colony import transition_state as transition_state
     from aether.api.compact import Options as Options
+    from aether.api.compact import acompact as acompact
     from aether.api.compact import answered as answered
+    from aether.api.compact import apreflight as apreflight
     from aether.api.compact import compact as compact
     from aether.api.compact import compaction_plan as compaction_plan
     from aether.api.compact import preflight as preflight
@@ -114,7 +116,7 @@ _NAMES_IN = {
         "detect_crash emit_signal recover_from_crash register_worker release_worker start_phase "
         "transition_state"
     ),
-    "aether.api.compact": "Options answered compact compaction_plan preflight undo_compaction",
+    "aether.api.compact": "Options acompact answered apreflight compact compaction_plan preflight undo_compaction",
     "aether.api.compact_views": "compaction_diff conversation_list",
     "aether.api.compress": (
         "compress create_short_term_session evict_short_term_session prepare_compression_data "
