@@ -19,9 +19,10 @@ import pytest
 from tests import homes
 
 ROOT = Path(__file__).parents[1]
-# Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text.
-MAX_MODULES = 214
-MAX_LINES = 56_000
+# Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text. Contexts are
+# a package (shapes, tiers, modes, checkpoints, guard) and one edge.
+MAX_MODULES = 221
+MAX_LINES = 58_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
@@ -33,6 +34,7 @@ SHARED_NAMES = {
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),
+    "shapes": "those of compaction, and of the context above it",
 }
 # Small modules with one importer, each with its reason.
 SMALL_WITH_A_REASON: dict[str, str] = {

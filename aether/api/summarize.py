@@ -7,7 +7,7 @@ extractive backend writes the summary, and the record says so. A failing summari
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from threading import TIMEOUT_MAX, Thread
 from typing import Any, NamedTuple, cast
@@ -15,8 +15,10 @@ from typing import Any, NamedTuple, cast
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
 from aether.backends.request import prompt_sha256, summary_request
+from aether.compaction.facts import removed_texts
 from aether.compaction.shapes import Facts, SummaryTask
 from aether.errors import AetherError, BackendFailed
+from aether.messages.model import Message
 from aether.redact.redact import DEFAULT, Rules, redacted
 from aether.text.model_faults import EMPTY, model_fault
 from aether.types import Counter, JsonObject
@@ -91,6 +93,18 @@ def write_summary(
         reason_given = f"It {fault}."
         failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})
     return WrittenSummary(None, _record(spent, task, failures), _failures_for_receipt(failures))
+
+
+def write_checkpoint(
+    messages: Sequence[Message], *, level: int, mode: str, goal: str, backend: str | Summarizer, settings: Settings,
+    count: Counter, most_tokens: int, previous: str = "", rules: Rules | None = DEFAULT,
+) -> WrittenSummary:  # fmt: skip
+    """Return the prose of a checkpoint for `messages`, or of `previous` written again, at a level."""
+    del level, mode
+    facts = Facts(goals=(goal,) if goal else ())
+    said = removed_texts(messages, range(len(messages)))
+    task = SummaryTask("task_state", 1, said, previous, facts, most_tokens)
+    return write_summary(task, backend=backend, settings=settings, count=count, rules=rules)
 
 
 def _about(facts: Facts) -> list[str]:

@@ -3,7 +3,9 @@
 Each is a log, `conversations/<id>/history.jsonl`, with a lock of its own. Every call appends its records in one write
 and one sync; all but the last carry `more`, so that a call is in the log whole or not at all. A message record has its
 number `n`, from 1, and `derived`, the step, if a compaction made it. Nothing in the log is ever removed: a compaction
-can be undone, byte for byte, across several, and the undo is a record too. Each record has the number of its line, and
+can be undone, byte for byte, across several, and the undo is a record too. So are the settings of a context (each a merge
+patch, RFC 7396) and its snapshots, which are the numbers of the live messages; restoring one is a step as a compaction
+is, so that it can be undone. Older releases ignore both records. Each record has the number of its line, and
 `head` has that of the last acknowledged one. A damaged line costs what it held: everything before and after it is read, and
 the next writer, or `doctor --repair`, keeps the file in quarantine and puts a record of the loss in the place of the line.
 """
@@ -44,6 +46,8 @@ _MESSAGE = re.compile(
 )
 _NUMBER = re.compile(rb'\{(?:"lost":[0-9]+,)?"line":([0-9]+)', re.ASCII)
 _LOST = b'{"lost":'
+# Snapshots of a context that can be restored: the newest ones.
+KEPT_SNAPSHOTS = 5
 # Readers of the same conversations over and over: a server holds this many in memory, compactly.
 _CACHED = 64
 _CACHE: dict[Path, Log] = {}
@@ -57,6 +61,19 @@ class Compaction(NamedTuple):
     before: tuple[int, ...]
     after: tuple[int, ...]
     receipt: JsonObject
+
+
+class Snapshot(NamedTuple):
+    """The exact state of a context: the numbers of its messages, in order, and its settings."""
+
+    id: str
+    at: str
+    purpose: str
+    """`recovery`, `rollback` or `emergency`."""
+    context: tuple[int, ...]
+    settings: JsonObject
+    tokens: int
+    compressions: int
 
 
 class Log(NamedTuple):
@@ -77,6 +94,10 @@ class Log(NamedTuple):
     """Steps that can be undone, newest last."""
     added: set[int]
     """Numbers of the messages that callers added, and neither took back nor cleared: each is in some view."""
+    settings: JsonObject
+    """Settings of its context: window, model, mode, system prompt; empty if it was never opened as one."""
+    snapshots: list[Snapshot]
+    """Snapshots of its context, oldest first; only the newest can be restored."""
     inode: int = 0
     end: int = 0
     """Byte offset after the last whole call."""
@@ -125,12 +146,17 @@ def load(home: Path, id: str, *, whole: bool = False) -> Log:
                 file.seek(known.end if known else 0)
                 data = file.read()
         except (FileNotFoundError, NotADirectoryError):
-            return Log(path, id, [], [], [], [], [], [], set())
-    log = extended(known or Log(path, id, [], [], [], [], [], [], set(), inode=inode), data)
+            return empty(path, id)
+    log = extended(known or empty(path, id)._replace(inode=inode), data)
     _CACHE[path] = log
     if len(_CACHE) > _CACHED:
         _CACHE.pop(next(iter(_CACHE)), None)
     return log
+
+
+def empty(path: Path, id: str) -> Log:
+    """Return the log of a conversation that has no record yet."""
+    return Log(path, id, [], [], [], [], [], [], set(), {}, [])
 
 
 def extended(log: Log, data: bytes) -> Log:
@@ -144,6 +170,7 @@ def extended(log: Log, data: bytes) -> Log:
     grown = log._replace(
         texts=log.texts.copy(), derived=log.derived.copy(), context=log.context.copy(), uncompacted=log.uncompacted.copy(),
         compactions=log.compactions.copy(), open=log.open.copy(), added=log.added.copy(),
+        settings=log.settings.copy(), snapshots=log.snapshots.copy(),
     )  # fmt: skip
     at, end, last, number = log.end, log.end, log.last, log.lines
     good, damaged, lost, bad = log.lines, log.damaged, log.lost, 0
@@ -239,6 +266,49 @@ def _apply(log: Log, body: bytes, number: int) -> None:
         log.compactions.append(Compaction(record["step"], record["at"], before, after, record["receipt"]))
         log.context[:] = [*after, *_kept(log, record.get("late", []))]
         log.open.append(record["step"])
+    _apply_context(log, record)
+
+
+def _apply_context(log: Log, record: JsonObject) -> None:
+    """Apply what a record says about the settings and the snapshots of a context."""
+    if "undo" in record:
+        for done in log.compactions[record["undo"] - 1 : record["undo"]]:
+            _set_settings(log, done.receipt.get("settings_before", log.settings.copy()))
+    elif "step" in record:
+        _set_settings(log, record["receipt"].get("settings", log.settings.copy()))
+    elif "settings" in record:
+        _set_settings(log, merge_patched(log.settings, record["settings"]))
+    elif "snapshot" in record:
+        held = record["snapshot"]
+        log.snapshots.append(
+            Snapshot(
+                held["id"], record["at"], held["purpose"], tuple(expanded(held["context"])), held["settings"],
+                held["tokens"], held["compressions"],
+            )
+        )  # fmt: skip
+
+
+def _set_settings(log: Log, settings: JsonObject) -> None:
+    log.settings.clear()
+    log.settings.update(settings)
+
+
+def merge_patched(value: JsonObject, patch: JsonObject) -> JsonObject:
+    """Return `value` after the JSON merge patch (RFC 7396) `patch`; null removes a key.
+
+    >>> merge_patched({"mode": "user", "parts": {"goals": "Ship."}}, {"mode": None, "parts": {"skills": "Go."}})
+    {'parts': {'goals': 'Ship.', 'skills': 'Go.'}}
+    """
+    made = dict(value)
+    for key, one in patch.items():
+        if one is None:
+            made.pop(key, None)
+        elif isinstance(one, dict):
+            below = made.get(key)
+            made[key] = merge_patched(below if isinstance(below, dict) else {}, one)
+        else:
+            made[key] = one
+    return made
 
 
 def _kept(log: Log, runs: Sequence[Sequence[int]]) -> list[int]:
@@ -383,13 +453,15 @@ def record_compaction(
     receipt: JsonObject,
     now: datetime,
     read: Log | None = None,
+    snapshot: JsonObject | None = None,
 ) -> int:
     """Store one compaction, all of it or nothing, make `after` the context, and return its step.
 
     `before` is the caller's list; of it only the messages that are not stored yet are stored.
     `places` is the position in `before` of each message of `after`, None for a new one. `read` is the log that the
     caller worked on. Live messages that others added and that `before` does not have stay in the context, behind
-    `after`: what was added leaves it only by a compaction of itself, or taken back, or cleared.
+    `after`: what was added leaves it only by a compaction of itself, or taken back, or cleared. A `snapshot` (see
+    `take_snapshot`) is stored before it.
 
     Raises:
         InvalidInput: a message or the receipt is not JSON.
@@ -407,9 +479,7 @@ def record_compaction(
         step, known, size = next_step(log), _known(log, had), len(log.context)
         if read is not None:
             size = len(read.context)
-            if log.context[:size] != read.context or len(log.compactions) != len(read.compactions):
-                what = f"conversation {shown(log.id)} was changed while it was compacted."
-                raise Conflict(what, fix="Load it and compact it again.", where=str(log.path))
+            _require_unchanged(log, read)
         lines = _records(len(log.texts) + 1, [text for text, n in zip(had, known, strict=True) if not n], at)
         reached = len(log.texts) + len(lines)
         sources = _filled(known, len(log.texts) + 1)
@@ -425,10 +495,95 @@ def record_compaction(
                 lines.append(_message_line(reached, text, at, derived=step))
         steps[:] = [step]
         change = {"before": ranges(sources), "after": ranges(results), "receipt": {**receipt, "step": step}}
-        return [*lines, _line({"step": step, **change, **({"late": ranges(late)} if late else {})}, at)]
+        kept = [_snapshot_line(log, snapshot, at)] if snapshot else []
+        return [
+            *kept,
+            *lines,
+            _line({"step": step, **change, **({"late": ranges(late)} if late else {})}, at),
+        ]
 
     _change(home, id, plan, now=now)
     return steps[0]
+
+
+def _require_unchanged(log: Log, read: Log) -> None:
+    """Raise `Conflict` if others did more to the log since `read` than add messages."""
+    if log.context[: len(read.context)] != read.context or len(log.compactions) != len(read.compactions):
+        what = f"conversation {shown(log.id)} was changed while it was compacted."
+        raise Conflict(what, fix="Load it and compact it again.", where=str(log.path))
+
+
+def set_settings(home: Path, id: str, patch: JsonObject, *, now: datetime) -> Log:
+    """Merge `patch` (RFC 7396) into the settings of a context, and return its log.
+
+    Raises:
+        InvalidInput: the patch is not JSON.
+        NotFound, LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was stored.
+    """
+    files.checked_json(patch, where="settings", above=1)
+
+    def plan(log: Log) -> list[bytes]:
+        changed = merge_patched(log.settings, patch) != log.settings
+        return [_line({"settings": patch}, clock.stamp(now))] if changed else []
+
+    return _change(home, id, plan, now=now)
+
+
+def take_snapshot(home: Path, id: str, snapshot: JsonObject, *, now: datetime, read: Log) -> Log:
+    """Store a snapshot of the context as it was `read`: `id`, `purpose` and `tokens`; return the log.
+
+    Raises:
+        NotFound, LockTimeout, StorageFailed, CorruptDocument: nothing was stored.
+    """
+    return _change(home, id, lambda _: [_snapshot_line(read, snapshot, clock.stamp(now))], now=now)
+
+
+def snapshots(log: Log) -> list[Snapshot]:
+    """Return the snapshots that can be restored, oldest first."""
+    return log.snapshots[-KEPT_SNAPSHOTS:]
+
+
+def restore(home: Path, id: str, found: Snapshot, receipt: JsonObject, *, now: datetime, read: Log) -> Log:
+    """Make the context and its settings what they were at a snapshot, as one step that can be undone; return the log.
+
+    Messages since are in the history; those that others added since `read` stay in the context.
+
+    Raises:
+        Conflict: others compacted, undid or removed messages since `read`.
+        NotFound, LockTimeout, StorageFailed, CorruptDocument: nothing was stored.
+    """
+
+    def plan(log: Log) -> list[bytes]:
+        _require_unchanged(log, read)
+        made = {
+            "kind": "restore", "snapshot": found.id, "compressions": found.compressions,
+            "settings": found.settings, "settings_before": log.settings, "step": next_step(log),
+        }  # fmt: skip
+        late = log.context[len(read.context) :]
+        change: JsonObject = {"before": ranges(read.context), "after": ranges(found.context)}
+        change["receipt"] = {**receipt, **made}
+        if late:
+            change["late"] = ranges(late)
+        return [_line({"step": next_step(log), **change}, clock.stamp(now))]
+
+    return _change(home, id, plan, now=now)
+
+
+def compressions(log: Log) -> int:
+    """Return how many compressions made the present context: those that are undone, or rolled back, do not count."""
+    done = 0
+    for step in log.open:
+        receipt = log.compactions[step - 1].receipt
+        if receipt.get("kind") == "restore":
+            done = receipt["compressions"]
+        else:
+            done += receipt.get("kind") == "context"
+    return done
+
+
+def _snapshot_line(log: Log, snapshot: JsonObject, at: str) -> bytes:
+    held = {"context": ranges(log.context), "settings": log.settings, "compressions": compressions(log)}
+    return _line({"snapshot": {**snapshot, **held}}, at)
 
 
 def undo(home: Path, id: str, *, now: datetime) -> Undone:

@@ -575,9 +575,7 @@ def _short(home):
     path = path_of(home, "talk")
     data = path.read_bytes()
     before = b"".join(data.splitlines(keepends=True)[:-1])
-    return extended(
-        conversations.Log(path, "talk", [], [], [], [], [], [], set(), inode=path.stat().st_ino), before
-    )
+    return extended(conversations.empty(path, "talk")._replace(inode=path.stat().st_ino), before)
 
 
 def test_a_log_that_was_read_does_not_change(talked):

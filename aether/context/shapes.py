@@ -1,0 +1,268 @@
+"""Shapes of a context: its settings, checkpoints, parts, prompts, and the results of checks.
+
+Tokens are whole tokens by the counter of the home for the model. Positions are indices into the live messages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from aether.messages.model import Message
+from aether.types import Finding, JsonObject
+
+Mode = Literal["developer", "planning", "assistant", "debugger", "user"]
+"""What a conversation is about: it decides what is never compressed, and what a summariser looks for."""
+Purpose = Literal["recovery", "rollback", "emergency"]
+Action = Literal["compress", "merge", "rollover", "aggressive-summarization"]
+Progress = Callable[[str, int, str], None]
+"""Gets the stage of a compression, its progress in percent, which never falls, and a message for a person."""
+
+LEVEL_NAMES = {1: "compact", 2: "moderate", 3: "detailed"}
+COMPACT, MODERATE, DETAILED = LEVEL_NAMES
+
+
+class Tier(NamedTuple):
+    """A class of window sizes."""
+
+    number: int
+    label: str
+    most_window: int
+    """The largest window of the tier in tokens; 0: any."""
+    prompt_budget: int
+    """Tokens that the system prompt should have at most; more is a warning, and is never compressed."""
+    most_checkpoints: int
+    """More are merged, the oldest first."""
+    strategy: Literal["rollover", "smart", "progressive", "structured"]
+    """`rollover`: one checkpoint, written anew each time; else checkpoints that age one by one."""
+
+
+class Limits(NamedTuple):
+    """When something happens to a context, as shares of the limit of its model, and how checkpoints age."""
+
+    inform: float = 0.70
+    compress: float = 0.80
+    snapshot: float = 0.85
+    emergency: float = 0.95
+    target: float = 0.60
+    """What a compression aims at: below `compress`, or it would be needed again at once."""
+    checkpoints: float = 0.30
+    """Of the room beside the system prompt: the most that all checkpoints take."""
+    moderate_age: int = 3
+    """Compressions after which a checkpoint becomes moderate."""
+    compact_age: int = 6
+    merge_age: int = 10
+    least_users: int = 10
+    """Newest messages of the user that stay whole, if there is room."""
+    most_users: int = 20
+    """The same for a compression by hand; an automatic one keeps as many as there is room for."""
+    least_tokens: int = 500
+    """Fewer are not worth an automatic compression; in a small window a tenth of the limit."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+class ContextSettings(NamedTuple):
+    """The settings of one context, as its log records them."""
+
+    window: int
+    model: str = ""
+    mode: Mode = "assistant"
+    system: str = ""
+    provider: str = ""
+    tools: tuple[JsonObject, ...] = ()
+    """Schemas that are sent with each request, and counted."""
+    parts: tuple[tuple[str, str], ...] = ()
+    """Further named parts of the system prompt, such as goals, skills, or the prompts of MCP servers."""
+    tool_support: bool | None = None
+
+
+class Checkpoint(NamedTuple):
+    """A summary that stands for a range of messages."""
+
+    id: str
+    level: int
+    """3 detailed, 2 moderate, 1 compact."""
+    tokens: int
+    """Of the whole message in the context."""
+    compression_number: int
+    """The compression that made it, from 1; of a merged one that of its oldest."""
+    message_range: tuple[int, int]
+    """Numbers of the first and the last message that it covers, in the log."""
+    summary: str
+    created_at: str = ""
+    compressed_at: str | None = None
+    """When it was last written again at a lower level."""
+    model: str = ""
+    """The author: a backend, or the model that it asked."""
+    mode: str = "assistant"
+    messages: int = 0
+    """How many messages it stands for."""
+    tokens_before: int = 0
+    """The tokens of these messages."""
+
+
+class Held(NamedTuple):
+    """One live message, with what is known of it."""
+
+    number: int
+    """In the log, of the message that was added; a shortened copy has the number of the original."""
+    message: Message
+    tokens: int
+    checkpoint: Checkpoint | None = None
+    mentions: bool = False
+    """Whether its text names a snapshot or a history, which is a finding."""
+
+
+class SystemPart(NamedTuple):
+    """One named part of the system prompt; the one named `base` is the caller's own text."""
+
+    name: str
+    text: str
+
+
+class CheckpointPart(NamedTuple):
+    """A checkpoint in the prompt."""
+
+    held: Held
+
+
+class RecentPart(NamedTuple):
+    """A message that is sent as it was said."""
+
+    held: Held
+
+
+class NewPart(NamedTuple):
+    """The newest message, to be answered."""
+
+    held: Held
+
+
+Part = SystemPart | CheckpointPart | RecentPart | NewPart
+
+
+class PartTokens(NamedTuple):
+    """The share of one part in a prompt."""
+
+    name: str
+    """`system` and, after a colon, the name of its part; `tools`, `checkpoints`, `recent` or `new`."""
+    tokens: int
+
+
+class Prompt(NamedTuple):
+    """What is sent to a model: never more than the limit."""
+
+    messages: list[JsonObject]
+    """Without `meta`; with the system prompt as first message, unless the format has it beside the messages."""
+    tokens: int
+    limit: int
+    parts: tuple[PartTokens, ...]
+    system: str
+    """The whole system prompt, for requests that have it beside the messages."""
+    tools: tuple[JsonObject, ...] = ()
+
+
+class Suggestion(NamedTuple):
+    """Something that would make a context smaller."""
+
+    action: Literal["compress", "merge_checkpoints", "remove_messages", "emergency_rollover"]
+    priority: int
+    """1 is to be tried first."""
+    tokens: int
+    """Estimate of what it saves."""
+    why: str
+
+
+class Validation(NamedTuple):
+    """Whether a context can be sent."""
+
+    valid: bool
+    tokens: int
+    limit: int
+    overage: int
+    """Tokens above the limit, else 0."""
+    suggestions: tuple[Suggestion, ...]
+    findings: tuple[Finding, ...]
+    level: Literal["none", "inform", "compress", "emergency", "rollover"]
+    """What the fill asks for: from 70, 80, 95 and 100 % of the limit on."""
+
+    @property
+    def ratio(self) -> float:
+        """Return the used share of the limit, which may exceed 1."""
+        return self.tokens / self.limit if self.limit > 0 else 0.0
+
+
+class Work(NamedTuple):
+    """One summary to be written: a new checkpoint, or one that takes the place of others."""
+
+    kind: Literal["create", "age", "merge", "roll"]
+    id: str
+    """Of the checkpoint that is written again; empty for a new one."""
+    checkpoints: tuple[int, ...]
+    """Positions of the checkpoints that it replaces."""
+    messages: tuple[int, ...]
+    """Positions of the messages that it replaces."""
+    level: int
+    most_tokens: int
+    """Of the summary, without the line above it."""
+    message_range: tuple[int, int]
+    compression_number: int
+    covers: int
+    """Messages that it stands for, in all."""
+    tokens_before: int
+
+
+class ContextPlan(NamedTuple):
+    """The work of one compression; nothing is to be done without work."""
+
+    works: tuple[Work, ...]
+    reason: str
+    """Why nothing is to be done, else empty."""
+
+
+class Compression(NamedTuple):
+    """The result of a compression; without success everything is as it was."""
+
+    success: bool
+    reason: str
+    """Why it did not succeed, in the words of requirement 003; else empty."""
+    tokens_before: int
+    tokens_after: int
+    validation: Validation
+    checkpoint: Checkpoint | None = None
+    """The new checkpoint."""
+    aged: tuple[str, ...] = ()
+    """Ids of the checkpoints that were written again at a lower level."""
+    merged: tuple[str, ...] = ()
+    """Ids of the checkpoints that are one now."""
+    step: int = 0
+    """Number of the compaction, for `aether compact show` and undo."""
+    error: str = ""
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def freed_tokens(self) -> int:
+        """Return the tokens that it saved."""
+        return self.tokens_before - self.tokens_after
+
+
+class EmergencyResult(NamedTuple):
+    """One emergency action, which was really done, or left everything as it was."""
+
+    action: Action
+    success: bool
+    tokens_freed: int
+    snapshot_id: str
+    error: str = ""
+
+
+class Overflow(NamedTuple):
+    """What an error of a provider means for the context, and what was done."""
+
+    kind: Literal["overflow", "connection", "unknown"]
+    retry: bool
+    """Whether the request may be sent again, with a prompt built anew."""
+    actions: tuple[EmergencyResult, ...]
+    validation: Validation
