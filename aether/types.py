@@ -357,3 +357,102 @@ class Snapshot(TypedDict):
     checksum: str
     conversations: NotRequired[dict[str, list[JsonObject]]]
     """The records of each, by its id; only in a snapshot that was asked for."""
+
+
+SubtaskStatus = Literal["pending", "in-progress", "completed", "blocked"]
+
+
+class Subtask(TypedDict):
+    """One step of a goal; `depends_on` are ids of steps that come first."""
+
+    id: str
+    description: str
+    status: SubtaskStatus
+    created_at: str
+    completed_at: NotRequired[str]
+    depends_on: NotRequired[list[str]]
+    blocked_by: NotRequired[str]
+
+
+class GoalDecision(TypedDict):
+    """A decision for a goal; a locked one stays in every context and is never unlocked."""
+
+    id: str
+    description: str
+    rationale: str
+    alternatives: list[str]
+    at: str
+    locked: bool
+
+
+class Artifact(TypedDict):
+    """A file that the work for a goal created, modified or deleted."""
+
+    id: str
+    type: Literal["file", "test", "documentation", "configuration"]
+    path: str
+    action: Literal["created", "modified", "deleted"]
+    at: str
+    description: NotRequired[str]
+
+
+class Blocker(TypedDict):
+    """What stops the work for a goal; resolved as soon as it has a `resolved_at`."""
+
+    id: str
+    description: str
+    type: Literal["missing-info", "external-dependency", "technical-issue"]
+    created_at: str
+    resolved_at: NotRequired[str]
+    resolution: NotRequired[str]
+
+
+class GoalCheckpointState(TypedDict):
+    """The files, tests and locked decisions of a goal at one time, and what was measured."""
+
+    files_modified: list[str]
+    tests_added: list[str]
+    decisions_locked: list[str]
+    metrics_recorded: list[str]
+
+
+class GoalCheckpoint(TypedDict):
+    """The state of a goal at one time, in words and as lists."""
+
+    id: str
+    description: str
+    at: str
+    state: GoalCheckpointState
+    summary: str
+
+
+class Goal(TypedDict):
+    """One goal in its original wording. Whether it is active, paused or blocked follows from the document `goals`."""
+
+    id: str
+    description: str
+    priority: Literal["high", "medium", "low"]
+    evidence: Literal["person", "agent"]
+    created_at: str
+    outcome: NotRequired[Literal["completed", "abandoned"]]
+    completed_at: NotRequired[str]
+    paused_at: NotRequired[str]
+    started_at: NotRequired[str]
+    worked_seconds: int
+    parent_goal_id: NotRequired[str]
+    estimated_effort: NotRequired[str]
+    tags: list[str]
+    next_step: NotRequired[str]
+    subtasks: list[Subtask]
+    decisions: list[GoalDecision]
+    artifacts: list[Artifact]
+    blockers: list[Blocker]
+    checkpoints: list[GoalCheckpoint]
+
+
+class Goals(TypedDict):
+    """The document `goals`; `current` is the goal that is worked on, so that there cannot be two."""
+
+    schema_version: int
+    current: str | None
+    goals: list[Goal]

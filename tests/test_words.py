@@ -61,7 +61,7 @@ GLOSSARY = {
     "workspace directory|data directory": "home",
     "memory entry|memory record": "item",
     "insight|lesson entry": "pattern",
-    "pheromones? trail|marker": "signal",
+    "pheromones? trail": "signal",
     "threshold ratio": "trigger",
     "hand-over|handover": "hand-off",
 }

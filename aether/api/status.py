@@ -13,6 +13,7 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.api.home import Home, find, read
+from aether.context import goals
 from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
@@ -97,7 +98,7 @@ LOG_DAYS = 7
 
 
 def overview(*, home: Home = None) -> JsonObject:
-    """Return what memory holds, phase, last compression, the state of the hooks and their failures.
+    """Return what memory holds, active goal, phase, last compression, the state of the hooks and their failures.
 
     Raises:
         NotFound: there is no home.
@@ -108,6 +109,7 @@ def overview(*, home: Home = None) -> JsonObject:
     colony = snapshot.documents["COLONY_STATE"]["colony_status"]
     fill = token_usage(memory)
     held = sessions.sessions_of(memory)
+    goal = goals.current(snapshot.documents["goals"])
     last = max(held, key=lambda session: session["compressed_at"], default=None)
     try:
         newest = max((place / "hooks" / "sessions").glob("*.json"), key=os.path.getmtime, default=None)
@@ -126,6 +128,8 @@ def overview(*, home: Home = None) -> JsonObject:
         "sessions": len(held),
         "patterns": len(memory["long_term_memory"]["patterns"]),
         **in_force(snapshot.documents, now=clock.now()),
+        "goal": goal
+        and {name: goal[name] for name in ("id", "description", "status", "progress", "evidence")},
         "state": colony["state"],
         "phase": colony["current_phase"],
         "last_compression": last

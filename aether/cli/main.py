@@ -30,6 +30,7 @@ NOUNS = {
     "recall": ("recall", "Recall from memory, step by step"),
     "brief": ("recall", "Show what a new session gets"),
     "compact": ("compact", "Make conversations fit a model's window"),
+    "goal": ("goal", "Set goals and keep them through every conversation"),
     "signal": ("colony", "Deposit and list signals"),
     "phase": ("colony", "Start, complete and review phases"),
     "graph": ("graph", "Search, import and export a knowledge graph"),

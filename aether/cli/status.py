@@ -19,6 +19,7 @@ from aether.cli.output import (
     emit,
     facts,
     note,
+    one_line,
     pass_ask,
     plain,
     say,
@@ -41,7 +42,7 @@ LINE_COLUMNS = 80
 def status_command(ask: Ask, watch: bool) -> int:
     """Show the whole colony at a glance.
 
-    What memory holds, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
+    What memory holds, the active goal, the phase, the last compression, and the state of the hooks of Claude Code. With --watch it is
     refreshed in place; on a pipe every change is one line. Exits 1 if there is a problem.
 
     \b
@@ -104,6 +105,7 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
             ("Working memory", f"{found['tokens']} / {found['max_tokens']} tokens ({found['percent']:g}%), {pluralize(found['items'], 'items')}" if found["items"] else empty_words(found)),
             ("Short-term", pluralize(found["sessions"], "sessions")),
             ("Long-term", pluralize(found["patterns"], "patterns")),
+            ("Goal", _goal_words(found["goal"])),
             ("Phase", f"{'none yet' if found['phase'] is None else found['phase']} ({found['state']})"),
             ("Last compression", compressed),
             ("Hooks", f"{'paused, ' if hooks['paused'] else ''}{heard}{waiting}"),
@@ -112,6 +114,12 @@ def _lines(found: dict[str, Any], now: datetime) -> list[str | Table]:
         indent=0,
     )  # fmt: skip
     return [*lines, *log_lines(found["log"], found["home"])]
+
+
+def _goal_words(goal: dict[str, Any] | None) -> str:
+    if not goal:
+        return 'none (aether goal add "TEXT")'
+    return f"{one_line(goal['description'])} ({goal['status']}, {goal['progress']}%)"
 
 
 def empty_words(found: dict[str, Any]) -> str:

@@ -16,7 +16,11 @@ from aether.paths import resource
 
 # What must have been run before a command's example makes sense, beside what `prepared` does for all.
 COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.json"]
+GOAL = ["goal add 'Ship the parser' --step 'Write it'"]
 BEFORE = {
+    **{f"goal {verb}": GOAL for verb in "list show done pause block decide next".split()},
+    "goal start": [*GOAL, "goal pause"],
+    "goal unblock": [*GOAL, "goal block 'The key is missing'"],
     "claude status": ["claude install"],
     "compact diff": COMPACTED,
     "compact show": COMPACTED,

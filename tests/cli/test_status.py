@@ -22,7 +22,7 @@ def found(**changes):
     hooks = {"paused": False, "waiting": 0, "last_event": ""}
     return {
         "home": "/p/.aether", "revision": 3, "items": 2, "tokens": 12_345, "max_tokens": 200_000, "percent": 6.2,
-        "compression_needed": False, "sessions": 1, "patterns": 0, "rules": 2, "decisions": 0, "state": "IDLE", "phase": None,
+        "compression_needed": False, "sessions": 1, "patterns": 0, "rules": 2, "decisions": 0, "goal": None, "state": "IDLE", "phase": None,
         "last_compression": None, "hooks": hooks, "problems": [], "log": [], **changes,
     }  # fmt: skip
 

@@ -280,8 +280,16 @@ AGREE = [
     ("COLONY_STATE", ("$defs", "phases"), types.Phases),
     ("COLONY_STATE", ("$defs", "roadmap_phase"), types.RoadmapPhase),
     ("COLONY_STATE", ("$defs", "adaptation"), types.Adaptation),
+    ("goals", (), types.Goals),
+    ("goals", ("$defs", "goal"), types.Goal),
+    ("goals", ("$defs", "subtask"), types.Subtask),
+    ("goals", ("$defs", "decision"), types.GoalDecision),
+    ("goals", ("$defs", "artifact"), types.Artifact),
+    ("goals", ("$defs", "blocker"), types.Blocker),
+    ("goals", ("$defs", "checkpoint"), types.GoalCheckpoint),
+    ("goals", ("$defs", "checkpoint_state"), types.GoalCheckpointState),
 ]
-DOCUMENTS = ["pheromones", "COLONY_STATE"]
+DOCUMENTS = ["pheromones", "COLONY_STATE", "goals"]
 # Each invalid example is named after the rule it breaks; this is where it breaks it.
 BROKEN_AT = {
     "strength_above_one": "pheromones#/active_pheromones/0/strength",
@@ -295,6 +303,9 @@ BROKEN_AT = {
     "phase_completed_twice": "COLONY_STATE#/colony_status/phases_completed",
     "unknown_decision": "COLONY_STATE#/colony_status/queen_checkin/queen_decision",
     "transition_without_target": "COLONY_STATE#/state_machine/state_history/0",
+    "goal_without_words": "goals#/goals/0/description",
+    "two_current_goals": "goals#/current",
+    "unknown_step_status": "goals#/goals/0/subtasks/0/status",
     "unknown_phase_status": "COLONY_STATE#/phases/roadmap/0/status",
 }
 

@@ -34,7 +34,7 @@ _STEERING = "Keep this in the summary, names, paths and commands word for word. 
 
 # These come first on every occasion: their ranks are below those of all other sections.
 _FIRST = {
-    "goal": Share(-4, 0, 2),
+    "goal": Share(-4, 0, 3),
     "protected": Share(-3, 0, _LOOKED_AT),
     "rules": Share(-2, 0, _LOOKED_AT),
     "signals": Share(-1, 0, 12),

@@ -65,8 +65,9 @@ def origin_of(item: Item) -> tuple[tuple[str, ...], str]:
 
 
 def goal(documents: Mapping[str, Any]) -> Iterator[Line]:
-    """Yield the goal of the colony, or of its newest INIT signal, and its phase."""
+    """Yield the active goal, the goal of the colony or of its newest INIT signal, and its phase."""
     colony = documents["COLONY_STATE"]
+    yield from _active_goal(documents.get("goals") or {})
     given = (
         str(signal["metadata"].get("context", ""))
         for signal in reversed(documents["pheromones"]["active_pheromones"])
@@ -85,6 +86,23 @@ def goal(documents: Mapping[str, Any]) -> Iterator[Line]:
         )
         moved = timestamp(colony["state_machine"]["last_transition"])
         yield Line("goal", f"Phase {phase} is {status['state']}" + (f": {named}" if named else ""), moved)
+
+
+def _active_goal(goals: Mapping[str, Any]) -> Iterator[Line]:
+    """Yield the goal that is worked on, with its open blocker and its progress."""
+    held = (
+        each for each in goals.get("goals", ()) if each["id"] == goals["current"] and not each.get("outcome")
+    )
+    for found in held:
+        blocked = [each for each in found["blockers"] if not each.get("resolved_at")]
+        steps = [step["status"] == "completed" for step in found["subtasks"]]
+        notes = [f"{sum(steps)} of {len(steps)} steps completed"] if steps else []
+        notes += [f"blocked by: {one_line(each['description'], TEXT_CHARS)}" for each in blocked[-1:]]
+        text = f"Active goal: {one_line(found['description'], RULE_CHARS)}"
+        yield Line(
+            "goal", "; ".join([text, *notes]), timestamp(found["created_at"]), ids=(found["id"],),
+            evidence=found["evidence"],
+        )  # fmt: skip
 
 
 def protected(memory: Mapping[str, Any]) -> Iterator[Line]:

@@ -1,0 +1,330 @@
+"""Goals on the command line: set one, work on it, decide, block, finish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from aether.cli.output import Ask, Group, Table, emit, facts, note, one_line, pass_ask, read_text, when
+from aether.text.words import pluralize
+
+GOAL = click.option("--goal", default="", metavar="GOAL", help="Another goal than the active one")
+
+
+@click.group("goal", cls=Group)
+def goal_command() -> None:
+    """Set goals and keep them through every conversation.
+
+    One goal is active. It is in each briefing and in the system prompt of each context, in the words in which it was
+    set. GOAL is an id, the end of one, or words of its description; without it, the active goal.
+
+    \b
+    Example:
+      aether goal add "Ship the parser" --step "Write it" --step "Test it"
+    """
+
+
+@goal_command.command("add")
+@click.argument("text")
+@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step to it, may be repeated")
+@click.option(
+    "--priority",
+    type=click.Choice(["high", "medium", "low"]),
+    default="medium",
+    show_default=True,
+    help="How much it matters",
+)
+@click.option("--tag", "tags", multiple=True, metavar="WORD", help="A word to sort it by, may be repeated")
+@click.option("--parent", default="", metavar="GOAL", help="The goal that it is a part of")
+@click.option("--effort", default="", metavar="TEXT", help="The work that it may take, in words")
+@click.option("--later", is_flag=True, help="Do not make it the active goal")
+@pass_ask
+def add(
+    ask: Ask,
+    *,
+    text: str,
+    steps: tuple[str, ...],
+    priority: str,
+    tags: tuple[str, ...],
+    parent: str,
+    effort: str,
+    later: bool,
+) -> None:
+    """Add a goal and make it the active one.
+
+    TEXT stays as it is, to the last character; - reads it from standard input. The active goal is paused.
+
+    \b
+    Example:
+      aether goal add "Ship the parser" --step "Write it" --step "Test it"
+    """  # fmt: skip
+    from aether.api import goals
+
+    words = read_text("-") if text == "-" else text
+    place = ask.place()
+    before = goals.current_goal(home=place)
+    made = goals.add_goal(
+        words,
+        priority=priority,
+        steps=steps,
+        tags=tags,
+        parent=parent,
+        effort=effort,
+        start=not later,
+        home=place,
+    )
+    emit(ask, made, made["id"])
+    if before and not later:
+        note(ask, f'Paused: "{one_line(before["description"])}" (aether goal start {_short(before)})')
+
+
+@goal_command.command("list")
+@click.option("--all", "ended", is_flag=True, help="With the goals that ended")
+@pass_ask
+def list_(ask: Ask, *, ended: bool) -> None:
+    """List the goals, the active one first.
+
+    \b
+    Example:
+      aether goal list --all
+    """
+    from aether.api import goals
+
+    found = goals.goals(ended=ended, home=ask.place())
+    rows = [
+        (
+            goal["status"],
+            f"{goal['progress']}%",
+            goal["priority"],
+            _short(goal),
+            one_line(goal["description"]),
+        )
+        for goal in found
+    ]
+    emit(ask, found, Table(rows, head=("status", "done", "priority", "id", "goal"), right=[1]))
+    if not found:
+        note(ask, 'There is no goal: aether goal add "TEXT"')
+
+
+@goal_command.command("show")
+@click.argument("goal", default="")
+@pass_ask
+def show(ask: Ask, goal: str) -> None:
+    """Show a goal with its steps, decisions and blockers.
+
+    \b
+    Example:
+      aether goal show
+    """
+    from aether.api import goals
+
+    found = goals.goal(goal, home=ask.place())
+    emit(ask, found, _lines(found))
+
+
+@goal_command.command("start")
+@click.argument("goal")
+@pass_ask
+def start(ask: Ask, goal: str) -> None:
+    """Make a paused goal the active one.
+
+    The goal that was active is paused.
+
+    \b
+    Example:
+      aether goal start "parser"
+    """
+    from aether.api import goals
+
+    _report(ask, goals.start_goal(goal, home=ask.place()))
+
+
+@goal_command.command("done")
+@click.argument("goal", default="")
+@click.option("--step", default="", metavar="TEXT", help="Complete this step of it, not the goal")
+@click.option("--abandoned", is_flag=True, help="It was given up, not reached")
+@pass_ask
+def done(ask: Ask, *, goal: str, step: str, abandoned: bool) -> None:
+    """Complete a goal, or one step of it.
+
+    The ten newest goals that ended are kept; "aether log" knows the others.
+
+    \b
+    Example:
+      aether goal done --step "Write it"
+    """
+    from aether.api import goals
+    from aether.errors import InvalidInput
+
+    if step and abandoned:
+        raise InvalidInput(
+            "--step and --abandoned exclude each other.", fix="Use one of them.", where="goal done"
+        )
+    place = ask.place()
+    if step:
+        _report(ask, goals.set_step(step, "completed", goal=goal, home=place))
+    else:
+        _report(ask, goals.finish_goal(goal, abandoned=abandoned, home=place))
+        if goals.current_goal(home=place) is None:
+            note(ask, 'No goal is active now: aether goal start GOAL, or aether goal add "TEXT"')
+
+
+@goal_command.command("pause")
+@click.argument("goal", default="")
+@pass_ask
+def pause(ask: Ask, goal: str) -> None:
+    """Pause the active goal, so that none is active.
+
+    \b
+    Example:
+      aether goal pause
+    """
+    from aether.api import goals
+
+    _report(ask, goals.pause_goal(goal, home=ask.place()))
+
+
+@goal_command.command("block")
+@click.argument("text")
+@click.option(
+    "--type",
+    "kind",
+    type=click.Choice(["missing-info", "external-dependency", "technical-issue"]),
+    default="technical-issue",
+    show_default=True,
+    help="The kind of blocker",
+)
+@GOAL
+@pass_ask
+def block(ask: Ask, *, text: str, kind: str, goal: str) -> None:
+    """Say what blocks a goal.
+
+    \b
+    Example:
+      aether goal block "The API key is missing" --type missing-info
+    """  # fmt: skip
+    from aether.api import goals
+
+    _report(ask, goals.block_goal(text, kind=kind, goal=goal, home=ask.place()))
+
+
+@goal_command.command("unblock")
+@click.argument("blocker", default="")
+@click.option("--how", default="", metavar="TEXT", help="How it was resolved")
+@GOAL
+@pass_ask
+def unblock(ask: Ask, *, blocker: str, how: str, goal: str) -> None:
+    """Resolve a blocker of a goal.
+
+    BLOCKER is words of it; it can be left out if only one is open.
+
+    \b
+    Example:
+      aether goal unblock --how "The key came by mail"
+    """
+    from aether.api import goals
+
+    _report(ask, goals.unblock_goal(blocker, resolution=how, goal=goal, home=ask.place()))
+
+
+@goal_command.command("decide")
+@click.argument("text")
+@click.option("--because", default="", metavar="TEXT", help="The reason")
+@click.option(
+    "--instead-of",
+    "alternatives",
+    multiple=True,
+    metavar="TEXT",
+    help="A rejected alternative, may be repeated",
+)
+@click.option("--open", "still_open", is_flag=True, help="Do not lock it yet")
+@GOAL
+@pass_ask
+def decide(
+    ask: Ask, *, text: str, because: str, alternatives: tuple[str, ...], still_open: bool, goal: str
+) -> None:
+    """Record a decision and lock it.
+
+    A locked decision stays in every context, and nothing unlocks it but "aether undo".
+
+    \b
+    Example:
+      aether goal decide "Use SQLite" --because "one file" --instead-of "Postgres"
+    """
+    from aether.api import goals
+
+    made = goals.decide_goal(
+        text, rationale=because, alternatives=alternatives, locked=not still_open, goal=goal, home=ask.place()
+    )
+    _report(ask, made)
+
+
+@goal_command.command("next")
+@click.argument("text", default="")
+@GOAL
+@pass_ask
+def next_(ask: Ask, *, text: str, goal: str) -> None:
+    """Show what comes next, or add a step.
+
+    With TEXT, a step of the goal; without, the steps in progress and those that nothing holds up.
+
+    \b
+    Example:
+      aether goal next "Write the documentation"
+    """
+    from aether.api import goals
+
+    place = ask.place()
+    if text:
+        goals.set_step(text, goal=goal, home=place)
+    found = goals.next_step(goal=goal, home=place)
+    emit(ask, {"next": found}, found)
+    if not found:
+        note(ask, 'No step is open: aether goal next "TEXT", or aether goal done')
+
+
+def _report(ask: Ask, goal: dict[str, Any]) -> None:
+    steps = (
+        f", {goal['progress']}% of {pluralize(len(goal['subtasks']), 'steps')}" if goal["subtasks"] else ""
+    )
+    emit(ask, goal, f'"{one_line(goal["description"])}" is {goal["status"]}{steps}.')
+
+
+def _short(goal: dict[str, Any]) -> str:
+    """Return the end of the id, which is enough to name it."""
+    return str(goal["id"]).rpartition("_")[2]
+
+
+def _lines(goal: dict[str, Any]) -> list[str | Table]:
+    lines: list[str | Table] = [*goal["description"].splitlines(), ""]
+    lines += facts(
+        [
+            ("Id", goal["id"]),
+            ("Status", f"{goal['status']}, {goal['priority']} priority, {goal['progress']}% done"),
+            ("Set", f"{when(goal['created_at'])} UTC by {'a person' if goal['evidence'] == 'person' else 'an agent'}"),
+            *([("Ended", f"{when(goal['completed_at'])} UTC")] if "completed_at" in goal else []),
+            *([("Part of", goal["parent_goal_id"])] if "parent_goal_id" in goal else []),
+            ("Effort", goal["actual_effort"] + (f" of {goal['estimated_effort']}" if "estimated_effort" in goal else "")),
+            *([("Tags", ", ".join(goal["tags"]))] if goal["tags"] else []),
+            *([("Next", goal["next"][0])] if goal["next"] else []),
+        ],
+        indent=0,
+    )  # fmt: skip
+    sections = (
+        ("Steps", [(step["status"], step["description"]) for step in goal["subtasks"]]),
+        ("Decisions", [("locked" if one["locked"] else "open", _decision(one)) for one in goal["decisions"]]),
+        ("Blockers", [("resolved" if one.get("resolved_at") else "open", one["description"]) for one in goal["blockers"]]),
+        ("Files", [(one["action"], one["path"]) for one in goal["artifacts"]]),
+        ("Checkpoints", [(when(one["at"]), one["description"]) for one in goal["checkpoints"]]),
+    )  # fmt: skip
+    for head, rows in sections:
+        if rows:
+            lines += ["", f"{head}:", Table(rows, indent=2)]
+    return lines
+
+
+def _decision(one: dict[str, Any]) -> str:
+    why = f" — {one['rationale']}" if one["rationale"] else ""
+    rejected = f" (not {', '.join(one['alternatives'])})" if one["alternatives"] else ""
+    return f"{one['description']}{why}{rejected}"
