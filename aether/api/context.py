@@ -232,10 +232,13 @@ def context_status(conversation_id: str, *, home: Home = None) -> ContextStatus:
     )  # fmt: skip
 
 
-def add_message(conversation_id: str, message: JsonObject, *, home: Home = None) -> Validation:
+def add_message(
+    conversation_id: str, message: JsonObject, *, progress: Progress | None = None, home: Home = None
+) -> Validation:
     """Append a message, in the format of any provider, then compress if the context asks for it; return its state.
 
-    The message is stored before anything is compressed, and a compression that fails leaves it stored.
+    The message is stored before anything is compressed, and a compression that fails leaves it stored. `progress` gets
+    the stages of a compression.
 
     Raises:
         InvalidInput: it is no message.
@@ -248,16 +251,16 @@ def add_message(conversation_id: str, message: JsonObject, *, home: Home = None)
     record = record_directory(home)
     _require_open(load(record, conversation_id))
     conversations.extend(record, conversation_id, [raw], now=clock.now())
-    return _attended(conversation_id, home)
+    return _attended(conversation_id, home, progress)
 
 
-def _attended(conversation_id: str, home: Home) -> Validation:
+def _attended(conversation_id: str, home: Home, progress: Progress | None) -> Validation:
     """Return the state of a context after the compression that its fill asks for; nothing that fails is raised."""
     case = _case(conversation_id, home)
     ratio = case.tokens / case.limit
     if ratio < case.limits.compress or case.tokens < _TIRED.get(case.key, 0) + TRY_AGAIN * case.limit:
         return _validation(case)
-    done = _compress(conversation_id, backend=None, progress=None, home=home, by_hand=False)
+    done = _compress(conversation_id, backend=None, progress=progress, home=home, by_hand=False)
     if not done.success:
         _TIRED[case.key] = case.tokens
     else:

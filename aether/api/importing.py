@@ -17,12 +17,15 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
-from aether import regular
+from aether import clock, regular
 from aether.api import dedupe
 from aether.api.conversations import record_directory
 from aether.api.home import Home, counter_of, now, read
 from aether.api.working import store_entries
 from aether.clock import new_id
+from aether.compaction.shapes import Receipt
+from aether.context.checkpoints import checkpoint_message
+from aether.context.shapes import Checkpoint
 from aether.errors import AetherError, InvalidInput, NotFound
 from aether.memory import phases
 from aether.memory.capture import passages
@@ -36,6 +39,8 @@ from aether.store.commit import Author
 from aether.store.files import make_directory, require_writable
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
+from aether.tokens.models import UNKNOWN_WINDOW
+from aether.tokens.models import profile as profile_of
 from aether.types import Change, Counter, JsonObject
 
 SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
@@ -403,23 +408,51 @@ def _import_ollm_file(path: Path, place: Path, marked: JsonObject, *, dry_run: b
             found.kind,
             found.id,
             len(found.messages),
-            found.checkpoints,
+            len(found.checkpoints),
             tuple(found.warnings),
         )
         if conversations.load(place, found.id).lines:
             known = _origin(place, found.id).get("file") == str(path.resolve())
             why = "imported before" if known else "a conversation of that id exists, and is not changed"
             return report._replace(state="known" if known else "skipped", notes=(*report.notes, why))
-        # The record of the import, the header and the messages.
-        origin = {**marked, "file": str(path.resolve()), "lines": len(found.messages) + 2}
         if not dry_run:
             make_directory(place)
-            settings = {**found.settings, "imported": origin}
-            conversations.create(place, found.id, found.messages, settings=settings, now=now())
+            _create(found, place, {**marked, "file": str(path.resolve())})
     except (AetherError, OSError) as reason:
         what = reason.what if isinstance(reason, AetherError) else reason.strerror or str(reason)
         return OllmFile(name, "bad", notes=(what,))
     return report
+
+
+def _create(found: ollm.OllmConversation, place: Path, marked: JsonObject) -> None:
+    """Write the conversation of a file: the text of each checkpoint is a message, and a first step makes it one."""
+    at = clock.stamp(now())
+    held = [*found.checkpoints, *found.messages]
+    made: list[JsonObject] = []
+    for n, (message, about) in enumerate(zip(found.checkpoints, found.about, strict=True), 1):
+        known = {"created_at": at, **{key: value for key, value in about.items() if value}}
+        made.append(
+            checkpoint_message(
+                Checkpoint(tokens=0, compression_number=0, message_range=(n, n), summary=message["content"], **known), "openai",
+            )
+        )  # fmt: skip
+    # The header, the record of the import and the messages, then the checkpoints and their step.
+    lines = len(held) + 2 + (len(made) + 1 if made else 0)
+    known_model = profile_of(found.settings.get("model", ""))
+    settings = {
+        "window": known_model.window or UNKNOWN_WINDOW,
+        **found.settings,
+        "imported": {**marked, "lines": lines},
+    }
+    receipt = Receipt(
+        conversation_id=found.id, step=1, at=at, policy={"name": "import"}, effective={}, trigger="imported from OLLM-CLI",
+        note="", tokens_before=0, tokens_after=0, counter="", messages_before=len(held), messages_after=len(held), kept={},
+        removed=list(range(len(made))), places=[*(None for _ in made), *range(len(made), len(held))], protected=[], cuts=[],
+        steps=[], summary={}, sha256_before="", sha256_after="", findings=[],
+    )._asdict()  # fmt: skip
+    conversations.create(
+        place, found.id, held, settings=settings, first=made, receipt=receipt if made else None, now=now()
+    )
 
 
 def _origin(place: Path, id: str) -> JsonObject:

@@ -660,23 +660,33 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject]) -> bool:
 
 
 def create(
-    home: Path, id: str, messages: Sequence[JsonObject], *, settings: JsonObject, now: datetime
-) -> bool:
+    home: Path, id: str, messages: Sequence[JsonObject], *, settings: JsonObject, now: datetime,
+    first: Sequence[JsonObject] = (), receipt: JsonObject | None = None,
+) -> bool:  # fmt: skip
     """Write a new conversation, whole or not at all, and return whether it was new; an existing one is not changed.
+
+    With a `receipt`, its first step puts the messages of `first` in the place of as many of `messages` at their start.
 
     Raises:
         InvalidInput: a message or the settings are not JSON.
         LockTimeout, StorageFailed: nothing was written.
     """
-    at = clock.stamp(now)
+    at, size = clock.stamp(now), len(messages)
     records: list[JsonObject] = [
         {"conversation": id, "format": FORMAT, "head": True},
         {"line": 2, "settings": files.checked_json(settings, where="settings", above=1), "at": at},
     ]
-    for n, message in enumerate(messages, 1):
+    for n, message in enumerate([*messages, *first], 1):
         checked = files.checked_json(message, where=f"messages[{n - 1}]", above=1)
-        more = {"more": True} if n < len(messages) else {}
-        records.append({"n": n, "at": at, "line": n + 2, **more, "message": checked})
+        derived = {"derived": 1} if n > size else {}
+        more = {"more": True} if n != size else {}
+        records.append({"n": n, "at": at, **derived, "line": n + 2, **more, "message": checked})
+    if receipt is not None:
+        made, kept = range(size + 1, size + len(first) + 1), range(len(first) + 1, size + 1)
+        change = {"before": ranges(range(1, size + 1)), "after": ranges([*made, *kept])}
+        records.append(
+            {"line": len(records) + 1, "step": 1, **change, "receipt": {**receipt, "step": 1}, "at": at}
+        )
     return bring_back(home, id, records)
 
 

@@ -644,8 +644,9 @@ def test_files_of_ollm_become_conversations_and_bad_ones_are_named(home, tmp_pat
     }  # fmt: skip
     assert all(one.notes for one in done.files if one.state == "bad")
     assert [one["content"] for one in conversations.context("s1", home=home)] == ["Hello", "Hi"]
-    first, *_ = conversations.context("s1-snap_a", home=home)
-    assert (first["content"], first["meta"]["checkpoint"]["id"]) == ("The port is 8080.", "ckpt_1")
+    (found,) = aether.checkpoints("s1-snap_a", home=home)
+    assert (found.id, found.summary, found.message_range) == ("ckpt_1", "The port is 8080.", (1, 1))
+    assert aether.build_prompt("s1-snap_a", home=home).messages[-1]["content"] == "Hi"
     assert {path: path.read_bytes() for path in source.rglob("*.json")} == before
     assert sorted(path.read_bytes() for path in (tmp_path / "backup").iterdir()) == sorted(before.values())
     assert [one.code for one in admin.examine(home=home) if one.level != "info"] == []

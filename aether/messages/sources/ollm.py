@@ -34,11 +34,14 @@ class OllmConversation(NamedTuple):
     kind: Kind
     id: str
     messages: list[JsonObject]
-    """In the format of chat completions; `meta` has the time, the id, and of a checkpoint what is known of it."""
+    """In the format of chat completions; `meta` has the time and the id."""
     settings: JsonObject
     """`window`, `model`, `mode` and `system`, as far as the file has them."""
-    checkpoints: int
     warnings: list[str]
+    checkpoints: list[JsonObject] = []  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The summaries as messages, which are before the others."""
+    about: list[JsonObject] = []  # noqa: RUF012 - as above
+    """Of each checkpoint its id, level, author and times."""
 
 
 class _Moment(NamedTuple):
@@ -78,7 +81,7 @@ def _session(value: JsonObject) -> OllmConversation:
             f"{pluralize(len(records), 'checkpoint records')} left out: the messages they stood for are there"
         )
     settings = _settings({**metadata, **value}, metadata.get("modeHistory"), system)
-    return OllmConversation("session", session, _in_order(said), settings, 0, warnings)
+    return OllmConversation("session", session, _in_order(said), settings, warnings)
 
 
 def _snapshot(value: JsonObject, state: JsonObject) -> OllmConversation:
@@ -97,15 +100,20 @@ def _snapshot(value: JsonObject, state: JsonObject) -> OllmConversation:
     if state.get("goals"):
         warnings.append('its goals are left out; add those that matter with "aether goal add"')
     said, system = _said(list(known.values()), warnings, by_time=True)
-    checkpoints = list(_checkpoints(state.get("checkpoints") or [], known, warnings))
+    found = list(_checkpoints(state.get("checkpoints") or [], known, warnings))
     metadata = {**as_object(state.get("metadata")), **as_object(value.get("metadata"))}
     settings = _settings({**metadata, **value}, metadata.get("modeHistory"), system)
-    messages = [*checkpoints, *_in_order(said)]
-    return OllmConversation("snapshot", f"{session}-{name}", messages, settings, len(checkpoints), warnings)
+    summaries = [{"role": "assistant", "content": text} for text, _ in found]
+    about = [each for _, each in found]
+    return OllmConversation(
+        "snapshot", f"{session}-{name}", _in_order(said), settings, warnings, summaries, about
+    )
 
 
-def _checkpoints(listed: Any, known: Mapping[str, Any], warnings: list[str]) -> Iterator[JsonObject]:
-    """Yield a message for each checkpoint, but for those whose messages are all there."""
+def _checkpoints(
+    listed: Any, known: Mapping[str, Any], warnings: list[str]
+) -> Iterator[tuple[str, JsonObject]]:
+    """Yield the text of each checkpoint and what is known of it, but for those whose messages are all there."""
     for nth, one in enumerate(map(as_object, listed if isinstance(listed, list) else []), 1):
         name = str(one.get("id") or f"ckpt_{nth}")
         originals = [str(original) for original in one.get("originalMessageIds") or []]
@@ -118,15 +126,12 @@ def _checkpoints(listed: Any, known: Mapping[str, Any], warnings: list[str]) -> 
         level = one.get("compressionLevel", one.get("level"))
         metadata = as_object(one.get("metadata"))
         about: JsonObject = {
-            "id": name, "level": level if level in LEVELS else 3, "compression_number": _whole(one.get("compressionNumber")),
-            "range": [nth, nth], "created_at": _time(metadata.get("createdAt") or one.get("timestamp")),
-            "compressed_at": _time(metadata.get("compressedAt")) or None, "model": str(metadata.get("model") or ""),
-            "mode": "assistant", "messages": len(originals), "tokens_before": _whole(one.get("originalTokens")),
+            "id": name, "level": level if level in LEVELS else 3, "model": str(metadata.get("model") or ""),
+            "created_at": _time(metadata.get("createdAt") or one.get("timestamp")),
+            "compressed_at": _time(metadata.get("compressedAt")), "messages": len(originals),
+            "tokens_before": _whole(one.get("originalTokens")),
         }  # fmt: skip
-        yield {
-            "role": "assistant", "content": (text.strip() and text) or NO_SUMMARY,
-            "meta": {"protected": True, "checkpoint": about},
-        }  # fmt: skip
+        yield text if text.strip() else NO_SUMMARY, about
 
 
 def _said(listed: Sequence[Any], warnings: list[str], *, by_time: bool = False) -> tuple[list[_Moment], str]:

@@ -92,13 +92,12 @@ def test_a_history_keeps_equal_messages_and_calls_with_their_results():
 def test_a_snapshot_has_its_checkpoints_before_its_messages():
     found = ollm.conversation(SNAPSHOT)
 
-    assert (found.kind, found.id, found.checkpoints) == ("snapshot", "s2-snap_1_ab", 2)
-    assert [one["content"] for one in found.messages] == [
-        "The port is 8080.", ollm.NO_SUMMARY, "The first words", "Do it", "Done.",
-    ]  # fmt: skip
-    one, two = (message["meta"]["checkpoint"] for message in found.messages[:2])
-    assert (one["level"], one["compression_number"], one["model"], one["messages"]) == (2, 4, "llama3", 2)
-    assert (two["level"], two["compression_number"]) == (3, 0)
+    assert (found.kind, found.id) == ("snapshot", "s2-snap_1_ab")
+    assert [one["content"] for one in found.checkpoints] == ["The port is 8080.", ollm.NO_SUMMARY]
+    assert [one["content"] for one in found.messages] == ["The first words", "Do it", "Done."]
+    one, two = found.about
+    assert (one["id"], one["level"], one["model"], one["messages"]) == ("ckpt_a", 2, "llama3", 2)
+    assert two["level"] == 3
     assert found.settings == {"window": 4096, "model": "llama3"}
     assert len(found.warnings) == 4
 
