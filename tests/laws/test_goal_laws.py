@@ -163,3 +163,15 @@ def test_no_text_breaks_the_parser(text):
         for marker in goals.parse_markers(f"[{kind}] {text}\n- [{kind.lower()}] Created {text} - LOCKED"):
             assert marker.text.strip()
             assert "\n" not in marker.text
+
+
+@given(st.lists(st.tuples(WORDS, st.sampled_from(["", " - LOCKED", " – unlocked"])), max_size=8))
+def test_a_lock_is_for_ever(said):
+    document = next(after for _, after, _ in states([("add", "ship", True)]))
+    locked: set[str] = set()
+    for nth, (words, suffix) in enumerate(said):
+        made = change(document, ("apply_markers", f"[DECISION] {words}{suffix}", ""), nth + 1)
+        document = apply(document, made.patches[goals.DOCUMENT])
+        locked |= {words.casefold()} if suffix == " - LOCKED" else set()
+        held = {each["description"].casefold() for each in goals.current(document)["decisions"] if each["locked"]}
+        assert held == locked
