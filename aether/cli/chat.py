@@ -97,7 +97,7 @@ def chat_command(
     \b
     Example:
       aether chat --backend echo --message "The port is 8080."
-      aether chat --backend ollama --model llama3.1:8b planning-talk
+      aether chat --message "Where were we?" --window 4096 planning-talk
     """
     from aether.api import chat
     from aether.clock import short_id

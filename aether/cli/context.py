@@ -319,7 +319,7 @@ def model(ask: Ask, conversation: str, model: str | None, window: int | None) ->
 def import_(
     ask: Ask, sources: tuple[str, ...], dry_run: bool, backup: str | None, rollback: str | None
 ) -> int:
-    """Bring in sessions and snapshots of OLLM-CLI.
+    """Import sessions and snapshots of OLLM-CLI.
 
     SOURCE is a file or a directory with *.json, such as ~/.ollm. Each file becomes a conversation; sources and
     conversations that exist are never changed. Bad files are named, and the exit code is then 4. A rollback moves the

@@ -173,5 +173,7 @@ def test_a_lock_is_for_ever(said):
         made = change(document, ("apply_markers", f"[DECISION] {words}{suffix}", ""), nth + 1)
         document = apply(document, made.patches[goals.DOCUMENT])
         locked |= {words.casefold()} if suffix == " - LOCKED" else set()
-        held = {each["description"].casefold() for each in goals.current(document)["decisions"] if each["locked"]}
+        held = {
+            each["description"].casefold() for each in goals.current(document)["decisions"] if each["locked"]
+        }
         assert held == locked
