@@ -157,7 +157,7 @@ def _typed(show: Say, opened: Callable[[], Chat]) -> Iterator[str]:
         if not show.held.lines:
             say(cut_to(status_line(opened()), _columns()))
         try:
-            line = show.held.lines.pop(0) if show.held.lines else _input(show)
+            line = _next_held(show) if show.held.lines else _input(show)
         except KeyboardInterrupt:
             say("")
             if show.held.leaving:
@@ -170,6 +170,12 @@ def _typed(show: Say, opened: Callable[[], Chat]) -> Iterator[str]:
             return
         show.held.leaving = False
         yield line
+
+
+def _next_held(show: Say) -> str:
+    line = show.held.lines.pop(0)
+    say(plain(PROMPT + line))
+    return line
 
 
 def _input(show: Say) -> str:
@@ -214,7 +220,7 @@ def _talk(show: Say, opened: Chat, lines: Iterator[str], turns: list[Turn]) -> i
         except AetherError as reason:
             code = reason.exit_code
             say(plain(f"Error: {_without_extractive(str(reason))}"))
-            if show.terminal:
+            if show.terminal and not line.strip().startswith("/"):
                 show.line("Your message is kept: /retry asks again.")
     return code
 
@@ -241,11 +247,36 @@ def _done(show: Say, opened: Chat, line: str, turns: list[Turn]) -> Chat:
 
 def _shown(show: Say, turn: Callable[..., Turn]) -> Turn:
     """Show a turn while it happens, and what else came of it."""
-    with bar(show.ask, "Compressing context…") as progress:
-        done = turn(on_text=show.text, progress=lambda stage, percent, _: progress(percent, stage))
-    if not show.ask.json:
-        sys.stdout.write("\n")
-        sys.stdout.flush()
+    open_line = False
+
+    def on_text(piece: str) -> None:
+        nonlocal open_line
+        open_line = True
+        show.text(piece)
+
+    def end_line() -> None:
+        nonlocal open_line
+        if open_line and not show.ask.json:
+            sys.stdout.write("\n")
+            sys.stdout.flush()
+        open_line = False
+
+    try:
+        with bar(show.ask, "Compressing context…") as progress:
+
+            def on_progress(stage: str, percent: int, _message: str) -> None:
+                end_line()
+                progress(percent, f"{stage}; the input is held" if show.terminal else stage)
+
+            done = turn(on_text=on_text, progress=on_progress)
+    finally:
+        end_line()
+    _report(show, done)
+    return done
+
+
+def _report(show: Say, done: Turn) -> None:
+    """Say what else came of a turn."""
     if done.interrupted:
         show.held.leaving = True
         show.line("The reply was ended; what came of it is kept. Ctrl-C again leaves the chat.")
@@ -261,7 +292,6 @@ def _shown(show: Say, turn: Callable[..., Turn]) -> Turn:
         show.line(f"Goal: {done.applied.total} markers of the reply are recorded.")
     for goal in done.applied.proposed:
         show.line(f"The model proposes a goal: {one_line(goal)}   /goal {one_line(goal)}")
-    return done
 
 
 def _completion(one: Any) -> str:
@@ -466,4 +496,4 @@ def _keep(show: Say, typed: str) -> None:
     show.held.lines += [show.held.rest + line if nth == 0 else line for nth, line in enumerate(lines)]
     show.held.rest = rest if lines else show.held.rest + rest
     if lines or rest:
-        show.line(f"What you typed meanwhile is kept: {one_line(' / '.join([*lines, rest]))}")
+        show.line(f"What you typed meanwhile is kept: {one_line(' / '.join(filter(None, [*lines, rest])))}")

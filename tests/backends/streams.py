@@ -24,6 +24,8 @@ class Answer(NamedTuple):
     cut: bool = False
     then: object = None
     """An event to wait for behind the first line."""
+    pause: float = 0.0
+    """Seconds between two lines."""
 
 
 def sse(*events, done=True):
@@ -71,6 +73,7 @@ def answering(answer):
                     if nth == 1 and found.then is not None:
                         found.then.wait(30)
                     self.chunk(line.encode())
+                    time.sleep(found.pause)
                 if not found.cut:
                     self.chunk(b"")
             except OSError:
@@ -116,22 +119,20 @@ def ollama(window, *, pause=0.0):
         most = min(window, body["options"].get("num_ctx", window))
         if tokens > most:
             return failure(400, {"error": "the input length exceeds the context length"})
-        if pause:
-            time.sleep(pause)
         words = f"Reply {len(given)}: you said {given[-1]}".split(" ")
         made = [{"model": body["model"], "message": {"role": "assistant", "content": f"{word} "}, "done": False} for word in words]  # fmt: skip
         end = {
             "model": body["model"], "message": {"role": "assistant", "content": ""}, "done": True,
             "done_reason": "stop", "prompt_eval_count": tokens, "eval_count": len(words),
         }  # fmt: skip
-        return ndjson(*made, end)
+        return ndjson(*made, end)._replace(pause=pause)
 
     return answer
 
 
 if __name__ == "__main__":
     size = int(sys.argv[1])
-    with answering(ollama(size, pause=0.3)) as (url, seen):
+    with answering(ollama(size, pause=0.05)) as (url, seen):
         print(f"OLLAMA_HOST={url}", flush=True)
         while True:
             time.sleep(1)
