@@ -77,16 +77,20 @@ if TYPE_CHECKING:
     from aether.api.context import add_message as add_message
     from aether.api.context import build_prompt as build_prompt
     from aether.api.context import checkpoints as checkpoints
-    from aether.api.context import compress_context as compress_context
+    from aether.api.context import context_list as context_list
     from aether.api.context import context_status as context_status
-    from aether.api.context import emergency as emergency
+    from aether.api.context import export_history as export_history
+    from aether.api.context import handle_overflow as handle_overflow
     from aether.api.context import open_context as open_context
     from aether.api.context import restore_context as restore_context
     from aether.api.context import set_mode as set_mode
     from aether.api.context import set_model as set_model
     from aether.api.context import snapshots as snapshots
+    from aether.api.context import stream_overflow as stream_overflow
     from aether.api.context import take_snapshot as take_snapshot
     from aether.api.context import validate_context as validate_context
+    from aether.api.context_steps import compress_context as compress_context
+    from aether.api.context_steps import emergency as emergency
     from aether.api.forget import forget as forget
     from aether.api.importing import import_transcripts as import_transcripts
     from aether.api.memory_tool import clear_memory_files as clear_memory_files
@@ -136,9 +140,10 @@ _NAMES_IN = {
         "trigger_phase_boundary_compression"
     ),
     "aether.api.context": (
-        "add_message build_prompt checkpoints compress_context context_status emergency open_context "
-        "restore_context set_mode set_model snapshots take_snapshot validate_context"
+        "add_message build_prompt checkpoints context_list context_status export_history handle_overflow open_context "
+        "restore_context set_mode set_model snapshots stream_overflow take_snapshot validate_context"
     ),
+    "aether.api.context_steps": "compress_context emergency",
     "aether.api.forget": "forget",
     "aether.api.importing": "import_transcripts",
     "aether.api.memory_tool": "clear_memory_files memory_tool",

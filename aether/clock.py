@@ -27,6 +27,15 @@ def stamp(instant: datetime) -> str:
     return instant.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def of_file(seconds: float) -> datetime:
+    """Return the instant of a file's time, aware, in UTC.
+
+    >>> stamp(of_file(0))
+    '1970-01-01T00:00:00.000000Z'
+    """
+    return datetime.fromtimestamp(seconds, UTC)
+
+
 def parse(text: str, *, where: str = "time") -> datetime:
     """Return the instant that ISO 8601 `text` names; a time without a zone is taken as UTC.
 

@@ -18,7 +18,14 @@ from aether.api.tokens import counting
 from aether.backends import ChatBackend, ChatReply, Settings, chat_backend
 from aether.context.goals import Applied
 from aether.context.shapes import Progress, Prompt
-from aether.errors import AetherError, BackendFailed, BackendUnavailable, BudgetExceeded, ContextOverflow
+from aether.errors import (
+    AetherError,
+    BackendFailed,
+    BackendUnavailable,
+    BudgetExceeded,
+    ContextOverflow,
+    InvalidInput,
+)
 from aether.messages import convert
 from aether.store import config
 from aether.store.conversations import load
@@ -33,8 +40,6 @@ SILENCE_SECONDS = 300.0
 # A model that calls tools so often for one message has lost its way.
 MOST_ROUNDS = 8
 OVERFLOW_TRIES = 3
-# Of a prompt that a server refused without saying its window: what the next one has at most.
-SMALLER = 0.7
 _NEED_A_MODEL = ("ollama", "openai")
 
 
@@ -217,6 +222,26 @@ def answer(
     )  # fmt: skip
 
 
+def answer_again(chat: Chat, *, on_text: Callable[[str], None], progress: Progress | None = None) -> Turn:
+    """Take the last answer, if there is one, out of the context, and ask for another; the history keeps both.
+
+    Raises:
+        InvalidInput: nothing was said yet.
+        BackendUnavailable, BackendFailed, BudgetExceeded: as `say`.
+    """
+    live = conversations.context(chat.conversation, home=chat.home)
+    if not any(message.get("role") == "user" for message in live):
+        raise InvalidInput("nothing was said yet.", fix="Say something first.", where=chat.conversation)
+    last = live[-1]
+    if (
+        last.get("role") == "assistant"
+        and not last.get("tool_calls")
+        and "checkpoint" not in last.get("meta", {})
+    ):
+        conversations.pop_message(chat.conversation, home=chat.home)
+    return answer(chat, on_text=on_text, progress=progress)
+
+
 def _asked(chat: Chat, listen: Callable[[str], None], heard: list[str]) -> tuple[ChatReply, int]:
     """Return the reply to the prompt as it is now, and how often the server refused one as too long."""
     tools = list(chat.tools)
@@ -230,11 +255,11 @@ def _asked(chat: Chat, listen: Callable[[str], None], heard: list[str]) -> tuple
                 _messages(prompt), system=prompt.system, on_text=listen, tools=[tool.definition for tool in tools],
                 settings=chat.settings._replace(window_tokens=window, max_output_tokens=room),
             )  # fmt: skip
-        except ContextOverflow:
+        except ContextOverflow as reason:
             refused += 1
             if heard or refused >= OVERFLOW_TRIES:
                 raise
-            _make_room(chat, prompt, window)
+            _make_room(chat, reason, window)
         except BackendFailed as reason:
             if not tools or heard or "does not support tools" not in reason.what:
                 raise
@@ -254,7 +279,7 @@ def _messages(prompt: Prompt) -> list[JsonObject]:
     return [convert.bare(message.raw) for message in convert.convert(read, "openai").messages]
 
 
-def _make_room(chat: Chat, prompt: Prompt, window: int) -> None:
+def _make_room(chat: Chat, refused: ContextOverflow, window: int) -> None:
     """Make the context smaller than a prompt that was refused: by the window that the server has, if it says one.
 
     Raises:
@@ -264,18 +289,19 @@ def _make_room(chat: Chat, prompt: Prompt, window: int) -> None:
     smaller = served.most or served.window
     if 0 < smaller < window:
         context.open_context(chat.conversation, window=smaller, home=chat.home)
-        return
-    context.emergency(chat.conversation, most=int(prompt.tokens * SMALLER), home=chat.home)
-    if context.context_status(chat.conversation, home=chat.home).tokens >= prompt.tokens:
+    elif not context.handle_overflow(chat.conversation, refused, home=chat.home).retry:
         raise BudgetExceeded(
-            f"the server refuses {prompt.tokens} tokens, and nothing more can be taken out of the context.",
+            "the server refuses the prompt as too long, and nothing more can be taken out of the context.",
             fix="Take a model with a larger window, or name the real one with --window.",
             where=f"conversation {chat.conversation}",
-        )
+        ) from refused
 
 
 def _stored(chat: Chat, reply: ChatReply, progress: Progress | None) -> bool:
     """Store a reply, and the results of the calls in it; return whether the model goes on."""
+    context.stream_overflow(
+        chat.conversation, reply.text, home=chat.home
+    )  # an event; what follows handles it
     if not reply.calls:
         if reply.text.strip():
             context.add_message(chat.conversation, {"role": "assistant", "content": reply.text}, progress=progress, home=chat.home)  # fmt: skip

@@ -27,6 +27,7 @@ from aether.errors import (
 )
 from aether.events.delivery import warn
 from aether.memory.items import items_of, recount
+from aether.paths import resource
 from aether.store import archive, files
 from aether.store.commit import Author, write_lock
 from aether.store.files import storage_errors, write_whole
@@ -275,6 +276,22 @@ def _counter(place: Path | None, findings: list[Finding]) -> tuple[str, float]:
 def _own_entries(place: Path | None) -> tuple[Entry, ...]:
     path = place / "models.json" if place else None
     return _entries(path, _id(path)) if path else ()
+
+
+def context_profiles(place: Path) -> dict[int, int]:
+    """Return the most tokens of a prompt by size of window: those of the home's own `models.json` before the shipped ones.
+
+    Raises:
+        InvalidDocument: the user's own file is invalid; `where` names the key.
+    """
+    own = place / "models.json"
+    return _limits(resource("data/models.json"), (0, 0, 0)) | _limits(own, _id(own))
+
+
+@lru_cache(maxsize=16)
+def _limits(path: Path, found: FileId) -> dict[int, int]:
+    with storage_errors(path):
+        return tokens_models.context_profiles(path) if found else {}
 
 
 def _reports(place: Path | None, findings: list[Finding]) -> dict[str, Reports]:

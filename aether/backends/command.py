@@ -87,7 +87,7 @@ def chat(
             words, prompt.encode("utf-8", "replace"), name=NAME, timeout_seconds=settings.timeout_seconds, on_output=on_output
         )  # fmt: skip
     except BackendFailed as reason:
-        if not written and stream.is_overflow(reason):
+        if not written and stream.says_too_long(reason.what):
             raise stream.overflow(reason.what, where=NAME) from reason
         raise
     return stream.ChatReply("".join(written).rstrip("\n"), NAME, words[0])

@@ -26,9 +26,6 @@ NAME = "echo"
 ECHO_WINDOW = 8_192
 # A model that calls more tools in one reply is broken.
 MOST_CALLS = 128
-# The names of the classes by which SDKs and frameworks report a prompt that is too long.
-_OVERFLOW_CLASSES = frozenset({"ContextOverflow", "ContextOverflowError", "ContextWindowExceededError"})
-_OVERFLOW_CODES = frozenset({"context_length_exceeded", "model_context_window_exceeded", "request_too_large"})
 _OVERFLOW_TEXT = re.compile(
     r"context[ _](?:length|window|size)|(?:prompt|input|request|messages?)\b.{0,40}\b(?:is |are )?too (?:long|large)"
     r"|maximum (?:context|prompt|input)|exceeds? the (?:available )?(?:context|prompt)",
@@ -181,9 +178,7 @@ def _as_reply(found: http.Reply, heard: Heard) -> model_server.Reply:
         # A server that had answered 200 says the status of its failure in the event, if at all.
         code = as_object(heard.error["error"]).get("code") or heard.error.get("status_code")
         words = json.dumps(heard.error)
-        status = (
-            code if isinstance(code, int) and code >= 400 else 400 if _OVERFLOW_TEXT.search(words) else 500
-        )
+        status = code if isinstance(code, int) and code >= 400 else 400 if says_too_long(words) else 500
         heard.error = {}
         return model_server.Reply(status, json.loads(words), words)
     if not heard.stop:
@@ -212,27 +207,13 @@ def overflow(said: str, *, where: str) -> ContextOverflow:
     )  # fmt: skip
 
 
-def is_overflow(error: BaseException) -> bool:
-    """Return whether `error`, of any SDK, says that a prompt is larger than the window: by its class, code or text.
+def says_too_long(text: str) -> bool:
+    """Return whether the words of a failure say that a prompt is larger than the window.
 
-    A limit of pace or of the answer is none, and neither is a failed connection.
-
-    >>> is_overflow(RuntimeError("prompt is too long: 9 tokens > 8 maximum"))
-    True
-    >>> is_overflow(RuntimeError("Rate limit reached: 30000 tokens per minute"))
-    False
+    >>> says_too_long("prompt is too long: 9 tokens > 8 maximum"), says_too_long("context deadline exceeded")
+    (True, False)
     """
-    if {kind.__name__ for kind in type(error).__mro__} & _OVERFLOW_CLASSES:
-        return True
-    if isinstance(error, (ConnectionError, TimeoutError)):
-        return False
-    status = getattr(error, "status_code", None)
-    if isinstance(status, int) and status in model_server.NOT_ABOUT_LENGTH:
-        return False
-    code = getattr(error, "code", None)
-    if status == 413 or (isinstance(code, str) and code in _OVERFLOW_CODES):
-        return True
-    return bool(_OVERFLOW_TEXT.search(str(error)))
+    return bool(_OVERFLOW_TEXT.search(text))
 
 
 def ask_json(url: str, body: JsonObject | None, *, seconds: float, headers: Mapping[str, str] | None = None) -> JsonObject:  # fmt: skip

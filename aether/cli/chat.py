@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import click
 
@@ -31,7 +31,7 @@ HELP = """\
 /rollback [ID]        go back to a snapshot, by default the newest
 /history [N]          show the newest N messages of the whole history
 /export [FILE]        write the history as Markdown, or as JSON if the name ends in .json
-/retry                ask again for the answer to the last message
+/retry                ask for another answer to the last message
 /status               show tokens, tier, checkpoints and goal
 /help                 show this
 /quit                 leave; the conversation is kept
@@ -237,7 +237,7 @@ def _done(show: Say, opened: Chat, line: str, turns: list[Turn]) -> Chat:
     if line.startswith("/") and not line.startswith("//"):
         word, _, rest = line[1:].partition(" ")
         if word == "retry":
-            turns.append(_shown(show, partial(chat.answer, opened)))
+            turns.append(_shown(show, partial(chat.answer_again, opened)))
             return opened
         return _command(show, opened, word, rest.strip())
     text = line.removeprefix("/") if line.startswith("//") else line
@@ -304,6 +304,7 @@ def _completion(one: Any) -> str:
 
 def _command(show: Say, opened: Chat, word: str, rest: str) -> Chat:
     from aether.api import chat, context
+    from aether.api.context_steps import compress_context
 
     name, home = opened.conversation, opened.home
     if word in ("quit", "exit"):
@@ -311,7 +312,7 @@ def _command(show: Say, opened: Chat, word: str, rest: str) -> Chat:
     if word == "compact":
         before = len(_compactions(opened))
         with bar(show.ask, "Compressing context…") as progress:
-            done = context.compress_context(
+            done = compress_context(
                 name, progress=lambda stage, percent, _: progress(percent, stage), home=home
             )
         for one in chat.compressions_since(opened, before):
@@ -392,7 +393,7 @@ def _export(show: Say, opened: Chat, rest: str) -> None:
     from aether.cli.output import write_file
 
     path = rest or f"{opened.conversation}.md"
-    form = "json" if path.endswith(".json") else "markdown"
+    form: Literal["json", "markdown"] = "json" if path.endswith(".json") else "markdown"
     write_file(
         path, export_history(opened.conversation, format=form, home=opened.home).encode("utf-8", "replace")
     )

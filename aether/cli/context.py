@@ -43,6 +43,28 @@ def context_command() -> None:
     """
 
 
+@context_command.command("list")
+@pass_ask
+def list_(ask: Ask) -> None:
+    """List the contexts, the newest first.
+
+    \b
+    Example:
+      aether context list
+    """
+    from aether.api.context import context_list
+
+    found = context_list(home=ask.home)
+    rows = [
+        (when(one.at), one.messages, one.compressions, one.window, one.mode, one.model, one.conversation)
+        for one in found
+    ]
+    head = ("at", "messages", "compressions", "window", "mode", "model", "conversation")
+    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=[1, 2, 3]))
+    if not found:
+        note(ask, "No context yet: aether chat begins one.")
+
+
 @context_command.command("status")
 @click.argument("conversation")
 @pass_ask
@@ -135,7 +157,7 @@ def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     Example:
       aether context compress talk
     """
-    from aether.api.context import compress_context
+    from aether.api.context_steps import compress_context
 
     with bar(ask, "Compressing context…") as progress:
         done = compress_context(

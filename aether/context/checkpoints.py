@@ -31,7 +31,8 @@ from aether.messages.model import Message, ProviderFormat, as_object, groups
 from aether.types import Counter, JsonObject
 
 # Of the tokens for all checkpoints: three detailed, three moderate, four compact ones and a merged one take all of them.
-SHARES = {DETAILED: 0.18, MODERATE: 0.09, COMPACT: 0.04}
+SHARES = {DETAILED: 0.16, MODERATE: 0.08, COMPACT: 0.04}
+MERGED_SHARE = 0.12
 # A summary has at most this part of the tokens that it replaces, and a tiny one is not worth less than this many.
 MOST_OF_INPUT, LEAST_SUMMARY = 0.6, 48
 # Of the tokens for newest messages: what further messages of the user may take.
@@ -207,7 +208,7 @@ def _aged(found: View, room: Room, budget: int, *, tier: Tier, number: int, limi
 
     def total() -> int:
         merged = [at for at in order if not levels[at]]
-        return sum(size(at) for at in order if levels[at]) + (int(SHARES[COMPACT] * budget) if merged else 0)
+        return sum(size(at) for at in order if levels[at]) + (int(MERGED_SHARE * budget) if merged else 0)
 
     def too_many() -> bool:
         return (
@@ -227,7 +228,7 @@ def _aged(found: View, room: Room, budget: int, *, tier: Tier, number: int, limi
         for at in order if levels[at] and levels[at] < known[at].level
     ]  # fmt: skip
     if len(merged) > 1:
-        works.append(_again(found, merged, "merge", COMPACT, int(SHARES[COMPACT] * budget) - room.heading))
+        works.append(_again(found, merged, "merge", COMPACT, int(MERGED_SHARE * budget) - room.heading))
     elif merged and known[merged[0]].level > COMPACT:
         works.append(_again(found, merged, "age", COMPACT, int(SHARES[COMPACT] * budget) - room.heading))
     return works
@@ -270,7 +271,7 @@ def largest_to_compact(found: View, room: Room, limits: Limits) -> list[Work]:
 
 def all_merged(found: View, room: Room, limits: Limits) -> list[Work]:
     """Return the work of merging all checkpoints; none if there are fewer than two."""
-    most = int(SHARES[COMPACT] * room.checkpoints(found, limits)) - room.heading
+    most = int(MERGED_SHARE * room.checkpoints(found, limits)) - room.heading
     return [_again(found, found.checkpoints, "merge", COMPACT, most)] if len(found.checkpoints) > 1 else []
 
 

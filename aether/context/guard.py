@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
@@ -15,6 +16,7 @@ from aether.context.shapes import (
     Part,
     PartTokens,
     Prompt,
+    ProviderError,
     RecentPart,
     Suggestion,
     SystemPart,
@@ -206,6 +208,59 @@ def _findings(
 def mentions_stored(message: Message) -> bool:
     """Return whether a text names a snapshot or a history, as the words of its author."""
     return bool(_MENTIONS.search(message.text))
+
+
+# Classes of errors, by words in their names; libraries name them alike.
+_CONNECTION = lazy(r"connect|timeout|network|unavailable|refused|reset", re.IGNORECASE)
+_OTHER_CLASS = lazy(r"ratelimit|authentication|permission|quota", re.IGNORECASE)
+_OVERFLOW_CLASS = lazy(r"contextwindow|contextlength|contextoverflow|requesttoolarge", re.IGNORECASE)
+_OVERFLOW = lazy(
+    r"context[_ ](?:length|window|size)[_ ]?(?:is )?exceed|exceed\w*(?: the)?(?: model'?s?)?(?: available| maximum)? (?:context|input|prompt)|"
+    r"maximum (?:context|prompt|input|token)|context (?:length|window|size|limit)|prompt is too long|"
+    r"(?:input|prompt|request|conversation|messages?)\b[^.\n]{0,40}\b(?:is |are )?too (?:long|large|big)|too many (?:input )?tokens|"
+    r"reduce the length|request_too_large|exceed_context_size|input tokens exceed|n_ctx|token limit",
+    re.IGNORECASE,
+)
+# Statuses about the key, the model or the pace, whatever the message says.
+_NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
+_NETWORK = lazy(
+    r"econnrefused|econnreset|etimedout|connection|network|timed? ?out|unreachable|name resolution|getaddrinfo|502|503|504",
+    re.IGNORECASE,
+)
+_OTHER = lazy(r"rate[ _-]?limit|quota|api[ _-]?key|unauthori[sz]ed|expired|invalid[ _]token", re.IGNORECASE)
+_LIMIT = lazy(
+    r"(?:maximum context length (?:is|of)|context (?:size|window|length)(?: is| of|:)?|n_ctx\W{1,4}|>)\s*\(?(\d[\d,]{2,9})(?: tokens)?(?: maximum)?",
+    re.IGNORECASE,
+)
+_REQUESTED = lazy(
+    r"(?:too long|requested|resulted in|n_prompt_tokens\W{1,4}|request \()\D{0,12}(\d[\d,]{2,9})",
+    re.IGNORECASE,
+)
+
+
+def classified(error: BaseException | str) -> ProviderError:
+    """Return what the error of a provider says, by its class and code, then by its text.
+
+    >>> classified("prompt is too long: 210000 tokens > 200000 maximum")
+    ProviderError(kind='overflow', window=200000, tokens=210000)
+    >>> classified(ConnectionRefusedError()).kind, classified("rate limit of 4000 tokens reached").kind
+    ('connection', 'unknown')
+    """
+    name = "" if isinstance(error, str) else type(error).__name__
+    text = f"{getattr(error, 'code', '') or ''} {error}"
+    if isinstance(error, ConnectionError | TimeoutError) or _CONNECTION.search(name):
+        return ProviderError("connection")
+    status = getattr(error, "status_code", 0)
+    if _OTHER_CLASS.search(name) or _OTHER.search(text) or status in _NOT_ABOUT_LENGTH:
+        return ProviderError("unknown")
+    if status == 413 or _OVERFLOW_CLASS.search(name) or _OVERFLOW.search(text):
+        limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
+        return ProviderError("overflow", _number(limit), _number(asked))
+    return ProviderError("connection" if _NETWORK.search(text) else "unknown")
+
+
+def _number(found: re.Match[str] | None) -> int:
+    return int(found[1].replace(",", "")) if found else 0
 
 
 def require_room(

@@ -15,6 +15,7 @@ Mode = Literal["developer", "planning", "assistant", "debugger", "user"]
 """What a conversation is about: it decides what is never compressed, and what a summariser looks for."""
 Purpose = Literal["recovery", "rollback", "emergency"]
 Action = Literal["compress", "merge", "rollover", "aggressive-summarization"]
+ExportFormat = Literal["markdown", "json"]
 Progress = Callable[[str, int, str], None]
 """Gets the stage of a compression, its progress in percent, which never falls, and a message for a person."""
 
@@ -256,6 +257,16 @@ class EmergencyResult(NamedTuple):
     tokens_freed: int
     snapshot_id: str
     error: str = ""
+
+
+class ProviderError(NamedTuple):
+    """What the error of a provider says."""
+
+    kind: Literal["overflow", "connection", "unknown"]
+    window: int = 0
+    """The limit that it names, 0 without one."""
+    tokens: int = 0
+    """The tokens of the request by its count, 0 if it does not say."""
 
 
 class Overflow(NamedTuple):

@@ -1,6 +1,6 @@
 """Events: one thing that happened, as a value; its builders, and the JSON record in which every exporter sends it.
 
-The names are those that other programs watch for: `compact.*` for compaction, `window.*` for the context manager,
+The names are those that other programs watch for: `compact.*` for compaction, `window.*` for the context manager, `context.*` for contexts,
 `memory.*` for the colony. Builders take plain values and read no clock. Shares (`usage_pct`, `compression_ratio`,
 `reduction_pct`) are 0.85 for 85 %. Texts of a conversation are in the payload only, so that an exporter can leave them
 out. A record holds nothing but JSON without nulls, long strings cut; ids of traces and spans follow from the event
@@ -58,6 +58,7 @@ REDACTION_DISABLED = "compact.redaction_disabled"
 MESSAGE_ADDED = "window.message_added"
 COMPRESSED = "window.compressed"
 BUDGET = "window.budget"
+CONTEXT = "context."
 MEMORY = "memory."
 
 
@@ -95,6 +96,36 @@ EVENTS: Mapping[str, EventDoc] = {
         ("tokens_before", "tokens_after", "messages_before", "messages_after", "reduction_pct"),
     ),
     BUDGET: EventDoc("the fill of a window changed", ("usage_pct", "should_compress")),
+    CONTEXT + "message-added": EventDoc("a context took a message", ("tokens",)),
+    CONTEXT + "context-warning": EventDoc("a context is full to 70 % or more", ("usage_pct",)),
+    CONTEXT + "block-user-input": EventDoc("a compression began; what is typed waits", ("reason",)),
+    CONTEXT + "unblock-user-input": EventDoc("it ended"),
+    CONTEXT + "checkpoint-started": EventDoc("summaries are being written", ("summaries",)),
+    CONTEXT + "checkpoint-progress": EventDoc("a stage of a compression was reached", ("stage", "percent", "message")),
+    CONTEXT + "checkpoint-completed": EventDoc("a compression was recorded", ("step", "tokens_before", "tokens_after")),
+    CONTEXT + "checkpoint-aged": EventDoc("a checkpoint was written again at a lower level", ("checkpoint",)),
+    CONTEXT + "checkpoint-failed": EventDoc("a compression changed nothing", ("reason", "error")),
+    CONTEXT + "compressed": EventDoc("a context became smaller", ("tokens_before", "tokens_after")),
+    CONTEXT + "compression-skipped": EventDoc("there was nothing to compress", ("reason",)),
+    CONTEXT + "compression-error": EventDoc("a compression failed", ("reason",)),
+    CONTEXT + "auto-summary-created": EventDoc("a new checkpoint was made", ("checkpoint", "tokens")),
+    CONTEXT + "rollover-complete": EventDoc("one checkpoint took the place of all", ("tokens_before", "tokens_after")),
+    **{
+        f"{CONTEXT}tier{number}-compressed": EventDoc(f"a context of tier {number} became smaller", ("tokens_before", "tokens_after"))
+        for number in range(1, 6)
+    },
+    CONTEXT + "emergency-compression-started": EventDoc("an emergency action began", ("action",)),
+    CONTEXT + "emergency-compression-completed": EventDoc("it ended", ("action", "success", "freed")),
+    CONTEXT + "emergency-rollover-started": EventDoc("a rollover of an emergency began", ("action",)),
+    CONTEXT + "emergency-rollover-completed": EventDoc("it ended", ("action", "success", "freed")),
+    CONTEXT + "prompt-validation-passed": EventDoc("a prompt fits", ("tokens", "limit")),
+    CONTEXT + "prompt-validation-failed": EventDoc("a prompt did not fit before the emergency actions", ("tokens", "limit")),
+    CONTEXT + "snapshot-created": EventDoc("a snapshot was taken", ("purpose",)),
+    CONTEXT + "auto-snapshot-created": EventDoc("it was taken because the context is full to 85 %"),
+    CONTEXT + "snapshot-restored": EventDoc("a snapshot was restored", ("snapshot",)),
+    CONTEXT + "stream-overflow-emergency": EventDoc("an answer outgrew the window while it streamed", ("total_tokens", "limit")),
+    CONTEXT + "mode-changed": EventDoc("a context got another mode", ("mode", "old_mode")),
+    CONTEXT + "tier-changed": EventDoc("a context got a window of another class", ("tier",)),
     MEMORY + "compressed": EventDoc("working memory became a session", ("receipt_id", "phase")),
     MEMORY + "phase_completed": EventDoc("a phase of the colony ended", ("phase", "started")),
     MEMORY + "checkin_superseded": EventDoc(
@@ -221,6 +252,17 @@ def budget(moment: Moment, *, should_compress: bool) -> Event:
     """Return the event that the fill of a window changed."""
     usage = _share(moment.t_est, moment.max_tokens)
     return _event(moment, BUDGET, usage_pct=usage, should_compress=should_compress)
+
+
+def context_event(
+    moment: Moment, name: str, *, status: Literal["ok", "error"] = "ok", **properties: Any
+) -> Event:
+    """Return an event of a context; `name` is one of `EVENTS`, without `context.`.
+
+    >>> context_event(Moment("2026-03-01T10:15:00Z", "s1"), "tier-changed", tier="basic").name
+    'context.tier-changed'
+    """
+    return _event(moment, CONTEXT + name, **properties)._replace(status=status)
 
 
 def colony_event(record: JsonObject, session_id: str) -> Event:

@@ -127,13 +127,36 @@ def entries(value: Any, *, where: str) -> tuple[Entry, ...]:
         InvalidDocument: a key is unknown, missing or of the wrong kind; `where` names it.
     """
     where = f"{where}::$"
-    table = _table(value, {"schema_version", "checked", "models"}, where)
+    table = _table(value, {"schema_version", "checked", "models", "context_profiles"}, where)
+    _profiles(table, where)
     if table.get("schema_version", SCHEMA_VERSION) != SCHEMA_VERSION:
         raise _wrong(f"{where}.schema_version", table["schema_version"], f"Use {SCHEMA_VERSION}.")
     models = table.get("models", [])
     if not isinstance(models, list):
         raise _wrong(f"{where}.models", models, "Use a list.")
     return tuple(_entry(model, f"{where}.models[{at}]") for at, model in enumerate(models))
+
+
+def context_profiles(path: Path) -> dict[int, int]:
+    """Return the most tokens of a prompt by size of window, as the file at `path` lists them.
+
+    Raises:
+        InvalidDocument: as `read` says.
+    """
+    read(path)
+    return _profiles(json.loads(regular.read(path)), f"{path}::$")
+
+
+def _profiles(table: dict[str, Any], where: str) -> dict[int, int]:
+    found = table.get("context_profiles", {})
+    if not isinstance(found, dict):
+        raise _wrong(f"{where}.context_profiles", found, "Use an object of sizes and limits.")
+    for size, limit in found.items():
+        if not (size.isdecimal() and type(limit) is int and 0 < limit <= int(size)):
+            raise _wrong(
+                f"{where}.context_profiles.{size}", limit, "Use tokens, at most those of the window."
+            )
+    return {int(size): limit for size, limit in found.items()}
 
 
 def _entry(value: Any, where: str) -> Entry:

@@ -136,7 +136,6 @@ def test_a_prompt_that_is_too_long_is_an_overflow_and_asked_once(name):
         ask(name, REFUSED[name])
 
     assert len(caught.value.seen[1]) == 1
-    assert stream.is_overflow(caught.value)
 
 
 @rows("name", SERVERS)
@@ -349,36 +348,3 @@ def test_echo_calls_the_recall_tool_that_it_is_offered():
 def test_what_is_no_backend_of_a_chat_is_refused_with_the_names(spec):
     with pytest.raises(InvalidInput, match="echo, ollama, openai, anthropic or command"):
         chat_backend(spec)
-
-
-class ContextWindowExceededError(Exception):
-    """As LiteLLM names it."""
-
-
-class BadRequestError(Exception):
-    """As the SDK of OpenAI has it."""
-
-    def __init__(self, message="", *, status_code=400, code=None):
-        super().__init__(message)
-        self.status_code, self.code = status_code, code
-
-
-@rows(
-    "error, expected",
-    [
-        (ContextWindowExceededError("no"), True),
-        (BadRequestError(code="context_length_exceeded"), True),
-        (BadRequestError(status_code=413), True),
-        (BadRequestError("prompt is too long: 210000 tokens > 200000 maximum"), True),
-        (BadRequestError("This model's maximum context length is 8192 tokens"), True),
-        (RuntimeError("the input length exceeds the context length"), True),
-        (BadRequestError("input tokens per minute too large", status_code=429), False),
-        (RuntimeError("Rate limit: 30000 tokens per minute"), False),
-        (BadRequestError("max_tokens: 5 is less than 16"), False),
-        (ConnectionResetError("context length"), False),
-        (TimeoutError("the context window of this connection closed"), False),
-        (KeyError("context"), False),
-    ],
-)
-def test_an_overflow_is_known_by_class_then_by_code_and_text(error, expected):
-    assert stream.is_overflow(error) is expected

@@ -23,7 +23,7 @@ BEFORE = {
     **dict.fromkeys(
         (
             f"context {verb}"
-            for verb in "status check compress checkpoints snapshot export mode model".split()
+            for verb in "list status check compress checkpoints snapshot export mode model".split()
         ),
         CONTEXT,
     ),

@@ -54,5 +54,9 @@ def every():
         events.message_added(MOMENT, message_id="m1", role="user", tokens=7),
         events.compressed(MOMENT, tokens_before=700, tokens_after=300, messages_before=20, messages_after=8),
         events.budget(MOMENT, should_compress=True),
+        *(
+            events.context_event(MOMENT, name.removeprefix(events.CONTEXT), **dict.fromkeys(about.properties, "x"))
+            for name, about in events.EVENTS.items() if name.startswith(events.CONTEXT)
+        ),
         *(events.colony_event(record, "colony-shop") for record in colony_records()),
     ]  # fmt: skip

@@ -67,7 +67,7 @@ def test_a_session_keeps_its_messages_in_order_with_the_calls_between_them():
     assert (found.kind, found.id, found.checkpoints, found.warnings) == (
         "session",
         SESSION["sessionId"],
-        0,
+        [],
         [],
     )
     assert found.settings == {"model": "llama3.1:8b", "mode": "developer", "system": "Be brief."}
