@@ -307,12 +307,13 @@ def _stored(chat: Chat, reply: ChatReply, progress: Progress | None) -> bool:
             context.add_message(chat.conversation, {"role": "assistant", "content": reply.text}, progress=progress, home=chat.home)  # fmt: skip
         return False
     runs = {tool.definition["function"]["name"]: tool.run for tool in chat.tools}
+    most = context.context_status(chat.conversation, home=chat.home).limit
     calls = [
         {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
         for call in reply.calls
     ]
     results: list[JsonObject] = [
-        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": _result(runs.get(call.name), call.arguments)}
+        {"role": "tool", "tool_call_id": call.id, "name": call.name, "content": _result(runs.get(call.name), call.arguments, most=most)}
         for call in reply.calls
     ]  # fmt: skip
     asked: JsonObject = {"role": "assistant", "content": reply.text, "tool_calls": calls}
@@ -322,13 +323,19 @@ def _stored(chat: Chat, reply: ChatReply, progress: Progress | None) -> bool:
     return True
 
 
-def _result(run: Callable[[str], str] | None, arguments: str) -> str:
+def _result(run: Callable[[str], str] | None, arguments: str, *, most: int) -> str:
+    """Return what a tool answers, in at most so many characters: as many as tokens are a quarter of a prompt."""
     if run is None:
         return "Error: there is no such tool."
     try:
-        return run(arguments) or "(nothing)"
+        text = run(arguments) or "(nothing)"
     except AetherError as reason:
         return f"Error: {reason}"
+    return (
+        text
+        if len(text) <= most
+        else f"{text[:most]}\n(cut: {most} of {len(text)} characters; go on with start={most})"
+    )
 
 
 def _keep_part(chat: Chat, heard: Sequence[str]) -> None:
