@@ -119,6 +119,8 @@ if TYPE_CHECKING:
     from aether.integrations.compact_manager import CompactManager as CompactManager
     from aether.integrations.compact_manager import mark_protected as mark_protected
     from aether.integrations.context_manager import ContextManager as ContextManager
+    from aether.integrations.context_orchestrator import AsyncContextOrchestrator as AsyncContextOrchestrator
+    from aether.integrations.context_orchestrator import ContextOrchestrator as ContextOrchestrator
     from aether.integrations.recall_tool import recall_tool as recall_tool
     from aether.messages.convert import bare as bare
 
@@ -163,6 +165,7 @@ _NAMES_IN = {
     "aether.errors": "AetherError",
     "aether.integrations.compact_manager": "CompactManager mark_protected",
     "aether.integrations.context_manager": "ContextManager",
+    "aether.integrations.context_orchestrator": "AsyncContextOrchestrator ContextOrchestrator",
     "aether.integrations.recall_tool": "recall_tool",
     "aether.messages.convert": "bare",
 }
