@@ -115,7 +115,12 @@ def chat_command(
     if not messages:
         lines = _typed(show, lambda: opened) if show.terminal else _piped()
     turns: list[Turn] = []
-    code = _talk(show, opened, lines, turns)
+    try:
+        code = _talk(show, opened, lines, turns)
+    except KeyboardInterrupt:  # between two lines
+        if not show.terminal:
+            raise
+        code = 0
     if ask.json:
         emit(ask, _as_data(opened, turns), "")
     note(ask, f"To go on: aether chat {name}")
@@ -154,9 +159,9 @@ def _typed(show: Say, opened: Callable[[], Chat]) -> Iterator[str]:
         import readline  # noqa: F401 - it gives `input` editing and a history
 
     while True:
-        if not show.held.lines:
-            say(cut_to(status_line(opened()), _columns()))
         try:
+            if not show.held.lines:
+                say(cut_to(status_line(opened()), _columns()))
             line = _next_held(show) if show.held.lines else _input(show)
         except KeyboardInterrupt:
             say("")
@@ -471,7 +476,8 @@ def held_input(show: Say) -> Iterator[None]:
     handle = sys.stdin.fileno()
     before = termios.tcgetattr(handle)
     quiet = termios.tcgetattr(handle)
-    quiet[3] &= ~(termios.ECHO | termios.ICANON)  # Ctrl-C still is a signal
+    quiet[3] &= ~(termios.ECHO | termios.ICANON)  # Ctrl-C still is a signal, and
+    quiet[3] |= termios.NOFLSH  # does not throw away what was typed before it
     termios.tcsetattr(handle, termios.TCSADRAIN, quiet)
     try:
         yield

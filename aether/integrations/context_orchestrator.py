@@ -259,9 +259,9 @@ class AsyncContextOrchestrator:
     A cancelled call that had begun ends by itself: what it records is whole, and the next call sees it.
     """
 
-    def __init__(self, session_id: str, **options: Any) -> None:
+    def __init__(self, session_id: str, *, home: Home = None, **options: Any) -> None:
         self.session_id = session_id
-        self._options = options
+        self._options = {**options, "home": home}
         self._orchestrator: ContextOrchestrator | None = None
 
     async def _opened(self) -> ContextOrchestrator:
