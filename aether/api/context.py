@@ -270,6 +270,9 @@ def _apply_markers(text: str, record: Path) -> None:
 def _attended(conversation_id: str, record: Path, progress: Progress | None) -> Validation:
     """Return the state of a context after the compression that its fill asks for; nothing that fails is raised."""
     case = case_of(conversation_id, record)
+    if case.wire != "plain" and not case.settings.provider:
+        # From now on: after a compression the messages that show the format may have left the context.
+        case = _fitted(case, {"provider": case.wire})
     emit(case, "message-added", tokens=case.view.live[-1].tokens if case.view.live else 0)
     ratio = case.tokens / case.limit
     if ratio >= case.limits.inform:
@@ -412,10 +415,10 @@ def stream_overflow(conversation_id: str, streamed: str, *, home: Home = None) -
 def take_snapshot(
     conversation_id: str,
     *,
-    purpose: Literal["recovery", "rollback", "emergency"] = "recovery",
+    purpose: Literal["recovery", "rollback", "emergency"] = "rollback",
     home: Home = None,
 ) -> Snapshot:
-    """Take a snapshot of a context, and return it; the newest five are kept.
+    """Take a snapshot of a context, and return it; the newest five are kept, and five that were taken by themselves.
 
     Raises:
         InvalidInput: there is no such purpose.

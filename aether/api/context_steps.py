@@ -48,7 +48,7 @@ from aether.context.tiers import prompt_limit, tier
 from aether.errors import AetherError, Conflict, NotFound, shown
 from aether.events import events as tell
 from aether.messages import convert
-from aether.messages.model import Message, ProviderFormat
+from aether.messages.model import PROVIDER_FORMATS, Message, ProviderFormat
 from aether.store import config, conversations
 from aether.store.conversations import Log, load
 from aether.text.words import pluralize
@@ -125,7 +125,8 @@ def case_of(conversation_id: str, record: Path) -> Case:
     require_open(log)
     settings = _settings(log.settings)
     counting = tokens.counting(settings.model, place=record)
-    known = _read_again(record, log, counting.count, (counting.counter, counting.factor))
+    wire = settings.provider if settings.provider in PROVIDER_FORMATS else None
+    known = _read_again(record, log, counting.count, wire, (counting.counter, counting.factor))
     key = (record, conversation_id)
     _KNOWN[key] = known
     _KNOWN.move_to_end(key)
@@ -169,20 +170,23 @@ def _settings(held: JsonObject) -> ContextSettings:
     )  # fmt: skip
 
 
-def _read_again(record: Path, log: Log, count: Counter, counter: tuple[Any, ...]) -> Known:
+def _read_again(
+    record: Path, log: Log, count: Counter, provider: ProviderFormat | None, counter: tuple[Any, ...]
+) -> Known:
     """Return the live messages, of which only those are read and counted that were not before."""
     known = _KNOWN.get((record, log.id))
     if known and known.log is log and known.key[1:3] == counter:
         return known
-    same = known and known.log.inode == log.inode and known.key[1:3] == counter
+    same = known and known.key[:3] == (log.inode, *counter)
     held = {n: known.held[n] for n in log.context if n in known.held} if known and same else {}
     new = [n for n in log.context if n not in held]
     raws = conversations.messages(log, new)
-    wire: ProviderFormat = convert.detect_format(raws, after=known.key[-1] if known and held else "plain")
-    if held and known and wire != known.key[-1]:
+    before: ProviderFormat = known.key[-1] if known and held else "plain"
+    wire = provider or convert.detect_format(raws, after=before)
+    if held and wire != before:
         held, new = {}, list(log.context)
         raws = conversations.messages(log, new)
-        wire = convert.detect_format(raws)
+        wire = provider or convert.detect_format(raws)
     read = convert.read(raws, wire, after=[one.message for one in held.values()])
     for n, message in zip(new, read, strict=True):
         size = message_tokens(message, count)
@@ -523,9 +527,10 @@ def climb(
     case = case_of(conversation_id, record)
     most = min(case.limit, most or int(case.limits.compress * case.limit))
     results: list[EmergencyResult] = []
-    for action, works in _ACTIONS:
+    for action, planned in _ACTIONS:
         if case.tokens <= most:
             break
+        works = _within(most, planned)
         if not works(case)[0]:
             continue
         kind = "rollover" if action == "rollover" else "compression"
@@ -545,6 +550,11 @@ def climb(
     if case.tokens > most:
         results += _shortened(case, most)
     return tuple(results)
+
+
+def _within(most: int, works: Works) -> Works:
+    """Return `works` for a context that is to have at most `most` tokens, with summaries for so much room."""
+    return lambda case: works(case._replace(room=case.room._replace(limit=most)))
 
 
 def _rollover(keep: int) -> Works:

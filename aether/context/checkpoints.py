@@ -57,7 +57,7 @@ class View(NamedTuple):
     users: frozenset[int]
     """Indices of the groups that are messages of the user."""
     open: frozenset[int]
-    """Indices of groups with a call that waits for its result."""
+    """Indices of groups with a call that waits for its result: only calls follow; an older one was abandoned."""
 
     def tokens(self, positions: Iterable[int]) -> int:
         """Return the tokens of the messages at these positions."""
@@ -71,10 +71,11 @@ def view(live: Sequence[Held]) -> View:
     said = [live[at].message for at in others]
     fixed = frozenset(others[at] for at in protected_positions(said, Policy()))
     found = [group for group in groups(said) if others[group.members[0]] not in fixed]
+    spoken = max((nth for nth, group in enumerate(found) if group.kind in ("user", "assistant")), default=-1)
     return View(
         live, marked, fixed, tuple(tuple(others[at] for at in group.members) for group in found),
         frozenset(nth for nth, group in enumerate(found) if group.kind == "user"),
-        frozenset(nth for nth, group in enumerate(found) if group.open),
+        frozenset(nth for nth, group in enumerate(found) if group.open and nth > spoken),
     )  # fmt: skip
 
 
@@ -211,9 +212,7 @@ def _aged(found: View, room: Room, budget: int, *, tier: Tier, number: int, limi
         return sum(size(at) for at in order if levels[at]) + (int(MERGED_SHARE * budget) if merged else 0)
 
     def too_many() -> bool:
-        return (
-            sum(bool(level) for level in levels.values()) + (0 in levels.values()) + 1 > tier.most_checkpoints
-        )
+        return sum(bool(level) for level in levels.values()) + 1 > tier.most_checkpoints
 
     new = int(SHARES[DETAILED] * budget)
     for at in order:  # the oldest lose detail first

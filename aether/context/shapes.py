@@ -33,7 +33,7 @@ class Tier(NamedTuple):
     prompt_budget: int
     """Tokens that the system prompt should have at most; more is a warning, and is never compressed."""
     most_checkpoints: int
-    """More are merged, the oldest first."""
+    """Beside a merged one; of more the oldest are merged."""
     strategy: Literal["rollover", "smart", "progressive", "structured"]
     """`rollover`: one checkpoint, written anew each time; else checkpoints that age one by one."""
 

@@ -133,7 +133,7 @@ def _place(found: Finding) -> list[int]:
 def _moved(found: Finding, places: Sequence[int]) -> Finding:
     """Return a finding about the position before messages were inserted."""
     return found._replace(
-        where=_POSITION.sub(lambda named: f"{named[1]}{places[int(named[2])]}]", found.where)
+        where=_POSITION.sub(lambda named: f"{named[1]}{places[int(named[2])]}]", found.where, count=1)
     )
 
 

@@ -46,7 +46,7 @@ _MESSAGE = re.compile(
 )
 _NUMBER = re.compile(rb'\{(?:"lost":[0-9]+,)?"line":([0-9]+)', re.ASCII)
 _LOST = b'{"lost":'
-# Snapshots of a context that can be restored: the newest ones.
+# Snapshots of a context that can be restored; automatic ones never push out those that a person took.
 KEPT_SNAPSHOTS = 5
 # Readers of the same conversations over and over: a server holds this many in memory, compactly.
 _CACHED = 64
@@ -278,8 +278,8 @@ def _apply_context(log: Log, record: JsonObject) -> None:
         _set_settings(log, record["receipt"].get("settings", log.settings.copy()))
     elif "settings" in record:
         _set_settings(log, merge_patched(log.settings, record["settings"]))
-    elif "snapshot" in record:
-        held = record["snapshot"]
+    held = record.get("snapshot")
+    if held:
         log.snapshots.append(
             Snapshot(
                 held["id"], record["at"], held["purpose"], tuple(expanded(held["context"])), held["settings"],
@@ -494,13 +494,13 @@ def record_compaction(
                 results.append(reached)
                 lines.append(_message_line(reached, text, at, derived=step))
         steps[:] = [step]
-        change = {"before": ranges(sources), "after": ranges(results), "receipt": {**receipt, "step": step}}
-        kept = [_snapshot_line(log, snapshot, at)] if snapshot else []
-        return [
-            *kept,
-            *lines,
-            _line({"step": step, **change, **({"late": ranges(late)} if late else {})}, at),
-        ]
+        change: JsonObject = {"before": ranges(sources), "after": ranges(results)}
+        change["receipt"] = {**receipt, "step": step}
+        if late:
+            change["late"] = ranges(late)
+        if snapshot:
+            change["snapshot"] = _of_context(log if read is None else read, snapshot)
+        return [*lines, _line({"step": step, **change}, at)]
 
     _change(home, id, plan, now=now)
     return steps[0]
@@ -535,12 +535,17 @@ def take_snapshot(home: Path, id: str, snapshot: JsonObject, *, now: datetime, r
     Raises:
         NotFound, LockTimeout, StorageFailed, CorruptDocument: nothing was stored.
     """
-    return _change(home, id, lambda _: [_snapshot_line(read, snapshot, clock.stamp(now))], now=now)
+    line = _line({"snapshot": _of_context(read, snapshot)}, clock.stamp(now))
+    return _change(home, id, lambda _: [line], now=now)
 
 
 def snapshots(log: Log) -> list[Snapshot]:
-    """Return the snapshots that can be restored, oldest first."""
-    return log.snapshots[-KEPT_SNAPSHOTS:]
+    """Return the snapshots that can be restored, oldest first: the newest five by hand, and the newest five others."""
+    kept = set[str]()
+    for by_hand in (True, False):
+        some = [one.id for one in log.snapshots if (one.purpose == "rollback") == by_hand]
+        kept.update(some[-KEPT_SNAPSHOTS:])
+    return [one for one in log.snapshots if one.id in kept]
 
 
 def restore(home: Path, id: str, found: Snapshot, receipt: JsonObject, *, now: datetime, read: Log) -> Log:
@@ -581,9 +586,10 @@ def compressions(log: Log) -> int:
     return done
 
 
-def _snapshot_line(log: Log, snapshot: JsonObject, at: str) -> bytes:
+def _of_context(log: Log, snapshot: JsonObject) -> JsonObject:
+    """Return a snapshot with the context of `log`, as its record holds it."""
     held = {"context": ranges(log.context), "settings": log.settings, "compressions": compressions(log)}
-    return _line({"snapshot": {**snapshot, **held}}, at)
+    return {**snapshot, **held}
 
 
 def undo(home: Path, id: str, *, now: datetime) -> Undone:

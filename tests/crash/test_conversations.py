@@ -74,7 +74,44 @@ def _pop(home):
     conversations.pop(home, ID, now=homes.NOW)
 
 
+ABOUT = {"id": "snap_1", "purpose": "rollback", "tokens": 9}
+
+
+def _opened(home):
+    """A home with a context that has a snapshot, was compressed with another one, and went on."""
+    _talked(home)
+    _open(home)
+    _snapshot(home)
+    _compress(home)
+    conversations.extend(home, ID, said("five"), now=homes.NOW)
+
+
+def _open(home):
+    conversations.set_settings(home, ID, {"window": 8192, "system": "Be brief."}, now=homes.NOW)
+
+
+def _snapshot(home):
+    conversations.take_snapshot(home, ID, ABOUT, now=homes.NOW, read=load(home, ID))
+
+
+def _compress(home):
+    before = conversations.context(load(home, ID))
+    conversations.record_compaction(
+        home, ID, before=before, after=[*said("summary"), before[-1]], places=[None, len(before) - 1],
+        receipt={"kind": "context"}, now=homes.NOW, read=load(home, ID), snapshot={**ABOUT, "id": "snap_2"},
+    )  # fmt: skip
+
+
+def _restore(home):
+    log = load(home, ID)
+    conversations.restore(home, ID, conversations.snapshots(log)[0], {"places": []}, now=homes.NOW, read=log)
+
+
 CASES = {
+    "open a context": (_talked, _open),
+    "take a snapshot": (_opened, _snapshot),
+    "compress with a snapshot": (_opened, _compress),
+    "restore a snapshot": (_opened, _restore),
     "begin": (_bare, _say),
     "say": (_talked, _say),
     "say after a torn end": (_torn, _say),
@@ -88,7 +125,10 @@ CASES = {
 def seen(home):
     """Return what a new reader sees."""
     log = load(home, ID, whole=True)
-    return conversations.context(log), conversations.history(log), log.compactions, list(log.open)
+    return (
+        conversations.context(log), conversations.history(log), log.compactions, list(log.open), dict(log.settings),
+        conversations.snapshots(log),
+    )  # fmt: skip
 
 
 @pytest.mark.filterwarnings(

@@ -1,0 +1,479 @@
+"""Contexts by their verbs: open, add, build, compress, restore, export, and what happens when something fails."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+
+import pytest
+
+import aether
+from aether.api import context_steps, goals
+from aether.api.conversations import add_messages, full_history
+from aether.api.removed import removed_from_context
+from aether.context import guard
+from aether.errors import BudgetExceeded, InvalidInput, NotFound
+from aether.events import events
+from aether.integrations.recall_tool import recall_tool
+from aether.store import conversations, doctor
+from aether.store.conversations import load
+from tests import homes
+from tests.context.test_defects import ID, role, talk, text
+from tests.tables import rows
+
+
+def prompt_bytes(home):
+    return json.dumps(aether.build_prompt(ID, home=home).messages)
+
+
+def test_a_context_is_resumed_as_it_was_left(home):
+    first = aether.open_context(
+        ID, window=8_192, model="llama3:8b", mode="planning", system="Be brief.", home=home
+    )
+    again = aether.open_context(ID, home=home)
+
+    assert again.settings == first.settings
+    assert (again.limit, again.tier.label, again.settings.mode) == (6_963, "basic", "planning")
+    assert aether.open_context("other", model="llama3:8b", home=home).settings.window >= 2_048
+
+
+def test_what_cannot_be_opened_says_why(home):
+    with pytest.raises(InvalidInput, match="at least 256"):
+        aether.open_context(ID, window=100, home=home)
+    with pytest.raises(InvalidInput, match="developer, planning"):
+        aether.open_context(ID, window=4_096, mode="poet", home=home)
+    with pytest.raises(NotFound, match="open_context"):
+        aether.add_message(ID, {"role": "user", "content": "Hi"}, home=home)
+    with pytest.raises(NotFound, match="open_context"):
+        aether.build_prompt(ID, home=home)
+
+
+@rows(
+    "message",
+    [7, {"content": "no role"}, {"role": "user", "snapshot": {}}, {"role": "user", "conversationState": {}}],
+)
+def test_what_is_no_message_is_refused(home, message):
+    aether.open_context(ID, window=4_096, home=home)
+    with pytest.raises(InvalidInput):
+        aether.add_message(ID, message, home=home)
+    assert full_history(ID, home=home) == []
+
+
+def test_only_typed_parts_are_sent():
+    with pytest.raises(InvalidInput, match="no part of a prompt"):
+        guard.build(
+            [conversations.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], settings=None, wire="plain", limit=1, count=len
+        )  # fmt: skip
+
+
+def test_a_prompt_is_system_then_checkpoints_then_recent_then_new(home):
+    goals.add_goal("Ship the index.", home=home)
+    talk(home, 40, system="Be brief.", parts={"skills": "You can search."}, tools=[{"name": "search"}])
+    aether.compress_context(ID, home=home)
+    aether.set_mode(ID, "developer", home=home)
+
+    prompt = aether.build_prompt(ID, home=home)
+
+    names = [part.name for part in prompt.parts]
+    assert names == [
+        "system:base",
+        "system:mode",
+        "system:goals",
+        "system:skills",
+        "checkpoints",
+        "recent",
+        "new",
+        "tools",
+    ]
+    assert prompt.messages[0] == {"role": "system", "content": prompt.system}
+    assert prompt.system.startswith("Be brief.\n\n")
+    assert "Ship the index." in prompt.system
+    assert prompt.messages[1]["role"] == "assistant"
+    assert "Checkpoint 1" in prompt.messages[1]["content"]
+    assert prompt.messages[-1]["content"] == text(39)
+    assert not any("meta" in one for one in prompt.messages)
+
+
+def test_the_prefix_is_the_same_between_two_compressions(home):
+    talk(home, 40)
+    aether.compress_context(ID, home=home)
+    before = prompt_bytes(home)
+    for at in range(4):
+        aether.add_message(ID, {"role": role(at), "content": "short"}, home=home)
+        assert prompt_bytes(home).startswith(before[:-1])
+
+
+def test_a_marker_of_the_model_changes_the_goal_of_the_home(home):
+    goals.add_goal("Ship it.", steps=["Write the index"], home=home)
+    aether.open_context(ID, window=8_192, home=home)
+    aether.add_message(
+        ID, {"role": "assistant", "content": "[CHECKPOINT] Write the index - COMPLETED"}, home=home
+    )
+    aether.add_message(ID, {"role": "user", "content": "[CHECKPOINT] Invented - COMPLETED"}, home=home)
+
+    found = goals.goal(home=home)
+    assert [(one["description"], one["status"]) for one in found["subtasks"]] == [
+        ("Write the index", "completed")
+    ]
+
+
+def test_a_compression_reports_six_stages_and_can_be_undone(home):
+    talk(home, 40)
+    before, seen = prompt_bytes(home), []
+    done = aether.compress_context(ID, progress=lambda *stage: seen.append(stage[:2]), home=home)
+
+    assert dict(seen) == {
+        "Identification": 15, "Preparation": 25, "Summarization": 70, "Checkpoint Creation": 80, "Context Update": 90,
+        "Validation": 100,
+    }  # fmt: skip
+    assert [percent for _, percent in seen] == sorted(percent for _, percent in seen)
+    assert (done.success, done.freed_tokens, done.step) == (True, done.tokens_before - done.tokens_after, 1)
+    assert done.checkpoint in aether.checkpoints(ID, home=home)
+    aether.undo_compaction(ID, home=home)
+    assert prompt_bytes(home) == before
+    assert aether.context_status(ID, home=home).compressions == 0
+
+
+def test_progress_that_raises_is_no_failure_of_the_compression(home):
+    talk(home, 40)
+
+    def broken(*_):
+        raise RuntimeError("the terminal has gone")
+
+    assert aether.compress_context(ID, progress=broken, home=home).success
+
+
+def test_nothing_to_compress_has_a_reason(home):
+    aether.open_context(ID, window=8_192, home=home)
+    aether.add_message(ID, {"role": "user", "content": "Hello."}, home=home)
+    done = aether.compress_context(ID, home=home)
+
+    assert (done.success, done.reason) == (False, "No messages to compress")
+
+
+def test_a_compression_within_a_compression_is_refused(home):
+    talk(home, 40)
+    inner = []
+    aether.compress_context(
+        ID, progress=lambda *_: inner.append(aether.compress_context(ID, home=home).reason), home=home
+    )
+    assert set(inner) == {"Compression already in progress"}
+
+
+def test_a_summariser_that_hangs_costs_its_time_and_nothing_else(home, monkeypatch):
+    talk(home, 40)
+    monkeypatch.setattr(context_steps, "SUMMARY_SECONDS", 0.05)
+    released = threading.Event()
+
+    done = aether.compress_context(ID, backend=lambda *_: released.wait(5) and "late", home=home)
+    released.set()
+
+    assert done.success
+    assert done.checkpoint.model == "extractive"
+
+
+def test_an_interrupt_while_a_model_writes_changes_nothing(home, monkeypatch):
+    talk(home, 40)
+    before = prompt_bytes(home)
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(context_steps, "write_checkpoint", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            aether.compress_context(ID, home=home)
+    assert prompt_bytes(home) == before
+    assert aether.compress_context(ID, home=home).success
+
+
+def test_checkpoints_age_at_three_six_and_ten_compressions_in_their_place(home):
+    talk(home, 30, window=16_384)
+    levels = {}
+    for at in range(12):
+        aether.compress_context(ID, home=home)
+        for one in aether.checkpoints(ID, home=home):
+            levels.setdefault(one.id, []).append(one.level)
+        talk(home, 12, start=30 + 12 * at)
+
+    first, second, *_ = levels.values()
+    assert first == [3, 3, 3, 2, 2, 2, 1, 1, 1, 1, 1]
+    assert second == [3, 3, 3, 2, 2, 2, 1, 1, 1, 1]
+    assert aether.checkpoints(ID, home=home)[0].id.startswith("merged_")
+
+
+@pytest.mark.slow
+def test_two_hundred_checkpoints_stay_in_their_budget(home):
+    few_or_many_checkpoints(home, 200)
+
+
+def test_fifteen_checkpoints_stay_in_their_budget(home):
+    few_or_many_checkpoints(home, 15)
+
+
+def few_or_many_checkpoints(home, number):
+    talk(home, 20)
+    for at in range(number):
+        talk(home, 6, start=20 + 6 * at)
+        aether.compress_context(ID, home=home)
+        found = aether.checkpoints(ID, home=home)
+        assert sum(one.tokens for one in found) <= 0.3 * 6_963
+        assert len(found) <= 11
+    assert sum(one.messages for one in found) <= 20 + 6 * number
+    assert found[0].message_range[0] == 1
+
+
+def test_calls_stay_with_their_results_and_recent_users_stay_whole(home):
+    aether.open_context(ID, window=4_096, home=home)
+    for at in range(14):
+        call = {"id": f"c{at}", "type": "function", "function": {"name": "read", "arguments": "{}"}}
+        add_messages(
+            ID,
+            [
+                {"role": "user", "content": f"Question {at}"},
+                {"role": "assistant", "content": None, "tool_calls": [call]},
+                {"role": "tool", "tool_call_id": f"c{at}", "content": text(at) * 2},
+            ],
+            home=home,
+        )
+    done = aether.compress_context(ID, home=home)
+    prompt = aether.build_prompt(ID, home=home)
+
+    assert done.success
+    calls = {call["id"] for one in prompt.messages for call in one.get("tool_calls", ())}
+    assert calls == {one["tool_call_id"] for one in prompt.messages if one["role"] == "tool"}
+    asked = [one["content"] for one in prompt.messages if one["role"] == "user"]
+    assert asked == [f"Question {at}" for at in range(4, 14)]
+
+
+def test_what_left_the_context_is_found_by_its_number(home):
+    talk(home, 60)
+    aether.compress_context(ID, home=home)
+    first, last = aether.checkpoints(ID, home=home)[0].message_range
+
+    assert f"n={first}-{last}" in aether.build_prompt(ID, home=home).messages[0]["content"]
+    assert text(3) in recall_tool("openai", ID, home=home).run({"numbers": "4"})
+    assert len(removed_from_context(ID, home=home)) >= 20
+
+
+def test_a_snapshot_is_restored_byte_for_byte_with_its_settings_and_that_can_be_undone(home):
+    talk(home, 30, system="One.")
+    aether.compress_context(ID, home=home)
+    before, taken = prompt_bytes(home), aether.take_snapshot(ID, home=home)
+    talk(home, 30, start=30, system="Two.")
+    aether.compress_context(ID, home=home)
+    after = prompt_bytes(home)
+
+    status = aether.restore_context(ID, taken.id, home=home)
+
+    assert (prompt_bytes(home), status.settings.system, status.compressions) == (before, "One.", 1)
+    assert len(full_history(ID, home=home)) == 60
+    assert conversations.unseen(load(home, ID, whole=True)) == []
+    aether.undo_compaction(ID, home=home)
+    assert prompt_bytes(home) == after
+    assert doctor.examine(home) == []
+
+
+def test_five_snapshots_are_kept_and_automatic_ones_push_out_none_of_a_person(home):
+    talk(home, 30)
+    mine = aether.take_snapshot(ID, home=home)
+    for at in range(7):
+        talk(home, 8, start=30 + 8 * at)
+        aether.compress_context(ID, home=home)
+    found = aether.snapshots(ID, home=home)
+
+    assert [one.purpose for one in found] == ["recovery"] * 5 + ["rollback"]
+    assert found[-1] == mine
+    with pytest.raises(NotFound, match="Name one of"):
+        aether.restore_context(ID, "snap_0", home=home)
+
+
+def test_a_message_larger_than_the_window_is_sent_shortened_and_kept_whole(home):
+    aether.open_context(ID, window=2_048, home=home)
+    long = "".join(f"Line {at} of the log says nothing new.\n" for at in range(2_000))
+    aether.add_message(ID, {"role": "user", "content": long}, home=home)
+    prompt = aether.build_prompt(ID, home=home)
+
+    assert prompt.tokens <= prompt.limit
+    assert "recall n=1" in prompt.messages[-1]["content"]
+    assert full_history(ID, home=home)[0]["content"] == long
+
+
+def test_what_cannot_fit_is_named_and_refused_at_once_the_second_time(home, monkeypatch):
+    aether.open_context(ID, window=2_048, system="Rule. " * 4_000, home=home)
+    aether.add_message(ID, {"role": "user", "content": "Hello."}, home=home)
+    monkeypatch.setattr(context_steps, "compress", None)  # nothing is tried
+    for _ in range(2):
+        with pytest.raises(BudgetExceeded, match="part 'base' of the system prompt"):
+            aether.build_prompt(ID, home=home)
+    aether.open_context(ID, window=65_536, home=home)
+    assert aether.build_prompt(ID, home=home).messages
+
+
+def test_protected_messages_that_do_not_fit_are_named(home):
+    aether.open_context(ID, window=2_048, home=home)
+    add_messages(
+        ID, [{"role": "developer", "content": text(1) * 40}, {"role": "user", "content": "Hi"}], home=home
+    )
+    with pytest.raises(BudgetExceeded, match="protected message n=1"):
+        aether.build_prompt(ID, home=home)
+
+
+ERRORS = [
+    ("prompt is too long: 210000 tokens > 200000 maximum", "overflow"),
+    ("This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.", "overflow"),
+    ("the request exceeds the available context size, try increasing it", "overflow"),
+    ("input length exceeds the context length", "overflow"),
+    ("Rate limit reached: 4000 tokens per minute", "unknown"),
+    ("invalid token", "unknown"),
+    ("connect ECONNREFUSED 127.0.0.1:11434", "connection"),
+    (TimeoutError("timed out"), "connection"),
+    (type("ContextWindowExceededError", (Exception,), {})("no"), "overflow"),
+    (type("APIConnectionError", (Exception,), {})("context"), "connection"),
+    (ValueError("something else"), "unknown"),
+]  # fmt: skip
+
+
+@rows(("error", "kind"), ERRORS)
+def test_errors_of_providers_are_told_apart(error, kind):
+    assert guard.classified(error).kind == kind
+
+
+def test_an_overflow_makes_the_context_smaller_and_a_lost_connection_does_not(home):
+    talk(home, 40, window=16_384)
+    before = aether.context_status(ID, home=home).tokens
+    lost = aether.handle_overflow(ID, ConnectionResetError(), home=home)
+    done = aether.handle_overflow(ID, ERRORS[1][0], home=home)
+
+    assert (lost.kind, lost.retry, lost.actions) == ("connection", True, ())
+    assert (done.kind, done.retry) == ("overflow", True)
+    assert done.validation.tokens < before
+    assert aether.context_status(ID, home=home).settings.window == 8_192
+
+
+def test_a_stream_that_overflows_is_an_event_and_changes_nothing(home):
+    talk(home, 20, window=2_048)
+    before = load(home, ID).context
+
+    assert not aether.stream_overflow(ID, "Short.", home=home)
+    assert aether.stream_overflow(ID, text(0) * 40, home=home)
+    assert load(home, ID).context == before
+
+
+def test_validation_suggests_by_priority_with_estimates_and_counts_nothing_again(home, monkeypatch):
+    aether.open_context(ID, window=4_096, home=home)
+    add_messages(ID, [{"role": role(at), "content": text(at)} for at in range(60)], home=home)
+    first = aether.validate_context(ID, home=home)
+    monkeypatch.setattr(context_steps, "message_tokens", None)  # a count would fail
+    again = aether.validate_context(ID, home=home)
+
+    assert first == again
+    assert (again.valid, again.level) == (False, "rollover")
+    assert again.overage == again.tokens - again.limit > 0
+    assert [one.action for one in again.suggestions] == ["compress", "remove_messages", "emergency_rollover"]
+    assert all(one.tokens > 0 for one in again.suggestions)
+    assert f"exceeds the limit by {again.overage} tokens" in again.findings[0].message
+
+
+def test_the_history_is_exported_as_markdown_and_json(home):
+    talk(home, 40)
+    aether.compress_context(ID, home=home)
+    markdown = aether.export_history(ID, home=home)
+    found = json.loads(aether.export_history(ID, format="json", home=home))
+
+    assert markdown.startswith(f"# Session {ID}\n\n## Session Information\n")
+    assert "## Compression History" in markdown
+    assert "- **Level:** 3 (Detailed)" in markdown
+    assert all(text(at) in markdown for at in range(40))
+    assert [one["message"]["content"] for one in found["messages"]] == [text(at) for at in range(40)]
+    assert found["metadata"]["totalMessages"] == 40
+    assert [one["id"] for one in found["checkpointRecords"]] == [
+        one.id for one in aether.checkpoints(ID, home=home)
+    ]
+    assert 0 < found["checkpointRecords"][0]["compressionRatio"] < 1
+    with pytest.raises(InvalidInput, match="markdown or json"):
+        aether.export_history(ID, format="xml", home=home)
+
+
+def test_contexts_are_listed_the_newest_first(home):
+    for name in ("one", "two"):
+        aether.open_context(name, window=4_096, home=home)
+        aether.add_message(name, {"role": "user", "content": "Hi"}, home=home)
+    os.utime(conversations.path_of(home, "one"), (time.time() + 9, time.time() + 9))
+
+    assert [one.conversation for one in aether.context_list(home=home)] == ["one", "two"]
+
+
+def test_a_directory_without_a_home_keeps_contexts_too(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    aether.open_context(ID, window=4_096)
+    aether.add_message(ID, {"role": "user", "content": "Hi [NEXT] x"})
+
+    assert aether.build_prompt(ID).messages == [{"role": "user", "content": "Hi [NEXT] x"}]
+
+
+def test_every_event_of_a_context_is_in_the_table(home, monkeypatch):
+    seen = []
+
+    class Exporter:
+        emit = staticmethod(seen.append)
+
+    monkeypatch.setattr(context_steps.telemetry, "exporter_of", lambda _: Exporter)
+    talk(home, 70)
+    aether.build_prompt(ID, home=home)
+    aether.set_model(ID, "phi:3b", window=2_048, home=home)
+    aether.set_mode(ID, "user", home=home)
+    aether.build_prompt(ID, home=home)
+    aether.restore_context(ID, aether.take_snapshot(ID, home=home).id, home=home)
+    aether.stream_overflow(ID, text(0) * 90, home=home)
+    aether.compress_context(ID, home=home)
+
+    for event in seen:
+        must = set(events.EVENTS[event.name].properties)
+        assert must <= event.properties.keys() <= must | {"t_est", "max", "model"}, event.name
+    names = {event.name.removeprefix("context.") for event in seen}
+    assert {"checkpoint-completed", "context-warning", "mode-changed", "tier-changed", "prompt-validation-passed",
+            "stream-overflow-emergency", "snapshot-restored", "emergency-rollover-completed"} <= names  # fmt: skip
+
+
+def test_a_profile_of_the_home_gives_the_limit(home):
+    (home / "models.json").write_text('{"models": [], "context_profiles": {"4096": 3000}}')
+    assert aether.open_context(ID, window=4_096, home=home).limit == 3_000
+    assert aether.open_context(ID, window=8_192, home=home).limit == 6_963
+    assert aether.open_context(ID, window=10_001, home=home).limit == 8_500
+
+
+def test_two_processes_on_one_conversation_lose_nothing(home):
+    two_processes(home, 25)
+
+
+@pytest.mark.slow
+def test_two_processes_on_one_conversation_lose_nothing_for_long(home):
+    two_processes(home, 250)
+
+
+def two_processes(home, number):
+    aether.open_context(ID, window=2_048, home=home)
+    children = []
+    for who in "ab":
+        child = os.fork()
+        if not child:
+            try:
+                for at in range(number):
+                    aether.add_message(ID, {"role": "user", "content": f"{who}{at} " + text(at)}, home=home)
+                    assert aether.build_prompt(ID, home=home).tokens <= 1_740
+                os._exit(0)
+            finally:
+                os._exit(1)
+        children.append(child)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+
+    log = load(home, ID, whole=True)
+    said = [one["content"].split()[0] for one in conversations.history(log)]
+    for who in "ab":
+        assert [word for word in said if word[0] == who] == [f"{who}{at}" for at in range(number)]
+    assert conversations.unseen(log) == []
+    assert doctor.examine(home) == []
+    assert homes.IN_MEMORY
