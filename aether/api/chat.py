@@ -215,7 +215,9 @@ def answer(
     except BackendFailed:
         _keep_part(chat, heard)
         raise
-    text = "".join([*(reply.text for reply in replies), *(heard if interrupted else [])])
+    text = "".join(reply.text for reply in replies)
+    if interrupted and not (replies and _same(replies[-1].text, heard)):
+        text += "".join(heard)
     return Turn(
         text, interrupted, tuple(replies), compressions_since(chat, since), overflows, _applied(chat, text),
         context.context_status(chat.conversation, home=chat.home),
@@ -341,9 +343,16 @@ def _result(run: Callable[[str], str] | None, arguments: str, *, most: int) -> s
 def _keep_part(chat: Chat, heard: Sequence[str]) -> None:
     """Store what arrived of a reply that ended early."""
     text = "".join(heard)
-    if text.strip():
+    last = conversations.context(chat.conversation, home=chat.home)[-1:]
+    # It may have ended behind the storing of the reply, while the context was compressed.
+    known = last and last[0].get("role") == "assistant" and _same(str(last[0].get("content")), heard)
+    if text.strip() and not known:
         raw = {"role": "assistant", "content": text, "meta": {"interrupted": True}}
         conversations.add_messages(chat.conversation, [raw], home=chat.home)
+
+
+def _same(text: str, heard: Sequence[str]) -> bool:
+    return text.strip() == "".join(heard).strip()
 
 
 def _applied(chat: Chat, text: str) -> Applied:

@@ -283,3 +283,22 @@ class BadRequestError(Exception):
 )
 def test_an_overflow_is_known_by_class_then_by_code_and_text(error, expected):
     assert (classified(error).kind == "overflow") is expected
+
+
+def test_ctrl_c_while_the_context_is_compressed_stores_a_reply_once(home):
+    def stop(stage, percent, message):
+        raise KeyboardInterrupt
+
+    opened = chat.open_chat("c", window=1024, home=home)
+    ended = 0
+    for nth in range(12):
+        try:
+            ended += chat.say(opened, f"Service {nth}: {WORDS}", on_text=silent, progress=stop).interrupted
+        except KeyboardInterrupt:  # before the reply
+            ended += 1
+
+    said = [one["content"] for one in conversations.full_history("c", home=home)]
+    assert ended
+    assert len(said) == len(set(said))
+    assert len([text for text in said if text.startswith("Service")]) == 12
+    assert aether.build_prompt("c", home=home).tokens <= aether.context_status("c", home=home).limit

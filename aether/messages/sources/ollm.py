@@ -65,9 +65,12 @@ def conversation(value: Any) -> OllmConversation | None:
     ):
         return None
     state = as_object(value.get("conversationState"))
-    if state or any(key in value for key in ("userMessages", "checkpoints", "purpose")):
-        return _snapshot(value, state or value)
-    return _session(value)
+    try:
+        if state or any(key in value for key in ("userMessages", "checkpoints", "purpose")):
+            return _snapshot(value, state or value)
+        return _session(value)
+    except (TypeError, AttributeError, KeyError) as reason:
+        raise _bad(f"a field has another type than it should ({reason})") from reason
 
 
 def _session(value: JsonObject) -> OllmConversation:

@@ -129,3 +129,22 @@ def test_an_odd_time_is_never_fatal(time):
     found = ollm.conversation({"sessionId": "x", "messages": [message, {**message, "content": "There"}]})
 
     assert [one["content"] for one in found.messages] == ["Hi", "There"]
+
+
+@rows(
+    "field, value",
+    [("toolCalls", {"a": 1}), ("checkpointRecords", 5), ("metadata", 5), ("model", {}), ("userMessages", 5), ("archivedUserMessages", 5),
+     ("checkpoints", [{"originalMessageIds": 5}]), ("checkpoints", [{"level": []}]), ("checkpoints", 5), ("mode", [])],
+)  # fmt: skip
+def test_a_field_of_another_type_is_never_a_crash(field, value):
+    file = {
+        "id": "snap",
+        "sessionId": "x",
+        "messages": [{"id": "m", "role": "user", "content": "Hi"}],
+        field: value,
+    }
+    try:
+        found = ollm.conversation(file)
+    except InvalidInput:
+        return
+    assert [one["content"] for one in found.messages if one["content"]] == ["Hi"]
