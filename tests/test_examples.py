@@ -32,6 +32,7 @@ SHOWN = {
         "the policy is the very same message: True", "the goal is still there: True",
         "and the summary:", "<COMPACT-SUMMARY vN>",
     ],
+    "context_loop": ["fits: True - first: Be brief. - whole: True", "[Checkpoint 1"],
     "import_and_search": ["2 items, then 0 new and 2 known", "We decided to use PostgreSQL, because two services write."],
     "langchain_agent": ["the state is whole: 40 - compactions: True", "<COMPACT-SUMMARY vN>"],
     "long_research": [

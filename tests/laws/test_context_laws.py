@@ -23,8 +23,8 @@ from tests.laws.histories import WORDS, history
 
 ID = "talk"
 MODELS = (None, "llama3:8b", "phi:3b", "qwen2.5:72b", "claude-opus-4-5", "gpt-4")
-SEEDS = 6
-STEPS = 45
+SEEDS = 3
+STEPS = 14
 SYSTEM = "You are a careful colleague.\n\nNever force-push.  Two spaces stay."
 
 
@@ -174,14 +174,14 @@ def test_a_conversation_holds_all_laws_whatever_happens(seed, tmp_path):
 @pytest.mark.slow
 def test_two_hundred_conversations_hold_them(tmp_path):
     for seed in range(SEEDS, 200):
-        drive(seed, tmp_path / str(seed))
+        drive(seed, tmp_path / str(seed), 45)
         context_steps._KNOWN.clear()
         conversations._CACHE.clear()
 
 
-def drive(seed, directory):
+def drive(seed, directory, number=STEPS):
     home = homes.fresh(directory)
     talk = Talk(seed, home)
-    for _ in range(STEPS):
+    for _ in range(number):
         talk.step()
     assert [one for one in doctor.examine(home) if one.level == "error"] == []
