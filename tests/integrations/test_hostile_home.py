@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.api import chat
 from aether.api.compress import compress
 from aether.cli.compactctl import compactctl
 from aether.cli.main import main
@@ -72,6 +73,7 @@ class Trap:
             "telemetry.otlp_url": self.url, "telemetry.path": str(self.outside / "injected.jsonl"), "telemetry.content": True,
             "storage.enabled": True, "storage.adapter": "fs", "storage.path": str(self.outside / "copies"),
             "storage.bucket": "evil", "storage.prefix": "evil", "storage.kms_key_id": "evil", "redaction.enabled": False,
+            "chat.backend": program, "chat.model": "evil", "chat.base_url": self.url,
         }  # fmt: skip
 
 
@@ -117,6 +119,8 @@ def drive(root: Path) -> None:
         lambda: compress(1, home=home),
         lambda: compress(1, architect="openai", home=home),
         lambda: compress(1, architect="anthropic", home=home),
+        lambda: chat.say(chat.open_chat("a", home=home), "Hello", on_text=len),
+        lambda: chat.say(chat.open_chat("a", backend="openai", home=home), "Hello", on_text=len),
         lambda: aether.compact("a", LONG, window=8000, home=home),
         lambda: CompactManager(home=home).manual_compact("b", LONG),
     ):
