@@ -173,19 +173,19 @@ def _read_lines(
     if response.status_code != 200:
         return _reply(response, most_bytes)
     done = Reply(200, b"", dict(response.headers), response.reason_phrase)
-    begun: list[bytes] = []
+    pieces: list[bytes] = []
     size = 0
     try:
         for block in response.iter_bytes():
             size += len(block)
             if size > most_bytes:
                 return Reply(0, reason=f"the answer is larger than {most_bytes} bytes", failure="dropped")
-            begun.append(block)
+            pieces.append(block)
             if b"\n" in block:
-                *lines, rest = b"".join(begun).split(b"\n")
-                begun = [rest]
+                *lines, rest = b"".join(pieces).split(b"\n")
+                pieces = [rest]
                 _give(lines, on_line, raised)
-        _give([b"".join(begun)], on_line, raised)
+        _give([b"".join(pieces)], on_line, raised)
     except _Ended:
         pass
     return done

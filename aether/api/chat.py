@@ -171,7 +171,7 @@ def with_model(chat: Chat, model: str, *, window: int | None = None) -> Chat:
 def say(chat: Chat, text: str, *, on_text: Callable[[str], None], progress: Progress | None = None) -> Turn:
     """Store a message of the user, and return the turn that answers it; pieces of text go to `on_text`.
 
-    `progress` is told the stages of each compression; none happens while text arrives.
+    `progress` gets the stages of each compression; none happens while text arrives.
 
     Raises:
         BackendUnavailable, BackendFailed: the backend failed; the message is stored, and `answer` asks again.

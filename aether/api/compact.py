@@ -69,7 +69,7 @@ _REPORTED: OrderedDict[tuple[str, Finding], None] = OrderedDict()
 KEPT_REPORTS = 1_000
 # By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
-# Set when the caller of an asynchronous twin is gone.
+# Set when the caller of an asynchronous twin has left.
 _CANCELLED: ContextVar[Flag | None] = ContextVar("aether_cancelled", default=None)
 _Arguments = ParamSpec("_Arguments")
 
@@ -221,7 +221,7 @@ def _twin(do: Callable[_Arguments, Compaction]) -> Callable[_Arguments, Coroutin
 
     summary, _, rest = (do.__doc__ or "").partition("\n")
     twin.__name__ = twin.__qualname__ = f"a{do.__name__}"
-    twin.__doc__ = f"{summary}\n\n    It runs in a thread. After a cancellation nothing is recorded, unless that had begun.\n{rest}"
+    twin.__doc__ = f"{summary}\n\n    It runs in a thread. After a cancellation nothing is recorded, unless it had already started to record.\n{rest}"
     return twin
 
 
@@ -337,8 +337,8 @@ def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compa
         if made.task not in asked:
             emit_decision(found, at, plan=made, reason=made.reason)
             asked[made.task] = _summary(found, made, at)
-        gone = _CANCELLED.get()
-        if gone and gone.is_set():
+        left_by = _CANCELLED.get()
+        if left_by and left_by.is_set():
             raise Conflict(
                 "the caller was cancelled.", fix="Nothing was changed.", where=found.conversation_id
             )

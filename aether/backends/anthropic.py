@@ -106,11 +106,11 @@ def chat(
     found: list[Any] = []
 
     def attempt() -> model_server.Reply:
-        begun = False
+        started = False
         try:
             with client.messages.stream(**body) as streamed:
                 for text in streamed.text_stream:
-                    begun = True
+                    started = True
                     on_text(text)
                 found.append(streamed.get_final_message())
         except (
@@ -118,7 +118,7 @@ def chat(
             httpx2.HTTPError,
         ) as reason:  # the stream raises those of its client
             reply = _as_reply(reason)
-            if begun:
+            if started:
                 stream.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
             return reply
         return model_server.Reply(200, {})

@@ -35,11 +35,11 @@ HELP = """\
 /status               show tokens, tier, checkpoints and goal
 /help                 show this
 /quit                 leave; the conversation is kept
-A message that begins with a slash: begin it with two."""
+A message that starts with a slash: write two."""
 
 
 class Held:
-    """What was typed while the input was held: whole lines, which are said next, and the begin of another."""
+    """What was typed while the input was held: whole lines, which are said next, and the start of another."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -79,7 +79,7 @@ class Quit(Exception):
 )  # fmt: skip
 @click.option("--model", help="The model of that backend  [default: chat.model, else AETHER_MODEL]")
 @click.option("--window", type=click.IntRange(min=1), help="Its window in tokens  [default: as the server says, else that of the model]")  # fmt: skip
-@click.option("--mode", default="assistant", help="What the talk is about: developer, planning, assistant, debugger or user")  # fmt: skip
+@click.option("--mode", default="assistant", help="The mode: developer, planning, assistant, debugger or user")  # fmt: skip
 @click.option(
     "--system", metavar="FILE", help="Take the system prompt from this file, or - for standard input"
 )

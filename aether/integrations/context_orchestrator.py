@@ -256,7 +256,7 @@ def _in_thread(method: Callable[..., Any]) -> Callable[..., Coroutine[Any, Any, 
 class AsyncContextOrchestrator:
     """The same methods as coroutines, each in a thread; the conversation is opened by the first one.
 
-    A cancelled call that had begun ends by itself: what it records is whole, and the next call sees it.
+    A cancelled call that has started ends by itself: what it records is whole, and the next call sees it.
     """
 
     def __init__(self, session_id: str, *, home: Home = None, **options: Any) -> None:

@@ -863,10 +863,10 @@ def test_the_asynchronous_twins_do_the_same_and_the_loop_goes_on(home):
 
 
 def test_a_cancelled_compaction_is_not_recorded(home):
-    begun, left = Event_(), Event_()
+    started, left = Event_(), Event_()
 
     def slow(said, most, strategy):
-        begun.set()
+        started.set()
         left.wait(20)
         return "They talked about modules."
 
@@ -874,7 +874,7 @@ def test_a_cancelled_compaction_is_not_recorded(home):
         doing = asyncio.create_task(
             aether.acompact("one", talk(30), window=WINDOW, options=Options(backend=slow), home=home)
         )
-        await asyncio.to_thread(begun.wait, 20)
+        await asyncio.to_thread(started.wait, 20)
         doing.cancel()
         with pytest.raises(asyncio.CancelledError):
             await doing

@@ -119,7 +119,7 @@ def test_a_failure_is_said_once_and_the_next_line_goes_on(piped, monkeypatch):
     assert "The server has a window of 4,096 tokens, not 9,000." in err
 
 
-def test_a_chat_that_cannot_begin_says_why(here, capsys):
+def test_a_chat_that_cannot_start_says_why(here, capsys):
     err = shown(capsys, "chat", "--backend", "ollama", "--message", "Hello", code=8).err
     assert "no model is chosen" in err
     assert "echo, ollama, openai" in shown(capsys, "chat", "--backend", "gpt", "--message", "x", code=2).err

@@ -35,6 +35,7 @@ OTHER = {
     "redaction.patterns": (r"ACME-\d{2,4}",), "summarizer.backend": "openai", "summarizer.model": "small",
     "summarizer.timeout": 3.5, "store.lock_timeout_seconds": 3.0, "store.fold_bytes": 7, "store.history_months": 2,
     "architect.default": "ollama", "architect.model": "m", "architect.base_url": "http://here", "architect.timeout_seconds": 9.0,
+    "chat.backend": "ollama", "chat.model": "m", "chat.base_url": "http://here", "chat.timeout_seconds": 9.0,
     "architect.max_retries": 5, "architect.max_output_tokens": 500, "architect.window_tokens": 9000,
     "architect.input_usd_per_million": 1.5, "architect.output_usd_per_million": 2.5, "telemetry.timeout_seconds": 1.0,
     "telemetry.content": True, "claude.capture": False, "claude.inject": False, "claude.recall": False,
@@ -565,7 +566,7 @@ def test_authority_is_marked():
         "architect.default", "architect.model", "architect.base_url", "summarizer.backend", "summarizer.model",
         "storage.enabled", "storage.adapter", "storage.path", "storage.bucket", "storage.prefix", "storage.kms_key_id",
         "telemetry.enabled", "telemetry.exporter", "telemetry.path", "telemetry.ariadne_url", "telemetry.otlp_url",
-        "telemetry.content", "redaction.enabled",
+        "telemetry.content", "redaction.enabled", "chat.backend", "chat.model", "chat.base_url",
     }  # fmt: skip
 
 

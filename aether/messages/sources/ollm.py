@@ -121,7 +121,7 @@ def _checkpoints(
         name = str(one.get("id") or f"ckpt_{nth}")
         originals = [str(original) for original in one.get("originalMessageIds") or []]
         if originals and known.keys() >= set(originals):
-            warnings.append(f"checkpoint {name} left out: the messages it stands for are there")
+            warnings.append(f"checkpoint {name} left out: its messages are there")
             continue
         text = content_text(one.get("summary")) or content_text(one.get("content"))
         if not text.strip():
