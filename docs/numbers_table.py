@@ -121,7 +121,15 @@ def _compaction() -> list[tuple[str, str, str]]:
     by_hand = result("compaction_by_hand")["policies"].values()
     five = [one for name, one in kept.items() if name.endswith("_after_5")]
     twenty = [one for name, one in kept.items() if name.endswith("_after_20")]
+    contexts = [
+        one for name, one in result("context_facts")["share_of_facts"].items() if name.endswith("_after_20")
+    ]
     return [
+        (
+            "planted facts of the last five of 20 compressions in the context itself; of all, there or by one call of recall",
+            f"{_worst(contexts, 'last five')} (a sliding window: {_worst(contexts, 'window, last five')}), {_worst(contexts, 'context or one recall')} (worst case)",
+            "context_facts",
+        ),
         (
             f"looking at {looked['messages']:,} messages before a model call, none to compact",
             f"{grown['median_ms']:.0f} ms when one message is new, {grown['first_ms'] / 1e3:.1f} s in a new process",
@@ -191,6 +199,10 @@ def _hooks() -> list[tuple[str, str, str]]:
             "briefing_value",
         ),
     ]
+
+
+def _worst(cases: list[Any], which: str) -> str:
+    return f"{min(case[which] for case in cases):.2f}"
 
 
 def _least(measured: list[Any], which: str, kind: str) -> str:

@@ -124,6 +124,14 @@ def test_the_commands_of_the_page_on_chats_run(tmp_path, monkeypatch, capsys):
     assert "The port is 8080." in (tmp_path / "talk.md").read_text(encoding="utf-8")
 
 
+def test_the_commands_of_the_page_on_goals_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (block,) = blocks((ROOT / "docs" / "goals.md").read_text(encoding="utf-8"), "console")
+
+    for line in block.splitlines():
+        assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+
+
 def test_the_commands_of_the_page_on_mcp_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "memory.jsonl").write_text(GRAPH, encoding="utf-8")

@@ -21,9 +21,9 @@ from aether.api.context_steps import (
     Case,
     case_of,
     checkpoints_of,
-    climb,
     compress_by_itself,
     emit,
+    make_smaller,
     receipt_of,
     require_open,
     validation,
@@ -270,9 +270,9 @@ def _apply_markers(text: str, record: Path) -> None:
 def _attended(conversation_id: str, record: Path, progress: Progress | None) -> Validation:
     """Return the state of a context after the compression that its fill asks for; nothing that fails is raised."""
     case = case_of(conversation_id, record)
-    if case.wire != "plain" and not case.settings.provider:
+    if case.provider != "plain" and not case.settings.provider:
         # From now on: after a compression the messages that show the format may have left the context.
-        case = _fitted(case, {"provider": case.wire})
+        case = _fitted(case, {"provider": case.provider})
     emit(case, "message-added", tokens=case.view.live[-1].tokens if case.view.live else 0)
     ratio = case.tokens / case.limit
     if ratio >= case.limits.inform:
@@ -288,7 +288,7 @@ def _attended(conversation_id: str, record: Path, progress: Progress | None) -> 
         if case.tokens >= case.limits.snapshot * case.limit:
             _automatic_snapshot(case)
         if case.tokens >= case.limits.emergency * case.limit:
-            climb(conversation_id, record)
+            make_smaller(conversation_id, record)
     return validation(case_of(conversation_id, record))
 
 
@@ -296,7 +296,7 @@ def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
     """Return what is to be sent now, never more than the limit: system prompt, checkpoints, recent messages, the newest.
 
     If the context does not fit, it is made to fit first. The same state gives the same prompt, and the prompts between
-    two compressions begin with the same bytes.
+    two compressions start with the same bytes.
 
     Raises:
         BudgetExceeded: it cannot be made to fit; the error names what is too large.
@@ -308,7 +308,7 @@ def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
     prompt = _prompt(case)
     if prompt.tokens > prompt.limit:
         emit(case, "prompt-validation-failed", status="error", tokens=prompt.tokens, limit=prompt.limit)
-        climb(conversation_id, record, most=int(case.limits.compress * case.limit))
+        make_smaller(conversation_id, record, most=int(case.limits.compress * case.limit))
         case = case_of(conversation_id, record)
         prompt = _prompt(case)
     if prompt.tokens > prompt.limit:
@@ -331,13 +331,15 @@ def _require_possible(case: Case) -> None:
 
 def _prompt(case: Case) -> Prompt:
     parts = guard.parts_of(case.view, case.system)
-    prompt = guard.build(parts, settings=case.settings, wire=case.wire, limit=case.limit, count=case.count)
+    prompt = guard.build(
+        parts, settings=case.settings, provider=case.provider, limit=case.limit, count=case.count
+    )
     raws = [held.message.raw for held in case.view.live]
-    if is_sendable(raws, case.wire):
+    if is_sendable(raws, case.provider):
         return prompt._replace(messages=copied(prompt.messages))
     lead = len(prompt.messages) - len(raws)
-    repaired = [convert.bare(raw) for raw in sendable(raws, case.wire).raws]
-    total = sum(message_tokens(one, case.count) for one in convert.read(repaired, case.wire))
+    repaired = [convert.bare(raw) for raw in sendable(raws, case.provider).raws]
+    total = sum(message_tokens(one, case.count) for one in convert.read(repaired, case.provider))
     return prompt._replace(
         messages=copied([*prompt.messages[:lead], *repaired]), tokens=case.room.beside + total
     )
@@ -381,7 +383,9 @@ def handle_overflow(conversation_id: str, error: BaseException | str, *, home: H
             if found.tokens and case.settings.model:
                 tokens.record_usage(case.settings.model, case.tokens, found.tokens, home=record)
                 case = case_of(conversation_id, record)
-        actions = climb(conversation_id, record, most=int(AFTER_OVERFLOW * min(case.tokens, case.limit)))
+        actions = make_smaller(
+            conversation_id, record, most=int(AFTER_OVERFLOW * min(case.tokens, case.limit))
+        )
     after = case_of(conversation_id, record)
     retry = found.kind == "connection" or (
         found.kind == "overflow"

@@ -90,7 +90,7 @@ class Case(NamedTuple):
     limit: int
     count: Counter
     counter: str
-    wire: ProviderFormat
+    provider: ProviderFormat
     view: View
     system: list[SystemPart]
     room: Room
@@ -125,8 +125,8 @@ def case_of(conversation_id: str, record: Path) -> Case:
     require_open(log)
     settings = _settings(log.settings)
     counting = tokens.counting(settings.model, place=record)
-    wire = settings.provider if settings.provider in PROVIDER_FORMATS else None
-    known = _read_again(record, log, counting.count, wire, (counting.counter, counting.factor))
+    stated = settings.provider if settings.provider in PROVIDER_FORMATS else None
+    known = _read_again(record, log, counting.count, stated, (counting.counter, counting.factor))
     key = (record, conversation_id)
     _KNOWN[key] = known
     _KNOWN.move_to_end(key)
@@ -171,7 +171,7 @@ def _settings(held: JsonObject) -> ContextSettings:
 
 
 def _read_again(
-    record: Path, log: Log, count: Counter, provider: ProviderFormat | None, counter: tuple[Any, ...]
+    record: Path, log: Log, count: Counter, stated: ProviderFormat | None, counter: tuple[Any, ...]
 ) -> Known:
     """Return the live messages, of which only those are read and counted that were not before."""
     known = _KNOWN.get((record, log.id))
@@ -182,12 +182,12 @@ def _read_again(
     new = [n for n in log.context if n not in held]
     raws = conversations.messages(log, new)
     before: ProviderFormat = known.key[-1] if known and held else "plain"
-    wire = provider or convert.detect_format(raws, after=before)
-    if held and wire != before:
+    found_format = stated or convert.detect_format(raws, after=before)
+    if held and found_format != before:
         held, new = {}, list(log.context)
         raws = conversations.messages(log, new)
-        wire = provider or convert.detect_format(raws)
-    read = convert.read(raws, wire, after=[one.message for one in held.values()])
+        found_format = stated or convert.detect_format(raws)
+    read = convert.read(raws, found_format, after=[one.message for one in held.values()])
     for n, message in zip(new, read, strict=True):
         size = message_tokens(message, count)
         found = steps.checkpoint_of(message, size) if log.derived[n - 1] else None
@@ -195,7 +195,7 @@ def _read_again(
             _origin(log, n), message, size, found, found is None and guard.mentions_stored(message)
         )
     view = steps.view([held[n] for n in log.context])
-    return Known((log.inode, *counter, wire), held, log, view)
+    return Known((log.inode, *counter, found_format), held, log, view)
 
 
 def _origin(log: Log, n: int) -> int:
@@ -424,8 +424,8 @@ def _written(case: Case, work: Work, author: _Author) -> Written | None:
         clock.stamp(now) if old else None, str(done.record.get("model") or done.record.get("backend") or ""),
         case.settings.mode, work.covers, work.tokens_before,
     )  # fmt: skip
-    raw = steps.checkpoint_message(checkpoint, case.wire)
-    size = message_tokens(convert.message(raw, case.wire), case.count)
+    raw = steps.checkpoint_message(checkpoint, case.provider)
+    size = message_tokens(convert.message(raw, case.provider), case.count)
     if old and not messages and size >= case.view.tokens(work.checkpoints):
         return None
     return Written(work, checkpoint._replace(tokens=size), raw, size)
@@ -457,7 +457,7 @@ def _view_of(
             live.append(case.view.live[place])
         else:
             one = made[id(raw)]
-            live.append(Held(0, convert.message(raw, case.wire), one.tokens, one.checkpoint))
+            live.append(Held(0, convert.message(raw, case.provider), one.tokens, one.checkpoint))
     return steps.view(live)
 
 
@@ -514,13 +514,13 @@ def emergency(
     Raises:
         NotFound: the conversation is not open.
     """
-    return climb(conversation_id, record_directory(home), most=most, backend=backend)
+    return make_smaller(conversation_id, record_directory(home), most=most, backend=backend)
 
 
 _ACTIONS: tuple[tuple[Action, Works], ...]
 
 
-def climb(
+def make_smaller(
     conversation_id: str, record: Path, *, most: int | None = None, backend: str | Summarizer | None = None
 ) -> tuple[EmergencyResult, ...]:
     """Do what `emergency` says for a conversation in the directory `record`."""

@@ -1,4 +1,4 @@
-"""Summaries of compactions: ask for one, judge the answer, ask for less, and fall back to the extractive backend.
+"""Summaries of compactions and checkpoints: ask for one, judge the answer, ask for less, and fall back to the extractive backend.
 
 The first try asks for the size of the policy; a rejected answer (too long, a refusal, an echo, the text of an error, empty)
 is followed by tries for a brief one of half and of a quarter of the size. After that, or when the backend fails, the built-in
@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from threading import TIMEOUT_MAX, Thread
+from time import monotonic
 from typing import Any, NamedTuple, cast
 
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
 from aether.backends.request import prompt_sha256, summary_request
 from aether.compaction.facts import removed_texts
+from aether.compaction.partition import cut_prose
 from aether.compaction.shapes import Facts, SummaryTask
+from aether.context import summaries
+from aether.context.shapes import LEVEL_NAMES
 from aether.errors import AetherError, BackendFailed
 from aether.messages.model import Message
 from aether.redact.redact import DEFAULT, Rules, redacted
@@ -30,6 +34,10 @@ CALLER = "caller"
 SHARES = (0.5, 0.25)
 # A smaller size cannot hold a summary.
 LEAST_TOKENS = 32
+# Of a checkpoint, for all tries together: the user waits for it.
+CHECKPOINT_SECONDS = 30.0
+CHECKPOINT_TRIES = 3
+CHECKPOINT_TEMPERATURE = 0.3
 
 Summarizer = Callable[[list[JsonObject], int, str], str]
 """A function of the caller: gets removed messages as `{role, content}`, most tokens, strategy; returns the prose."""
@@ -65,7 +73,10 @@ def write_summary(
             continue
         try:
             if name == CALLER and callable(backend):
-                answer = _ask_caller(backend, wanted, settings)
+                texts = [{"role": each.role, "content": each.text} for each in wanted.said]
+                if wanted.previous:
+                    texts.insert(0, {"role": "assistant", "content": wanted.previous})
+                answer = _ask_caller(backend, texts, wanted.max_tokens, wanted.strategy, settings)
             else:
                 module, overrides = backend_of(name)
                 data = task_as_json(wanted)
@@ -88,23 +99,95 @@ def write_summary(
             )  # fmt: skip
         if not fault:
             return WrittenSummary(
-                answer.text, _record(spent, wanted, failures), _failures_for_receipt(failures)
+                answer.text, _record(spent, wanted.strategy, failures), _failures_for_receipt(failures)
             )
         reason_given = f"It {fault}."
         failures.append({**_failure(name, "Rejected", reason_given, final=False), "feedback": reason_given})
-    return WrittenSummary(None, _record(spent, task, failures), _failures_for_receipt(failures))
+    return WrittenSummary(None, _record(spent, task.strategy, failures), _failures_for_receipt(failures))
 
 
 def write_checkpoint(
     messages: Sequence[Message], *, level: int, mode: str, goal: str, backend: str | Summarizer, settings: Settings,
     count: Counter, most_tokens: int, previous: str = "", rules: Rules | None = DEFAULT,
 ) -> WrittenSummary:  # fmt: skip
-    """Return the prose of a checkpoint for `messages`, or of `previous` written again, at a level."""
-    del level, mode
-    facts = Facts(goals=(goal,) if goal else ())
+    """Return the text of a checkpoint for `messages`, for earlier ones (`previous`), or for both, at a level.
+
+    A model is asked within 30 seconds; a rejected answer is followed by up to two tries at the level below, in half the
+    room. What it leaves out of names, numbers, rules and decisions is added word for word. After that, or with the
+    extractive backend, the text is selected from the input, which never fails. It has at most `most_tokens` tokens, and without
+    messages at most those of `previous`.
+    """
     said = removed_texts(messages, range(len(messages)))
-    task = SummaryTask("task_state", 1, said, previous, facts, most_tokens)
-    return write_summary(task, backend=backend, settings=settings, count=count, rules=rules)
+    source = summaries.Source(messages, said, previous, mode, goal)
+    name = backend if isinstance(backend, str) else CALLER
+    tries = _tries(level, most_tokens) if name != FALLBACK else []
+    end, reach = monotonic() + min(settings.timeout_seconds, CHECKPOINT_SECONDS), settings
+    reach = settings._replace(temperature=CHECKPOINT_TEMPERATURE)
+    spent: list[Completion] = []
+    failures: list[JsonObject] = []
+    for asked, most in tries:
+        reach = reach._replace(timeout_seconds=end - monotonic())
+        if reach.timeout_seconds <= 0:
+            break
+        task = summaries.task(source, level=asked, most=most)
+        answer = _answer(backend, task, settings=reach, rules=rules, count=count)
+        if isinstance(answer, AetherError):
+            failures.append(_failure(name, answer.code, answer.what, final=True))
+            if "temperature" in answer.what:  # some models refuse any other than their own
+                reach = reach._replace(temperature=None)
+            elif "refused" not in answer.what:
+                break
+            continue
+        spent.append(answer)
+        prose = cut_prose(answer.text.strip(), most=most, count=count)
+        fault = model_fault(
+            answer.text, given=[each.text for each in said], before=previous, most_tokens=most, count=count,
+            about=[goal] if goal else None,
+        ) or summaries.fault(prose, source, count=count)  # fmt: skip
+        if prose and not fault:
+            whole = summaries.with_facts(prose, source, most=most_tokens, count=count)
+            return _checkpoint(whole, spent, failures, level=asked, mode=mode)
+        failures.append(_failure(name, "Rejected", f"It {fault or EMPTY}.", final=False))
+    text = summaries.extract(source, level=level, most=most_tokens, count=count)
+    return _checkpoint(text, [*spent, Completion(text, FALLBACK)], failures, level=level, mode=mode)
+
+
+def _tries(level: int, most_tokens: int) -> list[tuple[int, int]]:
+    """Return the level and the most tokens of each try, each one level below the last and half as large."""
+    sizes = [int(most_tokens * summaries.MODEL_SHARE / 2**nth) for nth in range(CHECKPOINT_TRIES)]
+    return [(max(1, level - nth), most) for nth, most in enumerate(sizes) if most >= LEAST_TOKENS]
+
+
+def _answer(
+    backend: str | Summarizer, task: JsonObject, *, settings: Settings, rules: Rules | None, count: Counter
+) -> Completion | AetherError:
+    """Return the answer of a summariser, or its failure; one that hangs is abandoned after the timeout."""
+    try:
+        if callable(backend):
+            said = [{"role": each["role"], "content": each["text"]} for each in task["said"]]
+            said = [{"role": "assistant", "content": task["previous"]}, *said] if task["previous"] else said
+            said = [{"role": "system", "content": task["goal"]}, *said] if task["goal"] else said
+            return _ask_caller(backend, said, task["max_tokens"], LEVEL_NAMES[task["level"]], settings)
+        module, overrides = backend_of(backend)
+        request = summary_request(task if rules is None else redacted(task, rules))
+        reach = settings._replace(**cast(Any, overrides))
+        answer = _within(
+            lambda: module.complete(request, settings=reach, count=count), settings.timeout_seconds
+        )
+    except AetherError as reason:
+        return reason
+    if isinstance(answer, AetherError):
+        return answer
+    if isinstance(answer, Completion):
+        return answer
+    return BackendFailed(f"{answer!r}.", fix="See what it raised or returned.", where=backend)
+
+
+def _checkpoint(
+    text: str, spent: list[Completion], failures: list[JsonObject], *, level: int, mode: str
+) -> WrittenSummary:
+    record = _record(spent, "checkpoint", failures, level=level) | {"level": level, "mode": mode}
+    return WrittenSummary(text or None, record, _failures_for_receipt(failures))
 
 
 def _about(facts: Facts) -> list[str]:
@@ -123,29 +206,34 @@ def _about(facts: Facts) -> list[str]:
     return [*(text for texts in said for text in texts), *paths]
 
 
-def _ask_caller(own: Summarizer, task: SummaryTask, settings: Settings) -> Completion:
+def _ask_caller(
+    own: Summarizer, said: list[JsonObject], most: int, strategy: str, settings: Settings
+) -> Completion:
     """Return the answer of the caller's function; one that hangs is abandoned after the timeout."""
-    said = [{"role": each.role, "content": each.text} for each in task.said]
-    if task.previous:
-        said.insert(0, {"role": "assistant", "content": task.previous})
+    found = _within(lambda: own(said, most, strategy), settings.timeout_seconds)
+    if isinstance(found, BackendFailed):
+        raise found
+    if not isinstance(found, str):
+        raise BackendFailed(f"{found!r}.", fix="See what it raised or returned.", where="summarizer")
+    return Completion(text=found, backend=CALLER)
+
+
+def _within(work: Callable[[], Any], seconds: float) -> Any:
+    """Return what `work` returns, or the exception that it raises; a failure if neither happens within `seconds`."""
     found: list[Any] = []
 
-    def work() -> None:
+    def run() -> None:
         try:
-            found.append(own(said, task.max_tokens, task.strategy))
-        except Exception as reason:  # noqa: BLE001 - any error of the function is its failure, not ours
+            found.append(work())
+        except Exception as reason:  # noqa: BLE001 - any error of a summariser is its failure, not ours
             found.append(reason)
 
-    thread = Thread(target=work, daemon=True)
+    thread = Thread(target=run, daemon=True)
     thread.start()
-    thread.join(min(settings.timeout_seconds, TIMEOUT_MAX))
+    thread.join(min(seconds, TIMEOUT_MAX))
     if not found:
-        raise BackendFailed(
-            f"no answer within {settings.timeout_seconds:g} s.", fix="Raise the timeout.", where="summarizer"
-        )
-    if not isinstance(found[0], str):
-        raise BackendFailed(f"{found[0]!r}.", fix="See what it raised or returned.", where="summarizer")
-    return Completion(text=found[0], backend=CALLER)
+        return BackendFailed(f"no answer within {seconds:g} s.", fix="Raise the timeout.", where="summarizer")
+    return found[0]
 
 
 def task_as_json(task: SummaryTask) -> JsonObject:
@@ -169,15 +257,17 @@ def _failures_for_receipt(failures: list[JsonObject]) -> list[JsonObject]:
     return [{key: each[key] for key in ("backend", "error_type", "message")} for each in failures]
 
 
-def _record(spent: list[Completion], task: SummaryTask, failures: list[JsonObject]) -> JsonObject:
+def _record(
+    spent: list[Completion], strategy: str, failures: list[JsonObject], *, level: int = 0
+) -> JsonObject:
     costs = [one.cost_usd for one in spent if one.cost_usd is not None]
     last = spent[-1] if spent else Completion("", "none")
     return {
-        "strategy": task.strategy, "backend": last.backend, "model": last.model,
+        "strategy": strategy, "backend": last.backend, "model": last.model,
         "input_tokens": sum(one.input_tokens for one in spent),
         "output_tokens": sum(one.output_tokens for one in spent),
         "cost_usd": round(sum(costs), 6) if costs else None,
-        "prompt_sha256": "" if last.backend in (FALLBACK, CALLER) else prompt_sha256(task.strategy),
+        "prompt_sha256": "" if last.backend in (FALLBACK, CALLER) else prompt_sha256(strategy, level),
         "tries": sum(one.calls for one in spent),
         "rejected": [f"{each['backend']}: {each['message']}" for each in failures],
     }  # fmt: skip

@@ -44,6 +44,8 @@ class Settings(NamedTuple):
     """Largest input in tokens; a larger one is sent in chunks. 0: the backend's default."""
     input_usd_per_million: float | None = None
     output_usd_per_million: float | None = None
+    temperature: float | None = None
+    """How freely a model chooses its words; None: the backend's default. Some models refuse any other."""
 
 
 class Completion(NamedTuple):

@@ -49,7 +49,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         expected = count(prompt)
         found = model_server.post(
             f"{server}/api/chat",
-            _body(name, prompt, room, expected) | form,
+            _body(name, prompt, room, expected, settings.temperature or 0) | form,
             headers={},
             timeout_seconds=settings.timeout_seconds,
         )
@@ -192,7 +192,7 @@ def _server(host: str) -> str:
     return f"{address.scheme}://{at}:{port}{address.path.rstrip('/')}"
 
 
-def _body(model: str, prompt: str, room: int, expected: int) -> JsonObject:
+def _body(model: str, prompt: str, room: int, expected: int, temperature: float) -> JsonObject:
     needed = int(expected * TOKENIZER_MARGIN) + room
     return {
         "model": model,
@@ -202,7 +202,7 @@ def _body(model: str, prompt: str, room: int, expected: int) -> JsonObject:
         "options": {
             "num_ctx": -(-needed // WINDOW_STEP_TOKENS) * WINDOW_STEP_TOKENS,
             "num_predict": room,
-            "temperature": 0,
+            "temperature": temperature,
         },
     }
 

@@ -44,6 +44,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
 
     def exchange(prompt: str, room: int, form: JsonObject) -> model_server.Reply:
         body = {"model": name, "messages": [{"role": "user", "content": prompt}], **form}
+        if settings.temperature is not None:
+            body["temperature"] = settings.temperature
         body[_room_key(server)] = room
         return model_server.post(
             f"{server}/chat/completions",

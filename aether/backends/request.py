@@ -24,6 +24,8 @@ SUMMARIES = {
     "step_ledger": "summaries/step_ledger",
     "requirements_ledger": "summaries/requirements_ledger",
 }
+# The prompt for each level of a checkpoint.
+CHECKPOINTS = {1: "checkpoints/compact", 2: "checkpoints/moderate", 3: "checkpoints/detailed"}
 # Keywords that all providers accept in a schema for structured output; some refuse bounds and titles.
 _STRICT_KEYWORDS = ("type", "description", "properties", "items", "enum")
 
@@ -56,18 +58,23 @@ def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
     )
 
 
-def prompt_sha256(strategy: str) -> str:
-    """Return the checksum of the prompt that asks for a summary of this strategy."""
-    return prompts.load(SUMMARIES[strategy]).sha256
+def prompt_sha256(strategy: str, level: int = 0) -> str:
+    """Return the checksum of the prompt that asks for a summary of this strategy, or for a checkpoint of this level."""
+    return prompts.load(CHECKPOINTS[level] if level else SUMMARIES[strategy]).sha256
 
 
 def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
-    """Return the request to write the summary that `task`, a `SummaryTask` as JSON, describes.
+    """Return the request to write the summary that `task`, a `SummaryTask` as JSON, describes; with a `level`, a checkpoint.
 
     The answer is plain text. For a program, `task` and `prompt` in the data describe the work.
     """
-    name = SUMMARIES[task["strategy"]]
-    text = prompts.render(name, max_tokens=str(task["max_tokens"]))
+    level = task.get("level", 0)
+    name, room = CHECKPOINTS[level] if level else SUMMARIES[task["strategy"]], str(task["max_tokens"])
+    if level:
+        goal = prompts.quoted([{"goal": task["goal"]}] if task["goal"] else [])
+        text = prompts.render(name, max_tokens=room, guidance=task["guidance"], goal=goal)
+    else:
+        text = prompts.render(name, max_tokens=room)
     removed = prompts.render(
         "summaries/removed",
         facts=prompts.quoted({field: entries} for field, entries in task["facts"].items() if entries),
@@ -76,7 +83,7 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
             {field: value for field, value in said.items() if value != ""} for said in task["said"]
         ),
     )
-    asked = {"name": name, "sha256": prompt_sha256(task["strategy"]), "text": text}
+    asked = {"name": name, "sha256": prompts.load(name).sha256, "text": text}
     return Request(
         task="summary",
         data={**task, "task": "summary", "prompt": asked},

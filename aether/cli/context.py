@@ -211,7 +211,11 @@ def checkpoints(ask: Ask, conversation: str) -> None:
 @context_command.command("snapshot")
 @click.argument("conversation")
 @click.option(
-    "--purpose", type=click.Choice(PURPOSES), default="rollback", show_default=True, help="What it is for"
+    "--purpose",
+    type=click.Choice(PURPOSES),
+    default="rollback",
+    show_default=True,
+    help="Purpose of the snapshot",
 )
 @click.option("--list", "listed", is_flag=True, help="List the snapshots instead, newest first")
 @pass_ask

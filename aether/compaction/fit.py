@@ -167,6 +167,10 @@ def fit_conversation(
     before = previous_summary(summaries, range(len(summaries)))
     bare = fit_summary(Facts(), before.version + 1, provider, count=count, most=1).tokens
     run = _Fit(policy, limits, draft, before, provider, bare, public)
+    if overhead + sum(tokens[at] for at in parts.protected) > limits.limit:
+        # Refused at once: no step may change these, and an agent asks again at each turn.
+        draft.kept[:] = [not parts.protected.isdisjoint(group.members) for group in parts.groups]
+        raise over_budget(draft, limits, 0)
     held = steps.held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
     loose = steps.loose_groups(parts, held)
     if not run.removes or not steps.cannot_reach(draft, policy, loose, goal=limits.goal):

@@ -3,7 +3,7 @@
 A compression replaces the older messages by one new checkpoint. The newest messages stay, as many as there is room for,
 further messages of the user up to ten, protected messages, and a call with its results. In the same step older checkpoints
 age: they are written again at a lower level, in their place, and the oldest are merged. A failed ageing leaves the
-original. The ranges of checkpoints are in order and do not overlap: each begins where the one before it ends.
+original. The ranges of checkpoints are in order and do not overlap: each starts after the end of the one before it.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def checkpoint_of(message: Message, tokens: int) -> Checkpoint | None:
     )  # fmt: skip
 
 
-def checkpoint_message(found: Checkpoint, wire: ProviderFormat) -> JsonObject:
+def checkpoint_message(found: Checkpoint, provider: ProviderFormat) -> JsonObject:
     """Return the message of a checkpoint: a line with the numbers of its messages, then the summary.
 
     The numbers are those of the tool `recall`. Its `meta` keeps every step from changing it but those of the context.
@@ -107,7 +107,7 @@ def checkpoint_message(found: Checkpoint, wire: ProviderFormat) -> JsonObject:
         "compressed_at": found.compressed_at, "model": found.model, "mode": found.mode, "messages": found.messages,
         "tokens_before": found.tokens_before,
     }  # fmt: skip
-    raw = new_message("assistant", f"{heading}\n{found.summary}", wire).raw
+    raw = new_message("assistant", f"{heading}\n{found.summary}", provider).raw
     return {**raw, "meta": {"protected": True, "checkpoint": about}}
 
 
@@ -182,7 +182,7 @@ def _kept(found: View, room: Room, budget: int, limits: Limits, *, by_hand: bool
 
 
 def _create(found: View, messages: Sequence[int], most: int, *, number: int) -> Work:
-    """Return the work of a new checkpoint, which begins where the last one ends."""
+    """Return the work of a new checkpoint, which starts after the end of the last one."""
     ends = [held.checkpoint.message_range[1] for held in found.live if held.checkpoint]
     numbers = [found.live[at].number for at in messages]
     tokens = found.tokens(messages)
@@ -295,7 +295,7 @@ class Written(NamedTuple):
 
 def rebuilt(found: View, written: Sequence[Written]) -> list[tuple[int | None, JsonObject]]:
     """Return the new list of messages, each with its position before: protected ones at the start, checkpoints, others."""
-    gone = {at for one in written for at in (*one.work.checkpoints, *one.work.messages)}
+    replaced = {at for one in written for at in (*one.work.checkpoints, *one.work.messages)}
     lead = 0
     while lead in found.fixed:
         lead += 1
@@ -304,9 +304,9 @@ def rebuilt(found: View, written: Sequence[Written]) -> list[tuple[int | None, J
     ]
     for at in found.checkpoints:
         checkpoint = found.live[at].checkpoint
-        if at not in gone and checkpoint:
+        if at not in replaced and checkpoint:
             marked.append((checkpoint.message_range, at, found.live[at].message.raw))
-    skipped = gone | set(found.checkpoints)
+    skipped = replaced | set(found.checkpoints)
     return [
         *((at, found.live[at].message.raw) for at in range(lead)),
         *((place, raw) for _, place, raw in sorted(marked, key=lambda one: one[0])),

@@ -89,7 +89,7 @@ def parts_of(found: View, system: Sequence[SystemPart]) -> list[Part]:
 
 
 def build(
-    parts: Sequence[Part], *, settings: ContextSettings, wire: ProviderFormat, limit: int, count: Counter
+    parts: Sequence[Part], *, settings: ContextSettings, provider: ProviderFormat, limit: int, count: Counter
 ) -> Prompt:
     """Return the prompt made of `parts`: the only way in which anything reaches a model.
 
@@ -120,7 +120,7 @@ def build(
     if settings.tools:
         tokens["tools"] = tools_tokens(list(settings.tools), count)
     total = beside + sum(part.held.tokens for part in parts if not isinstance(part, SystemPart))
-    if text and wire not in SYSTEM_BESIDE:
+    if text and provider not in SYSTEM_BESIDE:
         messages.insert(0, {"role": "system", "content": text})
     listed = tuple(PartTokens(name, size) for name, size in tokens.items())
     return Prompt(messages, total, limit, listed, text, settings.tools)
@@ -286,7 +286,7 @@ def require_room(
     sizes.sort(key=lambda one: (-one[0], one[1]))
     named = ", ".join(f"{what} has {size} tokens" for size, what, _ in sizes[:3])
     raise BudgetExceeded(
-        f"what is never compressed has {taken} tokens, and the limit is {limit}: {named}.",
+        f"the parts that no step may change have {taken} tokens, and the limit is {limit}: {named}.",
         fix=f"{sizes[0][2]}, or use a model with a larger window.",
         where="context",
     )

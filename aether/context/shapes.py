@@ -80,7 +80,7 @@ class ContextSettings(NamedTuple):
 
 
 class Checkpoint(NamedTuple):
-    """A summary that stands for a range of messages."""
+    """A summary in the place of a range of messages."""
 
     id: str
     level: int

@@ -98,7 +98,7 @@ EVENTS: Mapping[str, EventDoc] = {
     BUDGET: EventDoc("the fill of a window changed", ("usage_pct", "should_compress")),
     CONTEXT + "message-added": EventDoc("a context took a message", ("tokens",)),
     CONTEXT + "context-warning": EventDoc("a context is full to 70 % or more", ("usage_pct",)),
-    CONTEXT + "block-user-input": EventDoc("a compression began; what is typed waits", ("reason",)),
+    CONTEXT + "block-user-input": EventDoc("a compression started; what is typed waits", ("reason",)),
     CONTEXT + "unblock-user-input": EventDoc("it ended"),
     CONTEXT + "checkpoint-started": EventDoc("summaries are being written", ("summaries",)),
     CONTEXT + "checkpoint-progress": EventDoc("a stage of a compression was reached", ("stage", "percent", "message")),
@@ -114,9 +114,9 @@ EVENTS: Mapping[str, EventDoc] = {
         f"{CONTEXT}tier{number}-compressed": EventDoc(f"a context of tier {number} became smaller", ("tokens_before", "tokens_after"))
         for number in range(1, 6)
     },
-    CONTEXT + "emergency-compression-started": EventDoc("an emergency action began", ("action",)),
+    CONTEXT + "emergency-compression-started": EventDoc("an emergency action started", ("action",)),
     CONTEXT + "emergency-compression-completed": EventDoc("it ended", ("action", "success", "freed")),
-    CONTEXT + "emergency-rollover-started": EventDoc("a rollover of an emergency began", ("action",)),
+    CONTEXT + "emergency-rollover-started": EventDoc("a rollover of an emergency started", ("action",)),
     CONTEXT + "emergency-rollover-completed": EventDoc("it ended", ("action", "success", "freed")),
     CONTEXT + "prompt-validation-passed": EventDoc("a prompt fits", ("tokens", "limit")),
     CONTEXT + "prompt-validation-failed": EventDoc("a prompt did not fit before the emergency actions", ("tokens", "limit")),

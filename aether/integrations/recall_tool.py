@@ -31,10 +31,10 @@ LINE_CHARS = 160
 DESCRIPTION = (
     "Read again what was removed from this conversation to save room. Each message has a number. Without arguments: the "
     "numbers, with the first words of the user's messages. With query: the best matches, whole. With numbers, such as "
-    '"12" or "12-15" (a summary writes n=12): these messages, word for word. Use it when a summary lacks a detail that you need (exact '
+    '"12" or "12-15" (a summary writes n=12 or n=12-15): these messages, word for word. Use it when a summary lacks a detail that you need (exact '
     "text, output, code), instead of running a command again or guessing."
 )
-_NUMBERS = re.compile(r"\[?(\d{1,9})\]?(?:\s*(?:-|–|to)\s*\[?(\d{1,9})\]?)?")
+_NUMBERS = re.compile(r"(?:n\s*=\s*)?\[?(\d{1,9})\]?(?:\s*(?:-|–|to)\s*\[?(\d{1,9})\]?)?")
 _PROPERTIES: JsonObject = {
     "query": {"type": "string", "description": "Words to find in the removed messages."},
     "numbers": {"type": "string", "description": 'One number or a range of removed messages: "12", "12-15".'},

@@ -298,6 +298,16 @@ def test_a_policy_that_only_shortens_removes_nothing_and_may_fail():
         fit_in(messages, only, window=4_000)
 
 
+def test_protected_messages_that_do_not_fit_are_refused_before_any_step(monkeypatch):
+    rule = {"role": "developer", "content": "Never push. " * 2_000}
+    messages = read([rule, *({"role": "user", "content": f"Do part {at}."} for at in range(50))], "openai")
+    monkeypatch.setattr(steps, "shorten_groups", None)
+    monkeypatch.setattr(fit, "facts_of_removed", None)
+
+    with pytest.raises(BudgetExceeded, match=r"protected \(messages\[0\]\)"):
+        fit_in(messages, policy("compact"), window=4_000)
+
+
 def test_a_policy_that_removes_but_does_not_reduce_keeps_its_counts():
     messages = conversation(
         user("Go."), *(part for _ in range(30) for part in (user("Do it. " * 60), model("Done. " * 60)))

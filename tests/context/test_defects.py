@@ -194,7 +194,7 @@ def test_defect_08_strategies_differ(home):
     assert not other.exists()
 
 
-def test_defect_09_a_checkpoint_that_aged_is_counted_anew(home):
+def test_defect_09_a_checkpoint_that_aged_is_counted_again(home):
     talk(home, 30)
     for at in range(5):
         aether.compress_context(ID, home=home)
@@ -322,7 +322,7 @@ def test_defect_19_every_defect_has_a_test_that_is_run():
 def test_defect_20_what_the_page_names_is_in_the_code():
     page = (ROOT / "docs" / "context.md").read_text()
     code = "".join(path.read_text() for path in (ROOT / "aether").rglob("*.py"))
-    named = set(re.findall(r"`aether\.(\w+)\(", page)) | set(re.findall(r"\b(?:AETHER|OLLM)_\w+\b", page))
+    named = set(re.findall(r"\baether\.(\w+)\(", page)) | set(re.findall(r"\b(?:AETHER|OLLM)_\w+\b", page))
 
     assert named
     assert {name for name in named if name not in code} == set()

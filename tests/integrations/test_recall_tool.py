@@ -54,7 +54,9 @@ def test_the_summary_points_to_the_tool_and_the_tool_gives_the_text_back(home):
     assert found.startswith("[3] tool")
     assert "← run:" in found
     assert "zanzibar failed at 0x5f" in found
-    assert tool.run({"numbers": "3"}) == found
+    assert (
+        tool.run({"numbers": "3"}) == tool.run({"numbers": "n=3"}) == tool.run({"numbers": "n=3-3"}) == found
+    )
     assert tool.run({"numbers": "[2]-[3]"}).startswith("[2] assistant\n→ run {}\n\n[3] tool")
     assert "Removed messages: " in tool.run({})
 

@@ -118,13 +118,13 @@ class Talk:
             return
         log = conversations.load(self.home, ID)
         case = context_steps.case_of(ID, self.home)
-        read = convert.read(prompt.messages, case.wire)
-        beside = system_tokens(prompt.system, case.count) if case.wire in SYSTEM_BESIDE else 0
+        read = convert.read(prompt.messages, case.provider)
+        beside = system_tokens(prompt.system, case.count) if case.provider in SYSTEM_BESIDE else 0
         counted = sum(message_tokens(one, case.count) for one in read) + beside
         assert counted + tools_tokens(list(prompt.tools), case.count) == prompt.tokens <= prompt.limit
         assert prompt.system.startswith(SYSTEM)
         assert prompt == aether.build_prompt(ID, home=self.home)
-        assert is_sendable(prompt.messages, case.wire) or not prompt.messages
+        assert is_sendable(prompt.messages, case.provider) or not prompt.messages
         marked = aether.checkpoints(ID, home=self.home)
         assert faults(marked) == ""
         assert [one.compression_number for one in marked] == sorted(one.compression_number for one in marked)

@@ -2,7 +2,7 @@ from aether.messages import convert
 from aether.messages.content import arguments_text
 from aether.messages.findings import changed, known_role, lost, unused_name
 from aether.messages.model import PROVIDER_FORMATS
-from aether.messages.validate import check, has_errors, repair
+from aether.messages.validate import check, has_errors, repair, sendable
 from aether.types import Finding
 from tests.laws.histories import history
 from tests.tables import rows
@@ -159,3 +159,12 @@ def test_a_name_that_is_used_or_too_long_gets_a_number():
 @rows(("given", "text"), [("{", "{"), ({"ü": None}, '{"ü": null}'), (None, None), ([], None)])
 def test_arguments_are_text_or_an_object(given, text):
     assert arguments_text(given) == text
+
+
+def test_a_repair_within_a_message_is_named_by_its_own_place():
+    blank = [{"role": "user", "content": [{"type": "text", "text": "Go."}, {"type": "text", "text": " "}]}]
+
+    done = sendable(blank, "anthropic")
+
+    assert done.raws[0]["content"] == [{"type": "text", "text": "Go."}]
+    assert [one.where for one in done.findings] == ["messages[0].content[1]"]
