@@ -60,7 +60,9 @@ if TYPE_CHECKING:
     from aether.api.colony import start_phase as start_phase
     from aether.api.colony import transition_state as transition_state
     from aether.api.compact import Options as Options
+    from aether.api.compact import acompact as acompact
     from aether.api.compact import answered as answered
+    from aether.api.compact import apreflight as apreflight
     from aether.api.compact import compact as compact
     from aether.api.compact import compaction_plan as compaction_plan
     from aether.api.compact import preflight as preflight
@@ -117,6 +119,8 @@ if TYPE_CHECKING:
     from aether.integrations.compact_manager import CompactManager as CompactManager
     from aether.integrations.compact_manager import mark_protected as mark_protected
     from aether.integrations.context_manager import ContextManager as ContextManager
+    from aether.integrations.context_orchestrator import AsyncContextOrchestrator as AsyncContextOrchestrator
+    from aether.integrations.context_orchestrator import ContextOrchestrator as ContextOrchestrator
     from aether.integrations.recall_tool import recall_tool as recall_tool
     from aether.messages.convert import bare as bare
 
@@ -131,7 +135,7 @@ _NAMES_IN = {
         "detect_crash emit_signal recover_from_crash register_worker release_worker start_phase "
         "transition_state"
     ),
-    "aether.api.compact": "Options answered compact compaction_plan preflight undo_compaction",
+    "aether.api.compact": "Options acompact answered apreflight compact compaction_plan preflight undo_compaction",
     "aether.api.compact_views": "compaction_diff conversation_list",
     "aether.api.compress": (
         "compress create_short_term_session evict_short_term_session prepare_compression_data "
@@ -161,6 +165,7 @@ _NAMES_IN = {
     "aether.errors": "AetherError",
     "aether.integrations.compact_manager": "CompactManager mark_protected",
     "aether.integrations.context_manager": "ContextManager",
+    "aether.integrations.context_orchestrator": "AsyncContextOrchestrator ContextOrchestrator",
     "aether.integrations.recall_tool": "recall_tool",
     "aether.messages.convert": "bare",
 }

@@ -12,6 +12,7 @@
       UnsafePath (ValueError)       a home's own word for what is outside    exit 10
       Conflict                      later changes prevent it                 exit 11
       StorageFailed (OSError)       the disk refused; nothing was stored     exit 12
+      ContextOverflow (BackendFailed) the prompt is larger than the window   exit 13
 
 A message has three parts: where, what, with the value, and what to do. `fix` is required, so every error has advice.
 """
@@ -118,6 +119,12 @@ class StorageFailed(AetherError, OSError):
     """The disk refused; nothing was stored."""
 
     exit_code = 12
+
+
+class ContextOverflow(BackendFailed):
+    """The backend refused the prompt as larger than the window of its model."""
+
+    exit_code = 13
 
 
 def shown(value: object) -> str:

@@ -9,7 +9,8 @@ It is below both its users: exporters (`events`), rank files (`tokens`) and mode
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -88,12 +89,53 @@ def request(
     The deadline holds for the whole exchange. An answer of more than `most_bytes` is dropped; with 0 only the status
     is read. Redirects are not followed by default: a key would go along, and a POST would become a GET.
     """
+    deadline = time.monotonic() + timeout_seconds
+    return _exchange(
+        to, partial(_reply, most_bytes=most_bytes), timeout_seconds=timeout_seconds, body=body, headers=headers or {},
+        proxies=proxies, redirects=redirects, extensions={"trace": _held_to(deadline)},
+    )  # fmt: skip
+
+
+def stream(
+    to: Address,
+    *,
+    timeout_seconds: float,
+    body: bytes,
+    on_line: Callable[[bytes], None],
+    headers: Mapping[str, str] | None = None,
+    most_bytes: int = MAX_REPLY_BYTES,
+) -> Reply:
+    """Give each line of an answer of status 200 to `on_line` as soon as it is there, and return the reply without them.
+
+    Any other answer is returned with its content. `timeout_seconds` is the longest silence: an answer may take as long as
+    it goes on. What `on_line` raises ends the exchange and is raised here.
+    """
+    raised: list[Exception] = []
+    reply = _exchange(
+        to, partial(_read_lines, on_line=on_line, most_bytes=most_bytes, raised=raised),
+        timeout_seconds=timeout_seconds, body=body, headers=headers or {},
+    )  # fmt: skip
+    if raised:
+        raise raised[0]
+    return reply
+
+
+def _exchange(
+    to: Address,
+    take: Callable[[httpx2.Response], Reply],
+    *,
+    timeout_seconds: float,
+    body: bytes | None,
+    headers: Mapping[str, str],
+    proxies: bool = True,
+    redirects: bool = False,
+    extensions: Mapping[str, Any] | None = None,
+) -> Reply:
     import ssl
     from urllib.request import getproxies, proxy_bypass
 
     import httpx2
 
-    deadline = time.monotonic() + timeout_seconds
     secure = to.secure or redirects
     try:
         proxy = None
@@ -112,17 +154,54 @@ def request(
                 "GET" if body is None else "POST",
                 str(to),
                 content=body,
-                headers={"Accept-Encoding": "identity", "Connection": "close", **(headers or {})},
-                extensions={"trace": _held_to(deadline)},
+                headers={"Accept-Encoding": "identity", "Connection": "close", **headers},
+                extensions=dict(extensions or {}),
             ) as response,
         ):
-            return _reply(response, most_bytes)
+            return take(response)
     except (httpx2.TimeoutException, TimeoutError):
         return Reply(0, reason="timed out", failure="timeout")
     except (httpx2.ConnectError, httpx2.ProxyError, httpx2.InvalidURL, ImportError, ValueError) as failure:
         return Reply(0, reason=_words(failure), failure="unreachable")
     except (httpx2.HTTPError, OSError) as failure:
         return Reply(0, reason=_words(failure), failure="dropped")
+
+
+def _read_lines(
+    response: httpx2.Response, *, on_line: Callable[[bytes], None], most_bytes: int, raised: list[Exception]
+) -> Reply:
+    if response.status_code != 200:
+        return _reply(response, most_bytes)
+    done = Reply(200, b"", dict(response.headers), response.reason_phrase)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        for block in response.iter_bytes():
+            size += len(block)
+            if size > most_bytes:
+                return Reply(0, reason=f"the answer is larger than {most_bytes} bytes", failure="dropped")
+            pieces.append(block)
+            if b"\n" in block:
+                *lines, rest = b"".join(pieces).split(b"\n")
+                pieces = [rest]
+                _give(lines, on_line, raised)
+        _give([b"".join(pieces)], on_line, raised)
+    except _Ended:
+        pass
+    return done
+
+
+class _Ended(Exception):
+    """The caller's function raised: an error of the caller is no failure of the exchange."""
+
+
+def _give(lines: Iterable[bytes], on_line: Callable[[bytes], None], raised: list[Exception]) -> None:
+    try:
+        for line in lines:
+            on_line(line)
+    except Exception as reason:
+        raised.append(reason)
+        raise _Ended from reason
 
 
 def _reply(response: httpx2.Response, most_bytes: int) -> Reply:

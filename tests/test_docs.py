@@ -22,7 +22,7 @@ from aether.paths import resource
 from aether.store import archive, documents
 from aether.store.keys import KEYS
 from tests import test_regular
-from tests.cli.stage import GRAPH
+from tests.cli.stage import GRAPH, prepared
 from tests.laws import test_no_secret_leaves
 from tests.laws.histories import history
 from tests.readme_command import readme_command
@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 COMPACTION = (ROOT / "docs" / "compaction.md").read_text(encoding="utf-8")
+CHAT = (ROOT / "docs" / "chat.md").read_text(encoding="utf-8")
 MCP = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
 INTEGRATIONS = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
 CLAUDE_CODE = (ROOT / "docs" / "claude-code.md").read_text(encoding="utf-8")
@@ -113,6 +114,17 @@ def test_the_commands_of_the_page_on_compaction_run(tmp_path, monkeypatch, capsy
         for line in block.splitlines():
             assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
     assert json.loads((tmp_path / "whole.json").read_text(encoding="utf-8")) == messages
+
+
+def test_the_commands_of_the_page_on_chats_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    prepared(tmp_path)
+    lines = [line for block in blocks(CHAT, "sh") for line in block.splitlines()]
+
+    assert len(lines) == 6
+    for line in lines:
+        assert main(shlex.split(line)[1:]) == 0, capsys.readouterr().err
+    assert "The port is 8080." in (tmp_path / "talk.md").read_text(encoding="utf-8")
 
 
 def test_the_commands_of_the_page_on_goals_run(tmp_path, monkeypatch, capsys):

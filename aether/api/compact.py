@@ -12,11 +12,13 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from contextvars import ContextVar
+from functools import cache, partial, wraps
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from threading import Event as Flag
+from typing import Any, NamedTuple, ParamSpec, cast
 
 from aether import clock
 from aether.api import tokens
@@ -75,7 +77,9 @@ _EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
 _TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
 # By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
-
+# Set when the caller of an asynchronous twin has left.
+_CANCELLED: ContextVar[Flag | None] = ContextVar("aether_cancelled", default=None)
+_Arguments = ParamSpec("_Arguments")
 
 # The tool by which a model reads removed messages.
 RECALL = "recall"
@@ -205,6 +209,33 @@ def compact(
     return _preflight(found, force=True)
 
 
+def _twin(do: Callable[_Arguments, Compaction]) -> Callable[_Arguments, Coroutine[Any, Any, Compaction]]:
+    """Return the asynchronous twin of `do`: it runs in a thread, and the event loop goes on."""
+
+    @wraps(do)
+    async def twin(*given: _Arguments.args, **more: _Arguments.kwargs) -> Compaction:
+        import asyncio
+
+        cancelled = Flag()
+        before = _CANCELLED.set(cancelled)  # the thread gets a copy
+        try:
+            return await asyncio.to_thread(do, *given, **more)
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+        finally:
+            _CANCELLED.reset(before)
+
+    summary, _, rest = (do.__doc__ or "").partition("\n")
+    twin.__name__ = twin.__qualname__ = f"a{do.__name__}"
+    twin.__doc__ = f"{summary}\n\n    It runs in a thread. After a cancellation nothing is recorded, unless it had already started to record.\n{rest}"
+    return twin
+
+
+apreflight = _twin(preflight)
+acompact = _twin(compact)
+
+
 @public
 def compaction_plan(
     conversation_id: str,
@@ -320,6 +351,11 @@ def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compa
         if made.task not in asked:
             emit_decision(found, at, plan=made, reason=made.reason)
             asked[made.task] = _summary(found, made, at)
+        left_by = _CANCELLED.get()
+        if left_by and left_by.is_set():
+            raise Conflict(
+                "the caller was cancelled.", fix="Nothing was changed.", where=found.conversation_id
+            )
         try:
             return _apply_plan(found, made, log, at, asked[made.task])
         except Conflict:

@@ -39,6 +39,7 @@ from aether.context.shapes import (
     ContextSettings,
     EmergencyResult,
     Overflow,
+    Progress,
     Prompt,
     Purpose,
     Tier,
@@ -235,11 +236,13 @@ def context_list(*, home: Home = None) -> list[ContextEntry]:
     return sorted(found, key=lambda entry: (entry.at, entry.conversation), reverse=True)
 
 
-def add_message(conversation_id: str, message: JsonObject, *, home: Home = None) -> Validation:
+def add_message(
+    conversation_id: str, message: JsonObject, *, progress: Progress | None = None, home: Home = None
+) -> Validation:
     """Append a message, in the format of any provider, then compress if the context asks for it; return its state.
 
     The message is stored before anything is compressed, and a compression that fails leaves it stored. Markers in an
-    answer (`[CHECKPOINT] … - COMPLETED`) change the current goal of the home.
+    answer (`[CHECKPOINT] … - COMPLETED`) change the current goal of the home. `progress` gets the stages of a compression.
 
     Raises:
         InvalidInput: it is no message.
@@ -254,7 +257,7 @@ def add_message(conversation_id: str, message: JsonObject, *, home: Home = None)
     conversations.extend(record, conversation_id, [raw], now=clock.now())
     if raw.get("role") == "assistant":
         _apply_markers(content_text(raw.get("content")), record)
-    return _attended(conversation_id, record)
+    return _attended(conversation_id, record, progress)
 
 
 def _apply_markers(text: str, record: Path) -> None:
@@ -264,7 +267,7 @@ def _apply_markers(text: str, record: Path) -> None:
             goals.apply_markers(text, home=record)
 
 
-def _attended(conversation_id: str, record: Path) -> Validation:
+def _attended(conversation_id: str, record: Path, progress: Progress | None) -> Validation:
     """Return the state of a context after the compression that its fill asks for; nothing that fails is raised."""
     case = case_of(conversation_id, record)
     if case.provider != "plain" and not case.settings.provider:
@@ -276,7 +279,7 @@ def _attended(conversation_id: str, record: Path) -> Validation:
         emit(case, "context-warning", usage_pct=round(ratio, 4))
     if ratio < case.limits.compress or case.tokens < _TIRED.get(case.key, 0) + TRY_AGAIN * case.limit:
         return validation(case)
-    done = compress_by_itself(conversation_id, record)
+    done = compress_by_itself(conversation_id, record, progress)
     if done.success and done.checkpoint:
         _apply_markers(done.checkpoint.summary, record)
     _TIRED[case.key] = 0 if done.success else case.tokens

@@ -244,9 +244,9 @@ def compress_context(
     return compress(conversation_id, record, backend=backend, progress=progress, works=_planned(by_hand=True))
 
 
-def compress_by_itself(conversation_id: str, record: Path) -> Compression:
+def compress_by_itself(conversation_id: str, record: Path, progress: Progress | None = None) -> Compression:
     """Compress a context because it is full: as much stays whole as there is room for."""
-    return compress(conversation_id, record, works=_planned(by_hand=False))
+    return compress(conversation_id, record, works=_planned(by_hand=False), progress=progress)
 
 
 Works = Callable[[Case], tuple[Sequence[Work], str]]

@@ -7,10 +7,12 @@ from typing import cast
 
 from aether.backends.base import Backend, Completion, Request, Settings
 from aether.backends.request import instruction, session_request, summary_request
+from aether.backends.stream import ChatBackend, ChatReply
 from aether.errors import InvalidInput, shown
 
 __all__ = [
-    "Backend", "Completion", "Request", "Settings", "backend", "instruction", "session_request", "summary_request",
+    "Backend", "ChatBackend", "ChatReply", "Completion", "Request", "Settings", "backend", "chat_backend", "instruction",
+    "session_request", "summary_request",
 ]  # fmt: skip
 
 _MODULES = {
@@ -39,4 +41,33 @@ def backend(spec: str) -> tuple[Backend, dict[str, str]]:
             where="architect",
         )
     module = cast("Backend", import_module(f"aether.backends.{_MODULES[name]}"))
+    return module, {"command": command.strip()} if command else {}
+
+
+_CHATS = {
+    "echo": "stream",
+    "ollama": "ollama",
+    "openai": "openai",
+    "anthropic": "anthropic",
+    "command": "command",
+}
+
+
+def chat_backend(spec: str) -> tuple[ChatBackend, dict[str, str]]:
+    """Return the backend of a chat that `spec` names, and the settings that `spec` contains.
+
+    Raises:
+        InvalidInput: there is no such backend, or the program is missing.
+
+    >>> chat_backend("echo")[0].NAME
+    'echo'
+    """
+    name, _, command = spec.partition(":")
+    if name not in _CHATS or bool(command.strip()) != (name == "command"):
+        raise InvalidInput(
+            f"{shown(spec)} is not a backend of a chat.",
+            fix="Use echo, ollama, openai, anthropic or command:'program'.",
+            where="backend",
+        )
+    module = cast("ChatBackend", import_module(f"aether.backends.{_CHATS[name]}"))
     return module, {"command": command.strip()} if command else {}

@@ -6,13 +6,17 @@ because `model_server` does them alike for every backend.
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from aether import http
-from aether.backends import dialog, model_server
+from aether.backends import dialog, model_server, stream
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict_schema
 from aether.errors import BackendUnavailable
+from aether.messages import convert
+from aether.messages.model import as_object
 from aether.types import Counter, JsonObject
 
 if TYPE_CHECKING:
@@ -57,19 +61,8 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
                 **form,
             )
             answered = message.http_response
-        except anthropic.CredentialsError as reason:
-            raise _no_key(f"the anthropic profile cannot be used ({reason}).") from reason
-        except anthropic.APIStatusError as refusal:
-            answered = refusal.response
-        except anthropic.APITimeoutError as reason:
-            return model_server.Reply(0, {}, str(reason), failure="timeout")
-        except anthropic.APIConnectionError as reason:
-            import httpx2
-
-            failure: http.Failure = "dropped"
-            if isinstance(reason.__cause__, httpx2.ConnectError):
-                failure = "unreachable"
-            return model_server.Reply(0, {}, str(reason.__cause__ or reason), failure=failure)
+        except anthropic.AnthropicError as reason:
+            return _as_reply(reason)
         return model_server.parsed_reply(answered.status_code, answered.content, answered.headers)
 
     model = dialog.Model(
@@ -85,6 +78,109 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     )
     with client:
         return dialog.converse(request, model, settings=settings, count=count)
+
+
+def chat(
+    messages: Sequence[JsonObject], *, system: str, settings: Settings, on_text: stream.OnText,
+    tools: Sequence[JsonObject] = (),
+) -> stream.ChatReply:  # fmt: skip
+    """Return the reply of a Claude model while it is written.
+
+    Raises:
+        ContextOverflow, BackendUnavailable, BackendFailed: as `stream.ChatBackend` says.
+    """
+    import anthropic
+    import httpx2
+
+    client = _client(settings)
+    name = model_server.setting_or_environment(settings.model, "AETHER_MODEL") or DEFAULT_MODEL
+    asked = convert.convert(convert.read(list(messages), "openai"), "anthropic", system=system)
+    body: dict[str, Any] = {
+        "model": name, "max_tokens": settings.max_output_tokens,
+        "messages": [convert.bare(message.raw) for message in asked.messages],
+    }  # fmt: skip
+    if asked.system:
+        body["system"] = asked.system
+    if tools:
+        body["tools"] = [_tool(as_object(tool.get("function"))) for tool in tools]
+    found: list[Any] = []
+
+    def attempt() -> model_server.Reply:
+        started = False
+        try:
+            with client.messages.stream(**body) as streamed:
+                for text in streamed.text_stream:
+                    started = True
+                    on_text(text)
+                found.append(streamed.get_final_message())
+        except (
+            anthropic.AnthropicError,
+            httpx2.HTTPError,
+        ) as reason:  # the stream raises those of its client
+            reply = _as_reply(reason)
+            if started:
+                stream.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
+            return reply
+        return model_server.Reply(200, {})
+
+    with client:
+        reply = model_server.with_retries(attempt, settings)
+        if not found:
+            stream.raise_failure(reply, where=NAME, server=str(client.base_url), settings=settings, fixes=_FIXES)  # fmt: skip
+    return _chat_reply(found[0].model_dump(mode="json"))
+
+
+def served(settings: Settings) -> stream.Served:  # noqa: ARG001 - the interface of chat backends
+    """Return nothing: the windows of hosted models are in the profiles."""
+    return stream.Served()
+
+
+def _tool(function: JsonObject) -> JsonObject:
+    described: JsonObject = {key: function[key] for key in ("name", "description") if key in function}
+    return {**described, "input_schema": function.get("parameters") or {"type": "object"}}
+
+
+def _chat_reply(body: JsonObject) -> stream.ChatReply:
+    answer = _read(body)
+    calls = tuple(
+        stream.ToolCall(block["id"], block["name"], json.dumps(block.get("input") or {}))
+        for block in body.get("content") or []
+        if block.get("type") == "tool_use"
+    )
+    if answer.outcome == "too long" and not answer.text:
+        raise stream.overflow(answer.detail, where=NAME)
+    stop: stream.Stop = "length" if answer.outcome in ("cut", "too long") else "refused" if answer.outcome == "refused" else "end"  # fmt: skip
+    return stream.ChatReply(
+        answer.text, NAME, answer.model, answer.input_tokens, answer.output_tokens, "tools" if calls else stop, calls
+    )  # fmt: skip
+
+
+def _as_reply(reason: Exception) -> model_server.Reply:
+    """Return the failure of a call as the reply of its server.
+
+    Raises:
+        BackendUnavailable: there are no credentials.
+    """
+    import anthropic
+
+    if isinstance(reason, anthropic.CredentialsError):
+        raise _no_key(f"the anthropic profile cannot be used ({reason}).") from reason
+    if isinstance(reason, anthropic.APIStatusError):
+        answered = reason.response
+        if answered.status_code != 200:
+            return model_server.parsed_reply(answered.status_code, answered.content, answered.headers)
+        # An event of the stream: its status was sent before the failure.
+        body = as_object(reason.body)
+        kind = as_object(body.get("error")).get("type")
+        return model_server.Reply(400 if kind == "invalid_request_error" else 529, body, str(reason))
+    import httpx2
+
+    if isinstance(reason, (anthropic.APITimeoutError, httpx2.TimeoutException)):
+        return model_server.Reply(0, {}, str(reason), failure="timeout")
+    failure: http.Failure = "dropped"
+    if isinstance(reason.__cause__, httpx2.ConnectError):
+        failure = "unreachable"
+    return model_server.Reply(0, {}, str(reason.__cause__ or reason), failure=failure)
 
 
 def _client(settings: Settings) -> Anthropic:

@@ -8,6 +8,7 @@ much output), no process of the group is left.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import shlex
@@ -15,14 +16,16 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from threading import Event, Thread
 from typing import IO, Any
 
+from aether.backends import stream
 from aether.backends.base import Completion, Request, Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
-from aether.types import Counter
+from aether.messages.model import content_text
+from aether.types import Counter, JsonObject
 
 NAME = "command"
 # No session comes near this.
@@ -54,13 +57,56 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
     return Completion(text=text, backend=NAME, model=words[0])
 
 
+def chat(
+    messages: Sequence[JsonObject], *, system: str, settings: Settings, on_text: stream.OnText,
+    tools: Sequence[JsonObject] = (),
+) -> stream.ChatReply:  # fmt: skip
+    """Return what the program writes for the conversation on its standard input; it has no tools.
+
+    Its input is plain text: the system prompt, then each message below a line with its role, and the role of the answer.
+
+    Raises:
+        ContextOverflow, BackendUnavailable, BackendFailed: as `stream.ChatBackend` says.
+    """
+    del tools
+    words = _words(settings.command)
+    said = [(message["role"], content_text(message.get("content"))) for message in messages]
+    parts = [*([("system", system)] if system else []), *said, ("assistant", "")]
+    prompt = "\n\n".join(f"## {role}\n{text}" for role, text in parts)
+    text = codecs.getincrementaldecoder("utf-8-sig")("replace")
+    written: list[str] = []
+
+    def on_output(block: bytes) -> None:
+        piece = text.decode(block)
+        if piece:
+            written.append(piece)
+            on_text(piece)
+
+    try:
+        run_program(
+            words, prompt.encode("utf-8", "replace"), name=NAME, timeout_seconds=settings.timeout_seconds, on_output=on_output
+        )  # fmt: skip
+    except BackendFailed as reason:
+        if not written and stream.says_too_long(reason.what):
+            raise stream.overflow(reason.what, where=NAME) from reason
+        raise
+    return stream.ChatReply("".join(written).rstrip("\n"), NAME, words[0])
+
+
+def served(settings: Settings) -> stream.Served:  # noqa: ARG001 - the interface of chat backends
+    """Return nothing: a program does not say its window."""
+    return stream.Served()
+
+
 def run_program(
     words: list[str], data: bytes, *, name: str, timeout_seconds: float, environment: Mapping[str, str] | None = None,
     directory: str | None = None, fix: str = "Check its spelling and PATH, or use the extractive backend.",
+    on_output: Callable[[bytes], None] | None = None,
 ) -> str:  # fmt: skip
     """Return what a program writes for `data` on its standard input; none of its processes is left.
 
-    `fix` is the advice if there is no such program, `name` the backend that reports it.
+    `fix` is the advice if there is no such program, `name` the backend that reports it. `on_output` is given each piece of
+    the output as soon as it is there.
 
     Raises:
         BackendUnavailable, BackendFailed: as `complete` says.
@@ -72,10 +118,20 @@ def run_program(
         Thread(target=_collect, args=(process.stdout, output, flooded), daemon=True),
         Thread(target=_collect, args=(process.stderr, errors, None), daemon=True),
     ]
+    given = 0
+
+    def heard() -> None:
+        nonlocal given
+        if on_output and len(output) > given:
+            block = bytes(output[given:])
+            given += len(block)
+            on_output(block)
+
     try:
         for thread in threads:
             thread.start()
-        ended = _wait(process, threads, flooded, timeout_seconds)
+        ended = _wait(process, threads, flooded, timeout_seconds, heard)
+        heard()
     finally:
         _end_group(process, threads)
     tail = errors.decode("utf-8", "replace").strip()
@@ -159,11 +215,13 @@ def _collect(pipe: IO[bytes], output: bytearray, flooded: Event | None) -> None:
 
 
 def _wait(
-    process: subprocess.Popen[bytes], threads: list[Thread], flooded: Event, timeout_seconds: float
-) -> bool:
+    process: subprocess.Popen[bytes], threads: list[Thread], flooded: Event, timeout_seconds: float,
+    each_time: Callable[[], None],
+) -> bool:  # fmt: skip
     """Return whether the program ended, and everything that writes to its pipes with it, in time."""
     deadline = time.monotonic() + timeout_seconds
     while time.monotonic() < deadline and not flooded.is_set():
+        each_time()
         if process.poll() is not None:
             # A child that it left running may hold the pipes; the answer is then already complete.
             for thread in threads:

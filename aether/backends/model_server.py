@@ -30,7 +30,7 @@ _TOO_LONG = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 # These are about the key, the model or the pace, whatever the message says.
-_NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
+NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
 
 
 class Reply(NamedTuple):
@@ -113,7 +113,7 @@ def is_too_long(found: Reply) -> bool:
     >>> is_too_long(Reply(400, {"error": {"message": "prompt is too long: 9 tokens > 8 maximum"}}))
     True
     """
-    if found.status < 400 or found.status in _NOT_ABOUT_LENGTH:
+    if found.status < 400 or found.status in NOT_ABOUT_LENGTH:
         return False
     return found.status == 413 or bool(_TOO_LONG.search(failure_text(found)))
 

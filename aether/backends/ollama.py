@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from aether import http
-from aether.backends import dialog, model_server
+from aether.backends import dialog, model_server, stream
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import strict_schema
 from aether.errors import AetherError, BackendUnavailable
+from aether.messages.model import as_arguments, as_object, content_text
 from aether.types import Counter, JsonObject
 
 NAME = "ollama"
 # A local server answers at once, or not at all.
 ASK_SECONDS = 1.0
-_JSON = {"Content-Type": "application/json"}
 _NUM_CTX = re.compile(r"^num_ctx\s+(\d+)$", re.MULTILINE)
 DEFAULT_PORT = 11434
 # Local models write 10 to 40 tokens a second: a small part ends within the default timeout.
@@ -43,14 +43,7 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         BackendUnavailable: no model is chosen or pulled, or no server answers.
         BackendFailed: it was reached and failed, or its answer was cut off.
     """
-    server = _server(model_server.setting_or_environment(settings.base_url, "OLLAMA_HOST"))
-    name = model_server.setting_or_environment(settings.model, "AETHER_MODEL")
-    if not name:
-        raise BackendUnavailable(
-            "no model is chosen.",
-            fix='Name one of "ollama list" in AETHER_MODEL, or use the extractive backend.',
-            where=NAME,
-        )
+    server, name = _reached(settings)
 
     def exchange(prompt: str, room: int, form: JsonObject) -> model_server.Reply:
         expected = count(prompt)
@@ -73,15 +66,55 @@ def complete(request: Request, *, settings: Settings, count: Counter) -> Complet
         exchange=exchange,
         read=_read,
         forms=({"format": strict_schema(request.schema)}, {"format": "json"}, {}),
-        fixes={
-            0: 'Start it with "ollama serve", check OLLAMA_HOST, or use the extractive backend.',
-            404: f'Run "ollama pull {name}", or use the extractive backend.',
-        },
+        fixes=_fixes(name),
         input_tokens=INPUT_TOKENS,
         answer_tokens=ANSWER_TOKENS,
         room=2 * ANSWER_TOKENS,
     )
     return dialog.converse(request, model, settings=settings, count=count)
+
+
+def chat(
+    messages: Sequence[JsonObject], *, system: str, settings: Settings, on_text: stream.OnText,
+    tools: Sequence[JsonObject] = (),
+) -> stream.ChatReply:  # fmt: skip
+    """Return the reply of an Ollama model while it is written; the window is set in the request.
+
+    Raises:
+        ContextOverflow, BackendUnavailable, BackendFailed: as `stream.ChatBackend` says.
+    """
+    server, name = _reached(settings)
+    prompt = [{"role": "system", "content": system}] if system else []
+    options: JsonObject = {"num_predict": settings.max_output_tokens}
+    if settings.window_tokens:
+        options["num_ctx"] = settings.window_tokens
+    body: JsonObject = {
+        "model": name, "messages": [*prompt, *map(_message, messages)], "stream": True, "truncate": False,
+        "options": options,
+    }  # fmt: skip
+    if tools:
+        body["tools"] = list(tools)
+    asked = stream.Server(NAME, server, "/api/chat", body, _hear, _fixes(name))
+    return stream.exchanged(asked, settings=settings, on_text=on_text)
+
+
+def served(settings: Settings) -> stream.Served:
+    """Return the window of the model as the server runs or configures it, and the largest that it has; never an error."""
+    try:
+        server, name = _reached(settings)
+        seconds = min(ASK_SECONDS, settings.timeout_seconds)
+        running = stream.ask_json(f"{server}/api/ps", None, seconds=seconds).get("models") or []
+        sizes = [one["context_length"] for one in running if name in (one.get("name"), one.get("model"))]
+        about = stream.ask_json(f"{server}/api/show", {"model": name}, seconds=seconds)
+        sizes = sizes or _NUM_CTX.findall(str(about.get("parameters", "")))
+        trained = [
+            size
+            for key, size in as_object(about.get("model_info")).items()
+            if key.endswith(".context_length")
+        ]
+        return stream.Served(max(map(int, sizes), default=0), max(map(int, trained), default=0))
+    except (AetherError, ValueError, TypeError, KeyError, AttributeError):
+        return stream.Served()
 
 
 @lru_cache(maxsize=64)
@@ -90,23 +123,56 @@ def served_window(model: str) -> int:
 
     The address is that of `OLLAMA_HOST`, never that of a home; the server is asked once per process.
     """
-    try:
-        server = _server(model_server.setting_or_environment("", "OLLAMA_HOST"))
-        running = _asked(f"{server}/api/ps", None).get("models", [])
-        sizes = [each["context_length"] for each in running if model in (each.get("name"), each.get("model"))]
-        if not sizes:
-            about = str(_asked(f"{server}/api/show", {"model": model}).get("parameters", ""))
-            sizes = [int(size) for size in _NUM_CTX.findall(about)]
-        return max(map(int, sizes), default=0)
-    except (AetherError, ValueError, TypeError, KeyError, AttributeError):
-        return 0
+    return served(Settings(model=model)).window
 
 
-def _asked(url: str, body: JsonObject | None) -> JsonObject:
-    data = None if body is None else json.dumps(body).encode()
-    found = http.request(http.address(url, where=NAME), timeout_seconds=ASK_SECONDS, body=data, headers=_JSON)
-    value = json.loads(found.content) if found.status == 200 else {}
-    return value if isinstance(value, dict) else {}
+def _reached(settings: Settings) -> tuple[str, str]:
+    """Return the address of the server and the name of the model."""
+    server = _server(model_server.setting_or_environment(settings.base_url, "OLLAMA_HOST"))
+    name = model_server.setting_or_environment(settings.model, "AETHER_MODEL")
+    if name:
+        return server, name
+    raise BackendUnavailable(
+        "no model is chosen.",
+        fix='Name one of "ollama list" in AETHER_MODEL, or use the extractive backend.',
+        where=NAME,
+    )
+
+
+def _fixes(name: str) -> dict[int, str]:
+    return {
+        0: 'Start it with "ollama serve", check OLLAMA_HOST, or use the extractive backend.',
+        404: f'Run "ollama pull {name}", or use the extractive backend.',
+    }
+
+
+def _message(raw: JsonObject) -> JsonObject:
+    """Return a message of chat completions as Ollama takes it: arguments are objects, and there are no ids."""
+    made: JsonObject = {"role": raw["role"], "content": content_text(raw.get("content"))}
+    calls = [as_object(as_object(call).get("function")) for call in raw.get("tool_calls") or []]
+    if calls:
+        made["tool_calls"] = [
+            {"function": {"name": call.get("name"), "arguments": as_arguments(call.get("arguments"))}}
+            for call in calls
+        ]
+    if raw["role"] == "tool" and raw.get("name"):
+        made["tool_name"] = raw["name"]
+    return made
+
+
+def _hear(event: JsonObject, heard: stream.Heard) -> str:
+    said = event.get("message") or {}
+    for call in said.get("tool_calls") or []:
+        known = {"id": f"call_{len(heard.calls)}", "name": str(call["function"]["name"])}
+        arguments = json.dumps(call["function"].get("arguments") or {})
+        heard.calls.append({**known, "arguments": arguments})
+    heard.model = str(event.get("model") or heard.model)
+    if event.get("done"):
+        heard.stop = "length" if event.get("done_reason") == "length" else "end"
+        heard.input_tokens = event.get("prompt_eval_count") or 0
+        heard.output_tokens = event.get("eval_count") or 0
+    text = said.get("content") or ""
+    return text if isinstance(text, str) else ""
 
 
 def _server(host: str) -> str:

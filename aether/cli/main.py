@@ -30,6 +30,8 @@ NOUNS = {
     "recall": ("recall", "Recall from memory, step by step"),
     "brief": ("recall", "Show what a new session gets"),
     "compact": ("compact", "Make conversations fit a model's window"),
+    "chat": ("chat", "Talk with a model for as long as you like"),
+    "context": ("context", "Look after the contexts of long conversations"),
     "goal": ("goal", "Set goals and keep them through every conversation"),
     "signal": ("colony", "Deposit and list signals"),
     "phase": ("colony", "Start, complete and review phases"),

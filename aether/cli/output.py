@@ -379,6 +379,43 @@ def progress(ask: Ask) -> Iterator[Callable[[str], None]]:
         status.stop()
 
 
+@contextmanager
+def bar(ask: Ask, words: str) -> Iterator[Callable[[int, str], None]]:
+    """Yield a function that shows how far a work is, in percent, and its step: a bar on a terminal, nothing elsewhere.
+
+    The bar appears with the first report below 100 and is removed with one of 100, so that other output may follow.
+    """
+    if ask.quiet or not sys.stderr.isatty():
+        yield lambda percent, step: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    shown: list[Progress] = []
+
+    def report(percent: int, step: str) -> None:
+        if percent >= 100:
+            if shown:
+                shown.pop().stop()
+            return
+        if not shown:
+            columns_ = (
+                TextColumn("{task.description} {task.percentage:.0f} %"),
+                BarColumn(30),
+                TextColumn("{task.fields[step]}"),
+            )
+            made = Progress(*columns_, console=_console(stderr=True), transient=True)
+            made.add_task(words, total=100, step="")
+            made.start()
+            shown.append(made)
+        shown[0].update(shown[0].task_ids[0], completed=percent, step=one_line(step), refresh=True)
+
+    try:
+        yield report
+    finally:
+        for made in shown:
+            made.stop()
+
+
 def read_text(source: str) -> str:
     """Return the text of a file, or of standard input for `-`.
 

@@ -221,6 +221,8 @@ _OVERFLOW = lazy(
     r"reduce the length|request_too_large|exceed_context_size|input tokens exceed|n_ctx|token limit",
     re.IGNORECASE,
 )
+# Statuses about the key, the model or the pace, whatever the message says.
+_NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
 _NETWORK = lazy(
     r"econnrefused|econnreset|etimedout|connection|network|timed? ?out|unreachable|name resolution|getaddrinfo|502|503|504",
     re.IGNORECASE,
@@ -248,9 +250,10 @@ def classified(error: BaseException | str) -> ProviderError:
     text = f"{getattr(error, 'code', '') or ''} {error}"
     if isinstance(error, ConnectionError | TimeoutError) or _CONNECTION.search(name):
         return ProviderError("connection")
-    if _OTHER_CLASS.search(name) or _OTHER.search(text):
+    status = getattr(error, "status_code", 0)
+    if _OTHER_CLASS.search(name) or _OTHER.search(text) or status in _NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
-    if _OVERFLOW_CLASS.search(name) or _OVERFLOW.search(text):
+    if status == 413 or _OVERFLOW_CLASS.search(name) or _OVERFLOW.search(text):
         limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
         return ProviderError("overflow", _number(limit), _number(asked))
     return ProviderError("connection" if _NETWORK.search(text) else "unknown")

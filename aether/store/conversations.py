@@ -671,6 +671,55 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
     return True
 
 
+def create(
+    home: Path, id: str, messages: Sequence[JsonObject], *, settings: JsonObject, now: datetime,
+    first: Sequence[JsonObject] = (), receipt: JsonObject | None = None,
+) -> bool:  # fmt: skip
+    """Write a new conversation, whole or not at all, and return whether it was new; an existing one is not changed.
+
+    With a `receipt`, its first step puts the messages of `first` in the place of as many of `messages` at their start.
+
+    Raises:
+        InvalidInput: a message or the settings are not JSON.
+        LockTimeout, StorageFailed: nothing was written.
+    """
+    at, size = clock.stamp(now), len(messages)
+    records: list[JsonObject] = [
+        {"conversation": id, "format": FORMAT, "head": True},
+        {"line": 2, "settings": files.checked_json(settings, where="settings", above=1), "at": at},
+    ]
+    for n, message in enumerate([*messages, *first], 1):
+        checked = files.checked_json(message, where=f"messages[{n - 1}]", above=1)
+        derived = {"derived": 1} if n > size else {}
+        more = {"more": True} if n != size else {}
+        records.append({"n": n, "at": at, **derived, "line": n + 2, **more, "message": checked})
+    if receipt is not None:
+        made, kept = range(size + 1, size + len(first) + 1), range(len(first) + 1, size + 1)
+        change = {"before": ranges(range(1, size + 1)), "after": ranges([*made, *kept])}
+        records.append(
+            {"line": len(records) + 1, "step": 1, **change, "receipt": {**receipt, "step": 1}, "at": at}
+        )
+    return bring_back(home, id, records)
+
+
+def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
+    """Move the log of a conversation of exactly so many `lines` to quarantine, and return where; None if it has others.
+
+    Raises:
+        LockTimeout, StorageFailed: it is still there.
+    """
+    path = path_of(home, id)
+    with _locked(home, path), storage_errors(path):
+        if load(home, id, whole=True).lines != lines:
+            return None
+        name = f"conversation-{path.parent.name}"
+        kept = documents.quarantine(home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
+        path.with_name(seals.HEAD).unlink(missing_ok=True)
+        path.unlink()
+        files.sync_directory(path.parent)
+    return kept
+
+
 def unseen(log: Log) -> list[int]:
     """Return the numbers of added messages that are in no view: not live, nor replaced by a compaction to be undone."""
     seen = {*log.context, *(n for step in log.open for n in log.compactions[step - 1].before)}

@@ -19,6 +19,7 @@ Rule = Callable[[Any], str]
 EXPORTERS = ("console", "file", "ariadne", "otlp", "none")
 STORAGES = ("fs", "s3", "none")
 BACKENDS = ("extractive", "anthropic", "openai", "ollama", "command")
+CHATS = ("echo", "ollama", "openai", "anthropic", "command")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
 STEPS = ("drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce")  # fmt: skip
@@ -110,6 +111,13 @@ def _backend(value: str) -> str:
     if name in BACKENDS and bool(program.strip()) == (name == "command"):
         return ""
     return f"must be one of {', '.join(BACKENDS[:-1])}, command:PROGRAM"
+
+
+def _chat(value: str) -> str:
+    name, _, program = value.partition(":")
+    if name in CHATS and bool(program.strip()) == (name == "command"):
+        return ""
+    return f"must be one of {', '.join(CHATS[:-1])}, command:PROGRAM"
 
 
 def _one_of(*known: str) -> Rule:
@@ -223,6 +231,10 @@ class Config(NamedTuple):
     architect_window_tokens: int = _key("architect.window_tokens", 0, "largest input in tokens; a larger one is sent in parts; 0: the backend's own")  # fmt: skip
     architect_input_usd_per_million: float = _key("architect.input_usd_per_million", 0.0, "price in USD of a million input tokens, for receipts; 0: unknown", harmless="a number in the receipts of the home, by which nothing is decided")  # fmt: skip
     architect_output_usd_per_million: float = _key("architect.output_usd_per_million", 0.0, "price in USD of a million output tokens, for receipts; 0: unknown", harmless="a number in the receipts of the home, by which nothing is decided")  # fmt: skip
+    chat_backend: str = _key("chat.backend", "echo", "backend of `aether chat`: echo (no model), ollama, openai, anthropic, command:PROGRAM", _chat)  # fmt: skip
+    chat_model: str = _key("chat.model", "", "its model; empty: AETHER_MODEL, or its default")
+    chat_base_url: str = _key("chat.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
+    chat_timeout_seconds: float = _key("chat.timeout_seconds", 300.0, "longest silence of the server, in seconds, while it loads a model or answers", _seconds, harmless=_WAIT)  # fmt: skip
     telemetry_exporter: str = _key(
         "telemetry.exporter", "",
         f"exporters of events, separated by commas: {', '.join(EXPORTERS)}; "

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
+from threading import Event as Event_
 
 import pytest
 
@@ -868,3 +870,52 @@ def test_what_no_record_can_hold_is_sent_and_compacted_in_its_nearest_form(home,
     assert fresh.messages == given
     with pytest.raises(InvalidInput):
         compact_compact("new", given, window=WINDOW, repair=False, home=home)
+
+
+def test_the_asynchronous_twins_do_the_same_and_the_loop_goes_on(home):
+    messages = talk(30)
+    ticks = []
+
+    async def both():
+        async def tick():
+            while True:
+                ticks.append(1)
+                await asyncio.sleep(0.001)
+
+        ticking = asyncio.create_task(tick())
+        found = await aether.apreflight("one", messages, window=WINDOW, home=home)
+        forced = await aether.acompact("two", messages, window=WINDOW, home=home)
+        ticking.cancel()
+        return found, forced
+
+    found, forced = asyncio.run(both())
+
+    assert len(found.messages) == len(preflight("three", messages, window=WINDOW, home=home).messages)
+    assert forced.triggered
+    assert ticks
+    assert aether.apreflight.__name__ == "apreflight"
+    assert "thread" in (aether.acompact.__doc__ or "")
+
+
+def test_a_cancelled_compaction_is_not_recorded(home):
+    started, left = Event_(), Event_()
+
+    def slow(said, most, strategy):
+        started.set()
+        left.wait(20)
+        return "They talked about modules."
+
+    async def cancel():
+        doing = asyncio.create_task(
+            aether.acompact("one", talk(30), window=WINDOW, options=Options(backend=slow), home=home)
+        )
+        await asyncio.to_thread(started.wait, 20)
+        doing.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await doing
+        left.set()
+
+    asyncio.run(cancel())  # it waits for the thread
+
+    assert load(home, "one").compactions == []
+    assert compact_compact("one", talk(30), window=WINDOW, home=home).triggered

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 import aether
-from aether.api import dedupe, importing
+from aether.api import admin, conversations, dedupe, importing
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
@@ -606,3 +607,86 @@ def test_each_file_is_a_phase_of_its_own_and_keeps_it(home, tmp_path):
 
     assert load(home, one).phases == [1]
     assert load(home, one, two, dry_run=True).items == 0
+
+
+def ollm_files(place):
+    """Write files as OLLM-CLI has them: a session, a snapshot, an index, and two that are bad."""
+    (place / "snapshots").mkdir(parents=True)
+    said = [
+        {"id": "m1", "role": "user", "content": "Hello"},
+        {"id": "m2", "role": "assistant", "content": "Hi"},
+    ]
+    written = {
+        "s1.json": {"sessionId": "s1", "messages": said, "metadata": {"contextSize": 4096}},
+        "snapshots/snapshot-a.json": {
+            "id": "snap_a", "sessionId": "s1", "messages": said, "purpose": "recovery",
+            "checkpoints": [{"id": "ckpt_1", "summary": "The port is 8080.", "originalMessageIds": ["m0"]}],
+        },
+        "snapshots/snapshots-index.json": {"version": "1.0", "snapshots": []},
+        "bad.json": {"sessionId": "s3"},
+    }  # fmt: skip
+    for name, value in written.items():
+        (place / name).write_text(json.dumps(value), encoding="utf-8")
+    (place / "torn.json").write_text('{"sessionId": ', encoding="utf-8")
+    return place
+
+
+def test_files_of_ollm_become_conversations_and_bad_ones_are_named(home, tmp_path):
+    source = ollm_files(tmp_path / "ollm")
+    before = {path: path.read_bytes() for path in source.rglob("*.json")}
+
+    done = importing.import_ollm([source], backup=tmp_path / "backup", home=home)
+
+    states = {os.path.basename(one.file): one.state for one in done.files}
+    assert states == {
+        "s1.json": "imported", "snapshot-a.json": "imported", "snapshots-index.json": "skipped", "bad.json": "bad",
+        "torn.json": "bad",
+    }  # fmt: skip
+    assert all(one.notes for one in done.files if one.state == "bad")
+    assert [one["content"] for one in conversations.context("s1", home=home)] == ["Hello", "Hi"]
+    (found,) = aether.checkpoints("s1-snap_a", home=home)
+    assert (found.id, found.summary, found.message_range) == ("ckpt_1", "The port is 8080.", (1, 1))
+    assert aether.build_prompt("s1-snap_a", home=home).messages[-1]["content"] == "Hi"
+    assert {path: path.read_bytes() for path in source.rglob("*.json")} == before
+    assert sorted(path.read_bytes() for path in (tmp_path / "backup").iterdir()) == sorted(before.values())
+    assert [one.code for one in admin.examine(home=home) if one.level != "info"] == []
+
+
+def test_an_import_from_ollm_changes_no_conversation_that_exists(home, tmp_path):
+    source = ollm_files(tmp_path / "ollm")
+    conversations.add_messages("s1", [{"role": "user", "content": "Mine"}], home=home)
+
+    done = importing.import_ollm([source / "s1.json"], home=home)
+    assert (done.id, [one.state for one in done.files]) == ("", ["skipped"])
+    assert [one["content"] for one in conversations.context("s1", home=home)] == ["Mine"]
+
+    importing.import_ollm([source / "snapshots"], home=home)
+    again = importing.import_ollm([source / "snapshots"], home=home)
+    assert [one.state for one in again.files] == ["known", "skipped"]
+
+
+def test_a_dry_run_of_an_import_from_ollm_stores_nothing(home, tmp_path):
+    done = importing.import_ollm(
+        [ollm_files(tmp_path / "ollm")], dry_run=True, backup=tmp_path / "b", home=home
+    )
+
+    assert [one.state for one in done.files].count("imported") == 2
+    assert conversations.conversation_ids(home=home) == []
+    assert not (tmp_path / "b").exists()
+    with pytest.raises(NotFound):
+        importing.import_ollm([tmp_path / "nowhere"], home=home)
+
+
+def test_an_import_from_ollm_is_rolled_back_but_for_what_was_continued(home, tmp_path):
+    done = importing.import_ollm([ollm_files(tmp_path / "ollm")], home=home)
+    conversations.add_messages("s1", [{"role": "user", "content": "More"}], home=home)
+
+    back = importing.undo_ollm_import(done.id, home=home)
+
+    assert {one.conversation: one.state for one in back.files} == {"s1": "changed", "s1-snap_a": "undone"}
+    assert conversations.conversation_ids(home=home) == ["s1"]
+    (kept,) = (home / "quarantine").iterdir()
+    assert b"The port is 8080." in kept.read_bytes()
+    assert [one.code for one in admin.examine(home=home) if one.level != "info"] == []
+    with pytest.raises(NotFound, match="no conversation is of import"):
+        importing.undo_ollm_import("ollm_nobody", home=home)

@@ -17,7 +17,18 @@ from aether.paths import resource
 # What must have been run before a command's example makes sense, beside what `prepared` does for all.
 COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.json"]
 GOAL = ["goal add 'Ship the parser' --step 'Write it'"]
+# A conversation of eighty messages, as OLLM-CLI keeps it, and a snapshot of its context.
+CONTEXT = ["context import ollm"]
 BEFORE = {
+    **dict.fromkeys(
+        (
+            f"context {verb}"
+            for verb in "list status check compress checkpoints snapshot export mode model".split()
+        ),
+        CONTEXT,
+    ),
+    "context": CONTEXT,
+    "context restore": [*CONTEXT, "context snapshot talk"],
     **{f"goal {verb}": GOAL for verb in "list show done pause block decide next".split()},
     "goal start": [*GOAL, "goal pause"],
     "goal unblock": [*GOAL, "goal block 'The key is missing'"],
@@ -78,6 +89,8 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "README.md").write_text("# A colony\n\nIt keeps notes.\n", encoding="utf-8")
     (directory / "session.json").write_text(json.dumps(session()), encoding="utf-8")
     (directory / "request.json").write_text(json.dumps(request()), encoding="utf-8")
+    (directory / "ollm").mkdir()
+    (directory / "ollm" / "talk.json").write_text(json.dumps(ollm_session()), encoding="utf-8")
     (directory / "event.json").write_text(
         '{"hook_event_name": "SessionStart", "source": "startup"}', encoding="utf-8"
     )
@@ -97,6 +110,19 @@ def session() -> dict[str, Any]:
         "outcomes": [{"result": "State survives a crash", "impact": "later phases can rely on it"}],
         "high_value_items": [],
     }
+
+
+def ollm_session() -> dict[str, Any]:
+    """Return a session of OLLM-CLI with some thousand tokens."""
+    said = [
+        {
+            "id": f"m{nth}",
+            "role": ("user", "assistant")[nth % 2],
+            "content": f"Module {nth} reads port {8000 + nth}. " * 4,
+        }
+        for nth in range(80)
+    ]
+    return {"sessionId": "talk", "messages": said, "metadata": {"contextSize": 8192}}
 
 
 def request() -> dict[str, Any]:

@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.api import chat
 from aether.api.compress import compress
 from aether.cli.compactctl import compactctl
 from aether.cli.main import main
@@ -82,6 +83,7 @@ class Trap:
             "policy.roles_never_prune": ["tool"], "policy.protected_flag": "evil", "policy.protected_labels": ["evil"],
             "policy.protected_paths": ["evil"], "policy.min_reclaim_pct": 0.0, "policy.strategy": "brief",
             "policy.steps": ["select"],
+            "chat.backend": program, "chat.model": "evil", "chat.base_url": self.url,
         }  # fmt: skip
 
 
@@ -127,6 +129,8 @@ def drive(root: Path) -> None:
         lambda: compress(1, home=home),
         lambda: compress(1, architect="openai", home=home),
         lambda: compress(1, architect="anthropic", home=home),
+        lambda: chat.say(chat.open_chat("a", home=home), "Hello", on_text=len),
+        lambda: chat.say(chat.open_chat("a", backend="openai", home=home), "Hello", on_text=len),
         lambda: aether.compact("a", LONG, window=8000, home=home),
         lambda: CompactManager(home=home).manual_compact("b", LONG),
     ):

@@ -35,6 +35,7 @@ OTHER = {
     "redaction.patterns": (r"ACME-\d{2,4}",), "summarizer.backend": "openai", "summarizer.model": "small",
     "summarizer.timeout": 3.5, "store.lock_timeout_seconds": 3.0, "store.fold_bytes": 7, "store.history_months": 2,
     "architect.default": "ollama", "architect.model": "m", "architect.base_url": "http://here", "architect.timeout_seconds": 9.0,
+    "chat.backend": "ollama", "chat.model": "m", "chat.base_url": "http://here", "chat.timeout_seconds": 9.0,
     "architect.max_retries": 5, "architect.max_output_tokens": 500, "architect.window_tokens": 9000,
     "architect.input_usd_per_million": 1.5, "architect.output_usd_per_million": 2.5, "telemetry.timeout_seconds": 1.0,
     "telemetry.content": True, "claude.capture": False, "claude.inject": False, "claude.recall": False,
@@ -570,7 +571,7 @@ HARMLESS = {
     "policy.hard_cap_buffer", "policy.keep_recent_turns", "policy.keep_tool_io_pairs", "policy.protected_labels", "policy.protected_paths",
     "policy.min_reclaim_pct", "policy.strategy", "policy.steps", "redaction.patterns", "summarizer.timeout", "store.lock_timeout_seconds",
     "store.fold_bytes", "architect.timeout_seconds", "architect.input_usd_per_million", "architect.output_usd_per_million",
-    "telemetry.timeout_seconds", "claude.private_paths",
+    "telemetry.timeout_seconds", "claude.private_paths", "chat.timeout_seconds",
 }  # fmt: skip
 
 

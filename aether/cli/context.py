@@ -1,0 +1,381 @@
+"""Contexts on the command line: how full one is, its checkpoints and snapshots, its history, and imports from OLLM-CLI."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aether.cli.output import (
+    Ask,
+    Group,
+    Table,
+    bar,
+    emit,
+    facts,
+    note,
+    one_line,
+    pass_ask,
+    plain,
+    say,
+    when,
+    write_file,
+)
+from aether.text.words import pluralize
+
+if TYPE_CHECKING:
+    from aether.api.context import ContextStatus
+
+MODES = ("developer", "planning", "assistant", "debugger", "user")
+PURPOSES = ("recovery", "rollback", "emergency")
+
+
+@click.group("context", cls=Group)
+def context_command() -> None:
+    """Look after the contexts of long conversations.
+
+    A context is what is sent to a model: older messages are in it as checkpoints, and the whole conversation is kept.
+
+    \b
+    Example:
+      aether context status talk
+    """
+
+
+@context_command.command("list")
+@pass_ask
+def list_(ask: Ask) -> None:
+    """List the contexts, the newest first.
+
+    \b
+    Example:
+      aether context list
+    """
+    from aether.api.context import context_list
+
+    found = context_list(home=ask.home)
+    rows = [
+        (when(one.at), one.messages, one.compressions, one.window, one.mode, one.model, one.conversation)
+        for one in found
+    ]
+    head = ("at", "messages", "compressions", "window", "mode", "model", "conversation")
+    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=[1, 2, 3]))
+    if not found:
+        note(ask, "No context yet: aether chat begins one.")
+
+
+@context_command.command("status")
+@click.argument("conversation")
+@pass_ask
+def status(ask: Ask, conversation: str) -> None:
+    """Show how full a context is, and what is in it.
+
+    \b
+    Example:
+      aether context status talk
+      aether context status talk --json
+    """
+    from aether.api.context import context_status
+
+    found = context_status(conversation, home=ask.home)
+    emit(ask, _status_data(found), _status_lines(found))
+
+
+def _status_data(found: ContextStatus) -> dict[str, Any]:
+    return {
+        "conversation": found.conversation, "tokens": found.tokens, "limit": found.limit,
+        "ratio": round(found.validation.ratio, 4), "window": found.settings.window, "model": found.settings.model,
+        "mode": found.settings.mode, "tier": {"number": found.tier.number, "label": found.tier.label},
+        "messages": found.messages, "checkpoints": found.checkpoints, "compressions": found.compressions,
+        "snapshots": found.snapshots, "level": found.validation.level, "reliability": found.reliability._asdict(),
+        "findings": [one._asdict() for one in found.findings],
+    }  # fmt: skip
+
+
+def _status_lines(found: ContextStatus) -> list[str]:
+    share = 100 * found.validation.ratio
+    pairs = [
+        ("tokens", f"{found.tokens:,} of {found.limit:,} ({share:.1f} %), window {found.settings.window:,}"),
+        ("tier", f"{found.tier.number} {found.tier.label}"),
+        ("model", found.settings.model or "(none)"),
+        ("mode", found.settings.mode),
+        ("messages", f"{found.messages} live"),
+        ("checkpoints", f"{found.checkpoints}, after {pluralize(found.compressions, 'compressions')}"),
+        ("snapshots", found.snapshots),
+        ("reliability", f"{found.reliability.value:.2f} {found.reliability.level}"),
+    ]
+    return [*facts(pairs, indent=0), *_findings(found.findings), *_findings(found.validation.findings)]
+
+
+def _findings(findings: Any) -> list[str]:
+    return [plain(f"{one.level}: {one.message} {one.fix}") for one in findings]
+
+
+@context_command.command("check")
+@click.argument("conversation")
+@pass_ask
+def check(ask: Ask, conversation: str) -> int:
+    """Check whether a context can be sent, and suggest what to do.
+
+    Exits 7 if it is larger than its limit; the next prompt then makes it fit first.
+
+    \b
+    Example:
+      aether context check talk
+    """
+    from aether.api.context import validate_context
+    from aether.errors import BudgetExceeded
+
+    found = validate_context(conversation, home=ask.home)
+    data = {
+        **{key: getattr(found, key) for key in ("valid", "tokens", "limit", "overage", "level")},
+        "ratio": round(found.ratio, 4),
+        "suggestions": [one._asdict() for one in found.suggestions],
+        "findings": [one._asdict() for one in found.findings],
+    }
+    words = "fits" if found.valid else f"is {found.overage:,} tokens too large"
+    lines = [f"It {words}: {found.tokens:,} of {found.limit:,} tokens ({100 * found.ratio:.1f} %)."]
+    lines += [
+        f"{one.priority}. {one.action}: saves about {one.tokens:,} tokens. {one.why}"
+        for one in found.suggestions
+    ]
+    emit(ask, data, [*map(plain, lines), *_findings(found.findings)])
+    return 0 if found.valid else BudgetExceeded.exit_code
+
+
+@context_command.command("compress")
+@click.argument("conversation")
+@click.option("--backend", metavar="NAME", help="The backend that writes the summaries  [default: summarizer.backend, else extractive]")  # fmt: skip
+@pass_ask
+def compress(ask: Ask, conversation: str, backend: str | None) -> int:
+    """Compress older messages into a checkpoint, however full.
+
+    Nothing is lost: "aether compact undo" takes it back. Exits 1 if there was nothing to compress.
+
+    \b
+    Example:
+      aether context compress talk
+    """
+    from aether.api.context_steps import compress_context
+
+    with bar(ask, "Compressing context…") as progress:
+        done = compress_context(
+            conversation, backend=backend, progress=lambda stage, percent, _: progress(percent, stage), home=ask.home
+        )  # fmt: skip
+    made = done.checkpoint
+    data = {
+        **{key: getattr(done, key) for key in ("success", "reason", "error", "tokens_before", "tokens_after", "step")},
+        "freed_tokens": done.freed_tokens, "checkpoint": made._asdict() if made else None,
+        "aged": list(done.aged), "merged": list(done.merged),
+    }  # fmt: skip
+    if not done.success:
+        emit(ask, data, plain(f"Nothing was compressed: {done.reason}. {done.error}".rstrip()))
+        return 1
+    lines = [f"{done.tokens_before:,} -> {done.tokens_after:,} tokens."]
+    if made:
+        first, last = made.message_range
+        lines.append(
+            f"Checkpoint {made.id}, level {made.level}: messages {first}-{last}, {made.tokens:,} tokens."
+        )
+    lines += [f"Aged: {', '.join(done.aged)}."] if done.aged else []
+    lines += [f"Merged: {', '.join(done.merged)}."] if done.merged else []
+    emit(ask, data, lines)
+    note(ask, f"To undo it: aether compact undo {shlex.quote(conversation)}")
+    return 0
+
+
+@context_command.command("checkpoints")
+@click.argument("conversation")
+@pass_ask
+def checkpoints(ask: Ask, conversation: str) -> None:
+    """List the checkpoints of a context, oldest first.
+
+    \b
+    Example:
+      aether context checkpoints talk
+    """
+    from aether.api import context
+
+    found = context.checkpoints(conversation, home=ask.home)
+    rows = [
+        (one.id, one.level, one.tokens, one.compression_number, "{}-{}".format(*one.message_range), one_line(one.summary))
+        for one in found
+    ]  # fmt: skip
+    head = ("id", "level", "tokens", "compression", "messages", "summary")
+    emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=[1, 2, 3]))
+    if not found:
+        note(ask, "No checkpoint yet: nothing was compressed.")
+
+
+@context_command.command("snapshot")
+@click.argument("conversation")
+@click.option(
+    "--purpose",
+    type=click.Choice(PURPOSES),
+    default="rollback",
+    show_default=True,
+    help="Purpose of the snapshot",
+)
+@click.option("--list", "listed", is_flag=True, help="List the snapshots instead, newest first")
+@pass_ask
+def snapshot(ask: Ask, conversation: str, purpose: str, listed: bool) -> None:
+    """Save a context as it is, to return to it.
+
+    The newest five are kept.
+
+    \b
+    Example:
+      aether context snapshot talk
+      aether context snapshot talk --list
+    """
+    from aether.api import context
+
+    taken = None if listed else context.take_snapshot(conversation, purpose=purpose, home=ask.home)  # type: ignore[arg-type]
+    found = [taken] if taken else context.snapshots(conversation, home=ask.home)
+    data = [{"id": one.id, "at": one.at, "purpose": one.purpose, "tokens": one.tokens, "messages": len(one.context)} for one in found]  # fmt: skip
+    rows = [(one["id"], when(str(one["at"])), one["purpose"], one["tokens"], one["messages"]) for one in data]
+    emit(ask, data, Table(rows, head=("id", "at", "purpose", "tokens", "messages"), right=[3, 4]))
+    if taken:
+        note(ask, f"To go back: aether context restore {shlex.quote(conversation)} {taken.id}")
+
+
+@context_command.command("restore")
+@click.argument("conversation")
+@click.argument("snapshot_id", metavar="[SNAPSHOT]", required=False)
+@pass_ask
+def restore(ask: Ask, conversation: str, snapshot_id: str | None) -> None:
+    """Make a context what it was at a snapshot, byte for byte.
+
+    By default at the newest. Messages since leave the context and stay in the history.
+
+    \b
+    Example:
+      aether context restore talk
+    """
+    from aether.api.context import restore_context
+
+    found = restore_context(conversation, snapshot_id, home=ask.home)
+    emit(ask, _status_data(found), _status_lines(found))
+    note(ask, f"To undo it: aether compact undo {shlex.quote(conversation)}")
+
+
+@context_command.command("export")
+@click.argument("conversation")
+@click.option("--format", "form", type=click.Choice(["markdown", "json"]), default="markdown", show_default=True, help="The form")  # fmt: skip
+@click.option("--output", type=click.Path(dir_okay=False), help="Write to this file instead of stdout")
+@pass_ask
+def export(ask: Ask, conversation: str, form: str, output: str | None) -> None:
+    """Write the whole history of a conversation.
+
+    \b
+    Example:
+      aether context export talk
+      aether context export talk --format json --output talk.json
+    """
+    from aether.api.context import export_history
+
+    text = export_history(conversation, format=form, home=ask.home)  # type: ignore[arg-type]
+    if output is not None:
+        write_file(output, text.encode("utf-8", "backslashreplace"))
+    data = {"conversation": conversation, "format": form, "output": output, "text": None if output else text}
+    emit(ask, data, output or text.rstrip("\n"))
+
+
+@context_command.command("mode")
+@click.argument("conversation")
+@click.argument("mode", required=False, type=click.Choice(MODES))
+@pass_ask
+def mode(ask: Ask, conversation: str, mode: str | None) -> None:
+    """Show or change what a conversation is about.
+
+    It decides what is never compressed, and what summaries look for.
+
+    \b
+    Example:
+      aether context mode talk developer
+    """
+    from aether.api import context
+
+    found = (
+        context.set_mode(conversation, mode, home=ask.home)
+        if mode
+        else context.context_status(conversation, home=ask.home)
+    )
+    emit(ask, _status_data(found), f"mode {found.settings.mode}")
+
+
+@context_command.command("model")
+@click.argument("conversation")
+@click.argument("model", required=False)
+@click.option(
+    "--window", type=click.IntRange(min=1), help="Its window in tokens  [default: that of the model]"
+)
+@pass_ask
+def model(ask: Ask, conversation: str, model: str | None, window: int | None) -> None:
+    """Show or change the model of a context, and its window.
+
+    Everything in it stays; if it is too large for the window, the next prompt makes it fit. With --window, a conversation
+    that has no context yet gets one.
+
+    \b
+    Example:
+      aether context model talk llama3.1:8b --window 8192
+    """
+    from aether.api import context
+
+    if window:
+        found = context.open_context(conversation, model=model, window=window, home=ask.home)
+    elif model:
+        found = context.set_model(conversation, model, home=ask.home)
+    else:
+        found = context.context_status(conversation, home=ask.home)
+    emit(
+        ask, _status_data(found),
+        plain(f"model {found.settings.model or '(none)'}, window {found.settings.window:,} tokens, tier {found.tier.label}"),
+    )  # fmt: skip
+
+
+@context_command.command("import")
+@click.argument("sources", nargs=-1, metavar="SOURCE...")
+@click.option("--dry-run", is_flag=True, help="Report what would be imported, and store nothing")
+@click.option("--backup", metavar="DIR", help="Copy each file that is read into this directory")
+@click.option("--rollback", metavar="IMPORT", help="Take this import back instead: its id was printed by it")
+@pass_ask
+def import_(
+    ask: Ask, sources: tuple[str, ...], dry_run: bool, backup: str | None, rollback: str | None
+) -> int:
+    """Import sessions and snapshots of OLLM-CLI.
+
+    SOURCE is a file or a directory with *.json, such as ~/.ollm. Each file becomes a conversation; sources and
+    conversations that exist are never changed. Bad files are named, and the exit code is then 4. A rollback moves the
+    imported conversations to quarantine/, but for those that were continued.
+
+    \b
+    Example:
+      aether context import ollm --dry-run
+      aether context import ollm --backup ollm-backup
+    """
+    from aether.api import importing
+    from aether.errors import InvalidDocument
+
+    if bool(sources) == bool(rollback):
+        raise click.UsageError("Name a SOURCE, or an import with --rollback.")
+    if rollback:
+        done = importing.undo_ollm_import(rollback, home=ask.home)
+    else:
+        done = importing.import_ollm(sources, dry_run=dry_run, backup=backup, home=ask.home)
+    rows = [
+        (one.state, one.kind, one.messages, one.checkpoints, one.conversation, one.file) for one in done.files
+    ]
+    data = {**done._asdict(), "files": [{**one._asdict(), "notes": list(one.notes)} for one in done.files]}
+    head = ("state", "kind", "messages", "checkpoints", "conversation", "file")
+    emit(ask, data, Table(rows, head=head, right=[2, 3]))
+    for one in done.files:
+        for words in one.notes:
+            (say if one.state == "bad" else lambda text: note(ask, text))(plain(f"{one.file}: {words}"))
+    if done.dry_run:
+        note(ask, "Nothing was stored: this was a dry run.")
+    elif done.id and not rollback:
+        note(ask, f"To take it back: aether context import --rollback {done.id}")
+    return InvalidDocument.exit_code if any(one.state == "bad" for one in done.files) else 0
