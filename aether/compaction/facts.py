@@ -40,7 +40,7 @@ from aether.text.classify import (
     statements_by_kind,
     states_choice,
 )
-from aether.text.cleaning import clean, without_injected
+from aether.text.cleaning import clean, without_escapes, without_injected
 from aether.text.identifiers import identifiers
 from aether.text.similarity import index, nearest
 from aether.text.words import pluralize, sentences
@@ -122,8 +122,11 @@ _BY_TOOLS = frozenset({"call", "result"})
 # Small bare numbers count things; they identify nothing.
 _SPECIFIC_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
 _LINE_NUMBER = re.compile(r"\d{1,4}")
-# A time of day, a range of lines and an estimate name nothing; nor do the sizes in a listing.
-_CLOCK = re.compile(r"~.*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|\d+(?:-\d+)+(?<!\d{4}-\d\d-\d\d)|\d{1,2}x")
+# A time of day, a range of lines, a place in a file, a duration, a mode and an estimate name nothing; nor do the sizes in a listing.
+_CLOCK = re.compile(
+    r"~.*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|\d+(?:-\d+)+(?<!\d{4}-\d\d-\d\d)|\d{1,2}x"
+    r"|[-+]\d+(?:,\d+)?|\d+,\d+p?|\d+p|\d+:(?://.*|[A-Za-z_]\w*)|0o?[0-7]{3,6}|100(?:644|755)|[\d.]+(?:ms|µs|s)|(?:\d+m)?\d+s|e\.g|i\.e|0\.0+"
+)
 _LISTED = re.compile(r"^[-dlbcps][rwxsStT-]{9}[.+@]?\s.*$|^total \d+$", re.MULTILINE)
 _LISTED_NAME = re.compile(r"\S+(?: -> \S+)?$")
 _ID = re.compile(r"(?=.*\d)(?!--?[A-Za-z]).{5,}", re.DOTALL)
@@ -644,7 +647,7 @@ def _uses(messages: Sequence[Message], positions: Iterable[int]) -> Iterator[tup
                 by_tool -= 1
                 if by_tool < _MOST_BY_TOOL:
                     weight = _BY_CALL if block.kind == "call" else _BY_TOOL
-                    yield weight, list(_ids_in(_ends(block.text, _HEAD_CHARS)))
+                    yield weight, list(_ids_in(without_escapes(_ends(block.text, _HEAD_CHARS))))
 
 
 @lru_cache(maxsize=CACHED_TEXTS)

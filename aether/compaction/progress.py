@@ -14,14 +14,19 @@ from typing import Any, NamedTuple
 from aether.compaction.summary import is_summary
 from aether.messages.model import Message
 from aether.messages.shell import (
-    command_signature,
     command_target,
     covers,
     is_notable,
     outcome_line,
     short_command,
 )
-from aether.messages.tool_calls import Call, file_changes
+from aether.messages.tool_calls import (
+    Call,
+    file_changes,
+    new_work_tree,
+    record_in_work_tree,
+    work_tree_lines,
+)
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
@@ -41,12 +46,6 @@ _PLAN_KEYS = ("todos", "plan", "tasks", "items")
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
-MOST_NAMED = 12
-_COMMITS = lazy(r"\bgit\b[^|;&]*\bcommit\b")
-_PROVES = lazy(
-    r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
-)
-_PUSHES = lazy(r"\bgit\b[^|;&]*\bpush\b")
 _CREATED = lazy(r"[Tt]ask #?(\d+)")
 _FORWARD = lazy(
     r"\b(?:next(?: steps?)?\b(?! to\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
@@ -176,29 +175,10 @@ def _checks(calls: Iterable[Call]) -> list[str]:
 
 def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
     """Yield what the calls show of commits, pushes and checks after the last edits; `whole`: no call is missing."""
-    edited: dict[str, None] = {}
-    committed = pushed = False
-    unpushed = unchecked = False
+    tree = new_work_tree()
     for call in calls:
         if call.result is None or call.result.is_error:
             continue
-        changes = list(file_changes(call.arguments, call.command))
-        edited.update(dict.fromkeys(change.path for change in changes))
-        unchecked = unchecked or bool(changes)
-        if _COMMITS.search(call.command):
-            committed, unpushed = True, True
-            edited.clear()
-        elif _PROVES.search(command_signature(call.command)):
-            unchecked = False
-        if _PUSHES.search(call.command):
-            pushed, unpushed = True, False
-    if edited:
-        names = [path.rpartition("/")[2] for path in edited]
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        yield f"Uncommitted, as far as the calls show: {', '.join(names[-MOST_NAMED:])}{more}."
-    if whole and edited and not committed:
-        yield "No commit was made in this conversation."
-    elif unpushed and (whole or pushed):
-        yield "The last commit was not pushed." if pushed else "Nothing was pushed in this conversation."
-    if unchecked:
-        yield "Nothing was built or tested after the last edit."
+        paths = [change.path for change in file_changes(call.arguments, call.command)]
+        record_in_work_tree(tree, paths, call.command, call.result.text)
+    yield from work_tree_lines(tree, whole=whole)

@@ -13,10 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict
 
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
+    command_signature,
     command_target,
     covers,
     error_excerpt,
@@ -70,6 +71,17 @@ _SHOWS = frozenset({"cat", "head", "tail", "less", "more", "nl", "bat"})
 _PRINTS = lazy(r"sed\s+-n\s+\S+\s+(?P<path>[\w./~@+-]+)\s*$")
 _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
 _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
+_COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* commit\b")
+_PUSHES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* push\b")
+_TAKES_BACK = lazy(
+    r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b"
+)
+_PROVES = lazy(
+    r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
+)
+_COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] ", re.MULTILINE)
+MOST_EDITED = 60
+MOST_NAMED = 12
 # Enough to recognise an error by; the full text is in the archive.
 COMPLAINT_CHARS = 300
 SHELL = "$ "
@@ -350,6 +362,72 @@ def merged_failures(older: Iterable[ErrorFact], newer: Iterable[ErrorFact]) -> t
             del found[failed]
         found[key] = error
     return tuple(found.values())
+
+
+class WorkTree(TypedDict):
+    """What the calls of a conversation show of its files under version control."""
+
+    edited: list[str]
+    """Names of the files edited since the last commit."""
+    commit: str
+    """The name of the last commit, as git printed it."""
+    committed: bool
+    pushed: bool
+    """Whether there was any push."""
+    ahead: bool
+    """Whether a commit came after the last push."""
+    unchecked: bool
+    """Whether nothing was built or tested since the last edit."""
+
+
+def new_work_tree() -> WorkTree:
+    """Return the files of a conversation before its first call."""
+    return WorkTree(edited=[], commit="", committed=False, pushed=False, ahead=False, unchecked=False)
+
+
+def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, output: str) -> bool:
+    """Record a call that succeeded, by the files it changed, its command and output; return whether it said anything new."""
+    before = dict(tree)
+    for path in paths:
+        name = path.rpartition("/")[2]
+        tree["edited"] = [*(one for one in tree["edited"] if one != name), name][-MOST_EDITED:]
+        tree["unchecked"] = True
+    if _TAKES_BACK.search(command):
+        tree["edited"] = []  # which of the edits are left is unknown
+    elif _COMMITS.search(command):
+        named = _COMMIT_NAME.search(output)
+        tree["edited"], tree["commit"] = [], named[1] if named else ""
+        tree["committed"] = tree["ahead"] = True
+    elif _PROVES.search(command_signature(command)):
+        tree["unchecked"] = False
+    if _PUSHES.search(command):
+        tree["pushed"], tree["ahead"] = True, False
+    return tree != before
+
+
+def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
+    """Yield what is uncommitted, unpushed and unchecked; `whole`: no call of the conversation is missing.
+
+    >>> tree = new_work_tree()
+    >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
+    (True, 'Uncommitted, as far as the calls show: a.py.')
+    """
+    if names := tree["edited"]:
+        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+        yield f"Uncommitted, as far as the calls show: {', '.join(names[-MOST_NAMED:])}{more}."
+    name = f", {tree['commit']}," if tree["commit"] else ""
+    if whole and names and not tree["committed"]:
+        yield "Nothing was committed in this conversation."
+    elif tree["ahead"] and (whole or tree["pushed"]):
+        yield (
+            f"The last commit{name} was not pushed."
+            if tree["pushed"]
+            else "Nothing was pushed in this conversation."
+        )
+    elif tree["commit"] and tree["pushed"]:
+        yield f"The last commit{name} was pushed."
+    if tree["unchecked"]:
+        yield "Nothing was built or tested after the last edit."
 
 
 def failure_key(label: str) -> str:

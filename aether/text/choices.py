@@ -24,12 +24,15 @@ CHOICE_CHARS = 300
 # Shorter ones say nothing without their neighbours.
 CHOICE_WORDS = 4
 _OPTION_CHARS = 600
+# Fewer beside a pick are "then", "please", "is fine".
+MORE_WORDS = 3
 
 _YES = lazy(
     r"^\W*(?:y|yes|yep|yup|yeah|ye|sure|ok(?:ay)?|agreed|correct|exactly|right|lgtm|perfect|great|good idea|sounds good|makes sense|go ahead|go for it|"
     r"do it|do that|please do|let's do (?:it|that|this)|works for me|fine|approved|ja|genau|passt|gerne)\b(?! ?\?)",
     re.IGNORECASE,
 )
+_BACK = lazy(r"\blet's (?:go back|revert|roll back|undo)\W*\Z", re.IGNORECASE)
 _BUT = lazy(r"\b(?:but|however|except|instead|rather|not yet|wait|hold on|first)\b", re.IGNORECASE)
 _NO = lazy(
     r"^\W*(?:no|nah|nope|na|don't|do not|not really|stop|wait|hmm+|hold on|nein|revert|undo|roll(?:ed)? ?back)\b",
@@ -37,39 +40,65 @@ _NO = lazy(
 )
 # "b", "do 1", "option 2", "let's go with A", "B seems like a good idea": what is taken up of a list.
 _PICKED = lazy(
-    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure)\W+)?(?:(?:i think|i'd say|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
-    r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b))",
+    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
+    r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b)|(?<=\ba)\s+(?!then\b|is\b|seems\b|sounds\b|looks\b|please\b)\w)",
     re.IGNORECASE,
 )
+_ANSWERS = lazy(r"\bto answer (?:your|the) question\b", re.IGNORECASE)
 _LABELS = (
-    r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:option|variant|approach|alternative) \(?{label}\b\)?",
+    r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:option|variant|approach|alternative) \(?{label}\)?(?=\W{{0,4}}(?:[—–:.-]|\*\*))",
     r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?\(?{label}[.):]\)?(?:\*\*)?[ \t—–:-]*\S",
     r"(?:^|[\s—])\({label}\) ",
+)
+_ROW = (
+    r"^[ \t]*\|[ \t]*(?:\*\*)?(?:option )?\(?{label}(?:[.):]\)?(?:\*\*)?|\)?(?:\*\*)?[ \t]*\|)[ \t]+[^|\n]*\S"
 )
 # Between two choices "yes" says nothing, and to an act it says: now.
 _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
     re.IGNORECASE,
 )
+# An act in a certain way is a choice.
+_MANNER = lazy(
+    r"^(?=(?:\S+\s+){5})[^?]*\b(?:without|instead of|rather than|revert|roll(?:ed)? back|go back|only|as a separate|as its own)\b(?![^?]* or\b)",
+    re.IGNORECASE,
+)
 _RECOMMENDS = lazy(
     r"\b(?:my (?:take|recommendation|suggestion|preference|vote)|i(?:'d| would) (?:recommend|suggest|lean|go with|pick|vote|prefer|keep)|i recommend|i suggest|recommended|(?:the )?recommendation:)",
     re.IGNORECASE,
 )
-# A person's own choice for the work.
-_CHOOSES = lazy(
-    r"^\W*(?:(?:i (?:think|feel like|guess)|so|and|but|then|ok(?:ay)?|yes|yeah|no|nah|actually|hmm|for now|also|please),?\W+)*"
-    r"(?:let's|lets|we(?:'ll| will| should)|i(?:'ll| will) (?=handle|take|do (?:it|that)|fix)|go with|stick (?:to|with)|keep(?! in mind| going))\b",
-    re.IGNORECASE,
-)
-_AGAIN = lazy(r"\b(?:roll(?:ed)? (?:it |this |that )?back|revert|undo|drop|remove|leave)\b", re.IGNORECASE)
+_LEADS = r"^\W*(?:\w+ [-–—] )?(?:(?:i (?:think|feel like|guess)|so|and|but|then|ok(?:ay)?|yes|yeah|no|nah|actually|hmm|for now|also|please|q),?\W+)*"
+# A person's own choice for the work, by name; each is measured, see docs/judgement.md.
+OWN_CHOICES = {
+    # One of two ways, and not the other, is chosen, whatever else is said.
+    "this, not that": lazy(
+        r"\b(?:should|shouldn't|would be good to|must|wants? to|has to|needs? to)\b[^?]*, (?:and |but )?not\b(?! sure| yet| now| really)",
+        re.IGNORECASE,
+    ),
+    "let's": lazy(rf"{_LEADS}(?:let's|lets)\b", re.IGNORECASE),
+    "we will": lazy(rf"{_LEADS}we(?:'ll| will| should)\b", re.IGNORECASE),
+    "I'll handle it": lazy(
+        rf"{_LEADS}i(?:'ll| will) (?:handle|take|do (?:it|that)|fix)\b|, i(?:'ll| will) (?:handle|take care of|do) (?:it|that|this|them)\b",
+        re.IGNORECASE,
+    ),
+    "go with, keep": lazy(rf"{_LEADS}(?:go with|stick (?:to|with)|keep(?! in mind| going))\b", re.IGNORECASE),
+    "just do": lazy(
+        rf"{_LEADS}just (?:define|use|keep(?! going)|drop|leave|make|put|store|skip|remove|append)\b(?! it\b| this\b| that\b)",
+        re.IGNORECASE,
+    ),
+    "so let's drop it": lazy(
+        r"[,;–-] (?:so )?let's (?:remove|drop|keep|use|skip|leave|avoid)\b", re.IGNORECASE
+    ),
+}
 # What is started or looked at now decides nothing.
 _MOMENT = lazy(
     r"\b(?:let's|lets|we(?:'ll| will| should)|i(?:'ll| will))\W+(?:first |also |now |just |please )*(?:see|look|check|review|examine|discuss|chat|talk|test|try|start|begin|continue|proceed|"
-    r"go\b(?! with)|get|focus|move|read|debug|investigate|explore|find|wait|think|implement|fix|write|run|commit|push|merge|rebase|update|ship|create|do (?:it|that|this|option|[a-h\d])\b(?! as | in )|finish|brainstorm|tackle|not worry|be|turn|go with \(?\w\)?\W*$)\b",
+    r"go\b(?! with)|get|focus|move|read|debug|investigate|explore|find|wait|think|implement|fix|write|run|commit|push|merge|rebase|update|ship|create|do (?:it|that|this|option|[a-h\d])\b(?! as | in | for )|finish|brainstorm|tackle|not worry|be|turn|go with \(?\w\)?\W*$)\b",
     re.IGNORECASE,
 )
 
 
+_THEN = lazy(r",? and then\b", re.IGNORECASE)
 # Who wonders has not decided.
 _DOUBTS = lazy(
     r"\b(?:i(?:'m| am)? wonder(?:ing)?|(?:i'm |i am )?not sure|i don't know|what if)\b", re.IGNORECASE
@@ -107,34 +136,43 @@ class Choice(NamedTuple):
 
     text: str
     own: bool
+    more: bool = False
+    """Whether the reply that takes it up adds something."""
 
     @property
     def asked(self) -> bool:
-        """Return whether it is a question, which says nothing without its answer."""
-        return self.text.rstrip("*_ ").endswith("?")
+        """Return whether it has to be read with its answer: it is a question, or the answer adds something."""
+        return self.more or self.text.rstrip("*_ ").endswith("?")
 
 
 def settled(reply: str, before: str) -> Choice | None:
     r"""Return what a person's `reply` settles, given the agent's message `before` it, or None.
 
     >>> settled("let's do b then", "Two ways:\n\n(a) gate it on the flag\n\n(b) keep the endpoint in a field of its own")
-    Choice(text='keep the endpoint in a field of its own', own=False)
+    Choice(text='keep the endpoint in a field of its own', own=False, more=False)
     >>> settled("yes", "I'd recommend SQLite, because it needs no server. Shall I use it?")
-    Choice(text="I'd recommend SQLite, because it needs no server.", own=False)
+    Choice(text="I'd recommend SQLite, because it needs no server.", own=False, more=False)
     >>> settled("yes", "All tests pass. Want me to push?") is None
     True
     """
     said = reply.replace("’", "'").strip()
     if len(said) <= REPLY_CHARS and not said.endswith("?"):
-        picked = _PICKED.match(said)
+        to_question = _ANSWERS.search(said)
+        picked = _PICKED.match(said[to_question.start() :] if to_question else said)
         if picked and (option := option_of(before, picked["label"])) and not _opens_list(option):
-            return Choice(option, own=False)
-        taken = proposal_of(before) if _YES.match(said) and not _BUT.search(said) else ""
-        if taken and not _opens_list(taken):
-            return Choice(taken, own=False)
+            return Choice(option, own=False, more=_says_more(said, picked))
+        agrees = _YES.match(said) or _BACK.search(said)
+        taken = proposal_of(before) if agrees and not _BUT.search(said) else ""
+        if agrees and taken and not _opens_list(taken):
+            return Choice(taken, own=False, more=_says_more(said, agrees))
     if len(reply) > MESSAGE_CHARS:
         return None
     return next((Choice(one, own=True) for one in prose(reply) if chooses(one)), None)
+
+
+def _says_more(said: str, taken: re.Match[str]) -> bool:
+    """Return whether a reply has more words than those that take something up."""
+    return len(said.split()) - len(taken[0].split()) >= MORE_WORDS
 
 
 class Ending(NamedTuple):
@@ -195,10 +233,21 @@ def chooses(sentence: str) -> bool:
     >>> chooses("I think let's have one log per worktree"), chooses("let's look at the tests"), chooses("should we keep it?")
     (True, False, False)
     """
+    return bool(own_choice(sentence))
+
+
+def own_choice(sentence: str) -> str:
+    """Return the name of the cue by which a person's `sentence` settles how the work is done, "" without one.
+
+    >>> own_choice("we should log the scope, not the whole transcript"), own_choice("let's start")
+    ('this, not that', '')
+    """
     said = sentence.replace("’", "'").strip()
     if said.endswith(("?", ":")) or not len(said.split()) >= CHOICE_WORDS or len(said) > CHOICE_CHARS:
-        return False
-    return bool(_CHOOSES.match(said)) and not _MOMENT.search(said) and not _DOUBTS.search(said)
+        return ""
+    name = next((name for name, cue in OWN_CHOICES.items() if cue.search(said)), "")
+    momentary = name != "this, not that" and _MOMENT.search(_THEN.split(said, maxsplit=1)[0])
+    return "" if momentary or _DOUBTS.search(said) else name
 
 
 def option_of(text: str, label: str) -> str:
@@ -217,19 +266,29 @@ def option_of(text: str, label: str) -> str:
             )  # fmt: skip
             at = start.start() + (head.end() if head else 0)
             return first_statement(text[at : at + _OPTION_CHARS])
-    return ""
+    rows = [*re.finditer(_ROW.format(label=re.escape(label)), text, re.IGNORECASE | re.MULTILINE)]
+    return first_statement(text[rows[-1].start() :][:_OPTION_CHARS]).strip("| ") if rows else ""
 
 
 def proposal_of(text: str) -> str:
     """Return what an agent's message `text` proposes: its recommendation, or the choice of its closing question."""
-    found = [one for one in prose(text) if _RECOMMENDS.search(one) and not one.rstrip().endswith("?")]
+    found = [
+        one for one in prose(text) if _RECOMMENDS.search(one) and not one.rstrip("*_ ").endswith(("?", ":"))
+    ]
     if found and len(found[-1].split()) >= CHOICE_WORDS:
         return found[-1]
     asked = closing_question(text)
-    return asked if asks_for_decision(asked) and not _OFFERS.search(asked) else ""
+    offers = _OFFERS.search(asked) and not _MANNER.search(asked)
+    if not asked or offers or not (_MANNER.search(asked) or asks_for_decision(asked)):
+        return ""
+    after = text.rpartition(asked)[2].strip() if asked in text else ""
+    whole = f"{asked} {after}"
+    return whole if after and whole in text and len(whole) <= CHOICE_CHARS else asked
 
 
 def first_statement(text: str) -> str:
     """Return the first line of `text` that says something, whole."""
     line = next((one.strip() for one in text.split("\n") if one.strip()), "")
+    if line.count("**") % 2:
+        line = line.replace("**", "", 1)  # the opening one was before the label
     return line if len(line) < _OPTION_CHARS else ""

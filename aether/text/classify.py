@@ -248,7 +248,7 @@ WISHES = {
         re.IGNORECASE,
     ),
     "let's not": lazy(
-        r"\blet's (?:please )?(?:(?:not|never)\s(?!worry\b|bother\b|forget\b|get\b|do (?:it|that|this)\b)\w|avoid\s\w|always\s\w)",
+        r"^let's (?:please )?(?:(?:not|never)\s(?!worry\b|bother\b|forget\b|get\b|do (?:it|that|this)\b)\w|avoid\s\w|always\s\w)",
         re.IGNORECASE,
     ),
     "don't do": lazy(

@@ -104,7 +104,7 @@ def test_edits_without_a_commit_or_a_check_are_named():
 
     assert found.state[-3:] == (
         "Uncommitted, as far as the calls show: a.py, b.py.",
-        "No commit was made in this conversation.",
+        "Nothing was committed in this conversation.",
         "Nothing was built or tested after the last edit.",
     )
 
@@ -120,7 +120,7 @@ def test_a_commit_ends_the_list_of_edits_and_a_push_ends_the_wait_for_one():
 
     assert "Nothing was pushed in this conversation." in committed.state
     assert not [line for line in committed.state if line.startswith("Uncommitted")]
-    assert not [line for line in pushed.state if "pushed" in line]
+    assert "The last commit, 1a2b3c4, was pushed." in pushed.state
 
 
 def test_after_a_summary_nothing_is_said_of_the_calls_before_it():
@@ -128,7 +128,7 @@ def test_after_a_summary_nothing_is_said_of_the_calls_before_it():
 
     found = progress(before, user("Go on."), edit("a.py"), bash("make test", "ok"))
 
-    assert "No commit was made in this conversation." not in found.state
+    assert "Nothing was committed in this conversation." not in found.state
     assert "Uncommitted, as far as the calls show: a.py." in found.state
 
 

@@ -106,8 +106,8 @@ def test_every_line_of_memory_says_its_day():
 def test_a_compaction_lists_more_files_and_commands_than_a_start():
     found = documents(*(item(f"Changed /p/{number}.py", "code_change") for number in range(30)))
 
-    assert brief(found, "startup").count(".py") == 4
-    assert brief(found, "compact").count(".py") == 20
+    assert brief(found, "startup").count(".py") == 3
+    assert brief(found, "compact").count(".py") == 10
 
 
 def test_the_least_important_lines_are_left_out_first():

@@ -244,7 +244,7 @@ def test_a_file_is_listed_once_with_all_its_edits():
     )
 
     assert changed_files(items) == [
-        Line("files", "/p/b c.py (changed, 1x): x = 1", at(3)),
+        Line("files", "/p/b c.py (changed, 1x)", at(3)),
         Line("files", "/p/a.py (changed, 4x): parse, read", at(2)),
         Line("files", "/p/old.py (deleted, 1x)", at(1, 2)),
     ]

@@ -939,3 +939,26 @@ def test_long_text_keeps_head_and_tail_between_words():
 
 def test_long_text_without_blanks_is_cut_all_the_same():
     assert len(shorten("x" * 10_000, 100)) < 140
+
+
+def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed():
+    edit = Record(
+        "call",
+        tool="Edit",
+        call_id="e",
+        arguments={"file_path": "/p/a.py", "old_string": "a", "new_string": "b"},
+    )
+    done = Record("result", "ok", call_id="e")
+    committed = run("git commit -am x", "[main 1a2b3c4] x")
+
+    def trees(*records):
+        return [each["content"] for each in notes(*records) if each["metadata"].get("role") == "tree"]
+
+    assert trees(user("Go on."), edit, done) == [
+        (
+            "Uncommitted, as far as the calls show: a.py. Nothing was committed in this conversation."
+            " Nothing was built or tested after the last edit."
+        )
+    ]
+    assert trees(user("Go on."), *committed, *run("git push")) == ["The last commit, 1a2b3c4, was pushed."]
+    assert trees(user("Look at it."), *run("cat a.py")) == []

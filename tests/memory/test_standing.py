@@ -55,7 +55,6 @@ def test_the_last_account_is_injected_in_whole_paragraphs_without_code_tables_op
     state, results, ahead = injected(request("Fix load."), changed(), answer(REPORT))
 
     assert state == [
-        "All tests pass.",
         "`load()` now returns the newest session instead of the oldest",
         "Kept `dump()` as it is, because the report reads it",
     ]
@@ -111,6 +110,52 @@ def test_the_tasks_that_are_not_done_are_the_next_step_of_the_newest_plan():
     assert injected(old, new)[2] == ["test it"]
 
 
+def test_what_an_earlier_account_put_off_is_injected_first():
+    left = "**#2 Integration tests** - deferred (can be follow-up)"
+    before = answer(f"`save()` now keeps the order instead of the names.\n\n- {left}", day=2)
+    asked = answer("There is no test of `dump()` with two sessions. It reads `a.py`.", day=3)
+    now = answer("`load()` now reads `b.py` instead of `a.py`.", day=6)
+
+    _, results, _ = injected(
+        changed(1), before, request("?", 2), asked, request("Go on.", 4), changed(5), now
+    )
+
+    assert results == [
+        "There is no test of `dump()` with two sessions. It reads `a.py`.",
+        left.replace("**", ""),
+    ]
+
+
+def test_a_question_that_names_nothing_comes_with_the_proposal_before_it():
+    asked = "The map is written twice.\n\nWe could search the registered agents instead.\n\nWant me to make that change?"
+
+    assert injected(answer(asked))[2] == [
+        "We could search the registered agents instead.",
+        "Want me to make that change?",
+    ]
+
+
+def test_an_earlier_commit_is_not_injected_because_a_later_one_may_have_changed_it():
+    def commit(text, day):
+        return item(
+            f"[main 1a2b3c4] {text}\n\n{text}",
+            "outcome",
+            day=day,
+            role="commit",
+            evidence="machine",
+            conversation="c",
+        )
+
+    now = answer("`load()` now reads the file without a cache.", day=5)
+
+    state, results, _ = injected(
+        commit("Keep a cache", 1), request("Drop it.", 2), changed(3), commit("Drop the cache", 4), now
+    )
+
+    assert "1a2b3c4 Drop the cache" in state
+    assert not any("Keep a cache" in text for text in [*state, *results])
+
+
 def test_a_commit_is_injected_by_its_subject_and_not_again_if_the_account_names_it():
     def commit(text):
         return item(text, "outcome", day=2, role="commit", evidence="machine", conversation="c")
@@ -132,8 +177,8 @@ def test_a_commit_is_injected_by_its_subject_and_not_again_if_the_account_names_
     ("said", "injected_as"),
     [
         (
-            "Both should use the log, instead of `print`. Let me fix them.",
-            ["Both should use the log, instead of `print`."],
+            "Both should use the log of their session, instead of the `print` of today. Let me fix them.",
+            ["Both should use the log of their session, instead of the `print` of today."],
         ),
         ("Let me look at `a.py` so that I can find it.", []),
         ("Now I see the problem in `a.py`.", []),

@@ -13,10 +13,14 @@ from aether.messages.tool_calls import (
     files_of,
     merged_failures,
     merged_files,
+    new_work_tree,
+    record_in_work_tree,
     shell_command,
     short_hash,
+    work_tree_lines,
 )
 from tests.compaction.conversations import bash, conversation, model, tool
+from tests.tables import rows
 
 PATCH = """*** Begin Patch
 *** Update File: a.go
@@ -404,3 +408,41 @@ def test_failures_in_the_text_of_a_file_do_not_count():
 def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
     assert failures(bash("rg -n 'a|b' src", "Exit code 1", failed=True)) == ()
     assert failures(bash("rg -n 'a|b' src", "Exit code 2\nrg: src: No such file", failed=True))
+
+
+@rows(
+    ("calls", "lines"),
+    [
+        ([], []),
+        (
+            [(["src/a.py"], "", ""), (["b.py"], "", "")],
+            [
+                "Uncommitted, as far as the calls show: a.py, b.py.",
+                "Nothing was committed in this conversation.",
+                "Nothing was built or tested after the last edit.",
+            ],
+        ),
+        (
+            [(["a.py"], "", ""), ([], "make test", "ok"), ([], "git commit -am x", "[main 1a2b3c4] x")],
+            ["Nothing was pushed in this conversation."],
+        ),
+        (
+            [([], "git commit -am 'push it'", "[main 1a2b3c4] x"), ([], "git -C /p push", "")],
+            ["The last commit, 1a2b3c4, was pushed."],
+        ),
+        ([(["a.py"], "", ""), ([], "make test", "ok"), ([], "git checkout -- a.py", "")], []),
+    ],
+)
+def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines):
+    tree = new_work_tree()
+    for paths, command, output in calls:
+        record_in_work_tree(tree, paths, command, output)
+
+    assert [*work_tree_lines(tree, whole=True)] == lines
+
+
+def test_of_a_conversation_without_its_beginning_only_what_was_seen_is_said():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "make test", "")
+
+    assert [*work_tree_lines(tree, whole=False)] == ["Uncommitted, as far as the calls show: a.py."]

@@ -46,7 +46,7 @@ HEADINGS = {
     "requests": "Asked last by the user:",
     "results": "Last results:",
     "files": "Files changed:",
-    "commands": "Commands run last:",
+    "commands": "Commits and commands, the last of each:",
     "solutions": "Errors and what put them right:",
     "caste": "What this caste did last:",
     "noted": "Noted by agents, said by no person:",

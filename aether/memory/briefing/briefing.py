@@ -45,16 +45,16 @@ _START = _FIRST | {
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
     "decisions": Share(1, 0.7, 8),
-    "requests": Share(2, 0.5, 2),
-    "commands": Share(1.5, 1.5, 3),
+    "requests": Share(1, 0.6, 6),
+    "commands": Share(1.5, 1.5, 4),
     "results": Share(2, 0.25, 20),
-    "files": Share(3, 1, 4),
+    "files": Share(3, 1, 3),
     "earlier": Share(5, 6, 2),
     "learned": Share(6, 4, 3),
     "noted": Share(6, 4, 2),
 }
 # Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
-START_TOKENS = 950
+START_TOKENS = 1_000
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
     "next": Share(0.2, 1, 6),
@@ -62,9 +62,8 @@ _COMPACT = _FIRST | {
     "requests": Share(0, 2, 6),
     "decisions": Share(1, 1, 12),
     "results": Share(2, 1, 10),
-    "files": Share(3, 0.5, 20),
-    "commands": Share(4, 2, 6),
-    "solutions": Share(5, 2, 6),
+    "files": Share(3, 0.5, 10),
+    "commands": Share(1, 1.5, 5),
     "noted": Share(8, 4, 4),
     "learned": Share(9, 4, 4),
     "earlier": Share(12, 6, 2),
@@ -199,7 +198,7 @@ def _gather(
         "results": lambda: work["results"],
         "decisions": lambda: sections.decisions(everything, sessions),
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
-        "commands": lambda: sections.commands_run(items),
+        "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
         "solutions": lambda: sections.solutions(items, otherwise=shares is _START),
         "earlier": lambda: sections.earlier_work(sessions),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),

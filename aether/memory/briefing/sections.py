@@ -34,6 +34,8 @@ from aether.types import Item
 RULE_CHARS = 300
 PROTECTED_CHARS = 600
 TEXT_CHARS = 240
+# The request that is being worked on says most of all.
+CURRENT_CHARS = 600
 _PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
@@ -221,11 +223,8 @@ _SCRATCH = lazy(
     r"|\$?\{?[A-Z_]*(?:TMP|TEMP|SCRATCH)[A-Z_]*\}?/|.*/AppData/Local/Temp/",
     re.DOTALL,
 )
-# First lines that many files have in common.
-_SAYS_NOTHING = lazy(
-    r"#!|\W*(?:copyright|spdx|licen[sc]e)\b|(?:package|import|use|using|from|#include)\s|[\"'<][^\s\"']*[\"'>]?,?\Z|[^\w\s]*\Z|.*[{(]\Z",
-    re.IGNORECASE,
-)
+# The names that a change defines; its first line says nothing by itself.
+_DEFINES = lazy(r"[\w.]+(?:, [\w.]+)*")
 
 
 class _Changed(NamedTuple):
@@ -303,7 +302,7 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
         name = ending[0] if len(ending) == 1 else path
         known = found.get(name, _Changed(at, action, 0, ""))
         edits = known.edits + (int(number) if unit == "edits" else 1)
-        hint = "" if not about or _SAYS_NOTHING.match(about) else one_line(about, TEXT_CHARS // 3)
+        hint = one_line(about, TEXT_CHARS // 3) if about and _DEFINES.fullmatch(about) else ""
         found[name] = known._replace(edits=edits, about=known.about or hint)
     return found
 
@@ -514,7 +513,7 @@ _ENCOURAGEMENT = frozenset(
     "well with wonderful works would y yeah yep yes you".split()
 )
 _CHAT_START = lazy(
-    r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
+    r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|lol|haha+|ugh|fml|a+r+gh+|hang on|hold on|and(?! (?:also|then|please|now|let's|can)\b)|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
     r"can (?:you|i|we)|could you|should|would|will|have you|really|oops|never mind|nevermind|i (?:see|think|guess|meant)|still)\b",
     re.IGNORECASE,
 )
@@ -597,8 +596,10 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 def requests(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the person's requests: the last one in any case, then the first, then earlier ones unless they are momentary."""
     found = list(_requests(items))
-    for item in [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found:
-        yield Line("requests", _answer(item["content"]), item["metadata"]["timestamp"], "", *origin_of(item))
+    ordered = [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found
+    for at, item in enumerate(ordered):
+        text = _answer(item["content"], TEXT_CHARS if at else CURRENT_CHARS)
+        yield Line("requests", text, item["metadata"]["timestamp"], "", *origin_of(item))
 
 
 def _requests(items: Iterable[Item]) -> Iterator[Item]:
@@ -609,10 +610,10 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
             yield item
 
 
-def _answer(text: str) -> str:
+def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
-    answer = one_line(dialogue[2] if dialogue else text, TEXT_CHARS).lstrip("-*• ")
+    answer = one_line(dialogue[2] if dialogue else text, most).lstrip("-*• ")
     words = _WORD.findall(answer.casefold().replace("’", "'"))
     encourages = words and not _NAMES.search(answer) and _ENCOURAGEMENT.issuperset(words)
     short = len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS
@@ -668,7 +669,9 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
             continue
         looked += 1
         known = parse_failure(content) if kind == "error" else None
-        over = bool(known and (moved_on or without_flags(known.parts) <= ran or not _is_check(known.parts)))
+        # The last part of a chain runs after all others succeeded.
+        again = known is not None and without_flags(known.parts[-1:]) <= ran
+        over = known is not None and (moved_on or again or not _is_check(known.parts))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
             over = not _TROUBLE.search(_CODE.sub("", content))

@@ -21,15 +21,20 @@ from aether.types import Item
 # Characters of one line: a longer paragraph is shown by its first whole sentences.
 LINE_CHARS = 420
 LEAST_WORDS = 3
+# Fewer that name nothing ("All tests pass.") say no more than the last run of the tests.
+NAMELESS_WORDS = 5
 # Characters shown of the newest account, of the one before it, and of each earlier one.
-SHARES = (900, 400, 260)
-SHORT_CHARS = 200
+SHARES = (1300, 400, 260)
+SHORT_CHARS = 300
+# Characters of all accounts of earlier work together.
+EARLIER_CHARS = 2_400
 LEAST_RATE = 1.0
 # An account of earlier work is shown by what it changed, and not by how it was checked.
 LEAST_CHANGE = 2.0
 OPENING_WORDS = 8
 MOST_ACCOUNTS = 60
 MOST_TASKS = 4
+MOST_LEFT = 3
 
 _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
@@ -62,7 +67,7 @@ _NEXT = lazy(
 )
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
-    r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let)|i need to|we need to|i should)\b",
+    r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
     re.IGNORECASE,
 )
 _LEANS = lazy(
@@ -79,6 +84,14 @@ _PROVEN = lazy(
     r"\b(?:pass(?:es|ed|ing)?|green|clean|lint|tests?|committed|commit|pushed|push|merged|pr ?#\d+|#\d+|0 issues|build|fail(?:s|ed|ing)?|uncommitted)\b",
     re.IGNORECASE,
 )
+# What an account leaves undone stays so until it is named again.
+_PUT_OFF = lazy(
+    r"(?:\b(?:is|was|are|were|been|minor,)|[-–—:])\s*(?:deferred|skipped|postponed)\b|\b(?:looks?|is|are|still) untested\b|\bleft (?:unaddressed|for later)\b"
+    r"|\bthere(?:'s| is| are) (?:still )?no\b[^.?]*\btests?\b(?! (?:is|are) needed)",
+    re.IGNORECASE,
+)
+# An entry of a checklist was the state when it was ticked.
+_TICKED = lazy(r"\W*[✅✓✔☑]")
 _REASON = lazy(
     r"\b(?:instead|rather than|should|so that|because|for consistency|best place|keep(?:s|ing)?|without|only|separate|shared|while keeping|preserv\w+|match(?:es|ing)?|to avoid|from .{3,40} only|unchanged|the fix is|both sides|explicit(?:ly)?)\b",
     re.IGNORECASE,
@@ -87,13 +100,14 @@ _OPENS_LOOK = lazy(
     r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
     re.IGNORECASE,
 )
-LEAST_REASON, MOST_REASON = 40, 260
+LEAST_REASON, MOST_REASON = 60, 260
 _CHOOSES = lazy(
     r"\b(?:i'm|i am|we're) (?:going to |now )?(?:add|keep|mak|mov|us|restor|chang|replac|remov|plac|put|stor|renam|switch|leav|reject|register|edit)(?:ing|e)?\b"
     r"|\bshould\b(?! be (?:green|fine|good))|\blet me (?:add|fix|use|keep|update|create|take|move|make|put|inline|extract|drop|remove|replace|rename)\b",
     re.IGNORECASE,
 )
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
+_REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
 
 
@@ -173,7 +187,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request" or (not role and item["type"] == "user_input"):
-            turned_down = refuses(_words(item["content"]))
+            turned_down = refuses(item["metadata"].get("reply") or _words(item["content"]))
         elif item["type"] == "code_change" or role == "commit":
             if found and not found[-1].worked:
                 found[-1] = found[-1]._replace(worked=True)
@@ -213,32 +227,24 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     says = [at for at, account in enumerate(found) if not account.published and claims(account, SHARES[0])]
     newest = next((at for at in says if found[at].worked), says[0] if says else 0)
     room = SHARES[0]
+    # In a short conversation each account has more room.
+    most = max(SHARES[1], EARLIER_CHARS // max(1, sum(one.worked for one in found)))
     for at, account in enumerate(found):
-        if at == newest or (at < newest and account.published) or (account.worked and room > SHARES[0] // 2):
+        # A commit before the newest account's own may have been changed since.
+        recent = account.worked and (at == newest + 1 or not account.published)
+        if at == newest or (at < newest and account.published) or (recent and room > SHARES[0] // 2):
             said = claims(account, room if at else SHARES[0])
             state += [_line("state", text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
-        elif at < newest:
+        elif at < min(newest, 2):
             state += [_line("state", text, account) for text in claims(account, SHARES[2])]
-        elif account.worked:
-            chosen = changes(account)
-            subject = account.paragraphs[0].text if account.published else ""
-            if subject:
-                rounds.append((0, at, _line("results", subject, account)))
-                before = found[at - 1]
-                if before.worked and not before.published and changes(before):
-                    continue  # the account of the same turn says the rest
+        elif account.worked and not account.published:  # an old commit may have been changed since
+            chosen = changes(account, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
-            rounds += [
-                (by_value.index(text) + bool(subject), at, _line("results", text, account))
-                for text in chosen
-                if text != subject
-            ]
+            rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
+        if at > newest and not account.published:
+            rounds += [(-1, at, _line("results", text, account)) for text in left_open(account)]
     rounds += [(0, len(found), line) for line in on_the_way]
-    named = " ".join(
-        line.text for line in [*state, *(line for *_, line in rounds if line.evidence == "agent")]
-    )
-    rounds = [each for each in rounds if not _names_again(each[2].text, named)]
     return {"state": state, "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])]}
 
 
@@ -262,7 +268,7 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
 def gives_reason(sentence: str) -> bool:
     """Return whether an agent's `sentence` chooses how something is done, or says why.
 
-    >>> gives_reason("I'm adding the flag, while keeping the default as it is."), gives_reason("Let me look at `a.py`.")
+    >>> gives_reason("I'm adding the flag to `load()`, while keeping the default as it is."), gives_reason("Let me look at `a.py`.")
     (True, False)
     """
     said = sentence.replace("’", "'")
@@ -273,12 +279,25 @@ def gives_reason(sentence: str) -> bool:
     return bool(_CHOOSES.search(said) or _NAMES.search(said))
 
 
+def work_tree(items: Sequence[Item]) -> Iterator[Line]:
+    """Yield what is uncommitted, unpushed or unchecked, as the calls of one conversation show it."""
+    for item in [one for one in items if one["metadata"].get("role") == "tree"][:1]:
+        yield Line(
+            "commands",
+            item["content"],
+            item["metadata"]["timestamp"],
+            "",
+            (str(item.get("id", "")),),
+            "machine",
+        )
+
+
 def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     """Yield the next steps: the last account's question with its options, its announcements, then the open tasks."""
     for last in [one for one in found if not one.published][:1]:
         asked = [one for one in last.paragraphs[-2:] if _asks(one)][-1:]
         ahead = [one for one in last.paragraphs if one not in asked and _is_ahead(one)]
-        for one in [*asked, *ahead[:MOST_TASKS]]:
+        for one in [*_proposed(last, asked), *asked, *ahead[:MOST_TASKS]]:
             if text := whole(one.text, tail=one in asked):
                 yield _line("next", text, last)
         if asked:
@@ -302,6 +321,16 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
                 (str(plan.get("id", "")),),
                 "machine",
             )
+
+
+def _proposed(last: Account, asked: Sequence[Paragraph]) -> list[Paragraph]:
+    """Return the paragraph that a closing question refers to, if it does not say by itself what it asks."""
+    if not asked or not _REFERS.search(asked[0].text) or len(asked[0].text.split()) > OPENING_WORDS:
+        return []
+    before = last.paragraphs[: last.paragraphs.index(asked[0])]
+    return [one for one in before[-3:] if _SUPPOSES.search(one.text.replace("’", "'")) and not _asks(one)][
+        -1:
+    ]
 
 
 def _asks(one: Paragraph) -> bool:
@@ -359,6 +388,8 @@ def claims(account: Account, room: int, most: int = LINE_CHARS) -> list[str]:
         if asks and _OPTION.match(one.text.replace("**", "")):
             continue  # one of the options of the question at its end
         text = reported(one, most)
+        if len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text):
+            continue
         if text and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))
     kept: list[tuple[int, str]] = []
@@ -367,12 +398,6 @@ def claims(account: Account, room: int, most: int = LINE_CHARS) -> list[str]:
             kept.append((at, text))
             room -= len(text)
     return [text for _, text in sorted(kept)]
-
-
-def _names_again(subject: str, said: str) -> bool:
-    """Return whether the commit or pull request of a `subject` is named in what is `said` beside it."""
-    name = _COMMIT_NAME.match(subject)
-    return name is not None and (name[1] or name[2] or f"#{name[3]}") in said.replace(subject, "")
 
 
 def _published(content: str) -> tuple[Paragraph, ...]:
@@ -384,14 +409,22 @@ def _published(content: str) -> tuple[Paragraph, ...]:
     return Paragraph(shown, ""), *paragraphs(body)
 
 
-def changes(account: Account) -> list[str]:
-    """Return what an earlier account says that its work changed, in its order."""
+def changes(account: Account, room: int = SHARES[1]) -> list[str]:
+    """Return what an earlier account says that its work changed, in its order, within `room` characters."""
     found: list[str] = []
-    room = SHARES[1]
     # The first paragraph of a commit is its subject.
     for one in account.paragraphs[1 if account.published else 0 :]:
+        if _PUT_OFF.search(one.text) and (text := whole(one.text, SHORT_CHARS)):
+            found.append(text)
+            continue
         text = reported(one, SHORT_CHARS)
-        if not text or _DETAIL_HEADING.search(one.heading) or _WAS_WRONG.match(text) or _NEXT.search(text):
+        if (
+            not text
+            or _TICKED.match(text)
+            or _DETAIL_HEADING.search(one.heading)
+            or _WAS_WRONG.match(text)
+            or _NEXT.search(text)
+        ):
             continue
         if rate_change(text) >= LEAST_CHANGE:
             found.append(text)
@@ -401,6 +434,12 @@ def changes(account: Account) -> list[str]:
             best.append(text)
             room -= len(text)
     return [text for text in found if text in best]
+
+
+def left_open(account: Account) -> list[str]:
+    """Return what an account says was put off, or has no test; the first few."""
+    left = (whole(one.text, SHORT_CHARS) for one in account.paragraphs if _PUT_OFF.search(one.text))
+    return [text for text in left if text][:MOST_LEFT]
 
 
 def reported(one: Paragraph, most: int) -> str:

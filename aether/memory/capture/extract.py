@@ -32,9 +32,12 @@ from aether.memory.capture.notes import (
     shorten,
 )
 from aether.memory.capture.tool_work import (
+    Tree,
     Work,
     close_failures,
     close_stretch,
+    close_tree,
+    new_tree,
     new_work,
     record_call,
     record_result,
@@ -115,6 +118,8 @@ class State(TypedDict):
     """By agent; the main conversation is the empty one."""
     texts: list[str]
     """Digests of the texts noted lately."""
+    tree: NotRequired[Tree]
+    """The files under version control."""
     title: NotRequired[str]
     """The start of the first request: the name of the conversation."""
 
@@ -151,7 +156,7 @@ def observe(state: State, record: Record) -> list[Draft]:
     if record.session != state["session"]:
         if state["session"]:  # another conversation in the same file
             notes += finish(state)
-            state["spoken"], state["title"] = False, ""
+            state["spoken"], state["title"], state["tree"] = False, "", new_tree()
         state["session"] = record.session
     if record.kind == "boundary":
         plan = _turn(state, "")["work"].get("plan")
@@ -203,7 +208,7 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     before = _turn(state, "")["answer"]
     notes = _end_of_agents(state) + _end_of_turn(state, "")
     state["title"] = state.get("title") or _title(text)
-    return notes + _new_items(state, _words_of_person(text, before["text"] if before else "", at))
+    return notes + _new_items(state, words_of_person(text, before["text"] if before else "", at))
 
 
 def _title(text: str) -> str:
@@ -212,16 +217,18 @@ def _title(text: str) -> str:
     return line if len(line) <= TITLE_CHARS else line[: line.rfind(" ", 1, TITLE_CHARS)].rstrip(" ,;:.") + "…"
 
 
-def _words_of_person(text: str, before: str, at: Origin) -> list[Note]:
+def words_of_person(text: str, before: str, at: Origin) -> list[Note]:
     """Return the notes of a person's message: what it settles of the message `before` it, itself, and its rules."""
     if _AETHER_PROMPT.match(text):
         return []
     choice, parts = settled(text, before), message_by_kind(text)
     chosen = []
-    if choice and not any(choice.text in rule for kind, rule in parts if kind in RULE_TYPES):
+    rules = [part for part in parts if part[0] in RULE_TYPES]
+    own = choice.text if choice and choice.own else ""
+    if choice and not any(own and (own in rule or rule in own) for _, rule in rules):
         said = "" if choice.own else shorten(text, STATEMENT_CHARS)
         settles = f"Asked: {choice.text}\nAnswered: {said}" if choice.asked else choice.text
-        alone = choice.asked or choice.text == text.strip()
+        alone = not choice.own or choice.text == text.strip()
         chosen = [
             Note(
                 at, settles, "decision", "settled", by_person=True, reply=said,
@@ -229,11 +236,11 @@ def _words_of_person(text: str, before: str, at: Origin) -> list[Note]:
             )
         ]  # fmt: skip
         if alone:
-            return chosen
+            return chosen + person_notes(at, rules)
     asked = closing_question(before) if is_reply(text) else ""
     if asked and (asks_for_decision(asked) or not is_thanks(text)):
         dialogue = f"Asked: {asked}\nAnswered: {text}"
-        parts = [("user_input", dialogue), *(part for part in parts if part[0] in RULE_TYPES)]
+        parts = [("user_input", dialogue), *rules]
     elif is_empty_reply(text):
         return chosen
     return chosen + person_notes(at, parts)
@@ -266,6 +273,8 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
     if turn is None:
         return []
     notes = close_stretch(turn["work"])
+    if not agent and "tree" in state:
+        notes += close_tree(state["tree"])
     answer, turn["answer"] = turn["answer"], None
     return _new_items(state, notes + _account(answer))
 
@@ -301,6 +310,7 @@ def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
         for role, body in sections_of_summary(text).items()
     ]
     if not state["spoken"]:
+        state.setdefault("tree", new_tree())["partial"] = True
         notes.insert(0, Note(at, shorten(text, SUMMARY_CHARS), "observation", "summary", role="summary"))
     return _new_items(state, notes)
 
@@ -361,12 +371,12 @@ def _call(state: State, record: Record, at: Origin) -> list[Draft]:
 
 def _result(state: State, record: Record, at: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
-    notes = record_result(turn["work"], record)
+    notes = record_result(turn["work"], record, state.setdefault("tree", new_tree()))
     if words := words_of_refusal(record.text):
         before, turn["answer"] = turn["answer"], None
         # What the person refused with words is what the person read last.
         notes += _account(before)
-        notes += _words_of_person(redact(clean(words)), before["text"] if before else "", at)
+        notes += words_of_person(redact(clean(words)), before["text"] if before else "", at)
     return _new_items(state, notes)
 
 

@@ -69,7 +69,18 @@ class Origin(TypedDict):
 
 Evidence = Literal["person", "machine", "agent"]
 Role = Literal[
-    "", "request", "answer", "said", "change", "plan", "commit", "summary", "pending", "current", "next"
+    "",
+    "request",
+    "answer",
+    "said",
+    "change",
+    "plan",
+    "commit",
+    "tree",
+    "summary",
+    "pending",
+    "current",
+    "next",
 ]
 
 
@@ -83,7 +94,7 @@ class Note(NamedTuple):
     by_person: bool = False
     role: Role = ""
     """Its part in the conversation: a person's request, the last message of a turn, what was said on the way, the reason
-    of an edit that followed, the list of tasks, a commit, the host's own summary and its parts."""
+    of an edit that followed, the list of tasks, a commit, the files under version control, the host's own summary and its parts."""
     machine: bool = False
     """Whether a machine showed it: a result, a changed file, a list of tasks."""
     reply: str = ""

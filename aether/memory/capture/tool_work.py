@@ -18,11 +18,15 @@ from aether.messages.shell import command_signature, error_excerpt, is_notable, 
 from aether.messages.tool_calls import (
     SHELL,
     FileChange,
+    WorkTree,
     failure_key,
     file_changes,
     is_harmless,
+    new_work_tree,
+    record_in_work_tree,
     resolves,
     shell_command,
+    work_tree_lines,
 )
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_escapes
@@ -146,9 +150,24 @@ class Work(TypedDict):
     """The place of the last change of the plan; absent once it is noted."""
 
 
+class Tree(TypedDict):
+    """The files under version control, as the calls of all agents show them."""
+
+    shown: WorkTree
+    at: NotRequired[Origin]
+    """The place of the last call that changed them; absent once they are noted."""
+    partial: NotRequired[bool]
+    """Whether the conversation began before its first record."""
+
+
 def new_work() -> Work:
     """Return the work of an agent before its first call."""
     return Work(calls={}, failures={}, files={}, commands={})
+
+
+def new_tree() -> Tree:
+    """Return the files of a conversation before its first call."""
+    return Tree(shown=new_work_tree())
 
 
 def record_call(work: Work, record: Record, at: Origin) -> None:
@@ -175,14 +194,25 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
         del work["calls"][next(iter(work["calls"]))]
 
 
-def record_result(work: Work, record: Record) -> list[Note]:
-    """Record a tool's answer and return the notes that are complete with it."""
+def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[Note]:
+    """Record a tool's answer, in `tree` too if given, and return the notes that are complete with it."""
     call = work["calls"].pop(record.call_id, None)
     if call is None or _REFUSED.search(record.text[:OUTPUT_CHARS]):
         return []
     if record.is_error:
         return _failed(work, call, record)
+    if tree is not None and record_in_work_tree(
+        tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"], record.text
+    ):
+        tree["at"] = call["at"]
     return _succeeded(work, call, record)
+
+
+def close_tree(tree: Tree) -> list[Note]:
+    """Return the note of the files under version control, none if nothing changed since the last one."""
+    at = tree.pop("at", None)
+    text = " ".join(work_tree_lines(tree["shown"], whole=not tree.get("partial")))
+    return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
 
 
 def words_of_refusal(text: str) -> str:

@@ -1,0 +1,80 @@
+"""Choices: what a person settles, and in whose words."""
+
+from __future__ import annotations
+
+from aether.text.choices import OWN_CHOICES, own_choice, settled
+from tests.tables import rows
+
+TABLE = """\
+How should failures be handled?
+
+| Option | Description |
+|--------|-------------|
+| **A. Silent fallback (Recommended)** | Log the error, proceed without it. |
+| **B. Fail** | Return an error. |
+
+Option A seems best because:
+- it blocks nobody
+
+Which do you prefer?
+"""
+A = "**A. Silent fallback (Recommended)** | Log the error, proceed without it."
+REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type()`."
+
+
+@rows(
+    ("reply", "before", "taken", "alone"),
+    [
+        ("A.", TABLE, A, True),
+        ("A. is fine, ensure we log", TABLE, A, False),
+        (
+            "I'd like both. but to answer your question B seems good",
+            TABLE,
+            "**B. Fail** | Return an error.",
+            False,
+        ),
+        ("a new test please", TABLE, None, True),
+        (
+            "I concede defeat. let's go back",
+            REVERT,
+            "Want to just revert to that pattern? We'd only keep `Type()`.",
+            False,
+        ),
+        (
+            "yes please",
+            "Shall I log it without changing the flow of the run?",
+            "Shall I log it without changing the flow of the run?",
+            False,
+        ),
+        ("yes", "Want me to push?", None, True),
+        ("yes", "I'd suggest:\n- this\n- that", None, True),
+    ],
+)
+def test_a_reply_takes_up_the_words_of_the_agent(reply, before, taken, alone):
+    choice = settled(reply, before)
+
+    assert (choice and choice.text) == taken
+    assert choice is None or choice.asked is not alone
+
+
+@rows(
+    ("said", "cue"),
+    [
+        ("we should summarise the scope I think, not the entire log", "this, not that"),
+        ("Sure, but the tool should handle that for the user, not you in this repo.", "this, not that"),
+        ("let's bump it to a follow up", "let's"),
+        ("yes, let's do this for the flag, and then let's chat about helpers", "let's"),
+        ("I think we should separate the hook types.", "we will"),
+        ("write a comment there, I'll handle it over there", "I'll handle it"),
+        ("intentional - keep it local!", "go with, keep"),
+        ("just define the list on line 434 and drop the other", "just do"),
+        ("we block this on the default branch, let's remove this restriction", "so let's drop it"),
+        ("let's look at the tests together", ""),
+        ("just keep going until done", ""),
+        ("I'm not sure we should keep it, not now", ""),
+        ("let's chat about the helpers, and then let's keep them", ""),
+    ],
+)
+def test_a_person_chooses_by_a_named_cue(said, cue):
+    assert own_choice(said) == cue
+    assert not cue or cue in OWN_CHOICES
