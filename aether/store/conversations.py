@@ -699,7 +699,7 @@ def create(
         records.append(
             {"line": len(records) + 1, "step": 1, **change, "receipt": {**receipt, "step": 1}, "at": at}
         )
-    return bring_back(home, id, records)
+    return bring_back(home, id, records, now=now)
 
 
 def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
@@ -714,6 +714,7 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
             return None
         name = f"conversation-{path.parent.name}"
         kept = documents.quarantine(home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
+        _enter(home, Listed(id, clock.stamp(now), removed=True))
         path.with_name(seals.HEAD).unlink(missing_ok=True)
         path.unlink()
         files.sync_directory(path.parent)
@@ -821,6 +822,8 @@ class Listed(NamedTuple):
     """Whether its directory was missing when the home was repaired."""
     source: str = ""
     """The snapshot from which a lost one was brought back; empty if none had it."""
+    removed: bool = False
+    """Whether it was moved to quarantine on request: nobody misses it."""
 
 
 def listed(home: Path) -> tuple[dict[str, Listed], bool]:
@@ -837,9 +840,13 @@ def listed(home: Path) -> tuple[dict[str, Listed], bool]:
         fields = (files.unsealed(line) if good else None) or {}
         with suppress(AetherError, KeyError):
             one = Listed(
-                fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", "")
-            )
-            found[path_of(home, one.id).parent.name] = one
+                fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
+                fields.get("removed", False),
+            )  # fmt: skip
+            name = path_of(home, one.id).parent.name
+            found.pop(name, None)
+            if not one.removed:
+                found[name] = one
     return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
 
 
@@ -855,6 +862,7 @@ def _enter(home: Path, line: Listed) -> None:
         return
     fields: JsonObject = {"conversation": line.id, "at": line.at}
     fields |= {"lost": True, "source": line.source} if line.lost else {}
+    fields |= {"removed": True} if line.removed else {}
     for _ in range(CONFLICT_TRIES):
         try:
             with _list_lock(home), storage_errors(path):
