@@ -116,11 +116,11 @@ def open_chat(
     record = record_directory(home)
     named = config.or_default(record)
     if backend is None:
-        config.require_trusted(record, "chat.backend")
+        config.require_trusted(record, ["chat.backend"])
     chosen = backend or named.chat_backend
     module, overrides = chat_backend(chosen)
     if module.NAME != ECHO and (backend is None or model is None):
-        config.require_trusted(record, "chat.")
+        config.require_trusted(record, ["chat.model", "chat.base_url"])
     # The server and the model of one provider are not those of another: its key would go to the wrong one.
     same = named.chat_backend == chosen
     reach = Settings(

@@ -46,7 +46,7 @@ from aether.context.shapes import (
     Validation,
 )
 from aether.context.tiers import Reliability, reliability
-from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, NotFound, shown
+from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages import convert
 from aether.messages.model import content_text
 from aether.messages.validate import is_sendable, sendable
@@ -103,6 +103,7 @@ _TIRED: dict[tuple[Path, str], int] = {}
 _REFUSED: dict[tuple[Path, str], tuple[tuple[int, ...], JsonObject, BudgetExceeded]] = {}
 
 
+@public
 def open_context(
     conversation_id: str,
     *,
@@ -143,6 +144,7 @@ def open_context(
     return _status(case_of(conversation_id, record))
 
 
+@public
 def set_mode(conversation_id: str, mode: str, *, home: Home = None) -> ContextStatus:
     """Change the mode of a context; everything in it stays.
 
@@ -154,6 +156,7 @@ def set_mode(conversation_id: str, mode: str, *, home: Home = None) -> ContextSt
     return _set(conversation_id, {"mode": mode}, home)
 
 
+@public
 def set_model(
     conversation_id: str, model: str, *, window: int | None = None, home: Home = None
 ) -> ContextStatus:
@@ -195,6 +198,7 @@ def _require_window(window: int | None) -> None:
         raise InvalidInput(f"{shown(window)} is not a window.", fix=fix, where="window")
 
 
+@public
 def context_status(conversation_id: str, *, home: Home = None) -> ContextStatus:
     """Return a context as it is now.
 
@@ -213,6 +217,7 @@ def _status(case: Case) -> ContextStatus:
     )  # fmt: skip
 
 
+@public
 def context_list(*, home: Home = None) -> list[ContextEntry]:
     """Return the conversations that were opened as contexts, the one with the newest record first.
 
@@ -236,6 +241,7 @@ def context_list(*, home: Home = None) -> list[ContextEntry]:
     return sorted(found, key=lambda entry: (entry.at, entry.conversation), reverse=True)
 
 
+@public
 def add_message(
     conversation_id: str, message: JsonObject, *, progress: Progress | None = None, home: Home = None
 ) -> Validation:
@@ -292,6 +298,7 @@ def _attended(conversation_id: str, record: Path, progress: Progress | None) -> 
     return validation(case_of(conversation_id, record))
 
 
+@public
 def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
     """Return what is to be sent now, never more than the limit: system prompt, checkpoints, recent messages, the newest.
 
@@ -345,6 +352,7 @@ def _prompt(case: Case) -> Prompt:
     )
 
 
+@public
 def validate_context(conversation_id: str, *, home: Home = None) -> Validation:
     """Return whether a context can be sent as it is, and suggestions by priority; nothing is changed or counted again.
 
@@ -354,6 +362,7 @@ def validate_context(conversation_id: str, *, home: Home = None) -> Validation:
     return validation(case_of(conversation_id, record_directory(home)))
 
 
+@public
 def checkpoints(conversation_id: str, *, home: Home = None) -> list[Checkpoint]:
     """Return the checkpoints in a context, oldest first.
 
@@ -363,6 +372,7 @@ def checkpoints(conversation_id: str, *, home: Home = None) -> list[Checkpoint]:
     return checkpoints_of(case_of(conversation_id, record_directory(home)).view)
 
 
+@public
 def handle_overflow(conversation_id: str, error: BaseException | str, *, home: Home = None) -> Overflow:
     """Make a context smaller if `error` says that a request was too long for its model, and return what to do.
 
@@ -400,6 +410,7 @@ def _fitted(case: Case, patch: JsonObject) -> Case:
     return case_of(case.log.id, case.record)
 
 
+@public
 def stream_overflow(conversation_id: str, streamed: str, *, home: Home = None) -> bool:
     """Return whether an answer that is still streaming no longer fits the window; an event says so.
 
@@ -416,6 +427,7 @@ def stream_overflow(conversation_id: str, streamed: str, *, home: Home = None) -
     return True
 
 
+@public
 def take_snapshot(
     conversation_id: str,
     *,
@@ -450,6 +462,7 @@ def _automatic_snapshot(case: Case) -> None:
         emit(case, "auto-snapshot-created")
 
 
+@public
 def snapshots(conversation_id: str, *, home: Home = None) -> list[Snapshot]:
     """Return the snapshots of a context that can be restored, newest first.
 
@@ -459,6 +472,7 @@ def snapshots(conversation_id: str, *, home: Home = None) -> list[Snapshot]:
     return conversations.snapshots(case_of(conversation_id, record_directory(home)).log)[::-1]
 
 
+@public
 def restore_context(
     conversation_id: str, snapshot_id: str | None = None, *, home: Home = None
 ) -> ContextStatus:
@@ -501,6 +515,7 @@ def _named_snapshot(case: Case, snapshot_id: str | None) -> Snapshot:
     raise NotFound(what, fix=fix, where=str(case.log.path))
 
 
+@public
 def export_history(
     conversation_id: str, *, format: Literal["markdown", "json"] = "markdown", home: Home = None
 ) -> str:

@@ -45,7 +45,7 @@ from aether.context.shapes import (
     Work,
 )
 from aether.context.tiers import prompt_limit, tier
-from aether.errors import AetherError, Conflict, NotFound, shown
+from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
 from aether.messages.model import PROVIDER_FORMATS, Message, ProviderFormat
@@ -223,6 +223,7 @@ def checkpoints_of(view: View) -> list[Checkpoint]:
     return [found for at in view.checkpoints if (found := view.live[at].checkpoint)]
 
 
+@public
 def compress_context(
     conversation_id: str,
     *,
@@ -498,6 +499,7 @@ def receipt_of(
     )._asdict()  # fmt: skip
 
 
+@public
 def emergency(
     conversation_id: str,
     *,

@@ -62,7 +62,7 @@ def list_(ask: Ask) -> None:
     head = ("at", "messages", "compressions", "window", "mode", "model", "conversation")
     emit(ask, [one._asdict() for one in found], Table(rows, head=head, right=[1, 2, 3]))
     if not found:
-        note(ask, "No context yet: aether chat begins one.")
+        note(ask, "No context yet: aether chat starts one.")
 
 
 @context_command.command("status")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 
 import pytest
@@ -59,7 +60,9 @@ def test_no_function_fails_from_inside_whatever_its_arguments_are(home, monkeypa
         function = get()
         for arguments, others in nonsense(function):
             try:
-                function(*arguments, **others)
+                found = function(*arguments, **others)
+                if inspect.iscoroutine(found):
+                    asyncio.run(found)
             except AetherError:
                 pass
             except Exception as reason:

@@ -69,7 +69,7 @@ def test_without_a_file_there_are_defaults(tmp_path):
 
 def test_every_key_of_a_home_can_be_set(tmp_path):
     made = {str: "x", int: 7, float: 7.5, bool: not True}
-    values = {path: made[type(KEYS[path].default)] for path in FIELDS}
+    values = {path: made[type(KEYS[path].default)] for path in FIELDS} | {"chat.backend": "ollama"}
     homes.configure(tmp_path, toml(config.nested(values)))
 
     expected = {FIELDS[path]: value for path, value in values.items()}

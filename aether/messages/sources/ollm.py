@@ -1,7 +1,7 @@
 """OLLM-CLI: its sessions and snapshots, as conversations.
 
 A session is a whole history (`~/.ollm/sessions`, `session-data`, `session-history`); a snapshot is the messages of one
-moment, with the checkpoints that stood for earlier ones. Times are milliseconds or ISO 8601, text is a string or parts,
+moment, with the checkpoints in the place of earlier ones. Times are milliseconds or ISO 8601, text is a string or parts,
 calls of tools are in the messages or in a list of their own. What another version left out has the default of the
 original: level 3, `recovery`, and a text that says that a summary is missing.
 """
@@ -230,7 +230,7 @@ def _whole(value: Any) -> int:
 
 
 def _seconds(value: Any) -> float:
-    """Return a time in seconds since 1970; 0 if it is none."""
+    """Return a time in seconds since 1970; 0 if it is no time."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return value / 1000 if value >= _LEAST_MILLISECONDS else float(value)
     try:
