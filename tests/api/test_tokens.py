@@ -347,7 +347,7 @@ def test_a_server_on_this_machine_is_asked_for_the_window_of_its_models(ollama, 
     own = tokens.counting("ollama_chat/mine", place=home)
     assert (own.profile.window, own.profile.known, own.findings) == (24_576, True, ())
     assert tokens.counting("llama3.2:3b", place=home).profile.window == 6144
-    assert ollama == ["/api/ps", "/api/ps", "/api/show"]
+    assert ollama == ["/api/ps", "/api/show"] * 2  # each model once
 
 
 def test_without_a_server_the_window_is_that_of_the_model(monkeypatch, home):

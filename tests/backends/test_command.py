@@ -128,12 +128,12 @@ def test_a_program_that_hangs_is_stopped_with_its_children(tmp_path):
     released = threading.Event()
     real_wait = command._wait
 
-    def wait_until_started(process, threads, flooded, _seconds):
+    def wait_until_started(process, threads, flooded, _seconds, heard):
         deadline = time.monotonic() + START_SECONDS
         while not pids.exists() and time.monotonic() < deadline:
             time.sleep(0.01)
         released.set()
-        return real_wait(process, threads, flooded, 0.05)
+        return real_wait(process, threads, flooded, 0.05, heard)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "_wait", wait_until_started)

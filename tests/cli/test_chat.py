@@ -154,6 +154,7 @@ class Terminal:
         if not self.pid:  # pragma: no cover - the child
             os.chdir(directory)
             os.environ.update(environment, TERM="xterm")
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # who runs the tests in the background ignores it
             os.execv(sys.executable, [sys.executable, "-m", "aether", *words])
         self.seen = ""
 
@@ -172,6 +173,11 @@ class Terminal:
 
     def type(self, text):
         os.write(self.handle, text.encode())
+
+    def interrupt(self):
+        """Press Ctrl-C at a prompt; a signal between the prompt and the wait for a key would be seen at the next line."""
+        time.sleep(0.5)
+        self.type("\x03")
 
     def end(self):
         deadline = time.monotonic() + 60
@@ -208,9 +214,10 @@ def test_at_a_terminal_a_reply_is_ended_input_is_kept_and_ctrl_c_twice_leaves(he
             terminal.type("stion\n")
             terminal.wait_for("you said next question")
             terminal.wait_for("> ")
-            terminal.type("\x03")
+            terminal.interrupt()
             terminal.wait_for("Ctrl-C again leaves the chat.")
-            terminal.type("\x03")
+            terminal.wait_for("> ")
+            terminal.interrupt()
             terminal.wait_for("To go on: aether chat talk")
             assert terminal.end() == 0
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tests import homes
 @pytest.fixture(autouse=True)
 def _config(monkeypatch, tmp_path):
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(install, "can_serve", lambda: True)
     monkeypatch.setattr(install, "path_advice", lambda: "")
 

@@ -37,6 +37,7 @@ def project(tmp_path, monkeypatch, script, home):
     (tmp_path / ".git").mkdir()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("PATH", os.defpath)
     monkeypatch.setattr(install, "own_program", lambda: [str(script())])
     script()
     monkeypatch.setattr(install, "path_advice", lambda: "")
