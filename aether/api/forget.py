@@ -406,7 +406,7 @@ def _files(place: Path) -> Iterator[_File]:
             path = Path(directory) / name
             relative = seals.place(place, path)
             if (
-                name in (LOCK, seals.HEAD)
+                name in (LOCK, files.HEAD)
                 or relative == seals.PATH
                 or relative.startswith((INDEX, f"{DIRECTORY}/"))
             ):

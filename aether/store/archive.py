@@ -17,14 +17,15 @@ from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
-from aether.store import seals
 from aether.store.files import (
     append,
     cut_torn_end,
+    head_path,
     json_line,
     lines_backwards,
     make_directory,
     parse_json,
+    read_head,
     seal_json,
     sealed_body,
 )
@@ -198,7 +199,7 @@ def end_of_head(home: Path) -> int:
 
     Only the head of the journal is read, which is never ahead of it.
     """
-    number = seals.read_head(seals.head_path(home))
+    number = read_head(head_path(home))
     return -1 if number is None or number < 0 else (number + 1) * RECORDS_PER_REVISION - 1
 
 

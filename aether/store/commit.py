@@ -23,8 +23,10 @@ from aether.store.files import (
     EditedMeanwhile,
     append,
     checked_json,
+    head_path,
     locked,
     require_exclusive,
+    set_head,
     storage_errors,
     write_whole,
 )
@@ -173,7 +175,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed)
         append(journal_path(home), line, at=end)
         end += len(line)
-        seals.set_head(seals.head_path(home), entry.revision)
+        set_head(head_path(home), entry.revision)
         grown = None  # if it cannot be asked for, the next load reads again
         with suppress(OSError):
             found = journal_path(home).stat()
@@ -195,8 +197,8 @@ def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
 def _start_journal(home: Path, base: int, stamps: Iterable[str], *, sealed: bool) -> int:
     first = _header(base, stamps, sealed=sealed)
     write_whole(journal_path(home), first)
-    if not seals.head_path(home).exists():
-        seals.set_head(seals.head_path(home), base)
+    if not head_path(home).exists():
+        set_head(head_path(home), base)
     return len(first)
 
 
@@ -260,7 +262,7 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
         write_whole(
             path, journal_header(found.base, made=found.made, sealed=found.sealed) + b"".join(found.lines)
         )
-        seals.set_head(seals.head_path(home), found.base + len(found.entries))
+        set_head(head_path(home), found.base + len(found.entries))
     return done
 
 

@@ -667,7 +667,7 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
             return False
         _enter(home, Listed(id, clock.stamp(now)))
         write_whole(path, b"".join(files.seal_json(record) for record in records))
-        seals.set_head(path.with_name(seals.HEAD), load(home, id, whole=True).lines)
+        files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
     return True
 
 
@@ -715,7 +715,7 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
         name = f"conversation-{path.parent.name}"
         kept = documents.quarantine(home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
         _enter(home, Listed(id, clock.stamp(now), removed=True))
-        path.with_name(seals.HEAD).unlink(missing_ok=True)
+        path.with_name(files.HEAD).unlink(missing_ok=True)
         path.unlink()
         files.sync_directory(path.parent)
     return kept
@@ -771,7 +771,7 @@ def examine(home: Path) -> list[Finding]:
     found += _missing(home)
     for head_path in emptied(home):
         place = seals.place(home, head_path.with_name(FILE))
-        what = f"everything in it is missing: {pluralize(seals.read_head(head_path) or 0, 'lines')}."
+        what = f"everything in it is missing: {pluralize(files.read_head(head_path) or 0, 'lines')}."
         found.append(Finding("error", "damaged-file", place, what, _REPAIR))
     return found
 
@@ -796,7 +796,7 @@ def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
         fix = 'Run "aether doctor --repair", or append to it.'
         yield Finding("warning", "torn-line", place, what, fix)
     if head == -1 or (head is None and flagged):
-        what = f"{seals.HEAD} beside it is {'missing' if head is None else 'damaged'}."
+        what = f"{files.HEAD} beside it is {'missing' if head is None else 'damaged'}."
         yield Finding("warning", "damaged", place, what, f"{_REPAIR[:-1]}, or append to it.")
 
 
@@ -898,7 +898,7 @@ def _missing(home: Path) -> Iterator[Finding]:
         if not (home / "conversations" / name).is_dir():
             what = f"conversation {shown(one.id)} is missing: its directory was deleted."
             yield Finding("error", "missing-conversation", place, what, _REPAIR)
-        elif not any((home / "conversations" / name / file).exists() for file in (FILE, seals.HEAD)):
+        elif not any((home / "conversations" / name / file).exists() for file in (FILE, files.HEAD)):
             what = f"conversation {shown(one.id)} has no messages: none was acknowledged, or its files were deleted."
             yield Finding("info", "no-messages", place, what, "Nothing to do, or restore a snapshot.")
     for name, stored in present.items():
@@ -961,17 +961,17 @@ def _newest_copy(home: Path, id: str) -> tuple[str, list[JsonObject]]:
 
 def emptied(home: Path) -> list[Path]:
     """Return the heads of conversations whose log is missing or empty although it had lines."""
-    heads = sorted((home / "conversations").glob(f"*/{seals.HEAD}"))
+    heads = sorted((home / "conversations").glob(f"*/{files.HEAD}"))
     logs = {path: path.with_name(FILE) for path in heads}
     return [
         path for path, log in logs.items()
-        if seals.read_head(path) and not (log.exists() and (log.is_dir() or log.stat().st_size))
+        if files.read_head(path) and not (log.exists() and (log.is_dir() or log.stat().st_size))
     ]  # fmt: skip
 
 
 def _head(path: Path) -> int | None:
     """Return the head of the log at `path`; read it before the log: lines appended meanwhile must not look lost."""
-    return seals.read_head(path.with_name(seals.HEAD))
+    return files.read_head(path.with_name(files.HEAD))
 
 
 def _is_flagged(path: Path) -> bool:
@@ -1009,7 +1009,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
                 words = f"lost: {pluralize(lost, 'lines')}" if lost else "nothing is lost"
                 done.append(f"wrote {place} again; {words}")
             if repaired.lines:
-                seals.set_head(log.path.with_name(seals.HEAD), repaired.lines)
+                files.set_head(log.path.with_name(files.HEAD), repaired.lines)
     return [*done, *_repair_list(home, now)]
 
 
@@ -1132,7 +1132,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
                     append(path, _call(home, log, records), at=_end(home, log, now))
             except ConcurrentWrite:
                 continue
-            seals.set_head(path.with_name(seals.HEAD), log.lines + len(records) + (not log.end))
+            files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
     raise _crowded(path)
 

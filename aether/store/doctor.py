@@ -19,12 +19,16 @@ from aether.schemas import check, migrations
 from aether.store import archive, config, conversations, documents, recovery, rewrite, seals, spool
 from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
+    HEAD,
+    head_path,
     json_document,
     leftover_temps,
     make_directory,
     no_files,
     parse_json,
+    read_head,
     require_exclusive,
+    set_head,
     storage_errors,
     unsealed,
     write_whole,
@@ -203,11 +207,11 @@ def _journal(home: Path) -> Iterator[Finding]:
     elif not journal_path(home).exists() and seals.read(home).state != "missing":
         what = "the file is missing; everything was folded."
         yield Finding("warning", "missing", place, what, REPAIR)
-    head = seals.read_head(seals.head_path(home))
+    head = read_head(head_path(home))
     if head == -1 or (head is None and journal.sealed):
         what = "the file is damaged." if head else "the file is missing."
         fix = f"{REPAIR[:-1]}, or go on: the next change writes it."
-        yield Finding("warning", "damaged", f"data/{seals.HEAD}", what, fix)
+        yield Finding("warning", "damaged", f"data/{HEAD}", what, fix)
     known = {
         number
         for loss in seals.read(home).losses
@@ -253,7 +257,7 @@ def _is_sealed(home: Path) -> bool:
     """Return whether the home had a record of seals, as far as its journal, or else its head, shows."""
     try:
         return read_journal(home).sealed or (
-            not journal_path(home).exists() and seals.read_head(seals.head_path(home)) is not None
+            not journal_path(home).exists() and read_head(head_path(home)) is not None
         )
     except (AetherError, OSError):
         return True
@@ -349,11 +353,11 @@ def _repair_copies(home: Path, now: datetime) -> list[str]:
     handoffs = sorted((home / "compressions").glob("*.json"))
     damaged += [path for path in handoffs if _is_unreadable(_content(path))]
     done = [set_aside(home, path, now) for path in damaged]
-    place = seals.head_path(home)
-    if seals.read_head(place) in (None, -1):
+    place = head_path(home)
+    if read_head(place) in (None, -1):
         found = read_journal(home)
-        seals.set_head(place, found.base + len(found.entries))
-        done.append(f"made data/{seals.HEAD} again")
+        set_head(place, found.base + len(found.entries))
+        done.append(f"made data/{HEAD} again")
     return done
 
 
@@ -385,7 +389,7 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
             kept = f"; what is left of it is {seals.place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
     for head in conversations.emptied(home):
-        what = f"the whole conversation is lost: {pluralize(seals.read_head(head) or 0, 'lines')}"
+        what = f"the whole conversation is lost: {pluralize(read_head(head) or 0, 'lines')}"
         losses.append((seals.place(home, head.with_name(conversations.FILE)), what, None))
         head.unlink()
     if is_lost:
@@ -518,7 +522,7 @@ def _held_records(
 
 def _move_away(home: Path) -> Iterator[str]:
     """Move what is no regular file but should be one into quarantine, so that the last good state takes its place."""
-    names = [journal_path(home), home / seals.PATH, seals.head_path(home)]
+    names = [journal_path(home), home / seals.PATH, head_path(home)]
     names += [documents.path_of(home, name) for name in documents.NAMES]
     for path in (*names, *seals.growing(home), *seals.whole_files(home)):
         if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):

@@ -27,6 +27,7 @@ from aether.errors import (
     LockTimeout,
     NotFound,
     StorageFailed,
+    UnsafePath,
     shown,
 )
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
@@ -35,6 +36,9 @@ from aether.regular import sealed_body as sealed_body  # noqa: PLC0414
 from aether.types import JsonObject
 
 TEMP_SUFFIX = ".aether-tmp"
+# The number of the last line of a growing file, in a file beside it.
+HEAD = "head"
+_HEAD_DIGITS = 20
 # Windows refuses to replace a file that a reader holds open; readers close within milliseconds.
 REPLACE_TRIES = 20
 BLOCK_BYTES = 1 << 16
@@ -568,3 +572,47 @@ def _timed_out(path: Path, timeout: float) -> LockTimeout:
     holder = regular.read(path).decode(errors="replace").strip() or "another process"
     fix = "Wait for it to finish, or stop it; a killed process frees the lock by itself."
     return LockTimeout(f"held by {holder} for more than {timeout:g} s.", fix=fix, where=str(path))
+
+
+def head_path(home: Path) -> Path:
+    """Return the head of the journal of `home`."""
+    return home / "data" / HEAD
+
+
+def head_line(number: int) -> bytes:
+    """Return the content of a head, which has the same length for every number."""
+    return seal(b'{"head":' + str(number).ljust(_HEAD_DIGITS).encode() + b"}")
+
+
+def read_head(path: Path) -> int | None:
+    """Return the number in the head at `path`: None without one, -1 if it is damaged."""
+    try:
+        data = regular.read(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except (AetherError, OSError):  # no regular file
+        return -1
+    try:
+        found = unsealed(data) or {}
+        return int(found["head"]) if data == head_line(int(found["head"])) else -1
+    except (AetherError, KeyError, TypeError, ValueError):
+        return -1
+
+
+def set_head(path: Path, number: int) -> int:
+    """Write the head at `path` and return the number it had, -1 without one; a head that cannot be written is left."""
+    old = -1
+    if not hasattr(os, "pwrite"):
+        return old  # pragma: no cover - Windows: the end of a file is not watched
+    with contextlib.suppress(OSError, UnsafePath):
+        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
+        try:
+            line = head_line(number)
+            before = os.pread(handle, len(line), 0)
+            if before != line:
+                with contextlib.suppress(AetherError, KeyError, TypeError, ValueError):
+                    old = int((unsealed(before) or {})["head"])
+                os.pwrite(handle, line, 0)
+        finally:
+            close(handle)
+    return old

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import regular
-from aether.store import seals
 from aether.store.files import (
+    HEAD,
     json_line,
     locked,
     make_directory,
@@ -116,7 +116,7 @@ def _carry_out(home: Path, staged: Path, path: str, to: str, known: tuple[int, .
     if to != path and (file_identity(source) == known or not to):
         if to and talk:  # the conversation has another name now
             with suppress(FileNotFoundError):
-                os.replace(source.with_name(seals.HEAD), target.with_name(seals.HEAD))
+                os.replace(source.with_name(HEAD), target.with_name(HEAD))
         source.unlink(missing_ok=True)
         # Empty directories are removed too: a name may hold the text.
         directory = source.parent

@@ -12,7 +12,6 @@ The record is continued, never measured again by a writer: damage stays visible 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -20,12 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
-from aether.errors import AetherError, UnsafePath
+from aether.errors import AetherError
 from aether.store import documents, files
 from aether.types import JsonObject
 
 PATH = "data/seals.json"
-HEAD = "head"
 MONTHS = "data/journal"
 GROWING = (f"{MONTHS}/*.jsonl", "data/archive/items/*.jsonl", "data/*.jsonl")
 WHOLE = ("snapshots/*.json",)
@@ -53,7 +51,6 @@ DERIVED = {
 }
 _FORMAT = 1
 _CHAIN_CHARS = 16
-_DIGITS = 20
 
 
 class Grown(NamedTuple):
@@ -130,11 +127,6 @@ def place(home: Path, path: Path) -> str:
     return path.relative_to(home).as_posix()
 
 
-def head_path(home: Path) -> Path:
-    """Return the head of the journal of `home`."""
-    return home / "data" / HEAD
-
-
 def measured(path: Path, known: Grown | None = None) -> Grown:
     """Return the record of the file at `path`; of what is behind `known`, only that is read."""
     start = known or Grown()
@@ -209,49 +201,10 @@ def seal_file(home: Path, path: Path, data: bytes | None) -> None:
     whole = {name: known for name, known in seals.whole.items() if name != place(home, path)}
     if data is not None:
         whole[place(home, path)] = files.checksum(data)
-    if seals.state == "missing" and not head_path(home).exists():
+    if seals.state == "missing" and not files.head_path(home).exists():
         seals = appended(home, seals, {})
     if whole != seals.whole and seals.state != "damaged":
         write(home, seals._replace(whole=whole))
-
-
-def head_line(number: int) -> bytes:
-    """Return the content of a head, which has the same length for every number."""
-    return files.seal(b'{"head":' + str(number).ljust(_DIGITS).encode() + b"}")
-
-
-def read_head(path: Path) -> int | None:
-    """Return the number in the head at `path`: None without one, -1 if it is damaged."""
-    try:
-        data = regular.read(path)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except (AetherError, OSError):  # no regular file
-        return -1
-    try:
-        found = files.unsealed(data) or {}
-        return int(found["head"]) if data == head_line(int(found["head"])) else -1
-    except (AetherError, KeyError, TypeError, ValueError):
-        return -1
-
-
-def set_head(path: Path, number: int) -> int:
-    """Write the head at `path` and return the number it had, -1 without one; a head that cannot be written is left."""
-    old = -1
-    if not hasattr(os, "pwrite"):
-        return old  # pragma: no cover - Windows: the end of a file is not watched
-    with suppress(OSError, UnsafePath):
-        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
-        try:
-            line = head_line(number)
-            before = os.pread(handle, len(line), 0)
-            if before != line:
-                with suppress(AetherError, KeyError, TypeError, ValueError):
-                    old = int((files.unsealed(before) or {})["head"])
-                os.pwrite(handle, line, 0)
-        finally:
-            files.close(handle)
-    return old
 
 
 def ranges(found: Iterable[int]) -> list[list[int]]:

@@ -23,9 +23,9 @@ from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
 from aether.schemas import check, migrations
-from aether.store import documents, recovery, seals
+from aether.store import documents, recovery
 from aether.store.documents import Document
-from aether.store.files import lines_backwards, seal_json, storage_errors, unsealed
+from aether.store.files import head_path, lines_backwards, read_head, seal_json, storage_errors, unsealed
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.types import JsonObject, Patch
@@ -392,7 +392,7 @@ def read_journal(home: Path) -> Journal:
     """
     path = journal_path(home)
     # First: lines that are appended meanwhile must not look lost.
-    head = seals.read_head(seals.head_path(home)) or 0
+    head = read_head(head_path(home)) or 0
     try:
         data = regular.read(path, regular.LOG_BYTES)
     except FileNotFoundError:

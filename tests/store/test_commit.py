@@ -17,7 +17,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import archive, doctor, documents, files, seals, snapshot
+from aether.store import archive, doctor, documents, files, snapshot
 from aether.store import commit as commits
 from aether.store import snapshot as store_snapshot
 from aether.store.commit import Author, commit, fold_home
@@ -422,7 +422,7 @@ def test_a_line_that_was_torn_when_read_and_is_whole_now_is_not_cut(home):
     homes.add(home, "one")
     journal_bytes = snapshot.journal_path(home).read_bytes()
     snapshot.journal_path(home).write_bytes(journal_bytes[:-5])
-    seals.set_head(home / "data" / seals.HEAD, 1)
+    files.set_head(home / "data" / files.HEAD, 1)
     snapshot._CACHE.clear()
     torn = snapshot.load(home)
     snapshot.journal_path(home).write_bytes(journal_bytes)

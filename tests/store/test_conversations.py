@@ -400,7 +400,7 @@ def test_a_conversation_whose_first_line_is_damaged_is_listed_by_its_directory(h
 def test_a_conversation_whose_first_write_failed_can_start_again(home, opening):
     talk(home, "one")
     path_of(home, ID).write_bytes(opening)
-    path_of(home, ID).with_name(seals.HEAD).unlink()  # it is written after the log
+    path_of(home, ID).with_name(files.HEAD).unlink()  # it is written after the log
 
     assert [stored.id for stored in conversations.stored_conversations(home)] == [ID] * bool(opening)
     doctor.repair(home, now=homes.NOW)
@@ -738,7 +738,7 @@ def test_a_conversation_that_was_brought_back_is_whole_with_its_head(home):
 
     assert conversations.bring_back(home, ID, records, now=homes.NOW)
     assert path_of(home, ID).read_bytes() == data
-    path_of(home, ID).with_name(seals.HEAD).unlink()
+    path_of(home, ID).with_name(files.HEAD).unlink()
     path_of(home, ID).unlink()
     assert conversations.bring_back(home, ID, records, now=homes.NOW)
 
