@@ -15,7 +15,7 @@ from aether.store import config, files, snapshot
 from tests import effort, homes
 
 # So many faults of a test strike in the default tier, and so many more in the slow one unless all are asked for.
-SAMPLE, MORE = 3, 120
+SAMPLE, MORE = 3, 40
 
 
 @pytest.fixture(params=["a sample", pytest.param("the others", marks=pytest.mark.slow)])

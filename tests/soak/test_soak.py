@@ -20,11 +20,13 @@ from aether.errors import BudgetExceeded, NotFound
 from aether.messages.convert import read
 from aether.messages.model import PROVIDER_FORMATS
 from aether.store import files
-from tests import homes
+from tests import effort, homes
 from tests.laws.histories import history
 from tests.soak.conversing import Watched, grown, holds, irreducible, steps
 
 RUNS = 1_000
+# So many of them, unless the longest trials are asked for.
+TRIED = RUNS if effort.FULL_TRIALS else 400
 BATCHES = 20
 # So many more go through the operations and the store.
 STORED = 40
@@ -186,7 +188,7 @@ def run_stored(run, home):
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_no_conversation_is_ever_too_long_refused_or_robbed(batch):
     came, failures = [], []
-    for seed in range(batch, RUNS, BATCHES):
+    for seed in range(batch, TRIED, BATCHES):
         try:
             came.append(run_pure(made(seed)))
         except Exception as reason:  # the seed is what a reader needs
