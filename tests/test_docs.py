@@ -251,7 +251,9 @@ def test_every_path_of_a_module_exists(page):
 def test_the_trials_of_the_page_on_security_are_there_with_their_counts():
     page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
     rows_of_trials = [
-        line for line in page.splitlines() if re.search(r"`(?:\w+=1 )?(pytest|python) [^`]*`", line) and line[0] == "|"
+        line
+        for line in page.splitlines()
+        if re.search(r"`(?:\w+=1 )?(pytest|python) [^`]*`", line) and line[0] == "|"
     ]
     table = json.loads((ROOT / "data" / "secrets.json").read_text(encoding="utf-8"))
     counts = {

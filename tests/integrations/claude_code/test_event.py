@@ -284,7 +284,8 @@ def noted(entries):
             found += extract.observe(state, record)
         if entry["event"] == "Stop":
             found += extract.end_turn(state)
-    return Counter((draft["type"], draft["content"]) for draft in found + extract.finish(state))
+    drafts = found + extract.finish(state)
+    return Counter((draft["type"], draft["content"]) for draft in drafts if draft["type"] != "observation")
 
 
 @pytest.mark.slow
