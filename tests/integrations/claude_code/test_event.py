@@ -284,8 +284,10 @@ def noted(entries):
             found += extract.observe(state, record)
         if entry["event"] == "Stop":
             found += extract.end_turn(state)
-    drafts = found + extract.finish(state)
-    return Counter((draft["type"], draft["content"]) for draft in drafts if draft["type"] != "observation")
+    noted_in_all = found + extract.finish(state)
+    return Counter(
+        (draft["type"], draft["content"]) for draft in noted_in_all if draft["type"] != "observation"
+    )
 
 
 @pytest.mark.slow
