@@ -16,6 +16,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache, partial, wraps
+from operator import eq
 from pathlib import Path
 from threading import Event as Flag
 from typing import Any, NamedTuple, ParamSpec, cast
@@ -74,7 +75,7 @@ META_KEYS = ("tool_calls", "tool_call_id", "name")
 UNNAMED_MODEL = "unnamed"
 # Emitted at each turn; each event in a remote storage costs several requests.
 _EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
-_TALLIES: OrderedDict[tuple[str, str], Tally] = OrderedDict()
+_TALLIES: OrderedDict[tuple[str, str], Counted] = OrderedDict()
 # By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
 # Set when the caller of an asynchronous twin has left.
@@ -83,6 +84,14 @@ _Arguments = ParamSpec("_Arguments")
 
 # The tool by which a model reads removed messages.
 RECALL = "recall"
+
+
+class Counted(NamedTuple):
+    """The messages of the last request of a conversation, as they were counted."""
+
+    sums: Tally
+    accepted: bool
+    """Whether its provider accepts them as they are."""
 
 
 class Options(NamedTuple):
@@ -492,7 +501,10 @@ def resolve_case(
     """
     _require_parts(model, window, policy, options)
     record = options.record or record_directory(home)
-    raws, doubts = _storable(raws) if repair and options.unsaved is None else (raws, [])
+    key = (str(record), conversation_id)
+    # Messages of another program may answer the calls of these: that program repairs what it sends.
+    checked = repair and options.unsaved is None
+    raws, doubts = _storable(raws, known=_accepted(key, raws)) if checked else (raws, [])
     if resume and options.unsaved is None:
         with suppress(CorruptDocument, StorageFailed, UnsafePath):  # `_damage` reports it
             raws = resume_in(record, conversation_id, raws)
@@ -508,13 +520,15 @@ def resolve_case(
     count, words = (
         (options.counter, options.counter_name) if options.counter else (counting.count, counting.label)
     )
-    key = (str(record), conversation_id)
-    sums = _TALLIES[key] = tally(raws, provider=wire, count=count, before=_TALLIES.pop(key, None))
+    known, before = _accepted(key, raws), _TALLIES.pop(key, None)
+    sums = tally(raws, provider=wire, count=count, before=before.sums if before else None)
+    same = known if before and before.sums.provider == sums.provider else 0
+    accepted = checked and is_sendable(raws, sums.provider, known=same)
+    _TALLIES[key] = Counted(sums, accepted)
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
     sent, doubtful = Sendable(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
-    # Messages of another program may answer the calls of these: that program repairs what it sends.
-    if repair and options.unsaved is None and not is_sendable(raws, sums.provider):
+    if checked and not accepted:
         sent = sendable(raws, sums.provider, keep=protected_positions(sums.messages, chosen))
         doubtful = sent.findings
         sums = tally(sent.raws, provider=sums.provider, count=count, before=sums)
@@ -612,9 +626,18 @@ def report_findings(conversation_id: str, findings: Sequence[Finding], options: 
             logging.getLogger("aether").warning(text)
 
 
-def _storable(raws: Sequence[JsonObject]) -> tuple[list[JsonObject], list[Finding]]:
-    """Return messages as the record can hold them, and a finding for each that it could not."""
-    made = [encodable(raw, lone=False) for raw in raws]
+def _accepted(key: tuple[str, str], raws: Sequence[JsonObject]) -> int:
+    """Return how many messages at the start are those of the last request, which its provider accepted."""
+    before = _TALLIES.get(key)
+    if not before or not before.accepted:
+        return 0
+    same = map(eq, raws, before.sums.raws)
+    return next((at for at, one in enumerate(same) if not one), min(len(raws), len(before.sums.raws)))
+
+
+def _storable(raws: Sequence[JsonObject], *, known: int) -> tuple[list[JsonObject], list[Finding]]:
+    """Return messages as the record can hold them, the first `known` as they are, and a finding for each that it could not."""
+    made = [*raws[:known], *(encodable(raw, lone=False) for raw in raws[known:])]
     what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
     return made, [
         changed("not-json", f"messages[{at}]", what) for at, raw in enumerate(made) if raw is not raws[at]

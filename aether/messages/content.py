@@ -122,6 +122,33 @@ def encodable(value: Any, *, lone: bool = True, levels: int = MAX_LEVELS) -> Any
     >>> encodable({"a": {"b": [1]}}, levels=2)
     {'a': {'b': '[1]'}}
     """
+    return value if _is_encodable(value, levels) else _encodable(value, lone, levels)
+
+
+def _is_encodable(value: Any, levels: int) -> bool:
+    """Return whether nothing has to be rewritten, as of almost every message that is sent."""
+    if isinstance(value, str):
+        return _unicode(value, lone=True) is value
+    if not isinstance(value, (dict, list)):
+        return not isinstance(value, float) or math.isfinite(value)
+    if not levels:
+        return False
+    if isinstance(value, list):
+        return all(_is_plain(one) or _is_encodable(one, levels - 1) for one in value)
+    for key, one in value.items():
+        if not (
+            (_is_plain(key) or _is_encodable(key, levels))
+            and (_is_plain(one) or _is_encodable(one, levels - 1))
+        ):
+            return False
+    return True
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) is str and value.isascii()
+
+
+def _encodable(value: Any, lone: bool, levels: int) -> Any:
     if isinstance(value, str):
         return _unicode(value, lone=lone)
     if isinstance(value, float):
@@ -131,10 +158,10 @@ def encodable(value: Any, *, lone: bool = True, levels: int = MAX_LEVELS) -> Any
     if not levels:
         return _unicode(as_json(value) or TOO_DEEP, lone=lone)
     if isinstance(value, list):
-        listed = [encodable(one, lone=lone, levels=levels - 1) for one in value]
+        listed = [_encodable(one, lone, levels - 1) for one in value]
         return value if all(map(lambda new, old: new is old, listed, value)) else listed
     made = {
-        encodable(key, lone=lone): encodable(one, lone=lone, levels=levels - 1) for key, one in value.items()
+        _encodable(key, lone, MAX_LEVELS): _encodable(one, lone, levels - 1) for key, one in value.items()
     }
     same = len(made) == len(value) and all(
         new is old and made[new] is value[old] for new, old in zip(made, value, strict=True)

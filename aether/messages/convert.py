@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from aether.errors import InvalidInput, public, shown
+from aether.errors import InvalidInput, shown
 from aether.messages.content import block_type, replaced, value_at, with_only_text
 from aether.messages.findings import RepairedRaws, changed, error, unused_name, warning
 from aether.messages.model import (
@@ -51,7 +51,10 @@ class Provider(Protocol):
     def message(self, raw: JsonObject) -> Message: ...
     def write(self, turn: Turn) -> list[JsonObject]: ...
     def without_reasoning(self, raw: JsonObject) -> JsonObject: ...
-    def findings(self, raws: Sequence[JsonObject]) -> Iterator[Finding]: ...
+    def findings(self, raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
+        """Yield the faults of `raws`, but not of what is in the first `known` of them, which had none."""
+        ...
+
     def repaired(self, raws: Sequence[JsonObject]) -> RepairedRaws: ...
 
 
@@ -157,14 +160,20 @@ def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
         yield "responses"
 
 
-@public
 def bare(raw: JsonObject) -> JsonObject:
     """Return the message as it may be sent, without aether's own key.
+
+    Raises:
+        InvalidInput: it is not an object.
 
     >>> bare({"role": "user", "content": "Hi", "meta": {"protected": True}})
     {'role': 'user', 'content': 'Hi'}
     """
-    return {key: value for key, value in raw.items() if key != META} if META in raw else raw
+    # Called for each message of a request: the guard of other public functions would cost more than this.
+    try:
+        return {key: value for key, value in raw.items() if key != META} if META in raw else raw
+    except (TypeError, AttributeError) as reason:
+        raise InvalidInput(f"{shown(raw)} is not a message.", fix="Give an object.", where="raw") from reason
 
 
 def new_message(role: Role, text: str, format: ProviderFormat) -> Message:

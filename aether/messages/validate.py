@@ -12,7 +12,7 @@ returned as they are. The rules of each provider are in its module below `aether
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
@@ -85,7 +85,7 @@ def check(
     return found
 
 
-def has_errors(found: Sequence[Finding]) -> bool:
+def has_errors(found: Iterable[Finding]) -> bool:
     """Return whether one of the findings is an error."""
     return any(finding.level == "error" for finding in found)
 
@@ -103,12 +103,17 @@ def _rewritten(raws: Sequence[JsonObject], format: ProviderFormat) -> tuple[list
     ]
 
 
-def is_sendable(raws: Sequence[JsonObject], format: ProviderFormat) -> bool:
-    """Return whether the provider accepts `raws`, without their `meta`."""
+def is_sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, known: int = 0) -> bool:
+    """Return whether the provider accepts `raws`, without their `meta`.
+
+    The first `known` of them were accepted as a conversation of their own: what is in them is not looked at again, only
+    how they go together with the others.
+    """
     sent = list(map(bare, raws))
-    if not all(encodable(raw) is raw for raw in sent):
+    known = max(0, known - 1)  # the last message of a conversation may be what others may not
+    if not all(encodable(raw) is raw for raw in sent[known:]):
         return False
-    return not has_errors(list(provider(format).findings(sent)))
+    return not has_errors(provider(format).findings(sent, known))
 
 
 def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collection[int] = ()) -> Sendable:

@@ -31,6 +31,7 @@ from aether.backends.base import Settings
 from aether.compaction.policy import CompactConfig
 from aether.errors import BudgetExceeded, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.events.events import Event, Moment, token_estimate, trigger_decision
+from aether.messages import validate
 from aether.messages.convert import read
 from aether.messages.validate import check
 from aether.redact.redact import redact
@@ -675,6 +676,28 @@ def test_counts_of_old_conversations_are_forgotten(home):
         of(f"c{nth}", [{"role": "user", "content": "Hello."}], home)
 
     assert len(compact._TALLIES) <= KEPT_TALLIES
+
+
+def test_messages_of_the_last_request_are_not_looked_into_again(home, monkeypatch):
+    said = spoken(200)
+    looked = []
+    for module in (compact, validate):
+        real = module.encodable
+        monkeypatch.setattr(
+            module, "encodable", lambda raw, real=real, **how: looked.append(1) or real(raw, **how)
+        )
+    preflight("c", said, window=10**6, home=home)
+    first, looked[:] = len(looked), []
+
+    more = [*said, {"role": "user", "content": "Go on."}]
+    preflight("c", more, window=10**6, home=home)
+    assert first == 2 * len(said)
+    assert len(looked) <= 3
+
+    more[3] = {**more[3], "content": "Half: \udc00"}
+    found = preflight("c", more, window=10**6, home=home)
+    assert "not-json" in {one.code for one in found.findings}
+    assert "Half: \ufffd" in found.messages[3]["content"]
 
 
 def test_a_checksum_depends_on_order_and_content():

@@ -168,9 +168,9 @@ class _Joined(NamedTuple):
         }
 
 
-def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
+def findings(raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
     """Yield what the API refuses in `raws`, message by message and then turn by turn."""
-    for at, raw in enumerate(raws):
+    for at, raw in enumerate(raws[known:], known):
         yield from _check_message(raw, f"messages[{at}]", last=at == len(raws) - 1)
     turns = []
     for role, run in groupby(enumerate(raws), key=lambda one: one[1].get("role")):

@@ -149,9 +149,9 @@ def _written(piece: Block | JsonObject) -> JsonObject:
     return {"functionCall": {"id": piece.call_id, "name": piece.tool, "args": dict(piece.arguments)}}
 
 
-def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
+def findings(raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
     """Yield what the API refuses in `raws`, content by content, then calls with their responses."""
-    for at, raw in enumerate(raws):
+    for at, raw in enumerate(raws[known:], known):
         yield from _check_content(raw, f"contents[{at}]")
     yield from _check_pairs(raws)
     # In the current turn thinking models need the signature of each first call.

@@ -152,9 +152,9 @@ def write(turn: Turn) -> list[JsonObject]:
     return [raw, *answers]
 
 
-def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
+def findings(raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
     """Yield what the API refuses in `raws`, message by message and then calls with their answers."""
-    for at, raw in enumerate(raws):
+    for at, raw in enumerate(raws[known:], known):
         where, role = f"messages[{at}]", raw.get("role")
         if not isinstance(role, str) or role not in ROLES:
             yield note.bad_role(role, where, "Use system, user, assistant or tool.")
@@ -274,7 +274,8 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
     used: dict[str, str] = {}
     asked: dict[str, str] = {}
     answered: set[str] = set()
-    known = {key for at, raw in enumerate(raws) for key in _asked(raw, at)}
+    calls = [_asked(raw, at) for at, raw in enumerate(raws)]
+    known = {key for asked in calls for key in asked}
     for at, raw in enumerate(raws):
         if raw.get("role") == "tool":
             place, answer = f"messages[{at}]", raw.get("tool_call_id")
@@ -291,7 +292,7 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
                 yield note.orphan_result(answer, place)
             continue
         yield from _unanswered(asked, answered, waiting=False)
-        asked, answered = _asked(raw, at), set()
+        asked, answered = calls[at], set()
         for key, where in asked.items():
             if key in used:
                 what = f"{used[key]} has the id {shown(key)} too."
@@ -303,9 +304,11 @@ def _check_pairs(raws: Sequence[JsonObject]) -> Iterator[Finding]:
 def _asked(raw: JsonObject, at: int) -> dict[str, str]:
     """Return the places of the calls of a message by their ids."""
     found = raw.get("tool_calls") if raw.get("role") == "assistant" else None
+    if not isinstance(found, list):
+        return {}
     return {
         call["id"]: f"messages[{at}].tool_calls[{number}]"
-        for number, call in enumerate(found if isinstance(found, list) else [])
+        for number, call in enumerate(found)
         if isinstance(call, dict) and isinstance(call.get("id"), str)
     }
 

@@ -95,10 +95,10 @@ def without_reasoning(raw: JsonObject) -> JsonObject:
     return anthropic.without_reasoning(openai.without_reasoning(raw))
 
 
-def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
+def findings(raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
     """Yield what makes a message of `raws` unusable; a role of an agent's own is a warning."""
     fix = f"Use one of {', '.join(sorted(ROLES))}."
-    for at, raw in enumerate(raws):
+    for at, raw in enumerate(raws[known:], known):
         role, where = raw.get("role", raw.get("type")), f"messages[{at}]"
         if not isinstance(role, str):
             yield bad_role(role, where, fix)

@@ -123,9 +123,9 @@ def write(turn: Turn) -> list[JsonObject]:
     return [{**item, **meta} for item in items]
 
 
-def findings(raws: Sequence[JsonObject]) -> Iterator[Finding]:
+def findings(raws: Sequence[JsonObject], known: int = 0) -> Iterator[Finding]:
     """Yield what the API refuses in `raws`, item by item, then pairs, reasoning and ids."""
-    for at, raw in enumerate(raws):
+    for at, raw in enumerate(raws[known:], known):
         yield from _check_item(raw, f"input[{at}]")
     yield from _check_pairs(raws)
     seen: set[str] = set()
