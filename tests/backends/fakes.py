@@ -9,9 +9,11 @@ import os
 import sys
 import threading
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from types import MappingProxyType
 from typing import NamedTuple
+
+from tests import loopback
 
 KEY = "sk-loopback-key"
 USAGE = (120, 30)
@@ -91,18 +93,9 @@ def serving(protocol, *steps):
         def log_message(self, *_args):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    root = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with loopback.serving(Handler, release=release) as port:
+        root = f"http://127.0.0.1:{port}"
         yield Fake(protocol, root, root + protocol.base, requests)
-    finally:
-        release.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _flaw(protocol, handler, body):

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
+
+from tests import loopback
 
 MODEL = "llama-loopback:8b"
 
@@ -87,16 +88,8 @@ def answering(answer):
         def log_message(self, *_args):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_port}", requests
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with loopback.serving(Handler) as port:
+        yield f"http://127.0.0.1:{port}", requests
 
 
 def scripted(*answers):

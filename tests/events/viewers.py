@@ -10,8 +10,10 @@ import re
 import threading
 import time
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import NamedTuple
+
+from tests import loopback
 
 TAKES = 200
 HANGS, DROPS, DRIPS, REFUSES_UNREAD, RAMBLES = "hangs", "drops", "drips", "refuses unread", "rambles"
@@ -116,18 +118,9 @@ def _serving(steps, path, take):
         def log_message(self, *_args):
             pass
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    root = f"http://127.0.0.1:{server.server_port}"
-    try:
+    with loopback.serving(Handler, release=release) as port:
+        root = f"http://127.0.0.1:{port}"
         yield Viewer(root, root + path, bodies, statuses, forms, arrived)
-    finally:
-        release.set()
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _answer(handler, status, body):

@@ -10,11 +10,12 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
 from typing import Any, NamedTuple
 
 from aether.backends.claude_cli import SYSTEM
+from tests import loopback
 
 SUMMARISER = "Your task is to create a detailed summary of"
 # What the CLI says in the person's place when a tool that was held back is on offer.
@@ -168,16 +169,8 @@ def serving(script: Script) -> Iterator[Api]:
             else:
                 _send(self, 200, "application/json", json.dumps(_message(request, reply)).encode())
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield Api(server.server_address[1], requests, others)
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with loopback.serving(Handler) as port:
+        yield Api(port, requests, others)
 
 
 @contextmanager
@@ -198,16 +191,8 @@ def trap() -> Iterator[tuple[int, list[str]]]:
                 raise AttributeError(name)
             return self.refuse
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-    thread.start()
-    try:
-        yield server.server_address[1], attempts
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with loopback.serving(Handler) as port:
+        yield port, attempts
 
 
 def kind_of(body: dict[str, Any], headers: dict[str, str]) -> str:
