@@ -75,7 +75,7 @@ META_KEYS = ("tool_calls", "tool_call_id", "name")
 UNNAMED_MODEL = "unnamed"
 # Emitted at each turn; each event in a remote storage costs several requests.
 _EACH_TURN = frozenset({TOKEN_ESTIMATE, TRIGGER_DECISION})
-_TALLIES: OrderedDict[tuple[str, str], Counted] = OrderedDict()
+_TALLIES: OrderedDict[tuple[str, str], LastRequest] = OrderedDict()
 # By record and conversation: the model of the last preflight, and its count of the request.
 _REQUESTS: dict[tuple[Path, str], tuple[str, int]] = {}
 # Set when the caller of an asynchronous twin has left.
@@ -86,7 +86,7 @@ _Arguments = ParamSpec("_Arguments")
 RECALL = "recall"
 
 
-class Counted(NamedTuple):
+class LastRequest(NamedTuple):
     """The messages of the last request of a conversation, as they were counted."""
 
     sums: Tally
@@ -524,7 +524,7 @@ def resolve_case(
     sums = tally(raws, provider=wire, count=count, before=before.sums if before else None)
     same = known if before and before.sums.provider == sums.provider else 0
     accepted = checked and is_sendable(raws, sums.provider, known=same)
-    _TALLIES[key] = Counted(sums, accepted)
+    _TALLIES[key] = LastRequest(sums, accepted)
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
     sent, doubtful = Sendable(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)

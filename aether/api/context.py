@@ -332,14 +332,24 @@ def _require_possible(case: Case) -> None:
     if error and state == tuple(case.log.context) and settings == case.log.settings:
         raise error
     guard.require_room(
-        case.view, parts=case.system, tools=case.settings.tools, limit=case.limit, count=case.count
+        case.view,
+        parts=case.system,
+        tools=case.settings.tools,
+        beside=case.room.beside,
+        limit=case.limit,
+        count=case.count,
     )
 
 
 def _prompt(case: Case) -> Prompt:
     parts = guard.parts_of(case.view, case.system)
     prompt = guard.build(
-        parts, settings=case.settings, provider=case.provider, limit=case.limit, count=case.count
+        parts,
+        settings=case.settings,
+        provider=case.provider,
+        beside=case.room.beside,
+        limit=case.limit,
+        count=case.count,
     )
     raws = [held.message.raw for held in case.view.live]
     if is_sendable(raws, case.provider):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
+from aether.backends.model_server import NOT_ABOUT_LENGTH
 from aether.context.checkpoints import View
 from aether.context.shapes import (
     CheckpointPart,
@@ -89,9 +90,17 @@ def parts_of(found: View, system: Sequence[SystemPart]) -> list[Part]:
 
 
 def build(
-    parts: Sequence[Part], *, settings: ContextSettings, provider: ProviderFormat, limit: int, count: Counter
+    parts: Sequence[Part],
+    *,
+    settings: ContextSettings,
+    provider: ProviderFormat,
+    beside: int,
+    limit: int,
+    count: Counter,
 ) -> Prompt:
     """Return the prompt made of `parts`: the only way in which anything reaches a model.
+
+    `beside` is what `beside_tokens` says of its system parts and of the tools.
 
     Raises:
         InvalidInput: one of them is no part, or holds a snapshot or history: an error of the program.
@@ -116,7 +125,6 @@ def build(
         name = {CheckpointPart: "checkpoints", RecentPart: "recent", NewPart: "new"}[type(part)]
         tokens[name] = tokens.get(name, 0) + part.held.tokens
     text = system_text(system)
-    beside = beside_tokens(system, settings.tools, count)
     if settings.tools:
         tokens["tools"] = tools_tokens(list(settings.tools), count)
     total = beside + sum(part.held.tokens for part in parts if not isinstance(part, SystemPart))
@@ -221,8 +229,6 @@ _OVERFLOW = lazy(
     r"reduce the length|request_too_large|exceed_context_size|input tokens exceed|n_ctx|token limit",
     re.IGNORECASE,
 )
-# Statuses about the key, the model or the pace, whatever the message says.
-_NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
 _NETWORK = lazy(
     r"econnrefused|econnreset|etimedout|connection|network|timed? ?out|unreachable|name resolution|getaddrinfo|502|503|504",
     re.IGNORECASE,
@@ -251,7 +257,7 @@ def classified(error: BaseException | str) -> ProviderError:
     if isinstance(error, ConnectionError | TimeoutError) or _CONNECTION.search(name):
         return ProviderError("connection")
     status = getattr(error, "status_code", 0)
-    if _OTHER_CLASS.search(name) or _OTHER.search(text) or status in _NOT_ABOUT_LENGTH:
+    if _OTHER_CLASS.search(name) or _OTHER.search(text) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
     if status == 413 or _OVERFLOW_CLASS.search(name) or _OVERFLOW.search(text):
         limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
@@ -264,13 +270,22 @@ def _number(found: re.Match[str] | None) -> int:
 
 
 def require_room(
-    found: View, *, parts: Sequence[SystemPart], tools: Sequence[JsonObject], limit: int, count: Counter
+    found: View,
+    *,
+    parts: Sequence[SystemPart],
+    tools: Sequence[JsonObject],
+    beside: int,
+    limit: int,
+    count: Counter,
 ) -> None:
-    """Require that what no step may change leaves room for a message.
+    """Require that what no step may change, with the tokens `beside` the messages, leaves room for a message.
 
     Raises:
         BudgetExceeded: it does not; the error names the largest part and what to do.
     """
+    taken = beside + found.tokens(found.fixed)
+    if taken < limit:
+        return
     sizes: list[tuple[int, str, str]] = [
         (count(part.text), f"the part {part.name!r} of the system prompt", "Shorten it") for part in parts
     ]
@@ -280,9 +295,6 @@ def require_room(
         (found.live[at].tokens, f"the protected message n={found.live[at].number}", "Remove its protection")
         for at in found.fixed
     ]
-    taken = beside_tokens(parts, tools, count) + found.tokens(found.fixed)
-    if taken < limit:
-        return
     sizes.sort(key=lambda one: (-one[0], one[1]))
     named = ", ".join(f"{what} has {size} tokens" for size, what, _ in sizes[:3])
     raise BudgetExceeded(

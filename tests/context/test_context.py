@@ -64,7 +64,7 @@ def test_what_is_no_message_is_refused(home, message):
 def test_only_typed_parts_are_sent():
     with pytest.raises(InvalidInput, match="no part of a prompt"):
         guard.build(
-            [conversations.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], settings=None, provider="plain", limit=1, count=len
+            [conversations.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], settings=None, provider="plain", beside=0, limit=1, count=len
         )  # fmt: skip
 
 
