@@ -588,6 +588,7 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
         "signals": len((state.get("pheromones") or {}).get("active_pheromones", [])),
         "entities": len(graph.get("entities", [])),
         "memory files": len((state.get("memories") or {}).get("files", {})),
+        "goals": len((state.get("goals") or {}).get("goals", [])),
         "archived items": len(appends.get("items", [])),
         **{f"records of {kind}": len(appends.get(kind, [])) for kind in archive.SINGLE},
     }

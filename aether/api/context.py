@@ -521,7 +521,11 @@ def _named_snapshot(case: Case, snapshot_id: str | None) -> Snapshot:
     what = (
         f"conversation {shown(case.log.id)} has no snapshot{f' {shown(snapshot_id)}' if snapshot_id else ''}."
     )
-    fix = f"Name one of {', '.join(one.id for one in taken)}." if taken else "Take one with take_snapshot."
+    fix = (
+        f"Name one of {', '.join(one.id for one in taken)}."
+        if taken
+        else "Take one: take_snapshot, or aether context snapshot."
+    )
     raise NotFound(what, fix=fix, where=str(case.log.path))
 
 

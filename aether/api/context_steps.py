@@ -112,7 +112,9 @@ _BUSY: set[tuple[Path, str]] = set()
 def require_open(log: Log) -> None:
     if not log.settings:
         what = f"conversation {shown(log.id)} is not open as a context."
-        raise NotFound(what, fix="Call open_context with its window first.", where=str(log.path))
+        raise NotFound(
+            what, fix="Open it first: open_context with a window, or aether chat.", where=str(log.path)
+        )
 
 
 def case_of(conversation_id: str, record: Path) -> Case:

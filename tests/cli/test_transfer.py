@@ -7,8 +7,9 @@ import json
 import sys
 
 import aether
-from aether.api import conversations, dedupe, graph
+from aether.api import conversations, dedupe, goals, graph
 from aether.redact.redact import redacted
+from aether.store.documents import OPTIONAL
 from tests import homes
 from tests.cli.stage import shown
 from tests.crash.test_damage import full_home
@@ -147,3 +148,24 @@ def test_what_is_no_export_is_imported_as_before_or_rejected(tmp_path, capsys):
     other = homes.fresh(tmp_path / "other")
     assert shown(capsys, "--home", str(other), "import", str(file), code=4).err
     assert aether.log(home=other) == aether.log(home=homes.fresh(tmp_path / "third"))
+
+
+def test_an_export_is_not_restored_over_what_an_optional_document_holds(tmp_path, capsys):
+    file = tmp_path / "colony.json"
+    shown(capsys, "--home", str(homes.fresh(tmp_path / "old")), "export", "--output", str(file))
+    fill = {
+        "goals": lambda home: goals.add_goal("Ship it.", home=home),
+        "graph": lambda home: graph.create_entities([{"name": "a", "entityType": "b", "observations": []}], home=home),
+        "memories": lambda home: aether.memory_tool({"command": "create", "path": "/memories/a", "file_text": "a"}, home=home),
+    }  # fmt: skip
+    assert fill.keys() == set(OPTIONAL)
+
+    for name, add in fill.items():
+        home = homes.fresh(tmp_path / name)
+        add(home)
+        held = state(home)
+
+        refused = shown(capsys, "--home", str(home), "import", str(file), code=11)
+
+        assert "the home is not empty: it has 1 " in refused.err
+        assert state(home) == held
