@@ -173,9 +173,9 @@ def test_a_conversation_holds_all_laws_whatever_happens(seed, tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.xfail(
-    reason="a call and its result that fill most of a small window are not shortened far enough"
+    reason="reasoning of a turn in progress, which its provider wants back unchanged, fills most of a small window"
 )
-def test_a_conversation_in_which_a_call_fills_the_window(tmp_path):
+def test_a_conversation_in_which_reasoning_fills_the_window(tmp_path):
     drive(72, tmp_path / "72", 45)
 
 
