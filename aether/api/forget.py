@@ -32,7 +32,7 @@ from aether.memory.forgetting.find import Target
 from aether.schemas import check
 from aether.store import archive, config, documents, files, seals
 from aether.store.commit import Author, fold, settle, write_lock
-from aether.store.conversations import path_of
+from aether.store.conversations import list_lock, path_of
 from aether.store.files import locked, storage_errors
 from aether.store.patch import chain_changes
 from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
@@ -335,6 +335,8 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if (hooks := place / "hooks").is_dir():
             locks.enter_context(locked(hooks, timeout=config.or_default(place).lock_timeout_seconds))
         locks.enter_context(write_lock(place))
+        if (place / "conversations").is_dir():
+            locks.enter_context(list_lock(place))
         with storage_errors(place):
             fold(settle(load(place), now=now()), now=now())
         plan = _rewrites(place, wanted, match)
