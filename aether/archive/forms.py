@@ -356,7 +356,7 @@ def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, pro
 def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sentence]:
     """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say."""
     picked = [one for one in every if one.must]
-    covered.update(concept for one in picked for concept in one.concepts)
+    covered.update(concept for one in picked for concept in (*one.concepts, _key(one.text)))
     weights = _weights(every)
     left = most - sum(map(_cost, picked))
     heap = [(-_gain(one, covered, weights), one.order, one) for one in every if not one.must]
@@ -373,7 +373,7 @@ def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sen
         if gain <= 0:
             break  # it, and all after it, say nothing
         picked.append(one)
-        covered |= one.concepts
+        covered |= {*one.concepts, _key(one.text)}
         left -= _cost(one)
     return picked
 
@@ -388,10 +388,15 @@ def _weights(every: Sequence[Sentence]) -> dict[str, float]:
 
 
 def _gain(one: Sentence, covered: set[str], weights: Mapping[str, float]) -> float:
+    if _key(one.text) in covered:
+        return 0.0  # it was chosen already, as an earlier message has it
     new = sum(weights[concept] for concept in one.concepts if concept not in covered)
-    # Said before: its worth is there already.
-    share = (1.0 if one.prose else MACHINE_SHARE) if new else 0.0
-    return share * (one.worth + new) / (len(one.text) + OVERHEAD)
+    return (one.worth + new) * (1.0 if one.prose else MACHINE_SHARE) / (len(one.text) + OVERHEAD)
+
+
+def _key(text: str) -> str:
+    # No stem and no name has a line break.
+    return "\n" + text.casefold()
 
 
 def _cost(one: Sentence) -> int:

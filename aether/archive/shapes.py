@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from datetime import datetime
+from textwrap import shorten
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from aether import clock
@@ -20,7 +21,6 @@ from aether.messages.content import as_json, encodable
 from aether.messages.convert import META, read
 from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
-from aether.text.choices import first_statement
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
 from aether.types import Finding, JsonObject
@@ -250,9 +250,9 @@ def kept_texts(conversation: Conversation) -> list[str]:
 
 
 def _first_words(conversation: Conversation) -> str:
-    """Return the first statement of a person, as the title of a conversation without one."""
-    first = next((first_statement(one.text) for one in said(conversation) if one.speaker == "user"), "")
-    return " ".join(first.split())[:FIRST_CHARS].strip() or UNTITLED
+    """Return the first words of a person, as the title of a conversation without one."""
+    first = next((one.text for one in said(conversation) if one.speaker == "user"), "")
+    return shorten(first[:TITLE_CHARS], FIRST_CHARS, placeholder="…") or UNTITLED
 
 
 def _texts(at: int, message: Message) -> Iterator[Said]:
