@@ -60,7 +60,6 @@ LABELS = {
     "tool_call": "Ran: ",
     "tool_result": "Got: ",
 }
-LABEL_CHARS = 12
 WHOLE_SENTENCES = 3
 # A shorter name may be a part of other words.
 LONG_NAME = 6
@@ -112,11 +111,11 @@ class Facts(NamedTuple):
 def form(conversation: Conversation, level: Level, *, written: str | None = None) -> JsonObject:
     """Return the content of `conversation` at `level`, which shares nothing with it.
 
-    `written` is the summary that a model wrote of it, judged by `fault` before: the facts that it lacks follow it. What is
-    kept in every level is in `kept`, unless the rest has it word for word. A content never has more than its conversation.
+    `written` is the summary that a model wrote of it, judged by `written_fault` before: the decisions and rules that it lacks
+    follow it. What is kept in every level is in `kept`, unless the rest has it word for word.
 
     Raises:
-        InvalidInput: there is no such level, or `written` is given for another one than a summary.
+        InvalidInput: no level has that name, or `written` is given for another one than a summary.
     """
     level_named(level)
     if written is not None and level != "summary":
@@ -249,19 +248,21 @@ def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
     Of three sentences or fewer, key points are the whole; a summary has one sentence at least.
     """
     every = candidates(conversation)
+    # Beside a summary, what must be kept is on its own, word for word.
+    every = [one for one in every if not one.must] if level == "summary" else every
     by_people = [one for one in every if one.speaker not in _TOOLS]
     by_tools = [one for one in every if one.speaker in _TOOLS]
     speech, tools = _sizes(conversation)
     of_speech = int(SHARES[level] * speech)
     of_tools = int(min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech)))
-    covered: set[str] = set()
+    covered, labels = set[str](), level == "summary"
     if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:
         picked = by_people
     else:
-        picked = _picked(by_people, of_speech, covered)
+        picked = _picked(by_people, of_speech, covered, labels=labels)
         if not picked and by_people:
             picked = [max(by_people, key=lambda one: (one.worth, -one.order))]
-    return sorted([*picked, *_picked(by_tools, of_tools, covered)])
+    return sorted([*picked, *_picked(by_tools, of_tools, covered, labels=labels)])
 
 
 def _sizes(conversation: Conversation) -> tuple[int, int]:
@@ -360,17 +361,22 @@ def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, pro
     return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, prose)
 
 
-def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sentence]:
-    """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say."""
+def _picked(every: Sequence[Sentence], most: int, covered: set[str], *, labels: bool) -> list[Sentence]:
+    """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say.
+
+    With `labels`, the first one of each message costs the name of its speaker, too.
+    """
     picked = [one for one in every if one.must]
     covered.update(concept for one in picked for concept in (*one.concepts, _key(one.text)))
+    named: set[int] = set()
     weights = _weights(every)
-    left = most - sum(map(_cost, picked))
+    left = most - sum(len(one.text) + 1 for one in picked)
     heap = [(-_gain(one, covered, weights), one.order, one) for one in every if not one.must]
     heapify(heap)
     while heap:
         _, _, one = heappop(heap)
-        if _cost(one) > left:
+        cost = len(one.text) + 1 + (len(LABELS[one.speaker]) if labels and one.at not in named else 0)
+        if cost > left:
             continue
         # Others may have said it since it was weighed.
         gain = _gain(one, covered, weights)
@@ -380,8 +386,9 @@ def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sen
         if gain <= 0:
             break  # it, and all after it, say nothing
         picked.append(one)
+        named.add(one.at)
         covered |= {*one.concepts, _key(one.text)}
-        left -= _cost(one)
+        left -= cost
     return picked
 
 
@@ -404,11 +411,6 @@ def _gain(one: Sentence, covered: set[str], weights: Mapping[str, float]) -> flo
 def _key(text: str) -> str:
     # No stem and no name has a line break.
     return "\n" + text.casefold()
-
-
-def _cost(one: Sentence) -> int:
-    # With the label of its speaker, and the space before it.
-    return len(one.text) + LABEL_CHARS
 
 
 def _messages(picked: Sequence[Sentence], conversation: Conversation) -> list[JsonObject]:
@@ -497,4 +499,6 @@ def _with_facts(written: str, conversation: Conversation) -> str:
     lines = [frozenset(stems(one)) for one in sentences(text)]
     lacking = [one for one in candidates(conversation) if one.kind in RULES and not _is_said(one.text, lines)]
     left = [one for one in lacking if one.speaker in ("user", "assistant") and not one.text.endswith("?")]
-    return "\n".join(filter(None, (text, _prose(sorted(_picked(left, most - len(text), set()))))))
+    return "\n".join(
+        filter(None, (text, _prose(sorted(_picked(left, most - len(text), set(), labels=True)))))
+    )
