@@ -21,10 +21,11 @@ from aether.archive.shapes import Conversation, Level, Said, said, times_are_ins
 from aether.archive.shapes import level as level_named
 from aether.errors import InvalidInput
 from aether.messages.content import as_json
+from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.classify import Kind, classify, is_reply, prose
+from aether.text.classify import Kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
@@ -212,7 +213,7 @@ def facts_of(texts: Sequence[str]) -> Facts:
     return Facts(
         frozenset((*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls)),
         frozenset(found.numbers),
-        tuple(dict.fromkeys(one for one in said_in if classify(one) == "decision" and not one.endswith("?"))),
+        tuple(dict.fromkeys(filter(states_choice, said_in))),
         tuple(dict.fromkeys(one for one in said_in if one.endswith("?"))),
     )
 
@@ -252,9 +253,7 @@ def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
     every = [one for one in every if not one.must] if level == "summary" else every
     by_people = [one for one in every if one.speaker not in _TOOLS]
     by_tools = [one for one in every if one.speaker in _TOOLS]
-    speech, tools = _sizes(conversation)
-    of_speech = int(SHARES[level] * speech)
-    of_tools = int(min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech)))
+    of_speech, of_tools = _room(conversation, every, level)
     covered, labels = set[str](), level == "summary"
     if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:
         picked = by_people
@@ -272,6 +271,18 @@ def _sizes(conversation: Conversation) -> tuple[int, int]:
         return known["speech_chars"], known["text_chars"] - known["speech_chars"]
     speech = sum(len(one.text) for one in spoken(conversation))
     return speech, sum(len(one.text) for one in said(conversation)) - speech
+
+
+def _room(conversation: Conversation, every: Sequence[Sentence], level: Level) -> tuple[int, int]:
+    """Return the most characters of speech and of tools at a level; a statement that was repeated makes no room."""
+    speech, tools = _sizes(conversation)
+    distinct = sum(map(len, {one.text for one in every if one.speaker not in _TOOLS}))
+    if "known" in conversation:
+        distinct = int(distinct / SHARES["key_points"])
+    of_speech = int(SHARES[level] * min(speech, distinct))
+    return of_speech, int(
+        min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech))
+    )
 
 
 def candidates(conversation: Conversation) -> list[Sentence]:
@@ -414,10 +425,14 @@ def _key(text: str) -> str:
 
 
 def _messages(picked: Sequence[Sentence], conversation: Conversation) -> list[JsonObject]:
+    kept = frozenset(conversation["kept"])
     return [
-        {"role": some[0].speaker, "timestamp": conversation["times"][some[0].at], "content": text}
+        {
+            "role": some[0].speaker, "timestamp": conversation["times"][some[0].at], "content": text,
+            **({META: {"protected": True}} if text in kept else {}),
+        }
         for some, text in _paragraphs(picked)
-    ]
+    ]  # fmt: skip
 
 
 def _prose(picked: Sequence[Sentence]) -> str:
