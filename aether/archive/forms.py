@@ -16,6 +16,7 @@ from math import log
 from typing import NamedTuple
 
 from aether import clock
+from aether.archive.levels import last_used
 from aether.archive.retention import TOPIC_HITS, score, topic_hits
 from aether.archive.shapes import Conversation, Level, Said, said, times_are_inside
 from aether.archive.shapes import level as level_named
@@ -182,7 +183,7 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
     """Return how much of `conversation` its form `content` keeps, each number counted.
 
     `ratio` is of the characters of all text; `retention` has the shares of its identifiers, numbers, decisions and questions
-    that the content has; `facts` are their numbers in the whole, `importance` the parts of its score. Of a conversation that
+    that the content has; `facts` are their numbers in the whole, `importance` the parts of its score, `since` the time its age counts from. Of a conversation that
     has lost detail, all are of what it was when it was whole.
     """
     known = conversation.get("known", {})
@@ -205,6 +206,7 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
         },
         "facts": of,
         "importance": known.get("importance") or dict(score(conversation).parts),
+        "since": last_used(conversation)[0],
     }
 
 

@@ -119,8 +119,14 @@ def test_a_step_from_key_points_measures_against_the_whole():
 
 
 def test_an_age_counts_from_the_same_time_at_every_level():
-    found = conversation(days=40)
+    """Also where the last message, of another day, is in no lesser form, and nothing else says when it was."""
+    raw = given(days=40, updated_at=None)
+    raw["messages"] = [{**one, "timestamp": "2026-01-01"} for one in raw["messages"][:-1]] + raw["messages"][
+        -1:
+    ]
+    found, _ = read_conversation(raw | {"created_at": "2026-01-01"})
     decided = retention.decide(found, now=NOW)
+    assert "Thanks, that is great!" not in str(forms.form(found, "key_points"))
     for name in ("full", "key_points", "summary", "metadata"):
         step = retention.decide(conversation_of(archived(found, name)), now=NOW)
         assert (step.days, step.level) == (decided.days, decided.level) == (40, "key_points")
