@@ -25,7 +25,7 @@ from aether.archive.levels import Boundaries
 from aether.archive.retention import Decision, Policy
 from aether.archive.shapes import LEVELS, Conversation, Level
 from aether.clock import new_id
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, StorageFailed, public, shown
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
 from aether.store import aged, ageing, config, conversations, files
@@ -42,6 +42,8 @@ TITLE_CHARS = 60
 _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _TIME = re.compile(rb'"timestamp":\s*"([^"]{10,40})"')
 _SESSION = re.compile(rb'"session_?[iI]d":\s*"([^"]{1,200})"')
+# What of a conversation is returned that no caller gave as an object.
+_FIELDS = ("id", "title", "created_at", "updated_at", "messages")
 Progress = Callable[[int, int], None]
 
 
@@ -215,8 +217,6 @@ def age_archive(
             break
         try:
             receipt, less = step()
-        except StorageFailed:
-            raise
         except AetherError as reason:
             failed.append(_failure(reason, id))
         else:
@@ -637,7 +637,7 @@ def restore_conversation(
     """Bring a conversation back as full as it still is; within its grace exactly as it was.
 
     The log of a live conversation returns to `conversations/`, byte for byte, and goes on from there. Dicts and files are
-    returned, and stay in the archive. With `output` it is written to that file, and the archive is not changed: the file
+    returned, and stay in the archive; so is one that is live already. With `output` it is written to that file, and the archive is not changed: the file
     that was added, or the conversation as JSON.
 
     Raises:
@@ -649,6 +649,10 @@ def restore_conversation(
     place = drained(find(home))
     at = clock.now()
     _settle(place, at)
+    path = conversations.path_of(place, id)
+    if path.exists():  # as after a restore that was killed
+        live = _of_log(place, id, regular.read(path, regular.LOG_BYTES))
+        return Restored({key: live[key] for key in _FIELDS}, "full", True, str(path))
     old = read_archived(id, home=place)
     grace, kind = old["grace"], old["source"]["kind"]
     level = min(old["level"], grace["level"] if grace else old["level"], key=LEVELS.index)
@@ -673,8 +677,7 @@ def restore_conversation(
             "kept": {"ratio": 1.0},
         }
         receipt["sha256_after"] = ageing.digest(data)
-        path = ageing.restore(place, id, receipt, now=at)
-        return Restored(conversation, level, exact, str(path))
+        return Restored(conversation, level, exact, str(ageing.restore(place, id, receipt, now=at)))
     return Restored(conversation, level, exact, "")
 
 
@@ -685,7 +688,7 @@ def _given_back(old: JsonObject, whole: Conversation, data: bytes, level: str) -
             return shapes.given_conversation(old["content"])
         if old["source"]["kind"] == "dict":
             return shapes.given_conversation(aged.parsed(data, where=old["id"])["content"])
-        return {key: whole[key] for key in ("id", "title", "created_at", "updated_at", "messages")}
+        return {key: whole[key] for key in _FIELDS}
     content = (
         aged.parsed(data, where=old["id"])["content"] if data and level != old["level"] else old["content"]
     )

@@ -305,7 +305,7 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
                 value = aged.read(home, name)
                 kept |= _resting(value)
             continue
-        if any(finding.code == "damaged-grace" for finding in _examine_grace(home, value)):
+        if value["grace"] and any(_examine_grace(home, value)):
             yield from _drop_grace(home, name, value, now)
         else:
             kept |= _resting(value)
