@@ -18,12 +18,15 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from aether import clock, regular
-from aether.api.home import Home, change, copied, drained, find
+from aether.api.home import Home, change, copied, counter_of, drained, find
+from aether.api.summarize import WrittenSummary, write_archived
 from aether.archive import levels, retention, shapes
 from aether.archive.forms import form, measure, metadata
 from aether.archive.levels import Boundaries
 from aether.archive.retention import Decision, Policy
 from aether.archive.shapes import LEVELS, Conversation, Level
+from aether.backends import backend as backend_of
+from aether.backends.base import Settings
 from aether.clock import new_id
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
@@ -191,13 +194,16 @@ def age_archive(
     """Age every conversation whose time has come, oldest first, and return the plan, the receipts and the failures.
 
     `progress` is called with the number of conversations that are done and that of all. After `seconds` no further one is
-    started. With `forever` the fuller forms are kept for good. Calling it twice is calling it once.
+    started. With `forever` the fuller forms are kept for good. A `backend` writes the summaries; where its answer is refused,
+    or without one, they are chosen from what was said. Calling it twice is calling it once.
 
     Raises:
-        InvalidInput: there is no such preset.
+        InvalidInput: there is no such preset or backend.
         LockTimeout, StorageFailed: nothing was aged.
     """
     until = time.monotonic() + seconds if seconds is not None else None
+    if backend is not None:
+        backend_of(backend)  # an unknown name is a mistake of the caller, and no failure of a backend
     place = drained(find(home))
     rules = _rules(place, now, preset)
     if not dry_run:
@@ -350,7 +356,8 @@ def _age(place: Path, due: Due, rules: _Rules, forever: bool, backend: str | Non
     if (case.level, found.level) != (due.from_level, due.to_level):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=due.id)
     whole = _fullest(place, case.old) if case.old else case.conversation
-    content = redacted(form(whole, found.level))
+    written = _written(place, whole, backend) if backend and found.level == "summary" else None
+    content = redacted(form(whole, found.level, written=written.prose if written else None))
     grace, rest = _rest(case, rules, forever)
     value = _file(whole, found.level, content, rules, old=case.old)
     value["grace"] = grace
@@ -359,11 +366,21 @@ def _age(place: Path, due: Due, rules: _Rules, forever: bool, backend: str | Non
     receipt = _receipt(value, case.level, found.rule, before, rules.now)
     receipt["bytes_before"] = due.bytes
     receipt["removed"] = {"characters": max(0, len(before) - len(files.json_line(content)))}
+    if written:
+        receipt |= {"summary": written.record, "failures": written.failures}
     _seal_receipt(value, receipt)
     less = ageing.take(
         place, value, old=case.old, log=case.log, rest=rest, packed=rules.packed, now=rules.now
     )
     return copied(receipt), less
+
+
+def _written(place: Path, whole: Conversation, backend: str) -> WrittenSummary:
+    """Ask a backend for the summary of a conversation; no lock is held meanwhile."""
+    settings = config.load(place)
+    reach = Settings(model=settings.compact_model, timeout_seconds=settings.architect_timeout_seconds)
+    count = counter_of(load(place).documents["memory"])
+    return write_archived(whole, backend=backend, settings=reach, count=count)
 
 
 def _rest(case: _Case, rules: _Rules, forever: bool) -> tuple[JsonObject | None, bytes | None]:
@@ -905,4 +922,27 @@ def migrate_archive(*, home: Home = None) -> list[Path]:
     Raises:
         InvalidDocument: a newer aether wrote one of them; those before it are migrated.
     """
-    return []
+    place = drained(find(home))
+    rules = _rules(place, None)
+    done = []
+    for name in aged.older_names(place):
+        value = _migrated(place, name, rules)
+        kept = ageing.exchange(place, name, value, packed=rules.packed, now=rules.now)
+        done.append(place / kept)
+    return done
+
+
+def _migrated(place: Path, name: str, rules: _Rules) -> JsonObject:
+    """Return the archive file that one of an older version becomes.
+
+    Version 1.0 has the whole conversation beside its lesser form: the whole one is kept.
+
+    Raises:
+        InvalidDocument: a newer aether wrote it.
+    """
+    value = files.parse_json(aged.read_bytes(place, name), where=name)
+    if not isinstance(value.get("original_conversation"), dict):
+        raise aged.of_other_version(value["version"], name)
+    conversation, _ = shapes.read_conversation(value["original_conversation"], where=name)
+    source = {"kind": "dict", "name": ""}
+    return _file(conversation, "full", form(conversation, "full"), rules, old=None, source=source)

@@ -71,7 +71,8 @@ def _restore(home):
 
 def _add(home):
     both = [
-        {"id": id, "created_at": "2026-03-01T10:15:00Z", "messages": said(*WORDS)} for id in ("one", "two")
+        {"id": name, "created_at": "2026-03-01T10:15:00Z", "messages": said(*WORDS)}
+        for name in ("one", "two")
     ]
     archive_conversations(both, home=home)
 
@@ -147,7 +148,7 @@ def test_a_fault_at_any_call_loses_nothing_and_is_ended_by_the_next_run(case, ki
         assert seen(home) == after, where
         assert [one for one in doctor.examine(home) if one.level != "info"] == [], where
         assert {one.id for one in list_archived(home=home)} == {
-            id for id, one in after.items() if not isinstance(one, bytes)
+            name for name, one in after.items() if not isinstance(one, bytes)
         }
 
     gc.collect()
