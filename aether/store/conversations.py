@@ -786,6 +786,11 @@ def retire(home: Path, ids: Iterable[str], *, now: datetime) -> None:
     _enter(home, *(Listed(one, clock.stamp(now), archived=True) for one in ids))
 
 
+def enter_loss(home: Path, id: str, *, now: datetime) -> None:
+    """Say in the list that nothing is left of a conversation."""
+    _enter(home, Listed(id, clock.stamp(now), lost=True))
+
+
 def remove_log(home: Path, id: str) -> None:
     """Remove the log of an archived conversation, and its directory; the caller holds its lock."""
     path = path_of(home, id)
