@@ -129,7 +129,7 @@ def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: dat
 
 
 def bytes_of(home: Path, id: str) -> int:
-    """Return the bytes on disk of a conversation, wherever it is."""
+    """Return the bytes on disk of a conversation, live or archived."""
     log = seals.place(home, conversations.path_of(home, id))
     found = aged.find(home, id)
     return aged.size(home, log) + (found.bytes if found else 0)
@@ -469,7 +469,7 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
 
 
 def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iterator[str]:
-    """Keep a damaged fuller form in quarantine, and say in its archive file that there is none."""
+    """Keep a damaged fuller form in quarantine, and take it out of its archive file."""
     grace = value["grace"]["file"]
     path = aged.placed(home, grace)
     if path.exists():
@@ -495,7 +495,12 @@ def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
         if id not in known and not conversations.path_of(home, id).exists():
             with conversations.held(home, id):
                 conversations.put_back(home, id, data, now=now)
-            _lose(home, name, f"the archive file of conversation {shown(id)} was lost; it is live again, from its log", now)
+            _lose(
+                home,
+                name,
+                f"the archive file of conversation {shown(id)} was lost; it is live again, from its log",
+                now,
+            )
             yield f"brought conversation {shown(id)} back from {name}: its archive file was lost"
         aged.remove(home, name)
         return
