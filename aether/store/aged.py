@@ -581,9 +581,12 @@ def _rows(home: Path, where: str, given: Sequence[Any]) -> list[Row]:
 
 
 def is_empty(home: Path) -> bool:
-    """Return whether the home has no archive, or a link in its place, which is never followed; nothing is opened for it."""
+    """Return whether the home has no archive; nothing is opened for it.
+
+    A link in its place is never followed, and a directory of copies without documents, as `.compact/`, is no home.
+    """
     path = home / DIRECTORY
-    return not path.is_dir() or path.is_symlink()
+    return not path.is_dir() or path.is_symlink() or not (home / "data").is_dir()
 
 
 def find(home: Path, id: str) -> Row | None:

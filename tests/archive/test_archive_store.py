@@ -337,6 +337,14 @@ def test_paths_stay_in_the_archive(home, tmp_path):
     assert list(outside.iterdir()) == []
 
 
+def test_a_directory_of_conversations_without_a_home_has_no_archive(tmp_path):
+    record = tmp_path / ".compact"
+    (record / "archive" / "talk").mkdir(parents=True)  # where redacted copies are kept
+    conversations.extend(record, "talk", said(*WORDS), now=homes.NOW)
+    assert conversations.load(record, "other").texts == []
+    assert [one.name for one in (record / "archive").iterdir()] == ["talk"]
+
+
 def test_a_file_of_the_archive_fits_its_schema(home):
     add(home, talk())
     conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
