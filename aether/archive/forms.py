@@ -16,6 +16,7 @@ from math import log
 from typing import NamedTuple
 
 from aether import clock
+from aether.archive.levels import last_used
 from aether.archive.retention import TOPIC_HITS, score, topic_hits
 from aether.archive.shapes import Conversation, Level, Said, said, times_are_inside
 from aether.archive.shapes import level as level_named
@@ -25,7 +26,7 @@ from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.classify import Kind, classify, is_reply, prose, states_choice
+from aether.text.classify import Kind, binding_kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
@@ -44,6 +45,8 @@ WORTH: dict[Kind, float] = {
     "exploration": -1.0, "chatter": -3.0,
 }  # fmt: skip
 NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 3.0
+# Of a decision or a rule that holds by itself.
+BINDING_WORTH = 8.0
 # The messages that open and end it say what it was for and what came of it; the first sentence of one what it is about.
 END_WORTH, LEAD_WORTH = 4.0, 1.0
 # A question and the answer to it say nothing without each other.
@@ -180,7 +183,7 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
     """Return how much of `conversation` its form `content` keeps, each number counted.
 
     `ratio` is of the characters of all text; `retention` has the shares of its identifiers, numbers, decisions and questions
-    that the content has; `facts` are their numbers in the whole, `importance` the parts of its score. Of a conversation that
+    that the content has; `facts` are their numbers in the whole, `importance` the parts of its score, `since` the time its age counts from. Of a conversation that
     has lost detail, all are of what it was when it was whole.
     """
     known = conversation.get("known", {})
@@ -203,19 +206,25 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
         },
         "facts": of,
         "importance": known.get("importance") or dict(score(conversation).parts),
+        "since": last_used(conversation)[0],
     }
 
 
 def facts_of(texts: Sequence[str]) -> Facts:
-    """Return the identifiers, numbers, decisions and questions of texts."""
+    """Return the identifiers, numbers, decisions, among them rules, and questions of texts."""
     found = identifiers("\n".join(texts))
     said_in = [sentence for text in texts for sentence in sentences(text)]
     return Facts(
         frozenset((*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls)),
         frozenset(found.numbers),
-        tuple(dict.fromkeys(filter(states_choice, said_in))),
+        tuple(dict.fromkeys(filter(_binds, said_in))),
         tuple(dict.fromkeys(one for one in said_in if one.endswith("?"))),
     )
+
+
+def _binds(sentence: str) -> bool:
+    """Return whether a sentence states a decision or a rule that holds by itself."""
+    return binding_kind(sentence) in ("decision", "constraint") or states_choice(sentence)
 
 
 def facts_in(facts: Facts, text: str) -> Counter[str]:
@@ -300,7 +309,7 @@ def candidates(conversation: Conversation) -> list[Sentence]:
                 END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
             )
             bonus += ANSWER_WORTH * ((one.at, text) in answered)
-            found.append(_sentence(len(found), one, text, must=must, bonus=bonus, prose=text in plain))
+            found.append(_sentence(len(found), one, text, must=must, bonus=bonus, plain=text in plain))
     return found
 
 
@@ -362,14 +371,15 @@ def _changes(one: Said) -> list[str]:
     return [change.path for change in file_changes(arguments, shell_command(arguments))]
 
 
-def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, prose: bool) -> Sentence:
+def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, plain: bool) -> Sentence:
     kind = classify(text)
     names = identifiers(text)
     worth = (
         WORTH[kind] + bonus + QUOTE_WORTH * bool(_QUOTE.search(text)) + QUESTION_WORTH * text.endswith("?")
     )
+    worth += BINDING_WORTH * (plain and _binds(text))
     concepts = frozenset((*stems(text), *(f"={name}" for field in names for name in field)))
-    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, prose)
+    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, plain)
 
 
 def _picked(every: Sequence[Sentence], most: int, covered: set[str], *, labels: bool) -> list[Sentence]:

@@ -10,7 +10,7 @@ from aether import clock
 from aether.archive.shapes import LEVELS, Conversation, Level
 from aether.errors import InvalidInput, shown
 
-Which = Literal["messages", "updated_at", "created_at", "unknown"]
+Which = Literal["messages", "updated_at", "created_at", "known", "unknown"]
 # A hundred years: a longer age is a slip of the keyboard.
 MOST_DAYS = 36_525
 
@@ -35,7 +35,8 @@ class Age(NamedTuple):
     since: str
     """The time it counts from; "" if none is known, and then it is 0."""
     which: Which
-    """The field that time is from: the newest message, else `updated_at`, else `created_at`."""
+    """The field that time is from: the newest message, else `updated_at`, else `created_at`; `known` if it was stored before
+    the conversation lost detail."""
 
 
 def boundaries(
@@ -76,15 +77,22 @@ def boundaries(
 
 def age(conversation: Conversation, now: datetime) -> Age:
     """Return the age of `conversation` at `now`, an aware time; 0 if its times are later, or none is known."""
+    since, which = last_used(conversation)
+    return Age(max(0, (now - clock.parse(since)).days) if since else 0, since, which)
+
+
+def last_used(conversation: Conversation) -> tuple[str, Which]:
+    """Return the time from which the age of a conversation counts, "" if none is known, and the field it is from.
+
+    Of a conversation that has lost detail, that is the time of when it was whole: its last message may be missing.
+    """
     times: dict[Which, str] = {
+        "known": conversation.get("known", {}).get("since", ""),
         "messages": max(conversation["times"], default=""),
         "updated_at": conversation["updated_at"],
         "created_at": conversation["created_at"],
     }
-    for which, since in times.items():
-        if since:
-            return Age(max(0, (now - clock.parse(since)).days), since, which)
-    return Age(0, "", "unknown")
+    return next(((since, which) for which, since in times.items() if since), ("", "unknown"))
 
 
 def level_of_age(days: int, boundaries: Boundaries = DEFAULT) -> Level:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from aether.api.summarize import write_archived
@@ -107,6 +109,7 @@ def test_a_step_from_key_points_measures_against_the_whole():
 
     assert second["metrics"]["text_chars"] == first["metrics"]["text_chars"]
     assert len(second["content"]["summary"]) <= 0.4 * first["metrics"]["text_chars"]
+    assert len(second["content"]["summary"]) >= 0.7 * len(forms.form(found, "summary")["summary"])
     assert second["metrics"]["facts"] == third["metrics"]["facts"] == first["metrics"]["facts"]
     assert third["metadata"] == second["metadata"] == first["metadata"] == forms.metadata(found)
     assert retention.score(conversation_of(third)) == retention.score(found)
@@ -116,8 +119,14 @@ def test_a_step_from_key_points_measures_against_the_whole():
 
 
 def test_an_age_counts_from_the_same_time_at_every_level():
-    found = conversation(days=40)
+    """Also where the last message, of another day, is in no lesser form, and nothing else says when it was."""
+    raw = given(days=40, updated_at=None)
+    raw["messages"] = [{**one, "timestamp": "2026-01-01"} for one in raw["messages"][:-1]] + raw["messages"][
+        -1:
+    ]
+    found, _ = read_conversation(raw | {"created_at": "2026-01-01"})
     decided = retention.decide(found, now=NOW)
+    assert "Thanks, that is great!" not in str(forms.form(found, "key_points"))
     for name in ("full", "key_points", "summary", "metadata"):
         step = retention.decide(conversation_of(archived(found, name)), now=NOW)
         assert (step.days, step.level) == (decided.days, decided.level) == (40, "key_points")
@@ -140,6 +149,22 @@ def test_a_value_among_the_messages_becomes_a_text_and_a_finding():
         "conversation.messages[1]",
         "conversation",
     ]
+
+
+def test_a_dict_of_a_program_becomes_json():
+    """A time of Python is its text; what JSON has no word for is a finding."""
+    raw = {
+        "id": 7,
+        "created_at": NOW,
+        "tags": {"a"},
+        "messages": ({"role": "user", "content": "hi", "timestamp": NOW},),
+    }
+    found, findings = read_conversation(raw)
+
+    assert (found["id"], found["session_id"]) == ("7", "7")
+    assert found["times"] == [found["created_at"]] == ["2026-11-22T12:00:00.000000Z"]
+    assert [(one.code, one.where) for one in findings] == [("no-json", "conversation.tags")]
+    assert json.loads(json.dumps(found)) == found
 
 
 def test_a_conversation_without_an_id_gets_the_same_one_each_time():
