@@ -16,6 +16,13 @@ Patch = list[Operation]
 Counter = Callable[[str], int]
 """Text to whole tokens; each home records which one it uses."""
 
+# The known types of items, each with its importance where nothing else decides it: how much a colleague would miss it.
+# Above 0.8 one sighting is enough for long-term memory, which is right for a person's demands and for nothing else.
+RELEVANCE_OF_TYPE = {
+    "constraint": 0.8, "preference": 0.75, "decision": 0.8, "blocker": 0.75, "solution": 0.75, "user_input": 0.7,
+    "outcome": 0.7, "error": 0.65, "code_change": 0.6, "command": 0.5, "observation": 0.4,
+}  # fmt: skip
+
 
 class Link(TypedDict):
     """A typed association from the thing that holds it to `target_id`."""

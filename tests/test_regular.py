@@ -13,7 +13,7 @@ import pytest
 import aether
 from aether import regular
 from aether.api import admin
-from aether.api.status import overview
+from aether.api.overview import overview
 from aether.errors import AetherError, InvalidDocument, NotFound, UnsafePath
 from aether.integrations.claude_code import hook
 from aether.types import Finding

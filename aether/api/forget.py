@@ -33,7 +33,7 @@ from aether.memory.forgetting.find import Target
 from aether.schemas import check
 from aether.store import aged, ageing, archive, config, documents, files, seals
 from aether.store.commit import Author, fold, settle, write_lock
-from aether.store.conversations import path_of
+from aether.store.conversations import list_lock, path_of
 from aether.store.files import locked, storage_errors
 from aether.store.patch import chain_changes
 from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage
@@ -338,8 +338,10 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if (hooks := place / "hooks").is_dir():
             locks.enter_context(locked(hooks, timeout=config.or_default(place).lock_timeout_seconds))
         locks.enter_context(write_lock(place))
+        ageing.settle(place, now=now())
+        if (place / "conversations").is_dir():
+            locks.enter_context(list_lock(place))
         with storage_errors(place):
-            ageing.settle(place, now=now())
             fold(settle(load(place), now=now()), now=now())
         plan = _rewrites(place, wanted, match)
         left: list[str] = []

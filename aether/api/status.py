@@ -1,25 +1,13 @@
-"""Status: how full the layers are, the savings of compression, and an overview of the whole colony.
-
-`overview` is cheap enough to be called often: it counts the entries of the spool without draining it, and takes no lock.
-"""
+"""Status: how full the layers are, and the savings of compression."""
 
 from __future__ import annotations
 
-import json
-import os
 from collections import Counter as Tally
-from datetime import timedelta
-from pathlib import Path
 
-from aether import clock, regular
-from aether.api.home import Home, find, read
-from aether.context import goals
-from aether.errors import AetherError, public
+from aether.api.home import Home, read
+from aether.errors import public
 from aether.memory import sessions
-from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
-from aether.store import config, conversations, documents, files, seals, spool
-from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
 
@@ -92,116 +80,3 @@ def get_compression_stats(*, home: Home = None) -> JsonObject:
         "working_memory_evictions": metrics["working_memory_evictions"],
         "short_term_evictions": metrics["short_term_evictions"],
     }  # fmt: skip
-
-
-LOG_LINES = 5
-# Days: an earlier failure was repaired since, or it occurs again.
-LOG_DAYS = 7
-
-
-def overview(*, home: Home = None) -> JsonObject:
-    """Return what memory holds, active goal, phase, last compression, the state of the hooks and their failures.
-
-    Raises:
-        NotFound: there is no home.
-    """
-    place = find(home)
-    snapshot = load(place)
-    memory = snapshot.documents["memory"]
-    colony = snapshot.documents["COLONY_STATE"]["colony_status"]
-    fill = token_usage(memory)
-    held = sessions.sessions_of(memory)
-    goal = goals.current(snapshot.documents["goals"])
-    last = max(held, key=lambda session: session["compressed_at"], default=None)
-    try:
-        newest = max((place / "hooks" / "sessions").glob("*.json"), key=os.path.getmtime, default=None)
-        event = json.loads(regular.read(newest)) if newest else {}
-    except (OSError, ValueError):
-        event = {}
-    at = event.get("at") if isinstance(event, dict) else ""
-    return {
-        "home": str(place),
-        "revision": snapshot.revision,
-        "items": len(memory["working_memory"]["items"]),
-        "tokens": fill.current,
-        "max_tokens": fill.maximum,
-        "percent": fill.percent,
-        "compression_needed": fill.needed,
-        "sessions": len(held),
-        "patterns": len(memory["long_term_memory"]["patterns"]),
-        **in_force(snapshot.documents, now=clock.now()),
-        "goal": goal
-        and {name: goal[name] for name in ("id", "description", "status", "progress", "evidence")},
-        "state": colony["state"],
-        "phase": colony["current_phase"],
-        "last_compression": last
-        and {
-            **{name: last[name] for name in ("session_id", "compressed_at", "compression_ratio")},
-            "items": (last.get("metadata") or {}).get("item_count"),
-        },
-        "hooks": {
-            "paused": (place / "hooks" / "paused").exists(),
-            "waiting": len(spool.waiting(str(place))),
-            "last_event": at if isinstance(at, str) else "",
-        },
-        "problems": [
-            *config_problems(place),
-            *file_problems(place),
-            *edit_problems(snapshot),
-            *conversation_problems(place),
-        ],
-        "log": recent_log(place),
-    }
-
-
-def config_problems(home: Path) -> list[str]:
-    """Return the problems of the configuration of `home`, and what works until they are corrected."""
-    _, wrong = config.load_with_errors(home)
-    if not wrong:
-        return []
-    kept = ", and keep no calls of tools" if config.hides_private_paths(wrong) else ""
-    last = f"Until then hooks go on with the default of each such setting{kept}; commands change nothing in the home."
-    *others, reason = wrong.values()
-    return [*others, f"{reason} {last}"]
-
-
-def file_problems(home: Path) -> list[str]:
-    """Return a line for each link, pipe or device in the place of a file that commands and hooks use."""
-    found = [path for part in ("", "data", "hooks") for path in files.no_files(home / part)]
-    return [
-        f"{path} is a link, a pipe or a device, which nothing opens. Remove it, or put a regular file there."
-        for path in found
-        if path != home / config.NAME
-    ]
-
-
-def conversation_problems(home: Path) -> list[str]:
-    """Return a line for each conversation whose record is no regular file."""
-    found = conversations.irregular(home)
-    return [
-        f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in found
-    ]
-
-
-def edit_problems(snapshot: Snapshot) -> list[str]:
-    """Return a line for each hand edit that is not in force."""
-    return [
-        *(
-            f"The edit of {name}.json is not in force: {about['reason']}"
-            for name, about in snapshot.refused.items()
-        ),
-        *(
-            f'An edit of {kept.document}.json waits in quarantine: "aether doctor --accept {kept.path.name}".'
-            for kept in documents.kept_edits(snapshot.home)
-        ),
-    ]
-
-
-def recent_log(home: Path) -> list[str]:
-    """Return the last lines of `hook.log`: recent failures of hooks."""
-    try:
-        lines = regular.read(home / spool.NAME).decode("utf-8", "replace").splitlines()
-    except (OSError, AetherError):
-        return []
-    since = f"{clock.now() - timedelta(days=LOG_DAYS):%Y-%m-%dT%H:%M:%SZ}"
-    return [line for line in lines if line >= since][-LOG_LINES:]

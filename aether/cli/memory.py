@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -69,10 +68,7 @@ def add(
     Example:
       aether memory add "Use atomic writes for state" --type decision --relevance 0.9
     """
-    from difflib import get_close_matches
-
     from aether.api import working
-    from aether.memory.capture.notes import RELEVANCE
 
     extra: dict[str, Any] = _object(metadata, "--metadata") if metadata else {}
     extra |= {
@@ -82,11 +78,10 @@ def add(
     added = working.add_working_memory_item(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
     )
-    meant = [known for known in get_close_matches(type_.lower(), RELEVANCE, 1, 0.8) if known != type_]
-    if meant:
+    if meant := _known_type_like(type_):
         note(
             ask,
-            f"The type {plain(type_)!r} is new; to use the known type: aether memory update {added} --type {meant[0]}",
+            f"The type {plain(type_)!r} is new; to use the known type: aether memory update {added} --type {meant}",
         )
     if added.evicted:
         say(f"Working memory was full: {pluralize(len(added.evicted), 'items')} moved to the archive.")
@@ -100,6 +95,17 @@ def add(
         "handoff": added.handoff,
     }  # fmt: skip
     emit(ask, data, str(added))
+
+
+def _known_type_like(type_: str) -> str:
+    """Return the known type that a new one resembles, or nothing."""
+    from aether.types import RELEVANCE_OF_TYPE
+
+    if type_ in RELEVANCE_OF_TYPE:
+        return ""
+    from difflib import get_close_matches
+
+    return next(iter(get_close_matches(type_.lower(), RELEVANCE_OF_TYPE, 1, 0.8)), "")
 
 
 def _object(text: str, where: str) -> dict[str, Any]:
@@ -206,7 +212,7 @@ def list_(ask: Ask, limit: int) -> None:
       aether memory list --limit 10
     """
     from aether.api import working
-    from aether.api.status import overview
+    from aether.api.overview import overview
     from aether.cli.status import empty_words
 
     place = ask.place()
@@ -629,7 +635,9 @@ def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
 
 def hit_rows(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return search hits, best first, as two lines each for a terminal: the place, and the part that answers."""
-    width = max(LEAST_COLUMNS, shutil.get_terminal_size().columns)
+    from shutil import get_terminal_size
+
+    width = max(LEAST_COLUMNS, get_terminal_size().columns)
     lines = []
     for nth, hit in enumerate(hits, start=1):
         place = " · ".join(

@@ -50,7 +50,7 @@ def status_command(ask: Ask, watch: bool) -> int:
       aether status
     """
     from aether import clock
-    from aether.api.status import overview
+    from aether.api.overview import overview
 
     place = ask.place()
     if watch:
@@ -69,7 +69,7 @@ def _watch(ask: Ask, place: Any) -> None:
     from time import sleep
 
     from aether import clock
-    from aether.api.status import overview
+    from aether.api.overview import overview
 
     def frames() -> Iterator[list[str | Table]]:
         while True:
@@ -191,7 +191,7 @@ def statusline_command(ask: Ask) -> int:
         from pathlib import Path
 
         from aether import clock, paths
-        from aether.api.status import overview
+        from aether.api.overview import overview
 
         text = "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
         given = json.loads(text) if text.strip() else {}

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -945,26 +945,41 @@ def listed(home: Path) -> tuple[dict[str, Listed], bool]:
 
 
 def _enter(home: Path, *lines: Listed) -> None:
-    """Add `lines` to the list of the conversations of `home`; a directory without documents, as `.compact/`, has none.
+    """Add `lines` to the list of the conversations of `home`.
+
+    Raises:
+        LockTimeout, StorageFailed, Conflict: as `_entered`.
+    """
+    with _entered(home, *lines):
+        pass
+
+
+@contextmanager
+def _entered(home: Path, *lines: Listed) -> Iterator[None]:
+    """Add `lines` to the list of the conversations of `home`, and hold its lock meanwhile.
+
+    A directory without documents, as `.compact/`, has no list.
 
     Raises:
         LockTimeout, StorageFailed: it was not added.
         Conflict: other processes wrote at the same time again and again.
     """
     path = home / LIST
-    if not path.parent.is_dir():
-        return
     added = b"".join(files.seal_json(_listed_fields(line)) for line in lines)
-    for _ in range(CONFLICT_TRIES):
-        try:
-            with _list_lock(home), storage_errors(path):
-                append(path, added, at=files.cut_torn_end(path))
-        except ConcurrentWrite:
-            continue
-        except UnsafePath:
-            pass  # doctor reports what is there; the conversation goes on
-        return
-    raise _crowded(path)
+    with list_lock(home):
+        for _ in range(CONFLICT_TRIES if path.parent.is_dir() else 0):
+            try:
+                with storage_errors(path):
+                    append(path, added, at=files.cut_torn_end(path))
+            except ConcurrentWrite:
+                continue
+            except UnsafePath:
+                pass  # doctor reports what is there; the conversation goes on
+            break
+        else:
+            if path.parent.is_dir():
+                raise _crowded(path)
+        yield
 
 
 def _listed_fields(line: Listed) -> JsonObject:
@@ -973,7 +988,11 @@ def _listed_fields(line: Listed) -> JsonObject:
     return fields | {name: True for name in ("removed", "archived") if getattr(line, name)}
 
 
-def _list_lock(home: Path) -> AbstractContextManager[None]:
+def list_lock(home: Path) -> AbstractContextManager[None]:
+    """Hold the lock of the list: nobody starts a conversation meanwhile.
+
+    Who holds it finds each conversation both in the list and on the disk, or in neither.
+    """
     with storage_errors(home):
         make_directory(home / "conversations")
     return _locked(home, home / "conversations" / "list")
@@ -1030,7 +1049,7 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
     known, damaged = listed(home)
     present = _in_place(home)
     if damaged:
-        with _list_lock(home), storage_errors(home):
+        with list_lock(home), storage_errors(home):
             data = regular.read(home / LIST, regular.LOG_BYTES)
             kept = documents.quarantine(home, "conversations", data, at=clock.stamp(now))
             write_whole(home / LIST, b"".join(line for line, good in recovery.lines_of(data) if good))
@@ -1235,10 +1254,9 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             records = plan(log)
             if not records:
                 return log
-            if not log.end:
-                _enter(home, Listed(id, clock.stamp(now)))
+            listed_first = nullcontext() if log.end else _entered(home, Listed(id, clock.stamp(now)))
             try:
-                with storage_errors(path):
+                with listed_first, storage_errors(path):
                     append(path, _call(home, log, records), at=_end(home, log, now))
             except ConcurrentWrite:
                 continue

@@ -10,7 +10,7 @@ from aether.api import goals
 from aether.api.admin import create_snapshot, examine, export, log, restore_snapshot, show, undo
 from aether.api.briefing import brief, session_brief
 from aether.api.home import read
-from aether.api.status import overview
+from aether.api.overview import overview
 from aether.errors import Conflict
 from aether.store.commit import fold_home
 from tests import children, homes

@@ -13,7 +13,7 @@ import aether
 from aether import clock
 from aether.api import admin as homes
 from aether.api import colony
-from aether.api.status import overview
+from aether.api.overview import overview
 from aether.errors import AetherError, NotFound
 from aether.integrations.claude_code import hook
 from aether.store import spool

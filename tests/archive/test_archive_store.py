@@ -137,18 +137,18 @@ def test_archived_conversations_are_found_with_their_level_and_the_part_that_mat
     ]
     add(home, talk(), *others)
     conversations.extend(home, "live", said(*WORDS[:2], f"The key is {SECRET}"), now=homes.NOW)
-    aether.age_archive(now=LATER, home=home)
+    aether.age_archive(now=homes.NOW + timedelta(days=40), home=home)
 
     hits = aether.search_archive("which port does postgres have", home=home)
     assert {one.id for one in hits[:2]} == {"given", "live"}
-    assert {one.level for one in hits} == {"summary"}
+    assert {one.level for one in hits} == {"key_points"}
     assert "5432" in hits[0].passage
     found = aether.search_memory("postgres port", home=home)
     assert {(one["id"], one["layer"], one["type"], one["level"]) for one in found} == {
-        ("given", "archive", "conversation", "summary"), ("live", "archive", "conversation", "summary"),
+        ("given", "archive", "conversation", "key_points"), ("live", "archive", "conversation", "key_points"),
     }  # fmt: skip
     assert "5432" in found[0]["passage"]
-    assert aether.recall("postgres port", home=home)[0]["level"] == "summary"
+    assert aether.recall("postgres port", home=home)[0]["level"] == "key_points"
     assert aether.search_memory("live", home=home)[0]["why"] == "id"
     assert SECRET not in json.dumps(
         [aether.search_memory("key", home=home), aether.search_archive("key", home=home)]

@@ -100,7 +100,7 @@ def test_how_long_ago(at, words):
 
 
 def test_the_need_for_compression_is_said_beside_it(here, capsys, monkeypatch):
-    monkeypatch.setattr("aether.api.status.overview", lambda home: BUSY)
+    monkeypatch.setattr("aether.api.overview.overview", lambda home: BUSY)
 
     assert "Compression is needed" in shown(capsys, "status").err
 
@@ -108,7 +108,7 @@ def test_the_need_for_compression_is_said_beside_it(here, capsys, monkeypatch):
 def watched(monkeypatch, *looks):
     """Let each look find the next of `looks`, and Ctrl-C come after the last."""
     coming = iter(looks)
-    monkeypatch.setattr("aether.api.status.overview", lambda home: next(coming))
+    monkeypatch.setattr("aether.api.overview.overview", lambda home: next(coming))
     left = [None] * (len(looks) - 1)
 
     def sleep(seconds):
@@ -158,7 +158,7 @@ def test_the_status_line_never_fails(text, capsys, monkeypatch, tmp_path):
 
 
 def test_only_a_need_is_coloured_and_only_where_colours_are_wanted(here, capsys, monkeypatch):
-    monkeypatch.setattr("aether.api.status.overview", lambda home: BUSY)
+    monkeypatch.setattr("aether.api.overview.overview", lambda home: BUSY)
     monkeypatch.delenv("NO_COLOR", raising=False)
     typed(monkeypatch, "")
     assert shown(capsys, "statusline").out.startswith("\x1b[33maether")

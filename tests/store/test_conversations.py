@@ -838,3 +838,22 @@ def test_a_directory_without_documents_has_no_list(tmp_path):
 
     assert not (tmp_path / "data").exists()
     assert b"listed" not in path_of(tmp_path, ID).read_bytes()
+
+
+def test_nobody_finds_a_new_conversation_in_the_list_alone(home, monkeypatch):
+    """An erasing between the two would rename the one and not the other."""
+    held = []
+    call = conversations._call
+
+    def observed(*given):
+        with pytest.raises(LockTimeout):
+            locked(home / "conversations", timeout=0.01).__enter__()
+        held.append("one" in [line.id for line in conversations.listed(home)[0].values()])
+        return call(*given)
+
+    monkeypatch.setattr(conversations, "_call", observed)
+    extend(home, "one", [{"role": "user", "content": "hello"}], now=homes.NOW)
+
+    assert held == [True]
+    with locked(home / "conversations", timeout=0.01):
+        pass

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from aether import project, regular
 from aether.api.home import find
 from aether.api.hook_sessions import find_session
-from aether.api.status import config_problems, file_problems, recent_log
+from aether.api.overview import config_problems, file_problems, recent_log
 from aether.errors import AetherError, UnsafePath
 from aether.integrations.claude_code import install
 from aether.paths import home_of_project

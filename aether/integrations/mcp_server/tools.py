@@ -26,7 +26,6 @@ from aether.backends.request import session_request
 from aether.errors import InvalidInput, NotFound, shown
 from aether.integrations.mcp_server.results import RESULT_CHARS, Answer, as_json, part_of
 from aether.memory import answers, phases
-from aether.memory.capture.notes import RELEVANCE
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
@@ -35,7 +34,7 @@ from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.tags import memory_block
 from aether.text.words import pluralize
-from aether.types import ActiveSignal, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, ActiveSignal, JsonObject
 
 # The architect that needs no model, no key and no network.
 BUILT_IN = "extractive"
@@ -71,7 +70,7 @@ def remember(
         same = about.get("source") == SOURCE and (item["content"], item["type"]) == (kept, type)
         if same and (about.get("protected") or not protected):
             return Answer(f"Remembered already, as {item['id']}; nothing was stored.{left_out}")
-    worth = RELEVANCE.get(type, RELEVANCE["observation"]) if relevance is None else relevance
+    worth = RELEVANCE_OF_TYPE.get(type, RELEVANCE_OF_TYPE["observation"]) if relevance is None else relevance
     added = working.add_working_memory_item(
         kept, type, worth, source=SOURCE, caste=caste, metadata={"protected": True} if protected else None, home=home
     )  # fmt: skip

@@ -15,17 +15,12 @@ from typing import Literal, NamedTuple, NotRequired, TypedDict
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.text.regex import lazy
-from aether.types import Item, JsonObject
+from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
 
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
 
-# How much a colleague would miss it. Above 0.8 one sighting is enough for long-term memory, which is right for a
-# person's demands and for nothing else.
-RELEVANCE = {
-    "constraint": 0.8, "preference": 0.75, "decision": 0.8, "blocker": 0.75, "solution": 0.75, "user_input": 0.7,
-    "outcome": 0.7, "error": 0.65, "code_change": 0.6, "command": 0.5, "observation": 0.4,
-}  # fmt: skip
+# What a person demands of the agent is worth more than another note of the same type.
 RULE_RELEVANCE = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
 RULE_TYPES = frozenset({"constraint", "preference"})
 # Characters, at about four to a token: a request of a page, a statement of a paragraph.
@@ -187,7 +182,7 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
         metadata["timestamp"] = at["time"]
     return Draft(
         content=redact(note.content), type=note.kind,
-        relevance_score=RELEVANCE.get(note.kind, 0.5) if relevance is None else relevance,
+        relevance_score=RELEVANCE_OF_TYPE.get(note.kind, 0.5) if relevance is None else relevance,
         source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN, caste=at["caste"] or None,
         metadata=metadata,
     )  # fmt: skip
