@@ -46,6 +46,10 @@ if TYPE_CHECKING:
     from aether.api.admin import restore_snapshot as restore_snapshot
     from aether.api.admin import show as show
     from aether.api.admin import undo as undo
+    from aether.api.backup import backups as backups
+    from aether.api.backup import create_backup as create_backup
+    from aether.api.backup import restore_backup as restore_backup
+    from aether.api.backup import verify_backup as verify_backup
     from aether.api.colony import active_signals as active_signals
     from aether.api.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
     from aether.api.colony import await_queen_decision as await_queen_decision
@@ -130,6 +134,7 @@ _NAMES_IN = {
     "aether.api.admin": (
         "accept_edit create_snapshot examine export fold init list_snapshots log repair restore_snapshot show undo"
     ),
+    "aether.api.backup": "backups create_backup restore_backup verify_backup",
     "aether.api.colony": (
         "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide "
         "detect_crash emit_signal recover_from_crash register_worker release_worker start_phase "
