@@ -34,12 +34,13 @@ SHARED_NAMES = {
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),
-    "shapes": "those of compaction, and of the context above it",
+    "archive": "archived conversations, and the append-only files of the store",
+    "shapes": "those of compaction, of the context above it, and of the archive",
+    "forms": "those in which secrets are written, and those of archived conversations",
 }
 # Small modules with one importer, each with its reason.
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
-    "aether.text.synonyms": "a word list, apart from the code that ranks",
 }
 # Each third-party package may be imported in one place only.
 HOMES = {
@@ -63,9 +64,9 @@ HOMES = {
     "rich": {"aether/cli/output.py"},
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
-    "sqlite3": {"aether/store/search_index.py"},
+    "sqlite3": {"aether/store/search_index.py", "aether/store/aged.py"},
     "tiktoken": {"aether/tokens/exact.py"},
-    "zstandard": {"aether/api/backup.py"},
+    "zstandard": {"aether/store/aged.py", "aether/api/backup.py"},
 }
 # A fresh process that adds an item must not pay for these.
 HEAVY = {
