@@ -495,7 +495,12 @@ def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
         if id not in known and not conversations.path_of(home, id).exists():
             with conversations.held(home, id):
                 conversations.put_back(home, id, data, now=now)
-            _lose(home, name, f"the archive file of conversation {shown(id)} was lost; it is live again, from its log", now)
+            _lose(
+                home,
+                name,
+                f"the archive file of conversation {shown(id)} was lost; it is live again, from its log",
+                now,
+            )
             yield f"brought conversation {shown(id)} back from {name}: its archive file was lost"
         aged.remove(home, name)
         return
