@@ -95,7 +95,7 @@ class ArchivedBatch(NamedTuple):
     failed: list[Finding]
     """One for each that was not added, with the reason."""
     findings: list[Finding]
-    """What could not be used of those that were added, such as a time that is none."""
+    """What could not be used of those that were added, such as a time that cannot be read."""
 
 
 class Restored(NamedTuple):
@@ -293,7 +293,7 @@ def _case(place: Path, id: str) -> _Case:
     """Return a conversation, live or archived, as it is now.
 
     Raises:
-        NotFound: there is none.
+        NotFound: it is neither live nor archived.
         Conflict: the log of a live one is damaged.
     """
     row = aged.find(place, id)
@@ -399,7 +399,7 @@ def _rest(case: _Case, rules: _Rules, forever: bool) -> tuple[JsonObject | None,
     until = "" if forever else clock.stamp(rules.now + timedelta(days=rules.grace_days))
     known = case.old["grace"] if case.old else None
     if known:
-        # A fuller form than the present one stays; that of a file begins to rest now.
+        # A fuller form than the present one stays; that of a file rests from now on.
         stays = case.level != "full" and not known["until"]
         return {**known, "until": "" if stays or not until else max(until, known["until"])}, None
     data = aged.encoded(case.old) if case.old else case.log
@@ -742,7 +742,7 @@ def list_archived(
     """Return the archived conversations, newest first; of one `month` (YYYY-MM), at one `level`.
 
     Raises:
-        InvalidInput: the month or the level is none, or the limit is negative.
+        InvalidInput: the month, the level or the limit is impossible.
     """
     if month is not None and not _MONTH.fullmatch(month):
         raise InvalidInput(f"{shown(month)} is not a month.", fix="Write it as 2026-03.", where="month")

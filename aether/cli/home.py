@@ -149,7 +149,7 @@ def fold_command(ask: Ask) -> None:
 def show_command(ask: Ask, document: str, revision: int | None) -> None:
     """Print a document as it is now.
 
-    DOCUMENT is memory, pheromones, COLONY_STATE, graph, memories or goals; always JSON, to the last committed change. A
+    DOCUMENT is memory, pheromones, COLONY_STATE, graph, memories, goals or retention; always JSON, to the last committed change. A
     text that was erased has a mark in its place, at any revision.
 
     \b

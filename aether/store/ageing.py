@@ -129,7 +129,7 @@ def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: dat
 
 
 def bytes_of(home: Path, id: str) -> int:
-    """Return the bytes on disk of a conversation, wherever it is."""
+    """Return the bytes on disk of a conversation, live or archived."""
     log = seals.place(home, conversations.path_of(home, id))
     found = aged.find(home, id)
     return aged.size(home, log) + (found.bytes if found else 0)
@@ -469,7 +469,7 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
 
 
 def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iterator[str]:
-    """Keep a damaged fuller form in quarantine, and say in its archive file that there is none."""
+    """Keep a damaged fuller form in quarantine, and take it out of its archive file."""
     grace = value["grace"]["file"]
     path = aged.placed(home, grace)
     if path.exists():

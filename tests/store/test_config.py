@@ -41,6 +41,8 @@ OTHER = {
     "telemetry.content": True, "claude.capture": False, "claude.inject": False, "claude.recall": False,
     "claude.recall_tokens": 100, "claude.brief_tokens": 200, "claude.private_paths": "x/**", "claude.auto_compress": False,
     "claude.deadline_seconds": 4.0,
+    "archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.grace_days": 3, "archive.auto": "daily",
+    "archive.compress": True, "archive.seconds": 2.0,
 }  # fmt: skip
 
 
@@ -70,6 +72,7 @@ def test_without_a_file_there_are_defaults(tmp_path):
 def test_every_key_of_a_home_can_be_set(tmp_path):
     made = {str: "x", int: 7, float: 7.5, bool: not True}
     values = {path: made[type(KEYS[path].default)] for path in FIELDS} | {"chat.backend": "ollama"}
+    values |= {"archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.auto": "daily"}
     homes.configure(tmp_path, toml(config.nested(values)))
 
     expected = {FIELDS[path]: value for path, value in values.items()}
@@ -564,12 +567,12 @@ def test_the_names_of_steps_and_strategies_are_those_of_a_policy():
 LOWERED = {
     "claude.capture": (False, True), "claude.inject": (False, True), "claude.recall": (False, True),
     "claude.auto_compress": (False, True), "claude.recall_tokens": (10, 20), "claude.brief_tokens": (100, 200),
-    "claude.deadline_seconds": (1.0, 2.0),
+    "claude.deadline_seconds": (1.0, 2.0), "archive.seconds": (1.0, 2.0),
 }  # fmt: skip
 HARMLESS = {
     "model", "max_context_tokens", "policy.trigger_pct", "policy.target_pct", "policy.trigger_tokens", "policy.trigger_messages",
     "policy.hard_cap_buffer", "policy.keep_recent_turns", "policy.keep_tool_io_pairs", "policy.protected_labels", "policy.protected_paths",
-    "policy.min_reclaim_pct", "policy.strategy", "policy.steps", "redaction.patterns", "summarizer.timeout", "store.lock_timeout_seconds",
+    "policy.min_reclaim_pct", "policy.strategy", "policy.steps", "redaction.patterns", "archive.compress", "summarizer.timeout", "store.lock_timeout_seconds",
     "store.fold_bytes", "architect.timeout_seconds", "architect.input_usd_per_million", "architect.output_usd_per_million",
     "telemetry.timeout_seconds", "claude.private_paths", "chat.timeout_seconds",
 }  # fmt: skip
