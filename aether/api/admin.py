@@ -607,6 +607,8 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
         "entities": len(graph.get("entities", [])),
         "memory files": len((state.get("memories") or {}).get("files", {})),
         "goals": len((state.get("goals") or {}).get("goals", [])),
+        "marked conversations": len((state.get("retention") or {}).get("marked", {})),
+        "rules of retention": len((state.get("retention") or {}).get("policy", {})),
         "archived items": len(appends.get("items", [])),
         **{f"records of {kind}": len(appends.get(kind, [])) for kind in archive.SINGLE},
     }

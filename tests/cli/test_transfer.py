@@ -118,7 +118,8 @@ def test_an_export_is_restored_into_an_empty_home_as_one_change(tmp_path, capsys
     done = json.loads(shown(capsys, "--home", str(new), "import", str(file), "--json").out)
 
     assert planned["restored"] == done["restored"]
-    assert sorted(done["restored"]["conversations"]) == ["other", "talk"]
+    archived = [one.id for one in aether.list_archived(home=old)]
+    assert sorted(done["restored"]["conversations"]) == sorted(["other", "talk", *archived])
     assert state(new) == state(old)
     assert aether.examine(home=new) == []
     assert [one["content"] for one in aether.search_memory("month 0", home=new)] == [one["content"] for one in aether.search_memory("month 0", home=old)]  # fmt: skip
@@ -160,6 +161,7 @@ def test_an_export_is_not_restored_over_what_an_optional_document_holds(tmp_path
         "graph": lambda home: graph.create_entities([{"name": "a", "entityType": "b", "observations": []}], home=home),
         "memories": lambda home: aether.memory_tool({"command": "create", "path": "/memories/a", "file_text": "a"}, home=home),
     }  # fmt: skip
+    fill["retention"] = lambda home: aether.update_retention_policy({"weights": {"time_span": 0.5}}, home=home)
     assert fill.keys() == set(OPTIONAL)
 
     for name, add in fill.items():
