@@ -161,7 +161,9 @@ def test_an_export_is_not_restored_over_what_an_optional_document_holds(tmp_path
         "graph": lambda home: graph.create_entities([{"name": "a", "entityType": "b", "observations": []}], home=home),
         "memories": lambda home: aether.memory_tool({"command": "create", "path": "/memories/a", "file_text": "a"}, home=home),
     }  # fmt: skip
-    fill["retention"] = lambda home: aether.update_retention_policy({"weights": {"time_span": 0.5}}, home=home)
+    fill["retention"] = lambda home: aether.update_retention_policy(
+        {"weights": {"time_span": 0.5}}, home=home
+    )
     assert fill.keys() == set(OPTIONAL)
 
     for name, add in fill.items():
