@@ -31,6 +31,7 @@ def test_files_have_their_names_sizes_and_content(bucket):  # noqa: F811 - a fix
         place.get("objects/cc/three", 1)
 
 
+@pytest.mark.slow
 def test_many_files_are_listed(bucket):  # noqa: F811
     place = S3Storage(bucket)
     for nth in range(1_005):
