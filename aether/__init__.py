@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from aether.api.archive import search_archive as search_archive
     from aether.api.archive import update_retention_policy as update_retention_policy
     from aether.api.archive import verify_archive as verify_archive
+    from aether.api.backup import backups as backups
+    from aether.api.backup import create_backup as create_backup
+    from aether.api.backup import restore_backup as restore_backup
+    from aether.api.backup import verify_backup as verify_backup
     from aether.api.colony import active_signals as active_signals
     from aether.api.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
     from aether.api.colony import await_queen_decision as await_queen_decision
@@ -149,6 +153,7 @@ _NAMES_IN = {
         "mark_conversation_important migrate_archive read_archived restore_conversation retention_recommendations "
         "search_archive update_retention_policy verify_archive"
     ),
+    "aether.api.backup": "backups create_backup restore_backup verify_backup",
     "aether.api.colony": (
         "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide "
         "detect_crash emit_signal recover_from_crash register_worker release_worker start_phase "

@@ -188,6 +188,15 @@ def test_the_commands_of_the_page_on_claude_code_run(tmp_path, monkeypatch, caps
     assert "four times" in json.dumps(aether.list_working_memory_items())  # the last command is undo
 
 
+def test_the_commands_of_the_page_on_backups_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["init"]) == 0
+
+    (steps,) = blocks((ROOT / "docs" / "backup.md").read_text(encoding="utf-8"), "console")
+    for line in steps.splitlines():
+        assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+
+
 def test_the_settings_of_the_page_on_claude_code_are_all_of_them():
     (table,) = blocks(CLAUDE_CODE, "toml")
 

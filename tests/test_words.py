@@ -20,7 +20,7 @@ from tests.cli import stage
 ROOT = Path(__file__).parents[1]
 # The documents written by hand; their generated blocks are left out.
 PAGES = [
-    "README.md", "CHANGELOG.md", "SECURITY.md", "docs/architecture.md", "docs/compaction.md", "docs/configuration.md", "docs/formats.md", "docs/goals.md",
+    "README.md", "CHANGELOG.md", "SECURITY.md", "docs/architecture.md", "docs/compaction.md", "docs/backup.md", "docs/configuration.md", "docs/formats.md", "docs/goals.md",
     "docs/glossary.md", "docs/integrations.md", "docs/claude-code.md", "docs/mcp.md", "docs/observability.md", "docs/release.md", "docs/security.md", "docs/why.md",
 ]  # fmt: skip
 CHECKED = ["aether"]

@@ -507,6 +507,8 @@ class Restored(NamedTuple):
     """Those that the home had already: they go on as they are."""
     revision: int
     """The revision that `undo` reverses; 0 in a dry run."""
+    unread: list[str]
+    """Conversations that are not in the export, because they could not be read when it was made."""
 
 
 def is_export(value: Any) -> bool:
@@ -527,11 +529,8 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     if not is_export(value):
         raise InvalidDocument("it is no export.", fix='Make one with "aether export".', where="export")
     place = find(home) if dry_run else drained(find(home))
-    wanted = {
-        name: migrations.current(name, one)
-        for name, one in value["documents"].items()
-        if name in documents.NAMES
-    }
+    _require_known(value)
+    wanted = {name: migrations.current(name, one) for name, one in value["documents"].items()}
     for name, one in wanted.items():
         check.require(name, one, fix="Export the home again with this aether.")
     appends = {kind: _exported_records(value, kind) for kind in archive.KINDS}
@@ -542,11 +541,8 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
         given = {kind: records for kind, records in appends.items() if records}
         return Change({name: patch for name, patch in patches.items() if patch}, given, result=None)
 
-    talks = [
-        one
-        for one in value["conversations"]
-        if isinstance(one, dict) and isinstance(one.get("history"), list)
-    ]
+    talks = [one for one in value["conversations"] if "history" in one]
+    unread = [one["conversation"] for one in value["conversations"] if "history" not in one]
     known = {one.id for one in store_conversations.stored_conversations(place)}
     aged = ageing.importable(value.get("archived", []))
     names = [*(str(one.get("conversation")) for one in talks), *(one["file"]["id"] for one in aged)]
@@ -555,7 +551,7 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     fresh, kept = [one for one in names if one not in known], [one for one in names if one in known]
     if dry_run:
         plan(load(place))
-        return Restored(entries, fresh, kept, 0)
+        return Restored(entries, fresh, kept, 0, unread)
     at, revision = now(), 0
     with directory_updated(place):
         done = commit(
@@ -566,7 +562,23 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
         if one["conversation"] in fresh:
             _import_conversation(place, one, at)
     ageing.bring_in(place, [one for one in aged if one["file"]["id"] in fresh], now=at)
-    return Restored(entries, fresh, kept, revision)
+    return Restored(entries, fresh, kept, revision, unread)
+
+
+def _require_known(exported: Mapping[str, Any]) -> None:
+    """Raise if a part of an export would be left behind without a word: one that this aether does not know, or cannot read."""
+    parts = {"revision", "documents", "conversations", "archived", *archive.KINDS}
+    strange = [*(exported.keys() - parts), *(exported["documents"].keys() - {*documents.NAMES})]
+    if strange:
+        what = f"it has {shown(min(strange))}, which this aether does not know. Nothing was stored."
+        raise InvalidDocument(
+            what, fix="Import it with the aether that exported it, or update.", where="export"
+        )
+    for one in exported["conversations"]:
+        read = isinstance(one, dict) and isinstance(one.get("history", one.get("problem") and []), list)
+        if not read or not isinstance(one.get("conversation"), str):
+            what = f"{shown(one)} is no conversation. Nothing was stored."
+            raise InvalidDocument(what, fix="Export the home again.", where="conversations")
 
 
 def _exported_records(value: Mapping[str, Any], kind: str) -> list[JsonObject]:
@@ -595,6 +607,8 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
         "entities": len(graph.get("entities", [])),
         "memory files": len((state.get("memories") or {}).get("files", {})),
         "goals": len((state.get("goals") or {}).get("goals", [])),
+        "marked conversations": len((state.get("retention") or {}).get("marked", {})),
+        "rules of retention": len((state.get("retention") or {}).get("policy", {})),
         "archived items": len(appends.get("items", [])),
         **{f"records of {kind}": len(appends.get(kind, [])) for kind in archive.SINGLE},
     }

@@ -17,6 +17,7 @@ from aether.cli.output import (
     note,
     note_undo,
     pass_ask,
+    plain,
     progress,
     say,
     write_file,
@@ -134,7 +135,13 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
         lines.append(f"{pluralize(len(done.conversations), 'conversations')} {verb}, with redacted messages.")
     if done.kept:
         lines.append(f"{pluralize(len(done.kept), 'conversations')} of the same name kept as they are.")
-    restored = {"entries": done.entries, "conversations": done.conversations, "kept": done.kept}
+    for name in done.unread:
+        say(
+            plain(f"Note: conversation {name} is not in the export: it could not be read when that was made.")
+        )
+    restored = {
+        "entries": done.entries, "conversations": done.conversations, "kept": done.kept, "unread": done.unread,
+    }  # fmt: skip
     emit(ask, {**data, "restored": restored}, lines or [f"Nothing {verb}: the export is empty."])
     if done.revision:
         note_undo(ask, [done.revision])
@@ -188,6 +195,9 @@ def export_command(ask: Ask, output: str | None) -> None:
     from aether.store import files
 
     whole = admin.export(home=ask.place())
+    for one in whole["conversations"]:
+        if "problem" in one:
+            say(plain(f"Note: conversation {one['conversation']} is not in the export: {one['problem']}"))
     if output is None:
         emit(ask, whole, as_json(whole))
         return

@@ -1,9 +1,13 @@
-"""Storage: where redacted copies of what a compaction replaced are kept, outside the home."""
+"""Storage: places outside the home, for redacted copies of what a compaction replaced and for backups."""
 
 from __future__ import annotations
 
+import os
+
 from aether.errors import InvalidInput, shown
-from aether.storage.adapter import StorageAdapter
+from aether.storage.adapter import NamedFiles, StorageAdapter
+
+S3 = "s3://"
 
 
 def storage(
@@ -24,3 +28,23 @@ def storage(
 
         return S3Storage(bucket, prefix, kms_key_id=kms_key_id)
     raise InvalidInput(f"{shown(kind)} is not a storage.", fix="Use fs or s3.", where="storage.adapter")
+
+
+def named_files(place: str) -> NamedFiles:
+    """Return the files of a place: a directory, which need not exist yet, or `s3://bucket/prefix`.
+
+    Raises:
+        InvalidInput: it is neither.
+        BackendUnavailable: S3 needs boto3, and it is not installed.
+    """
+    if place.startswith(S3) and place.removeprefix(S3).strip("/"):
+        from aether.storage.s3 import S3Storage, patient_client
+
+        bucket, _, prefix = place.removeprefix(S3).partition("/")
+        return S3Storage(bucket, prefix, client=patient_client())
+    if not place or "://" in place or "\0" in place:
+        fix = "Name a directory, or s3://bucket/prefix."
+        raise InvalidInput(f"{shown(place)} is no place for files.", fix=fix, where="destination")
+    from aether.storage.adapter import FileStorage
+
+    return FileStorage(os.path.realpath(os.path.expanduser(place)))

@@ -1,20 +1,23 @@
-"""The storage adapter: the interface of places for pre-compaction transcripts, summaries and events.
+"""The storage adapter: the interface of places for pre-compaction transcripts, summaries and events, and for named files.
 
 The layout is the same everywhere: `<session>/transcript-pre-compact-<step>.jsonl`, `<session>/summary-<step>.json`,
 `<session>/events.jsonl`, with the step in three digits. A step is written once and never overwritten. The copies are
 redacted before they come here. `FileStorage` makes each file of a directory once and whole.
+
+`NamedFiles` is what backups are made of: files by their names, in the same places.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
-from aether.errors import Conflict, InvalidInput
+from aether import regular
+from aether.errors import Conflict, InvalidInput, NotFound
 from aether.paths import directory_name, inside
 from aether.store import files
 from aether.store.files import (
@@ -55,6 +58,36 @@ class StorageAdapter(Protocol):
 
     def save_event(self, session_id: str, event: JsonObject) -> str:
         """Append one event."""
+        ...
+
+
+class NamedFiles(Protocol):
+    """A place for files by their names, which are relative paths of letters, digits, `.`, `_`, `-` and `/`.
+
+    Raises (each method):
+        StorageFailed: the place refused, or could not be reached.
+        UnsafePath: a link leads out of it.
+    """
+
+    def where(self, name: str = "") -> str:
+        """Return the path or URL of a file, or of the place."""
+        ...
+
+    def names(self, below: str) -> dict[str, int]:
+        """Return the names of the files in the directory `below`, at any depth, with their sizes in bytes."""
+        ...
+
+    def get(self, name: str, most: int) -> bytes:
+        """Return the content of a file of at most so many bytes.
+
+        Raises:
+            NotFound: there is no such file.
+            InvalidDocument: it is larger.
+        """
+        ...
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write a file, whole and durably or not at all."""
         ...
 
 
@@ -109,6 +142,11 @@ def step_conflict(where: str) -> Conflict:
     )
 
 
+def no_such_file(where: str) -> NotFound:
+    """Return the error for a file that is not there."""
+    return NotFound("there is no such file.", fix="Restore it from a copy, or name another.", where=where)
+
+
 ROOT = "./.compact/archive"
 # An event is one short write: a lock held for longer is stuck.
 LOCK_SECONDS = 5.0
@@ -148,6 +186,48 @@ class FileStorage:
         with storage_errors(directory, left="Nothing was read."):
             return next_free_step(os.listdir(directory) if directory.is_dir() else ())
 
+    def where(self, name: str = "") -> str:
+        """Return the path of a file, or of the directory."""
+        return str(self.root / name)
+
+    def names(self, below: str) -> dict[str, int]:
+        """Return the files in the directory `below`, at any depth, with their sizes; links and hidden files are left out."""
+        found: dict[str, int] = {}
+        left = [below]
+        while left:
+            at = left.pop()
+            with storage_errors(self.root / at, left="Nothing was read."), suppress(FileNotFoundError):
+                for one in os.scandir(inside(self.root, at)):
+                    if one.name.startswith("."):
+                        continue  # what is being written, or was when a process was killed
+                    if one.is_dir(follow_symlinks=False):
+                        left.append(f"{at}/{one.name}")
+                    elif one.is_file(follow_symlinks=False):
+                        found[f"{at}/{one.name}"] = one.stat(follow_symlinks=False).st_size
+        return found
+
+    def get(self, name: str, most: int) -> bytes:
+        """Return the content of the file `name`, which has at most so many bytes.
+
+        Raises:
+            NotFound: there is no such file.
+            InvalidDocument: it is larger.
+            UnsafePath: it is a link, or a link leads out of the directory.
+        """
+        path = inside(self.root, os.path.dirname(name)) / os.path.basename(name)
+        with storage_errors(path, left="Nothing was read."):
+            try:
+                return regular.read(path, most)
+            except FileNotFoundError:
+                raise no_such_file(str(path)) from None
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write the file `name`, whole and durably or not at all."""
+        path = inside(self.root, os.path.dirname(name)) / os.path.basename(name)
+        with storage_errors(path):
+            make_directory(path.parent)
+            write_whole(path, data)
+
     def _directory(self, session_id: str) -> Path:
         return inside(self.root, directory_name(session_id, what="session"))
 
@@ -177,12 +257,12 @@ def _create(path: Path, data: bytes) -> None:
             write_all(handle, data)
             os.fsync(handle)
         except BaseException:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.unlink(path)
             raise
         finally:
             os.close(handle)
     finally:
-        with contextlib.suppress(OSError):
+        with suppress(OSError):
             os.unlink(whole)
     sync_directory(path.parent)

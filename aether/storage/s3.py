@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from aether.errors import BackendUnavailable, InvalidInput, StorageFailed
+from aether.errors import BackendUnavailable, InvalidDocument, InvalidInput, StorageFailed
 from aether.paths import directory_name
 from aether.storage.adapter import (
     EVENTS,
     message_lines,
     next_free_step,
+    no_such_file,
     step_conflict,
     summary_file,
     transcript_file,
@@ -37,6 +38,13 @@ FIRST_WAIT_SECONDS = 0.01
 LONGEST_WAIT_SECONDS = 0.4
 # The object is not the expected one, was written at that moment, or does not exist.
 _REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+# The type of the content by the last part of a name.
+KINDS = {"json": "application/json", "jsonl": "application/x-ndjson"}
+# A backup may wait: nobody's turn depends on it.
+PATIENT_SECONDS = 60
+PATIENT_ATTEMPTS = 5
+# As many requests at a time as a backup makes, and some more.
+CONNECTIONS = 16
 T = TypeVar("T")
 
 
@@ -86,6 +94,50 @@ class S3Storage:
 
         return next_free_step(self._answer(names, self._url(start)) or ())
 
+    def where(self, name: str = "") -> str:
+        """Return the URL of a file, or of the place."""
+        return self._url("/".join(part for part in (self.prefix, name) if part))
+
+    def names(self, below: str) -> dict[str, int]:
+        """Return the files in the directory `below`, at any depth, with their sizes."""
+        root = f"{self.prefix}/" if self.prefix else ""
+
+        def names() -> dict[str, int]:
+            pages = self.client.get_paginator("list_objects_v2").paginate(
+                Bucket=self.bucket, Prefix=f"{root}{below}/"
+            )
+            found = (one for page in pages for one in page.get("Contents", ()))
+            return {one["Key"].removeprefix(root): one["Size"] for one in found}
+
+        return self._answer(names, self.where(below)) or {}
+
+    def get(self, name: str, most: int) -> bytes:
+        """Return the content of the file `name`, which has at most so many bytes.
+
+        Raises:
+            NotFound: there is no such file.
+            InvalidDocument: it is larger.
+        """
+        key = "/".join(part for part in (self.prefix, name) if part)
+
+        def get() -> bytes:
+            data: bytes = self.client.get_object(Bucket=self.bucket, Key=key)["Body"].read(most + 1)
+            return data
+
+        data = self._answer(get, self._url(key))
+        if data is None:
+            raise no_such_file(self._url(key))
+        if len(data) > most:
+            what = f"has more than the {most:,} bytes that are read."
+            raise InvalidDocument(what, fix="Restore it from a copy.", where=self._url(key))
+        return data
+
+    def put(self, name: str, data: bytes) -> None:
+        """Write the file `name`, whole or not at all."""
+        key = "/".join(part for part in (self.prefix, name) if part)
+        if not self._put(key, data, {}):
+            raise _busy(self._url(key))
+
     def _key(self, session_id: str, name: str) -> str:
         directory = directory_name(session_id, what="session")
         return "/".join(part for part in (self.prefix, directory) if part) + f"/{name}"
@@ -107,7 +159,7 @@ class S3Storage:
 
     def _put(self, key: str, data: bytes, condition: dict[str, str]) -> bool:
         """Write the object and return whether the condition held."""
-        kind = "application/json" if key.endswith(".json") else "application/x-ndjson"
+        kind = KINDS.get(key[key.rfind(".") + 1 :], "application/octet-stream")
 
         def put() -> Any:
             return self.client.put_object(
@@ -149,7 +201,17 @@ class S3Storage:
             raise
 
 
-def _client() -> Any:
+def patient_client() -> Any:
+    """Return a client that waits and tries again for longer than a copy may.
+
+    Raises:
+        BackendUnavailable: boto3 is not installed.
+        StorageFailed: the environment names an endpoint or a profile that cannot be used.
+    """
+    return _client(connect=PATIENT_SECONDS, read=PATIENT_SECONDS, attempts=PATIENT_ATTEMPTS)
+
+
+def _client(*, connect: int = CONNECT_SECONDS, read: int = READ_SECONDS, attempts: int = 0) -> Any:
     try:
         import boto3
         from botocore.config import Config
@@ -158,9 +220,10 @@ def _client() -> Any:
             "the storage s3 needs boto3.", fix="Run: pip install 'aether-memory[s3]'", where="storage.adapter"
         ) from reason
     timeouts = Config(
-        connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
-        retries={"mode": "standard", "max_attempts": ATTEMPTS},
+        connect_timeout=connect,
+        read_timeout=read,
+        retries={"mode": "standard", "max_attempts": attempts or ATTEMPTS},
+        max_pool_connections=CONNECTIONS,
     )
     with _translated("s3"):
         return boto3.client("s3", config=timeouts)

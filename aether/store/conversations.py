@@ -928,6 +928,11 @@ def listed(home: Path) -> tuple[dict[str, Listed], bool]:
         return {}, False
     except (AetherError, OSError):
         return {}, True
+    return listed_in(home, data)
+
+
+def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
+    """Return the same of `data`, the content of the list at some time."""
     found: dict[str, Listed] = {}
     lines = [*recovery.lines_of(data)]
     for line, good in lines:

@@ -32,6 +32,7 @@ BEFORE = {
     **{f"goal {verb}": GOAL for verb in "list show done pause block decide next".split()},
     "goal start": [*GOAL, "goal pause"],
     "goal unblock": [*GOAL, "goal block 'The key is missing'"],
+    **{f"backup {verb}": ["backup create backups"] for verb in "list verify restore".split()},
     "claude status": ["claude install"],
     "compact diff": COMPACTED,
     "compact show": COMPACTED,

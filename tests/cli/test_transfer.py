@@ -9,10 +9,12 @@ import sys
 import aether
 from aether.api import conversations, dedupe, goals, graph
 from aether.redact.redact import redacted
+from aether.store import files
 from aether.store.documents import OPTIONAL
 from tests import homes
 from tests.cli.stage import shown
 from tests.crash.test_damage import full_home
+from tests.tables import rows
 
 
 def test_a_dry_run_shows_the_items_and_stores_none(here, capsys):
@@ -116,7 +118,8 @@ def test_an_export_is_restored_into_an_empty_home_as_one_change(tmp_path, capsys
     done = json.loads(shown(capsys, "--home", str(new), "import", str(file), "--json").out)
 
     assert planned["restored"] == done["restored"]
-    assert sorted(done["restored"]["conversations"]) == ["other", "talk"]
+    archived = [one.id for one in aether.list_archived(home=old)]
+    assert sorted(done["restored"]["conversations"]) == sorted(["other", "talk", *archived])
     assert state(new) == state(old)
     assert aether.examine(home=new) == []
     assert [one["content"] for one in aether.search_memory("month 0", home=new)] == [one["content"] for one in aether.search_memory("month 0", home=old)]  # fmt: skip
@@ -158,6 +161,9 @@ def test_an_export_is_not_restored_over_what_an_optional_document_holds(tmp_path
         "graph": lambda home: graph.create_entities([{"name": "a", "entityType": "b", "observations": []}], home=home),
         "memories": lambda home: aether.memory_tool({"command": "create", "path": "/memories/a", "file_text": "a"}, home=home),
     }  # fmt: skip
+    fill["retention"] = lambda home: aether.update_retention_policy(
+        {"weights": {"time_span": 0.5}}, home=home
+    )
     assert fill.keys() == set(OPTIONAL)
 
     for name, add in fill.items():
@@ -169,3 +175,39 @@ def test_an_export_is_not_restored_over_what_an_optional_document_holds(tmp_path
 
         assert "the home is not empty: it has 1 " in refused.err
         assert state(home) == held
+
+
+STRANGE = {
+    "a document of a newer release": lambda export: export["documents"].update(plans={"plans": []}),
+    "a part of a newer release": lambda export: export.update(plans=[]),
+    "a conversation without a name": lambda export: export["conversations"].append({"history": []}),
+    "a conversation without messages": lambda export: export["conversations"].append(
+        {"conversation": "talk"}
+    ),
+    "no conversation": lambda export: export["conversations"].append("talk"),
+}
+
+
+@rows("change", STRANGE.values(), ids=str)
+def test_no_part_of_an_export_is_left_behind_in_silence(change, tmp_path, capsys):
+    home, file = homes.fresh(tmp_path), tmp_path / "a.json"
+    export = aether.export(home=home)
+    change(export)
+    file.write_text(json.dumps(export))
+
+    assert "Nothing was stored" in shown(capsys, "--home", str(home), "import", str(file), code=4).err
+    assert aether.log(home=home) == aether.log(home=homes.fresh(tmp_path / "other"))
+
+
+def test_a_conversation_that_cannot_be_exported_is_named_by_export_and_import(tmp_path, capsys):
+    home, file = homes.fresh(tmp_path / "old"), tmp_path / "a.json"
+    conversations.add_messages("talk", [{"role": "user", "content": "one"}], home=home)
+    (log,) = (home / "conversations").glob("*/history.jsonl")
+    log.write_bytes(files.seal_json({"conversation": "talk", "format": 99}))
+
+    said = shown(capsys, "--home", str(home), "export", "--output", str(file)).err
+    assert "conversation talk is not in the export" in said
+    new = homes.fresh(tmp_path / "new")
+    done = shown(capsys, "--home", str(new), "import", str(file), "--json")
+    assert "conversation talk is not in the export" in done.err
+    assert json.loads(done.out)["restored"]["unread"] == ["talk"]

@@ -1,0 +1,148 @@
+"""Backups on the command line: make one, list those in a place, check them, restore one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from aether.cli.output import Ask, Group, Table, bar, emit, pass_ask, plain, say, when
+from aether.text.words import pluralize
+
+if TYPE_CHECKING:
+    from aether.api.backup import Backup
+
+
+@click.group("backup", cls=Group)
+def backup_command() -> None:
+    """Back the whole home up, and restore it elsewhere.
+
+    A place of backups is a directory outside the home, or s3://BUCKET/PREFIX. Each backup is the whole home at one
+    moment, and adds only what is new to the place.
+
+    \b
+    Example:
+      aether backup create backups
+    """
+
+
+@backup_command.command("create")
+@click.argument("destination")
+@click.option("--adopt", is_flag=True, help="Go on in a place with backups of another home")
+@pass_ask
+def create_command(ask: Ask, destination: str, adopt: bool) -> None:
+    """Back the home up to DESTINATION.
+
+    Everything but locks and indexes: documents, journal, conversations, archive, memories, snapshots, quarantine,
+    waiting events. Others may write meanwhile. If it fails, there is no new backup, and older ones are as they were. A
+    backup is not encrypted, and has what the home has.
+
+    \b
+    Example:
+      aether backup create backups
+    """
+    from aether.api import backup
+
+    place = ask.place()
+    with bar(ask, "Backing up…") as report:
+        made = backup.create_backup(destination, adopt=adopt, progress=report, home=place)
+    line = f"{made.id}: {pluralize(made.files, 'files')}, {size(made.bytes)}, of which {size(made.new_bytes)} were added."
+    emit(ask, made._asdict(), line)
+    for path in made.left_out:
+        say(plain(f"Note: {path} is a link, a pipe or a device, and is not in the backup."))
+
+
+@backup_command.command("list")
+@click.argument("destination")
+@pass_ask
+def list_command(ask: Ask, destination: str) -> None:
+    """List the backups in DESTINATION, newest first.
+
+    A backup that cannot be read is not listed; verify names it.
+
+    \b
+    Example:
+      aether backup list backups
+    """
+    from aether.api import backup
+
+    found = backup.backups(destination)
+    head = ("id", "when (UTC)", "files", "size", "added", "home")
+    table = Table([_row(one) for one in found], head=head, right=[2, 3, 4])
+    emit(ask, [one._asdict() for one in found], table if found else "There are no backups.")
+
+
+def _row(one: Backup) -> tuple[object, ...]:
+    return one.id, when(one.at), one.files, size(one.bytes), size(one.new_bytes), one.home
+
+
+@backup_command.command("verify")
+@click.argument("destination")
+@click.argument("id", required=False)
+@pass_ask
+def verify_command(ask: Ask, destination: str, id: str | None) -> int:
+    """Compare the backups in DESTINATION with their hashes.
+
+    Reads all of them, or the one with this ID. Exits 1 if an object is missing or was changed.
+
+    \b
+    Example:
+      aether backup verify backups
+    """
+    from aether.api import backup
+
+    with bar(ask, "Checking…") as report:
+        found = backup.verify_backup(destination, id, progress=report)
+    text = [plain(f"{one.level}: {one.where}: {one.message} {one.fix}") for one in found]
+    emit(ask, [one._asdict() for one in found], text or "Everything is there, as it was written.")
+    return int(bool(found))
+
+
+@backup_command.command("restore")
+@click.argument("destination")
+@click.argument("id", required=False)
+@pass_ask
+def restore_command(ask: Ask, destination: str, id: str | None) -> None:
+    """Restore a backup in DESTINATION as a new home.
+
+    The newest, or the one with this ID, into the new or empty directory of --home, else of AETHER_HOME, else into
+    .aether/ here. What is written is compared with the backup, and is a home only then. A restored config.toml with
+    authority has to be trusted again.
+
+    \b
+    Example:
+      aether backup restore backups --home restored
+    """
+    from aether.api import backup
+
+    with bar(ask, "Restoring…") as report:
+        done = backup.restore_backup(destination, id, progress=report, home=ask.home)
+    one = done.backup
+    data = {
+        "home": str(done.home), "id": one.id, "at": one.at, "revision": one.revision, "files": one.files, "bytes": one.bytes,
+        "findings": [finding._asdict() for finding in done.findings],
+    }  # fmt: skip
+    emit(
+        ask,
+        data,
+        plain(f"{done.home}: {pluralize(one.files, 'files')}, {size(one.bytes)}, of {when(one.at)} UTC."),
+    )
+    for finding in done.findings:
+        say(
+            plain(
+                f"Note: the home was damaged when it was backed up: {finding.where}: {finding.message} {finding.fix}"
+            )
+        )
+
+
+def size(number: float) -> str:
+    """Return a number of bytes as a person reads it.
+
+    >>> size(0), size(2_048), size(3_500_000)
+    ('0 B', '2.0 kB', '3.5 MB')
+    """
+    units = ["B", "kB", "MB", "GB"]
+    while number >= 1_000 and len(units) > 1:
+        number /= 1_000
+        units.pop(0)
+    return f"{number:.1f} {units[0]}" if units[0] != "B" else f"{number} B"
