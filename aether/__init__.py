@@ -46,6 +46,20 @@ if TYPE_CHECKING:
     from aether.api.admin import restore_snapshot as restore_snapshot
     from aether.api.admin import show as show
     from aether.api.admin import undo as undo
+    from aether.api.archive import age_archive as age_archive
+    from aether.api.archive import archive_conversations as archive_conversations
+    from aether.api.archive import archive_files as archive_files
+    from aether.api.archive import archive_stats as archive_stats
+    from aether.api.archive import explain_retention as explain_retention
+    from aether.api.archive import list_archived as list_archived
+    from aether.api.archive import mark_conversation_important as mark_conversation_important
+    from aether.api.archive import migrate_archive as migrate_archive
+    from aether.api.archive import read_archived as read_archived
+    from aether.api.archive import restore_conversation as restore_conversation
+    from aether.api.archive import retention_recommendations as retention_recommendations
+    from aether.api.archive import search_archive as search_archive
+    from aether.api.archive import update_retention_policy as update_retention_policy
+    from aether.api.archive import verify_archive as verify_archive
     from aether.api.colony import active_signals as active_signals
     from aether.api.colony import adapt_next_phase_from_memory as adapt_next_phase_from_memory
     from aether.api.colony import await_queen_decision as await_queen_decision
@@ -129,6 +143,11 @@ __version__ = "0.1.0"
 _NAMES_IN = {
     "aether.api.admin": (
         "accept_edit create_snapshot examine export fold init list_snapshots log repair restore_snapshot show undo"
+    ),
+    "aether.api.archive": (
+        "age_archive archive_conversations archive_files archive_stats explain_retention list_archived "
+        "mark_conversation_important migrate_archive read_archived restore_conversation retention_recommendations "
+        "search_archive update_retention_policy verify_archive"
     ),
     "aether.api.colony": (
         "active_signals adapt_next_phase_from_memory await_queen_decision colony complete_phase decide "
