@@ -34,7 +34,8 @@ SHARED_NAMES = {
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),
-    "shapes": "those of compaction, and of the context above it",
+    "shapes": "those of compaction, of the context above it, and of the archive",
+    "forms": "those in which secrets are written, and those of archived conversations",
 }
 # Small modules with one importer, each with its reason.
 SMALL_WITH_A_REASON: dict[str, str] = {

@@ -1,0 +1,398 @@
+"""Forms: the content of a conversation at each level, and how much of it that keeps.
+
+Key points and summaries are whole sentences of the conversation, in their order. Each sentence is worth what it says that
+no chosen one says yet: names, numbers and words, the more if it decides, concludes, rules or quotes. What must be kept is
+in every level: protected messages, goals and locked decisions. Deterministic; the numbers are measured, never assumed.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from copy import deepcopy
+from heapq import heapify, heappop, heappush
+from itertools import groupby
+from math import log
+from typing import NamedTuple
+
+from aether import clock
+from aether.archive.retention import TOPIC_HITS, score, topic_hits
+from aether.archive.shapes import Conversation, Level, Said, said, times_are_inside
+from aether.archive.shapes import level as level_named
+from aether.errors import InvalidInput
+from aether.messages.content import as_json
+from aether.messages.model import as_arguments
+from aether.messages.shell import outcome_line, short_command
+from aether.messages.tool_calls import shell_command
+from aether.text.classify import Kind, classify
+from aether.text.identifiers import identifiers
+from aether.text.regex import lazy
+from aether.text.words import sentences, stems, words
+from aether.types import JsonObject
+
+# Of the characters of what was said, and of what tools were given and answered.
+SHARES: dict[Level, tuple[float, float]] = {"key_points": (0.70, 0.10), "summary": (0.40, 0.03)}
+# Worth of a sentence by its kind, beside the words that it adds.
+WORTH: dict[Kind, float] = {
+    "decision": 6.0, "constraint": 5.0, "preference": 4.0, "solution": 4.0, "blocker": 3.0, "outcome": 3.0, "fact": 1.0,
+    "exploration": -1.0, "chatter": -3.0,
+}  # fmt: skip
+NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 1.0
+# The messages that open and end it say what it was for and what came of it; the first sentence of one what it is about.
+END_WORTH, LEAD_WORTH = 4.0, 1.0
+RULES = frozenset[Kind]({"constraint", "decision", "preference"})
+_TOOLS = ("tool_call", "tool_result")
+LABELS = {
+    "user": "User: ",
+    "assistant": "Assistant: ",
+    "system": "System: ",
+    "tool_call": "Ran: ",
+    "tool_result": "Got: ",
+}
+LABEL_CHARS = 12
+WHOLE_SENTENCES = 3
+# A shorter name may be a part of other words.
+LONG_NAME = 6
+# So much of the words of a statement in one sentence repeat it.
+SAME_WORDS = 0.75
+# A sentence costs its length and this, so that very short ones do not win by being short.
+OVERHEAD = 40
+# Bounds of the description: so many topics and entities, and characters of an entity.
+MOST_TOPICS, MOST_ENTITIES, ENTITY_CHARS = 6, 20, 120
+LINE_CHARS = 300
+_QUOTE = lazy(r"[\"“„«][^\"”“»\n]{8,}[\"”“»]|^>")
+_EMAIL = lazy(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+METADATA_KEYS = (
+    "id", "title", "created_at", "updated_at", "total_messages", "session_id", "topics", "key_entities", "summary_stats",
+)  # fmt: skip
+
+
+class Sentence(NamedTuple):
+    """One sentence that a form may hold."""
+
+    order: int
+    at: int
+    speaker: str
+    text: str
+    kind: Kind
+    must: bool
+    concepts: frozenset[str]
+    """Its words and names."""
+    worth: float
+    """Its worth beside the concepts that no chosen sentence has."""
+
+
+class Facts(NamedTuple):
+    """The facts of a text, to be looked for in another."""
+
+    identifiers: frozenset[str]
+    numbers: frozenset[str]
+    decisions: tuple[str, ...]
+    questions: tuple[str, ...]
+
+
+def form(conversation: Conversation, level: Level, *, written: str | None = None) -> JsonObject:
+    """Return the content of `conversation` at `level`, which shares nothing with it.
+
+    `written` is the summary that a model wrote of it, judged by `fault` before: the facts that it lacks follow it. What is
+    kept in every level is in `kept`, unless the rest has it word for word. A content never has more than its conversation.
+
+    Raises:
+        InvalidInput: there is no such level, or `written` is given for another one than a summary.
+    """
+    level_named(level)
+    if written is not None and level != "summary":
+        raise InvalidInput(
+            f"a model writes no {level}.", fix="Give `written` for a summary.", where="written"
+        )
+    if level == "full":
+        full = {key: deepcopy(conversation[key]) for key in ("messages", "given")}
+        return full if times_are_inside(conversation) else full | {"times": [*conversation["times"]]}
+    content: JsonObject
+    if level == "metadata":
+        content = {"metadata": metadata(conversation)}
+    elif level == "summary":
+        content = {
+            "summary": _with_facts(written, conversation) if written else _prose(chosen(conversation, level))
+        }
+    else:
+        content = {"messages": _messages(chosen(conversation, level), conversation)}
+    text = text_of(content)
+    kept = [one for one in conversation["kept"] if one not in text]
+    return content | ({"kept": kept} if kept else {})
+
+
+def text_of(content: JsonObject) -> str:
+    """Return all text of a content, for search and measures."""
+    said_in = [one.text for one in said({"messages": content.get("messages", [])})]
+    description = as_json(content["metadata"]) if "metadata" in content else ""
+    return "\n".join(
+        filter(None, [*said_in, content.get("summary", ""), description, *content.get("kept", ())])
+    )
+
+
+def metadata(conversation: Conversation) -> JsonObject:
+    """Return the nine keys that describe a conversation, bounded however long it is.
+
+    Of one that has lost detail, they are those that were measured when it was whole.
+    """
+    known = conversation.get("known", {}).get("metadata")
+    if known:
+        return deepcopy(known)
+    texts = spoken(conversation)
+    hits = topic_hits(word for one in texts for word in words(one.text))
+    topics = [topic for topic, number in hits.items() if number >= TOPIC_HITS] or list(hits)[:1]
+    return {
+        **{
+            key: conversation[key]
+            for key in ("id", "title", "created_at", "updated_at", "total_messages", "session_id")
+        },
+        "topics": topics[:MOST_TOPICS],
+        "key_entities": _entities(texts),
+        "summary_stats": _stats(conversation, texts),
+    }
+
+
+def spoken(conversation: Conversation) -> list[Said]:
+    """Return what people and models said in a conversation, without tools."""
+    return [one for one in said(conversation) if one.speaker in ("user", "assistant")]
+
+
+def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
+    """Return how much of `conversation` its form `content` keeps, each number counted.
+
+    `ratio` is of the characters of all text; `retention` has the shares of its identifiers, numbers, decisions and questions
+    that the content has; `facts` are their numbers in the whole, `importance` the parts of its score. Of a conversation that
+    has lost detail, all are of what it was when it was whole.
+    """
+    known = conversation.get("known", {})
+    facts = facts_of([one.text for one in spoken(conversation)])
+    present = (
+        facts_in(facts, text_of(content))
+        if content.keys() != {"messages", "given"}
+        else Counter(_numbers(facts))
+    )
+    of = known.get("facts") or _numbers(facts)
+    whole = known.get("text_chars") or sum(len(one.text) for one in said(conversation))
+    chars = sum(len(one.text) for one in said(conversation)) if "given" in content else len(text_of(content))
+    return {
+        "ratio": round(chars / whole, 4) if whole else 1.0,
+        "chars": chars,
+        "text_chars": whole,
+        "speech_chars": _sizes(conversation)[0],
+        "retention": {
+            name: round(present[name] / of[name], 4) if of[name] else 1.0 for name in Facts._fields
+        },
+        "facts": of,
+        "importance": known.get("importance") or dict(score(conversation).parts),
+    }
+
+
+def facts_of(texts: Sequence[str]) -> Facts:
+    """Return the identifiers, numbers, decisions and questions of texts."""
+    found = identifiers("\n".join(texts))
+    said_in = [sentence for text in texts for sentence in sentences(text)]
+    return Facts(
+        frozenset((*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls)),
+        frozenset(found.numbers),
+        tuple(dict.fromkeys(one for one in said_in if classify(one) == "decision" and not one.endswith("?"))),
+        tuple(dict.fromkeys(one for one in said_in if one.endswith("?"))),
+    )
+
+
+def facts_in(facts: Facts, text: str) -> Counter[str]:
+    """Return how many of `facts` are in `text`, of statements word for word or in nearly the same words."""
+    found = identifiers(text)
+    names = {*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls}
+    lines = [frozenset(stems(one)) for one in sentences(text)]
+    plain = " ".join(text.split())
+    number: Counter[str] = Counter()
+    number["identifiers"] = sum(
+        one in names or (len(one) >= LONG_NAME and one in text) for one in facts.identifiers
+    )
+    number["numbers"] = len(facts.numbers & set(found.numbers))
+    for field in ("decisions", "questions"):
+        number[field] = sum(one in plain or _is_said(one, lines) for one in getattr(facts, field))
+    return number
+
+
+def _is_said(statement: str, lines: Sequence[frozenset[str]]) -> bool:
+    wanted = frozenset(stems(statement))
+    return any(len(wanted & line) >= SAME_WORDS * len(wanted) for line in lines) if wanted else True
+
+
+def _numbers(facts: Facts) -> dict[str, int]:
+    return {name: len(getattr(facts, name)) for name in Facts._fields}
+
+
+def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
+    """Return the sentences of a conversation that a level keeps, in order.
+
+    Of three sentences or fewer, key points are the whole; a summary has one sentence at least.
+    """
+    every = _candidates(conversation)
+    by_people = [one for one in every if one.speaker not in _TOOLS]
+    by_tools = [one for one in every if one.speaker in _TOOLS]
+    of_speech, of_tools = (
+        int(share * chars) for share, chars in zip(SHARES[level], _sizes(conversation), strict=True)
+    )
+    covered: set[str] = set()
+    if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:
+        picked = by_people
+    else:
+        picked = _picked(by_people, of_speech, covered)
+        if not picked and by_people:
+            picked = [max(by_people, key=lambda one: (one.worth, -one.order))]
+    return sorted([*picked, *_picked(by_tools, of_tools, covered)])
+
+
+def _sizes(conversation: Conversation) -> tuple[int, int]:
+    """Return the characters of speech and of tools, in the conversation when it was whole."""
+    known = conversation.get("known", {})
+    if known.get("text_chars"):
+        return known["speech_chars"], known["text_chars"] - known["speech_chars"]
+    speech = sum(len(one.text) for one in spoken(conversation))
+    return speech, sum(len(one.text) for one in said(conversation)) - speech
+
+
+def _candidates(conversation: Conversation) -> list[Sentence]:
+    """Return every sentence that people or models said, and the lines of tools that say what was done, in order."""
+    texts = [one for one in said(conversation) if one.speaker != "system" or one.protected]
+    speech = [one.at for one in texts if one.speaker in ("user", "assistant")]
+    ends = {speech[0], speech[-1]} if speech else set[int]()
+    found: list[Sentence] = []
+    for one in texts:
+        for nth, text in enumerate(_lines(one)):
+            must = one.protected or text in conversation["kept"]
+            bonus = (
+                END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
+            )
+            found.append(_sentence(len(found), one, text, must=must, bonus=bonus))
+    return found
+
+
+def _lines(one: Said) -> list[str]:
+    if one.protected:
+        return [one.text]
+    if one.speaker == "tool_call":
+        return [_call_line(one)]
+    if one.speaker == "tool_result":
+        return [line] if (line := outcome_line(one.text)) else []
+    return sentences(one.text)
+
+
+def _call_line(one: Said) -> str:
+    """Return a call as one line: its command, or its first argument that is text."""
+    arguments = as_arguments(one.text)
+    ran = shell_command(arguments)
+    texts = (value for value in arguments.values() if isinstance(value, str) and value.strip())
+    given = short_command(ran) if ran else next(texts, one.text).strip().partition("\n")[0]
+    line = given if ran or not one.tool or arguments.keys() == {"input"} else f"{one.tool}: {given}"
+    return line if len(line) <= LINE_CHARS else line[: LINE_CHARS - 1] + "…"
+
+
+def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float) -> Sentence:
+    kind = classify(text)
+    names = identifiers(text)
+    worth = (
+        WORTH[kind] + bonus + QUOTE_WORTH * bool(_QUOTE.search(text)) + QUESTION_WORTH * text.endswith("?")
+    )
+    concepts = frozenset((*stems(text), *(f"={name}" for field in names for name in field)))
+    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth)
+
+
+def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sentence]:
+    """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say."""
+    picked = [one for one in every if one.must]
+    covered.update(concept for one in picked for concept in one.concepts)
+    weights = _weights(every)
+    left = most - sum(map(_cost, picked))
+    heap = [(-_gain(one, covered, weights), one.order, one) for one in every if not one.must]
+    heapify(heap)
+    while heap:
+        _, _, one = heappop(heap)
+        if _cost(one) > left:
+            continue
+        # Others may have said it since it was weighed.
+        gain = _gain(one, covered, weights)
+        if heap and -gain > heap[0][0]:
+            heappush(heap, (-gain, one.order, one))
+            continue
+        picked.append(one)
+        covered |= one.concepts
+        left -= _cost(one)
+    return picked
+
+
+def _weights(every: Sequence[Sentence]) -> dict[str, float]:
+    """Return the weight of each concept: names and numbers, and words that come up again, weigh more."""
+    number = Counter(concept for one in every for concept in one.concepts)
+    return {
+        concept: (NAME_WORTH if concept.startswith("=") else 1.0) * (1 + log(times))
+        for concept, times in number.items()
+    }
+
+
+def _gain(one: Sentence, covered: set[str], weights: Mapping[str, float]) -> float:
+    new = sum(weights[concept] for concept in one.concepts if concept not in covered)
+    return (one.worth + new) / (len(one.text) + OVERHEAD)
+
+
+def _cost(one: Sentence) -> int:
+    # With the label of its speaker, and the space before it.
+    return len(one.text) + LABEL_CHARS
+
+
+def _messages(picked: Sequence[Sentence], conversation: Conversation) -> list[JsonObject]:
+    return [
+        {"role": some[0].speaker, "timestamp": conversation["times"][some[0].at], "content": text}
+        for some, text in _paragraphs(picked)
+    ]
+
+
+def _prose(picked: Sequence[Sentence]) -> str:
+    """Return sentences as lines that name their speakers."""
+    return "\n".join(f"{LABELS[some[0].speaker]}{text}" for some, text in _paragraphs(picked))
+
+
+def _paragraphs(picked: Sequence[Sentence]) -> Iterator[tuple[list[Sentence], str]]:
+    """Yield the sentences of each message, and their text: each on a line of its own, for they were not written together."""
+    for _, group in groupby(picked, key=lambda one: (one.at, one.speaker)):
+        some = list(group)
+        yield some, "\n".join(one.text for one in some)
+
+
+def _stats(conversation: Conversation, texts: Sequence[Said]) -> JsonObject:
+    scores = [raw.get("importance_score", 0.5) for raw in conversation["messages"]]
+    numbers = [one for one in scores if isinstance(one, (int, float)) and not isinstance(one, bool)]
+    times = [clock.parse(one) for one in conversation["times"] if one]
+    return {
+        "user_message_count": len({one.at for one in texts if one.speaker == "user"}),
+        "assistant_message_count": len({one.at for one in texts if one.speaker == "assistant"}),
+        "total_tokens": conversation["total_tokens"],
+        "average_importance_score": round(sum(numbers) / len(numbers), 4) if numbers else 0.5,
+        "duration_days": (max(times) - min(times)).days if times else 0,
+    }
+
+
+def _entities(texts: Sequence[Said]) -> list[str]:
+    """Return the addresses, URLs and paths that most messages name."""
+    number: Counter[str] = Counter()
+    for one in texts:
+        found = identifiers(one.text)
+        addresses = [name for name in found.identifiers if _EMAIL.fullmatch(name)]
+        paths = [name for name in found.paths if name.strip("/").count("/") or "." in name]
+        number.update({name for name in (*addresses, *found.urls, *paths) if len(name) <= ENTITY_CHARS})
+    return [name for name, _ in sorted(number.items(), key=lambda one: (-one[1], one[0]))[:MOST_ENTITIES]]
+
+
+def _with_facts(written: str, conversation: Conversation) -> str:
+    """Return a model's summary with the decisions and rules that it lacks, as far as the size of a summary allows."""
+    most = int(SHARES["summary"][0] * _sizes(conversation)[0])
+    text = written.strip()
+    lines = [frozenset(stems(one)) for one in sentences(text)]
+    lacking = [
+        one for one in _candidates(conversation) if one.kind in RULES and not _is_said(one.text, lines)
+    ]
+    left = [one for one in lacking if one.speaker in ("user", "assistant") and not one.text.endswith("?")]
+    return "\n".join(filter(None, (text, _prose(sorted(_picked(left, most - len(text), set()))))))

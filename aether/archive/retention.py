@@ -1,0 +1,269 @@
+"""Retention: how important a conversation is, and the level that it keeps for that.
+
+The score is a weighted sum of six parts, each between 0 and 1 (docs/archive.md). The fuller one of the level by age and the
+level by score wins, so that importance only ever keeps more. A marked conversation stays full. A rule that keeps for
+longer keeps a superset: a higher score, a lower threshold or a later boundary never leads to a lesser level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+
+from aether import clock
+from aether.archive.levels import DEFAULT, MOST_DAYS, Boundaries, age, level_of_age
+from aether.archive.shapes import Conversation, Level, fuller, said
+from aether.errors import InvalidInput, shown
+from aether.text.words import pluralize, words
+
+Rule = Literal["marked", "important", "recent", "score", "age"]
+
+PARTS = (
+    "message_count", "response_quality", "topic_diversity", "time_span", "user_marked", "question_density",
+)  # fmt: skip
+# A conversation of so many messages, or hours, has the whole of that part.
+MANY_MESSAGES, MANY_HOURS = 20, 24
+# The quality of a conversation in which only one side speaks, and its span if no two times are known.
+ONE_SIDED, NO_SPAN = 0.5, 0.1
+# So many words of a topic show that it was one.
+TOPIC_HITS = 2
+# Of five words one question is as many as anybody asks.
+QUESTION_FACTOR = 5
+# The keywords of each topic, as whole words in any inflection.
+TOPICS: Mapping[str, str] = {
+    "technical": "code programming algorithm function bug debug api database",
+    "personal": "feel think opinion prefer like personal life",
+    "work": "project task deadline meeting team work job",
+    "learning": "learn study understand explain tutorial help",
+    "planning": "plan schedule organize goal strategy",
+    "creative": "design create write art music story",
+}
+# Words that open a question, or could.
+_QUESTIONS = frozenset("how what when where why which who can could would should is are do does did".split())
+
+
+class Policy(NamedTuple):
+    """The settings of retention."""
+
+    important_threshold: float = 0.7
+    """From this score on a conversation stays full."""
+    recent_threshold: float = 0.5
+    """From this score on it stays full for `recent_days`."""
+    preserve_threshold: float = 0.4
+    """From this score on it keeps its key points."""
+    summary_threshold: float = 0.2
+    """From this score on it keeps a summary."""
+    recent_days: int = 30
+    user_marked_multiplier: float = 1.5
+    """The factor of a marked conversation's score."""
+    weights: Mapping[str, float] = {
+        "message_count": 0.20, "response_quality": 0.25, "topic_diversity": 0.15, "time_span": 0.10,
+        "user_marked": 0.20, "question_density": 0.10,
+    }  # fmt: skip
+
+
+STANDARD = Policy()
+
+
+class Score(NamedTuple):
+    """The importance of a conversation, 0 to 1, and the parts it is made of, before their weights."""
+
+    total: float
+    parts: Mapping[str, float]
+
+
+class Decision(NamedTuple):
+    """The level of a conversation at an instant, and the rule that decided it."""
+
+    level: Level
+    age_level: Level
+    retention_level: Level
+    rule: Rule
+    score: Score
+    days: int
+    since: str
+    reason: str
+    """The rule in words."""
+
+
+def policy(
+    changes: Mapping[str, Any] | None = None, *, of: Policy = STANDARD, where: str = "policy"
+) -> Policy:
+    """Return the policy `of` with `changes`; of `weights`, those that are not named stay as they are.
+
+    Raises:
+        InvalidInput: an unknown setting or weight, a value that is no number in its range, weights without any above 0, or
+            thresholds that do not descend from full to summary.
+
+    >>> policy({"weights": {"message_count": 0.3}, "preserve_threshold": 0.45}).weights["message_count"]
+    0.3
+    """
+    if not isinstance(changes, (Mapping, type(None))):
+        raise InvalidInput(f"{shown(changes)} is not a policy.", fix="Give an object.", where=where)
+    given = dict(changes or {})
+    weights = given.pop("weights", {})
+    if not isinstance(weights, Mapping):
+        raise InvalidInput(
+            f"{shown(weights)} are no weights.", fix="Give an object.", where=f"{where}.weights"
+        )
+    _require_known(given, _RANGES, where)
+    _require_known(weights, dict.fromkeys(PARTS, (0, 1)), f"{where}.weights")
+    found = of._replace(**given, weights={**of.weights, **weights})
+    if not any(found.weights.values()):
+        raise InvalidInput("no weight is above 0.", fix="Give one part a weight.", where=f"{where}.weights")
+    if not found.important_threshold >= found.preserve_threshold >= found.summary_threshold:
+        listed = (found.important_threshold, found.preserve_threshold, found.summary_threshold)
+        what = f"the thresholds {', '.join(map(str, listed))} do not descend."
+        raise InvalidInput(what, fix="Give important ≥ preserve ≥ summary.", where=where)
+    return found
+
+
+# The numbers that each setting may have.
+_RANGES: Mapping[str, tuple[float, float]] = {
+    **dict.fromkeys(
+        ("important_threshold", "recent_threshold", "preserve_threshold", "summary_threshold"), (0, 1)
+    ),
+    "recent_days": (0, MOST_DAYS),
+    "user_marked_multiplier": (1, 10),
+}
+
+
+def _require_known(given: Mapping[str, Any], ranges: Mapping[str, tuple[float, float]], where: str) -> None:
+    for name, value in given.items():
+        if name not in ranges:
+            raise InvalidInput(f"{shown(name)} is unknown.", fix=f"Use {', '.join(ranges)}.", where=where)
+        least, most = ranges[name]
+        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not is_number or not least <= value <= most or (name == "recent_days" and value != int(value)):
+            what = f"{shown(value)} is not a number from {least} to {most}."
+            raise InvalidInput(what, fix="Correct it.", where=f"{where}.{name}")
+
+
+def score(conversation: Conversation, policy: Policy = STANDARD, *, marked: bool = False) -> Score:
+    """Return the importance of `conversation`; 0 without messages.
+
+    Of a conversation that has lost detail, the parts are those that were measured when it was whole.
+    """
+    known = conversation.get("known", {}).get("importance")
+    parts = dict(known) if known else _parts(conversation)
+    if not parts:
+        return Score(0.0, dict.fromkeys(PARTS, 0.0))
+    is_marked = marked or is_marked_by_itself(conversation)
+    parts["user_marked"] = float(is_marked)
+    total = sum(policy.weights[part] * parts[part] for part in PARTS) / sum(policy.weights.values())
+    total *= policy.user_marked_multiplier if is_marked else 1
+    return Score(round(min(1.0, total), 4), parts)
+
+
+def is_marked_by_itself(conversation: Conversation) -> bool:
+    """Return whether the metadata of a conversation marks it as important."""
+    return conversation["metadata"].get("user_marked_important") is True
+
+
+def _parts(conversation: Conversation) -> dict[str, float]:
+    texts = [one for one in said(conversation) if one.speaker in ("user", "assistant")]
+    spoken = "\n".join(one.text for one in texts)
+    by_user = len({one.at for one in texts if one.speaker == "user"})
+    by_assistant = len({one.at for one in texts} - {one.at for one in texts if one.speaker == "user"})
+    if not conversation["messages"]:
+        return {}
+    both = sorted((by_user, by_assistant))
+    listed = list(words(spoken))
+    questions = spoken.count("?") + sum(word in _QUESTIONS for word in listed)
+    topics = sum(hits >= TOPIC_HITS for hits in topic_hits(listed).values())
+    parts = {
+        "message_count": len(conversation["messages"]) / MANY_MESSAGES,
+        "response_quality": both[0] / both[1] if both[0] else ONE_SIDED,
+        "topic_diversity": topics / len(TOPICS),
+        "time_span": _hours(conversation) / MANY_HOURS
+        if len(set(conversation["times"]) - {""}) > 1
+        else NO_SPAN,
+        "user_marked": 0.0,
+        "question_density": QUESTION_FACTOR * questions / len(listed) if listed else 0.0,
+    }
+    return {name: round(min(1.0, value), 4) for name, value in parts.items()}
+
+
+def _hours(conversation: Conversation) -> float:
+    times = [clock.parse(one) for one in conversation["times"] if one]
+    return (max(times) - min(times)).total_seconds() / 3600
+
+
+def topic_hits(said: Iterable[str]) -> dict[str, int]:
+    """Return how many of the words `said`, in small letters, belong to each topic, the most frequent first.
+
+    >>> topic_hits("the unlikely explanation of the airplane plans".split())
+    {'planning': 1}
+    """
+    found = Counter(topic for word in said for topic in _topics_by_word().get(word, ()))
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+
+
+@lru_cache(maxsize=1)
+def _topics_by_word() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for topic, keywords in TOPICS.items():
+        for keyword in keywords.split():
+            for form in _inflected(keyword):
+                found.setdefault(form, []).append(topic)
+    return found
+
+
+def _inflected(word: str) -> set[str]:
+    """Return the inflections of a word, and a few forms that no text has."""
+    bare, doubled = word.removesuffix("e"), word + word[-1]
+    forms = {
+        word,
+        f"{word}s",
+        f"{word}es",
+        f"{bare}ed",
+        f"{bare}ing",
+        f"{bare}er",
+        f"{doubled}ed",
+        f"{doubled}ing",
+    }
+    return forms | ({f"{word[:-1]}ies", f"{word[:-1]}ied"} if word.endswith("y") else set())
+
+
+def level_of_score(found: Score, days: int, policy: Policy = STANDARD) -> tuple[Level, Rule]:
+    """Return the level that a score keeps at an age, and the rule that says so."""
+    if found.total >= policy.important_threshold:
+        return "full", "important"
+    if days <= policy.recent_days and found.total >= policy.recent_threshold:
+        return "full", "recent"
+    if found.total >= policy.preserve_threshold:
+        return "key_points", "score"
+    return ("summary" if found.total >= policy.summary_threshold else "metadata"), "score"
+
+
+def decide(
+    conversation: Conversation, *, now: datetime, boundaries: Boundaries = DEFAULT, policy: Policy = STANDARD, marked: bool = False,
+) -> Decision:  # fmt: skip
+    """Return the level of `conversation` at `now`: the fuller of the levels by age and by score, `full` if it is marked."""
+    old = age(conversation, now)
+    by_age = level_of_age(old.days, boundaries)
+    found = score(conversation, policy, marked=marked)
+    by_score, rule = level_of_score(found, old.days, policy)
+    if found.parts["user_marked"] or marked:
+        by_score, rule = "full", "marked"
+    level = fuller(by_age, by_score)
+    if level == by_age and rule != "marked":
+        rule = "age"
+    return Decision(
+        level, by_age, by_score, rule, found, old.days, old.since, _reason(rule, level, found, old.days)
+    )
+
+
+def _reason(rule: Rule, level: Level, found: Score, days: int) -> str:
+    aged = pluralize(days, "days")
+    words = level.replace("_", " ")
+    return {
+        "marked": "Marked as important: it stays full.",
+        "important": f"High importance ({found.total:.2f}): it stays full.",
+        "recent": f"Used {aged} ago with an importance of {found.total:.2f}: it stays full.",
+        "score": f"An importance of {found.total:.2f} keeps its {words}, although it is {aged} old.",
+        "age": f"Last used {aged} ago: {words}.",
+    }[rule]
