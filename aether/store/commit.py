@@ -103,20 +103,43 @@ def commit(
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
     with write_lock(home, timeout=settings.lock_timeout_seconds):
         snapshot = settle(load(home), now=now)
-        for _ in range(CONFLICT_TRIES):
-            change = early if early is not None and snapshot is seen else plan(snapshot)
-            if not any(change.patches.values()) and not any(change.appends.values()):
-                return Committed(snapshot.revision, change.result, changed=False)
-            try:
-                after = _append(snapshot, change, author, now)
-            except ConcurrentWrite:
-                snapshot = settle(load(home), now=now)
-                continue
-            if after.end > settings.fold_bytes:
-                # The commit is durable: the next opener folds, and doctor reports.
-                with suppress(AetherError):
-                    fold(after, now=now)
-            return Committed(after.revision, change.result, changed=True)
+        ready = {id(seen): early} if early is not None else {}
+        return _committed(snapshot, lambda found: ready.get(id(found)) or plan(found), author, now, settings)
+
+
+def commit_locked(
+    home: Path, plan: Callable[[Snapshot], Change], author: Author, *, now: datetime
+) -> Committed:
+    """Do the same as `commit` for a caller who holds the lock of the home, because other files change with it.
+
+    Raises:
+        NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was changed.
+    """
+    return _committed(settle(load(home), now=now), plan, author, now, config.or_default(home))
+
+
+def _committed(
+    snapshot: Snapshot,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    now: datetime,
+    settings: config.Config,
+) -> Committed:
+    home = snapshot.home
+    for _ in range(CONFLICT_TRIES):
+        change = plan(snapshot)
+        if not any(change.patches.values()) and not any(change.appends.values()):
+            return Committed(snapshot.revision, change.result, changed=False)
+        try:
+            after = _append(snapshot, change, author, now)
+        except ConcurrentWrite:
+            snapshot = settle(load(home), now=now)
+            continue
+        if after.end > settings.fold_bytes:
+            # The commit is durable: the next opener folds, and doctor reports.
+            with suppress(AetherError):
+                fold(after, now=now)
+        return Committed(after.revision, change.result, changed=True)
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
     raise Conflict(what, fix=fix, where=str(home))

@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import NamedTuple
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, InvalidDocument, NotFound, UnsafePath, shown
 from aether.paths import directory_name, inside
-from aether.store import config, documents, files, recovery, seals
+from aether.store import aged, config, documents, files, recovery, seals
 from aether.store.files import (
     ConcurrentWrite,
     append,
@@ -48,6 +48,7 @@ _MESSAGE = re.compile(
     rb'\{"n":([0-9]+),"at":"[^"]*"(?:,"derived":([0-9]+))?(?:,"line":(?P<line>[0-9]+))?(?:,"more":(?P<more>true))?,"message":',
     re.ASCII,
 )
+_STORED = re.compile(rb'^\{"n":([0-9]+),"at":"([^"]*)"', re.ASCII | re.MULTILINE)
 _NUMBER = re.compile(rb'\{(?:"lost":[0-9]+,)?"line":([0-9]+)', re.ASCII)
 _LOST = b'{"lost":'
 # Snapshots of a context that can be restored; automatic ones never push out those that a person took.
@@ -133,7 +134,7 @@ def load(home: Path, id: str, *, whole: bool = False) -> Log:
     Only what was appended since the last call is read, unless the `whole` log is wanted.
 
     Raises:
-        Conflict: the file belongs to a conversation whose id differs in capitals only.
+        Conflict: the file belongs to a conversation whose id differs in capitals only, or it was archived.
         InvalidDocument: a newer aether wrote it.
         StorageFailed: it cannot be read.
     """
@@ -150,12 +151,26 @@ def load(home: Path, id: str, *, whole: bool = False) -> Log:
                 file.seek(known.end if known else 0)
                 data = file.read()
         except (FileNotFoundError, NotADirectoryError):
+            _require_live(home, id)
             return empty(path, id)
     log = extended(known or empty(path, id)._replace(inode=inode), data)
     _CACHE[path] = log
     if len(_CACHE) > _CACHED:
         _CACHE.pop(next(iter(_CACHE)), None)
     return log
+
+
+def _require_live(home: Path, id: str) -> None:
+    """Raise if the conversation, which has no log, rests in the archive: it has one truth.
+
+    Raises:
+        Conflict: it does.
+    """
+    found = aged.find(home, id)
+    if found:
+        what = f"conversation {shown(id)} was archived, and is kept there with level {found.level}."
+        fix = f'Bring it back with "aether archive restore {id}", or go on under another id.'
+        raise Conflict(what, fix=fix, where=found.name)
 
 
 def empty(path: Path, id: str) -> Log:
@@ -663,7 +678,7 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
     with storage_errors(path):
         make_directory(path.parent)
     with _locked(home, path), storage_errors(path):
-        if path.exists():
+        if path.exists() or aged.find(home, id):
             return False
         _enter(home, Listed(id, clock.stamp(now)))
         write_whole(path, b"".join(files.seal_json(record) for record in records))
@@ -719,6 +734,78 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
         path.unlink()
         files.sync_directory(path.parent)
     return kept
+
+
+class Held(NamedTuple):
+    """A conversation whose lock is held, as it is on the disk."""
+
+    log: Log
+    data: bytes
+    """Its log, byte for byte; empty without one."""
+
+
+@contextmanager
+def held(home: Path, id: str) -> Iterator[Held]:
+    """Hold the lock of a conversation; nobody else writes to it meanwhile. Who holds the lock of the home takes it first.
+
+    Raises:
+        Conflict: its log is damaged, or was cut off: it is repaired first.
+        LockTimeout, StorageFailed, NotFound: it cannot be read.
+    """
+    path = path_of(home, id)
+    with storage_errors(path):
+        make_directory(path.parent)
+    with _locked(home, path), storage_errors(path):
+        if not path.exists():
+            yield Held(empty(path, id), b"")
+            return
+        head, log = _head(path), load(home, id, whole=True)
+        if log.torn or log.damaged or (head or 0) > log.lines:
+            what = f"the log of conversation {shown(id)} is damaged."
+            raise Conflict(what, fix=_REPAIR, where=seals.place(home, path))
+        yield Held(log, regular.read(path, regular.LOG_BYTES))
+
+
+def times(data: bytes) -> dict[int, str]:
+    """Return when each message of a log was stored, by its number."""
+    return {int(found[1]): found[2].decode() for found in _STORED.finditer(data)}
+
+
+def last_use(stored: Stored) -> str:
+    """Return the time of the last record of a log, of which only the end is read; "" if it has none."""
+    with suppress(AetherError, OSError):
+        for line in files.lines_backwards(stored.path):
+            fields = files.unsealed(line) or {}
+            if "at" in fields:
+                return str(fields["at"])
+    return ""
+
+
+def retire(home: Path, ids: Iterable[str], *, now: datetime) -> None:
+    """Say in the list that conversations are archived, so that a deleted one is missed."""
+    _enter(home, *(Listed(one, clock.stamp(now), archived=True) for one in ids))
+
+
+def remove_log(home: Path, id: str) -> None:
+    """Remove the log of an archived conversation, and its directory; the caller holds its lock."""
+    path = path_of(home, id)
+    path.unlink(missing_ok=True)
+    path.with_name(files.HEAD).unlink(missing_ok=True)
+    _CACHE.pop(path, None)
+    files.sync_directory(path.parent)
+    path.with_name("lock").unlink(missing_ok=True)
+    with suppress(OSError):
+        path.parent.rmdir()
+        files.sync_directory(path.parent.parent)
+
+
+def put_back(home: Path, id: str, data: bytes, *, now: datetime) -> Path:
+    """Write the log of an archived conversation again, byte for byte, and return where; the caller holds its lock."""
+    path = path_of(home, id)
+    write_whole(path, data)
+    files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
+    _enter(home, Listed(id, clock.stamp(now)))
+    return path
 
 
 def unseen(log: Log) -> list[int]:
@@ -824,6 +911,8 @@ class Listed(NamedTuple):
     """The snapshot from which a lost one was brought back; empty if none had it."""
     removed: bool = False
     """Whether it was moved to quarantine on request: nobody misses it."""
+    archived: bool = False
+    """Whether it is in the archive now."""
 
 
 def listed(home: Path) -> tuple[dict[str, Listed], bool]:
@@ -841,7 +930,7 @@ def listed(home: Path) -> tuple[dict[str, Listed], bool]:
         with suppress(AetherError, KeyError):
             one = Listed(
                 fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
-                fields.get("removed", False),
+                fields.get("removed", False), fields.get("archived", False),
             )  # fmt: skip
             name = path_of(home, one.id).parent.name
             found.pop(name, None)
@@ -850,8 +939,8 @@ def listed(home: Path) -> tuple[dict[str, Listed], bool]:
     return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
 
 
-def _enter(home: Path, line: Listed) -> None:
-    """Add `line` to the list of the conversations of `home`; a directory without documents, as `.compact/`, has none.
+def _enter(home: Path, *lines: Listed) -> None:
+    """Add `lines` to the list of the conversations of `home`; a directory without documents, as `.compact/`, has none.
 
     Raises:
         LockTimeout, StorageFailed: it was not added.
@@ -860,19 +949,23 @@ def _enter(home: Path, line: Listed) -> None:
     path = home / LIST
     if not path.parent.is_dir():
         return
-    fields: JsonObject = {"conversation": line.id, "at": line.at}
-    fields |= {"lost": True, "source": line.source} if line.lost else {}
-    fields |= {"removed": True} if line.removed else {}
+    added = b"".join(files.seal_json(_listed_fields(line)) for line in lines)
     for _ in range(CONFLICT_TRIES):
         try:
             with _list_lock(home), storage_errors(path):
-                append(path, files.seal_json(fields), at=files.cut_torn_end(path))
+                append(path, added, at=files.cut_torn_end(path))
         except ConcurrentWrite:
             continue
         except UnsafePath:
             pass  # doctor reports what is there; the conversation goes on
         return
     raise _crowded(path)
+
+
+def _listed_fields(line: Listed) -> JsonObject:
+    fields: JsonObject = {"conversation": line.id, "at": line.at}
+    fields |= {"lost": True, "source": line.source} if line.lost else {}
+    return fields | {name: True for name in ("removed", "archived") if getattr(line, name)}
 
 
 def _list_lock(home: Path) -> AbstractContextManager[None]:
@@ -895,6 +988,9 @@ def _missing(home: Path) -> Iterator[Finding]:
             yield Finding("info", "known-loss", place, what, "Nothing to do.")
         if name in present or (one.lost and not one.source):
             continue
+        if one.archived:
+            yield from _missing_archived(home, one)
+            continue
         if not (home / "conversations" / name).is_dir():
             what = f"conversation {shown(one.id)} is missing: its directory was deleted."
             yield Finding("error", "missing-conversation", place, what, _REPAIR)
@@ -907,6 +1003,15 @@ def _missing(home: Path) -> Iterator[Finding]:
             what = f"{LIST} does not name it, so that nobody would miss it."
             place = seals.place(home, stored.path)
             yield Finding("error" if sealed else "info", "unlisted", place, what, _REPAIR)
+
+
+def _missing_archived(home: Path, one: Listed) -> Iterator[Finding]:
+    found = aged.find(home, one.id)
+    if found is None or not aged.size(home, found.name):
+        what = f"conversation {shown(one.id)} is missing: its archive file was deleted."
+        where = found.name if found else aged.DIRECTORY
+        fix = f"{_REPAIR[:-1]}: what rests in grace is brought back."
+        yield Finding("error", "missing-conversation", where, what, fix)
 
 
 def _in_place(home: Path) -> dict[str, Stored]:
@@ -929,7 +1034,7 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
         _enter(home, Listed(present[name].id, clock.stamp(now)))
     missing = [
         one for name, one in known.items()
-        if name not in present and not (one.lost and not one.source)
+        if name not in present and not one.archived and not (one.lost and not one.source)
     ]  # fmt: skip
     for one in missing:
         place = seals.place(home, path_of(home, one.id))

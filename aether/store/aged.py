@@ -1,0 +1,673 @@
+"""The archive on disk: one file per conversation, the fuller forms that rest in grace, and an index of both.
+
+`archive/YYYY/MM/<time>_<title>_<id>.json` is one conversation, sealed by a checksum over its bytes; `archive/grace/` has what
+it was before, compressed. `archive/index.sqlite` is derived: it can be deleted at any moment, and is made again from the
+files. `archive/step.json` names a step that is being taken, so that the next one first ends what a killed process left.
+Writers hold the lock of the home. What a level is, and when a conversation ages, is decided by others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import os
+import re
+import stat
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from aether import regular
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidDocument,
+    NotFound,
+    UnsafePath,
+    shown,
+)
+from aether.paths import directory_name, inside
+from aether.store import files
+from aether.text.words import terms
+from aether.types import JsonObject
+
+if TYPE_CHECKING:
+    import sqlite3
+
+T = TypeVar("T")
+
+VERSION = 1
+DIRECTORY = "archive"
+GRACE = f"{DIRECTORY}/grace"
+INDEX = f"{DIRECTORY}/index.sqlite"
+STEP = f"{DIRECTORY}/step.json"
+PLAIN, PACKED = ".json", ".json.zst"
+# In the order of what they keep, as `aether.archive` has them.
+LEVELS = ("full", "key_points", "summary", "metadata")
+TITLE_CHARS = 50
+# Words of one conversation that the index holds: those of a long book.
+MOST_WORDS = 200_000
+_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
+_MONTH = re.compile(r"\d{4}/\d{2}", re.ASCII)
+_SEAL = re.compile(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
+_TEXT_KEYS = ("content", "text", "thinking", "input", "arguments", "output", "summary")
+
+
+# --- Files
+
+
+def name_of(value: JsonObject, *, packed: bool = False) -> str:
+    """Return the place of the archive file `value`, relative to the home: by its time, its title and its whole id."""
+    at = re.sub(r"\D", "", value["created_at"] or value["archived_at"])
+    title = _NO_NAME.sub("-", value["title"]).strip("-")[:TITLE_CHARS] or "untitled"
+    name = f"{at[:8]}_{at[8:14]}_{title}_{directory_name(value['id'], what='conversation')}"
+    return f"{DIRECTORY}/{at[:4]}/{at[4:6]}/{name}{PACKED if packed else PLAIN}"
+
+
+def grace_name(id: str, kind: str, level: str) -> str:
+    """Return the place of the fuller form of a conversation while its grace lasts; the name says what is in it."""
+    return f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.zst"
+
+
+def encoded(value: JsonObject) -> bytes:
+    """Return the content of the archive file of `value`, sealed."""
+    fields = {key: one for key, one in value.items() if key != "checksum"}
+    body = files.json_document(fields, size=files.SMALL_CHARS).removesuffix(b"\n}\n")
+    return body + b',\n  "checksum": "%s"\n}\n' % hashlib.sha256(body).hexdigest().encode()
+
+
+def parsed(data: bytes, *, where: str) -> JsonObject:
+    """Return the archive file in `data`.
+
+    Raises:
+        CorruptDocument: it is no archive file, or was changed since it was written.
+        InvalidDocument: another version wrote it.
+    """
+    value = files.parse_json(data, where=where)
+    if not isinstance(value, dict) or "version" not in value:
+        raise CorruptDocument("no file of the archive.", fix='Run "aether archive verify".', where=where)
+    if value["version"] != VERSION:
+        raise of_other_version(value["version"], where)
+    found = _SEAL.search(data)
+    if not found or hashlib.sha256(data[: found.start()]).hexdigest() != found[1].decode():
+        what = "it was changed since it was written: its checksum does not fit."
+        raise CorruptDocument(what, fix='Run "aether doctor --repair".', where=where)
+    return value
+
+
+def of_other_version(version: Any, where: str) -> InvalidDocument:
+    """Return the error for an archive file of another version, with what to do."""
+    older = isinstance(version, str) or (isinstance(version, int) and version < VERSION)
+    what = f"version {shown(version)} of an archive file; this aether reads {VERSION}. It was left as it is."
+    fix = 'Run "aether archive migrate".' if older else "Upgrade aether."
+    return InvalidDocument(what, fix=fix, where=where)
+
+
+def placed(home: Path, name: str) -> Path:
+    """Return the path of a file of the archive.
+
+    Raises:
+        UnsafePath: it leads out of the archive.
+    """
+    path = inside(home, name)
+    if not path.is_relative_to(inside(home, DIRECTORY)) or not name.startswith(f"{DIRECTORY}/"):
+        raise UnsafePath(
+            f"{shown(name)} is outside the archive.", fix="Use a path below it.", where=str(home)
+        )
+    return path
+
+
+def read_bytes(home: Path, name: str) -> bytes:
+    """Return the content of a file of the archive, uncompressed.
+
+    Raises:
+        NotFound: it is missing.
+        CorruptDocument: it is damaged.
+    """
+    path = placed(home, name)
+    try:
+        data = regular.read(path, regular.LOG_BYTES)
+    except FileNotFoundError as reason:
+        raise NotFound("it is missing.", fix='Run "aether doctor".', where=name) from reason
+    return unpacked(data, where=name) if name.endswith(".zst") else data
+
+
+def read(home: Path, name: str) -> JsonObject:
+    """Return one archive file.
+
+    Raises:
+        NotFound, CorruptDocument, InvalidDocument: as `read_bytes` and `parsed`.
+    """
+    return parsed(read_bytes(home, name), where=name)
+
+
+def write(home: Path, name: str, value: JsonObject) -> None:
+    """Write one archive file, whole or not at all.
+
+    Raises:
+        Conflict: the file there belongs to another conversation.
+        StorageFailed: nothing was written.
+    """
+    path = placed(home, name)
+    with files.storage_errors(path):
+        if path.exists():
+            with suppress(AetherError):
+                other = read(home, name)["id"]
+                if other != value["id"]:
+                    what = f"it holds conversation {shown(other)}, whose id differs in capitals only."
+                    raise Conflict(what, fix="Use another id.", where=name)
+        files.make_directory(path.parent)
+        data = encoded(value)
+        files.write_whole(path, packed(data) if name.endswith(".zst") else data)
+
+
+def write_grace(home: Path, name: str, data: bytes) -> None:
+    """Write the fuller form of a conversation, compressed, durably.
+
+    Raises:
+        StorageFailed: nothing was written.
+    """
+    path = placed(home, name)
+    with files.storage_errors(path):
+        files.make_directory(path.parent)
+        files.write_whole(path, packed(data))
+
+
+def read_grace(home: Path, grace: JsonObject) -> bytes:
+    """Return the fuller form that `grace` describes, byte for byte.
+
+    Raises:
+        NotFound: it is missing.
+        CorruptDocument: it is not what was written.
+    """
+    data = read_bytes(home, grace["file"])
+    if hashlib.sha256(data).hexdigest() != grace["sha256"]:
+        raise CorruptDocument("it is not what was written.", fix='Run "aether doctor".', where=grace["file"])
+    return data
+
+
+def remove(home: Path, name: str) -> None:
+    """Remove one file of the archive, and the directories that it leaves empty."""
+    path = placed(home, name)
+    with files.storage_errors(path, left="It is still there."):
+        path.unlink(missing_ok=True)
+        directory = path.parent
+        with suppress(OSError):
+            files.sync_directory(directory)
+            while directory.name != DIRECTORY:
+                directory.rmdir()
+                directory = directory.parent
+
+
+def packed(data: bytes) -> bytes:
+    """Return `data` compressed, with a checksum."""
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=9, write_checksum=True).compress(data)
+
+
+def unpacked(data: bytes, *, where: str) -> bytes:
+    """Return compressed `data` as it was.
+
+    Raises:
+        CorruptDocument: it is damaged, cut off, or larger than any file of a home.
+    """
+    import zstandard
+
+    parts, size = [], 0
+    try:
+        reader = zstandard.ZstdDecompressor().decompressobj()
+        for at in range(0, len(data), files.BLOCK_BYTES):
+            parts.append(reader.decompress(data[at : at + files.BLOCK_BYTES]))
+            size += len(parts[-1])
+            if size > regular.LOG_BYTES:
+                break
+    except zstandard.ZstdError as reason:
+        raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
+    if not reader.eof:
+        raise CorruptDocument("cut off, or too large.", fix='Run "aether doctor".', where=where)
+    return b"".join(parts)
+
+
+def names(home: Path) -> list[str]:
+    """Return the places of all archive files, oldest month first; directories that are no year and month have none."""
+    try:
+        root = inside(home, DIRECTORY)
+    except UnsafePath:
+        return []
+    found = [
+        path.relative_to(root.parent).as_posix()
+        for path in root.glob("[0-9]*/[0-9]*/*")
+        if path.name.endswith((PLAIN, PACKED)) and not path.name.startswith(".")
+        and _MONTH.fullmatch(path.parent.relative_to(root).as_posix())
+        and path.is_file() and not path.is_symlink()
+    ]  # fmt: skip
+    return sorted(found)
+
+
+def grace_names(home: Path) -> list[str]:
+    """Return the places of all fuller forms in grace."""
+    try:
+        root = inside(home, GRACE)
+    except UnsafePath:
+        return []
+    return sorted(f"{GRACE}/{path.name}" for path in root.glob("*.zst") if not path.name.startswith("."))
+
+
+def size(home: Path, name: str) -> int:
+    """Return the bytes on disk of a file of the home, 0 without one."""
+    try:
+        return (home / name).stat().st_size
+    except OSError:
+        return 0
+
+
+def texts(content: Any) -> Iterator[str]:
+    """Yield what is said in the content of an archive file, message by message, at any level."""
+    for message in content.get("messages") or ():
+        said = list(_said(message if isinstance(message, dict) else {"text": message}))
+        if said:
+            yield "\n".join(said)
+    yield from (text for text in (content.get("summary"), *content.get("kept", ())) if isinstance(text, str))
+
+
+def _said(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _said(one)
+    elif isinstance(value, dict):
+        for key in _TEXT_KEYS:
+            if key in value:
+                yield from _said_below(value[key])
+
+
+def _said_below(value: Any) -> Iterator[str]:
+    if isinstance(value, dict) and not any(key in value for key in _TEXT_KEYS):
+        value = [one for one in value.values() if isinstance(one, str)]
+    yield from _said(value)
+
+
+# --- The step that is being taken
+
+
+def open_step(home: Path) -> JsonObject | None:
+    """Return the step that a killed process left; None without one."""
+    try:
+        found = files.parse_json(regular.read(placed(home, STEP)), where=STEP)
+    except FileNotFoundError:
+        return None
+    except CorruptDocument:
+        return {"kind": "unknown"}
+    return found if isinstance(found, dict) else {"kind": "unknown"}
+
+
+def set_step(home: Path, step: JsonObject | None) -> None:
+    """Name the step that is taken now; None when it is done."""
+    path = placed(home, STEP)
+    with files.storage_errors(path):
+        if step is None:
+            path.unlink(missing_ok=True)
+        else:
+            files.make_directory(path.parent)
+            files.write_whole(path, files.json_line(step))
+
+
+# --- The index
+
+
+class Row(NamedTuple):
+    """What the index knows of one archived conversation."""
+
+    id: str
+    name: str
+    title: str
+    created_at: str
+    level: str
+    bytes: int
+    since: str
+    """The time from which its age is taken, "" if none is known."""
+    floor: str
+    """The least level that retention lets it have."""
+    policy: str
+    """The policy by which that was decided."""
+    grace: str
+    """Where its fuller form rests, "" without one."""
+    until: str
+    """When that goes; "" if it stays."""
+
+
+_INDEX_VERSION = 1
+_BUSY_SECONDS = 10.0
+_COLUMNS = "id, name, title, created, level, bytes, since, floor, policy, grace, until"
+_TABLES = (
+    *(f"DROP TABLE IF EXISTS {table}" for table in ("conversation", "words", "held")),
+    """CREATE TABLE conversation (
+        n INTEGER PRIMARY KEY, id TEXT UNIQUE, name TEXT, title TEXT, created TEXT, level INTEGER, bytes INTEGER,
+        since TEXT, floor INTEGER, policy TEXT, grace TEXT, until TEXT
+    )""",
+    "CREATE INDEX of_month ON conversation (created)",
+    "CREATE INDEX of_age ON conversation (level, since) WHERE floor > level AND since != ''",
+    "CREATE INDEX of_policy ON conversation (policy)",
+    "CREATE INDEX of_grace ON conversation (until) WHERE until != ''",
+    "CREATE INDEX of_level ON conversation (level, created)",
+)
+# The terms of each conversation, as search compares words. SQLite without FTS5 has no such table: the files are read.
+_WORDS = (
+    "CREATE VIRTUAL TABLE words USING fts5 (said, tokenize = 'unicode61 remove_diacritics 0', detail = 'none')",
+    "CREATE VIRTUAL TABLE held USING fts5vocab (words, 'row')",
+)
+# Conversations with a term that are looked at for one query, and of those the best that are compared in full.
+_MOST_HELD, _MOST_COMPARED = 3_000, 60
+
+
+def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
+    """Return the result of `work` on the index, which is made from the files if it is missing, damaged or of another version.
+
+    Where it cannot be kept (a full disk, a read-only home) it is made in memory.
+    """
+    import sqlite3
+
+    for _ in range(2):
+        try:
+            with closing(_connected(placed(home, INDEX))) as db:
+                if db.execute("PRAGMA user_version").fetchone() != (_INDEX_VERSION,):
+                    _rebuild(home, db)
+                return work(db)
+        except (sqlite3.OperationalError, OSError):
+            break
+        except sqlite3.DatabaseError:  # the file itself is damaged, or no regular file
+            drop_index(home)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        _rebuild(home, db)
+        return work(db)
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
+    for name in _index_files(path):
+        # SQLite would wait at a pipe.
+        if os.path.lexists(name) and not stat.S_ISREG(os.lstat(name).st_mode):
+            raise sqlite3.DatabaseError(f"{name.name} is no regular file")
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+
+
+def _index_files(path: Path) -> list[Path]:
+    return [path, *(path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal", "shm"))]
+
+
+def drop_index(home: Path) -> None:
+    """Remove the index; the next use makes it again."""
+    for path in _index_files(placed(home, INDEX)):
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def rebuild_index(home: Path) -> None:
+    """Make the index again from the files."""
+    drop_index(home)
+    indexed(home, lambda _: None)
+
+
+def _rebuild(home: Path, db: sqlite3.Connection) -> None:
+    import sqlite3
+
+    with _writing(db):
+        for statement in _TABLES:
+            db.execute(statement)
+        with suppress(sqlite3.OperationalError):
+            for statement in _WORDS:
+                db.execute(statement)
+        for name in names(home):
+            with suppress(AetherError, KeyError, TypeError):  # `verify` names it
+                _put(db, home, name, read(home, name))
+        db.execute(f"PRAGMA user_version = {_INDEX_VERSION}")
+
+
+@contextmanager
+def _writing(db: sqlite3.Connection) -> Iterator[None]:
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+    db.execute("COMMIT")
+
+
+def put(home: Path, written: Iterable[tuple[str, JsonObject]]) -> None:
+    """Enter archive files that were written, each with its place, in the place of what the index had of them."""
+
+    def work(db: sqlite3.Connection) -> None:
+        for name, value in written:
+            _put(db, home, name, value)
+
+    _changed(home, work)
+
+
+def _changed(home: Path, work: Callable[[sqlite3.Connection], None]) -> None:
+    """Change the index; one that cannot be changed is removed, because it would no longer be right."""
+    import sqlite3
+
+    try:
+        with closing(_connected(placed(home, INDEX))) as db:
+            if db.execute("PRAGMA user_version").fetchone() == (_INDEX_VERSION,):
+                with _writing(db):
+                    work(db)
+            else:
+                _rebuild(home, db)
+    except (sqlite3.DatabaseError, OSError):
+        drop_index(home)
+
+
+def take_out(home: Path, id: str) -> None:
+    """Take a conversation that is not archived any more out of the index."""
+    _changed(home, lambda db: _take_out(db, id))
+
+
+def set_floor(home: Path, floors: Iterable[tuple[str, str, str]]) -> None:
+    """Enter the least level of conversations by another policy: id, level, policy."""
+    given = [(LEVELS.index(floor), policy, one) for one, floor, policy in floors]
+
+    def work(db: sqlite3.Connection) -> None:
+        db.executemany("UPDATE conversation SET floor = ?, policy = ? WHERE id = ?", given)
+
+    _changed(home, work)
+
+
+def _has_words(db: sqlite3.Connection) -> bool:
+    return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone())
+
+
+def _take_out(db: sqlite3.Connection, id: str) -> None:
+    found = db.execute("SELECT n FROM conversation WHERE id = ?", (id,)).fetchone()
+    if found:
+        db.execute("DELETE FROM conversation WHERE n = ?", found)
+        if _has_words(db):
+            db.execute("DELETE FROM words WHERE rowid = ?", found)
+
+
+def _put(db: sqlite3.Connection, home: Path, name: str, value: JsonObject) -> None:
+    _take_out(db, value["id"])
+    grace, metrics = value["grace"] or {}, value["metrics"]
+    made = db.execute(
+        f"INSERT INTO conversation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
+        (
+            value["id"], name, value["title"], value["created_at"] or value["archived_at"], LEVELS.index(value["level"]),
+            size(home, name) + (size(home, grace["file"]) if grace else 0), metrics.get("since", ""),
+            LEVELS.index(metrics.get("floor", "full")), metrics.get("policy", ""), grace.get("file", ""),
+            grace.get("until") or "",
+        ),
+    )  # fmt: skip
+    if _has_words(db):
+        said = words_of("\n".join([value["title"], *texts(value["content"])]))
+        db.execute("INSERT INTO words (rowid, said) VALUES (?, ?)", (made.lastrowid, " ".join(said)))
+
+
+def words_of(text: str) -> list[str]:
+    """Return the terms of a text in the form in which the index holds them."""
+    found = terms(text)
+    return [_plain(one) for one in (*found.words, *found.parts)[:MOST_WORDS]]
+
+
+def _plain(term: str) -> str:
+    """Return a term as one word for SQLite, which would cut others up."""
+    return term if term.isalnum() else "x" + term.encode("utf-8", "surrogatepass").hex()
+
+
+def _row(found: Sequence[Any]) -> Row:
+    level, floor = found[4], found[7]
+    return Row(*found[:4], LEVELS[level], *found[5:7], LEVELS[floor], *found[8:])
+
+
+def _rows(home: Path, where: str, given: Sequence[Any]) -> list[Row]:
+    query = f"SELECT {_COLUMNS} FROM conversation {where}"  # noqa: S608 - both are constants
+    return [_row(one) for one in indexed(home, lambda db: db.execute(query, given).fetchall())]
+
+
+def is_empty(home: Path) -> bool:
+    """Return whether the home has never had an archive; nothing is opened for it."""
+    return not (home / DIRECTORY).is_dir()
+
+
+def find(home: Path, id: str) -> Row | None:
+    """Return what the index knows of conversation `id`, None if it is not archived."""
+    found = [] if is_empty(home) else _rows(home, "WHERE id = ?", (id,))
+    return found[0] if found else None
+
+
+def rows(home: Path, *, month: str = "", level: str = "", limit: int | None = None) -> list[Row]:
+    """Return archived conversations, the newest first; of one `month` (YYYY-MM), at one `level`."""
+    if is_empty(home):
+        return []
+    wanted, given = [], list[Any]()
+    if month:
+        wanted.append("created >= ? AND created < ?")
+        given += [month, f"{month}~"]
+    if level:
+        wanted.append("level = ?")
+        given.append(LEVELS.index(level))
+    where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
+    return _rows(home, f"{where} ORDER BY created DESC, id LIMIT ?", [*given, -1 if limit is None else limit])
+
+
+def due(home: Path, latest: Sequence[str]) -> list[Row]:
+    """Return the conversations whose age asks for a lesser level than they have, and retention grants it; oldest first.
+
+    `latest` are the times since which one of each level but the last may have been unused, to keep it.
+    """
+    if is_empty(home):
+        return []
+    found = [
+        row
+        for level, time in enumerate(latest)
+        for row in _rows(
+            home,
+            "WHERE level = ? AND since <= ? AND floor > level AND since != '' ORDER BY since",
+            (level, time),
+        )
+    ]
+    return sorted(found, key=lambda row: (row.since, row.id))
+
+
+def of_other_policy(home: Path, policy: str) -> list[Row]:
+    """Return the conversations whose least level another policy decided."""
+    return [] if is_empty(home) else _rows(home, "WHERE policy < ? OR policy > ?", (policy, policy))
+
+
+def expired(home: Path, now: str) -> list[Row]:
+    """Return the conversations whose grace is over."""
+    return [] if is_empty(home) else _rows(home, "WHERE until != '' AND until <= ? ORDER BY until", (now,))
+
+
+def stats(home: Path) -> JsonObject:
+    """Return the number of archived conversations, their bytes on disk, and how many have each level."""
+    levels = dict.fromkeys(LEVELS, 0)
+    total = 0
+    if not is_empty(home):
+        sums = indexed(
+            home,
+            lambda db: db.execute(
+                "SELECT level, COUNT(*), SUM(bytes) FROM conversation GROUP BY level"
+            ).fetchall(),
+        )
+        for level, number, size_ in sums:
+            levels[LEVELS[level]] = number
+            total += size_
+    return {"conversations": sum(levels.values()), "bytes": total, "levels": levels}
+
+
+def search(home: Path, wanted: dict[str, float], *, limit: int) -> list[tuple[Row, float]]:
+    """Return the conversations that hold terms of `wanted`, each with its weight, best first, with their scores."""
+    if is_empty(home) or not wanted:
+        return []
+    weights = {_plain(term): weight for term, weight in wanted.items()}
+    found = indexed(
+        home,
+        lambda db: _searched(db, weights, limit) if _has_words(db) else _scanned(db, home, weights, limit),
+    )
+    return [(_row(one), score) for one, score in found]
+
+
+def _searched(db: sqlite3.Connection, weights: dict[str, float], limit: int) -> list[tuple[Any, float]]:
+    total = db.execute("SELECT COUNT(*) FROM conversation").fetchone()[0]
+    marks = ", ".join("?" * len(weights))
+    known = dict(db.execute(f"SELECT term, doc FROM held WHERE term IN ({marks})", [*weights]))  # noqa: S608 - marks only
+    rare = sorted((term for term in weights if known.get(term)), key=lambda term: known[term])
+    points: dict[int, float] = {}
+    for term in rare:
+        if points and known[term] > _MOST_HELD:
+            break  # the rarer words decide; of the best ones every word is compared
+        newest = db.execute(
+            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?",
+            (f'"{term}"', _MOST_HELD),
+        )
+        for (n,) in newest:
+            points[n] = points.get(n, 0.0) + weights[term] * _worth(total, known[term])
+    best = sorted(points, key=lambda n: (-points[n], -n))[: max(limit, _MOST_COMPARED)]
+    marks = ", ".join("?" * len(best))
+    held = db.execute(f"SELECT rowid, said FROM words WHERE rowid IN ({marks})", best)  # noqa: S608 - marks only
+    scored = {n: _score(said.split(), weights, total, known) for n, said in held}
+    chosen = sorted(scored, key=lambda n: (-scored[n], -n))[:limit]
+    return [
+        (db.execute(f"SELECT {_COLUMNS} FROM conversation WHERE n = ?", (n,)).fetchone(), scored[n])  # noqa: S608 - a constant
+        for n in chosen
+    ]
+
+
+def _scanned(
+    db: sqlite3.Connection, home: Path, weights: dict[str, float], limit: int
+) -> list[tuple[Any, float]]:
+    """Do the same as `_searched` by reading every file."""
+    every = db.execute(f"SELECT {_COLUMNS} FROM conversation ORDER BY n").fetchall()  # noqa: S608 - a constant
+    said = []
+    for one in every:
+        words: list[str] = []
+        with suppress(AetherError, KeyError):
+            value = read(home, one[1])
+            words = words_of("\n".join([value["title"], *texts(value["content"])]))
+        said.append(words)
+    known = {term: sum(term in words for words in map(set, said)) for term in weights}
+    scored = [
+        (one, _score(words, weights, len(every), known)) for one, words in zip(every, said, strict=True)
+    ]
+    return sorted(((one, score) for one, score in scored if score), key=lambda each: -each[1])[:limit]
+
+
+def _worth(total: int, held: int) -> float:
+    return math.log(1 + (total - held + 0.5) / (held + 0.5))
+
+
+def _score(words: list[str], weights: dict[str, float], total: int, known: dict[str, int]) -> float:
+    """Return how much a conversation says about the terms: each by how seldom it is, and saturating with its number."""
+    times = Counter(word for word in words if word in weights)
+    length = 1 + math.log1p(len(words)) / 10  # a little: a long conversation holds every word
+    return sum(weights[term] * _worth(total, known[term]) * n / (n + length) for term, n in times.items())

@@ -1,0 +1,375 @@
+"""Steps of the archive: one conversation ages, comes back or is added, whole or not at all, and only once.
+
+Each step holds the lock of the home, then that of the conversation. It names itself in `archive/step.json`, makes the
+fuller form durable in grace, writes the archive file (from here it is decided), commits its receipt, and removes what it
+replaces. `settle` ends a step that a killed process left: forwards from the decision on, else back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext, suppress
+from datetime import datetime
+from pathlib import Path
+
+from aether import clock
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
+from aether.schemas import check
+from aether.store import aged, archive, conversations, documents, files, seals
+from aether.store.commit import Author, commit_locked, write_lock
+from aether.store.files import storage_errors
+from aether.store.snapshot import Snapshot
+from aether.types import Change, Finding, JsonObject
+
+SCHEMA = "archived_conversation"
+_REPAIR = 'Run "aether doctor --repair".'
+
+
+def digest(data: bytes) -> str:
+    """Return the checksum by which receipts and grace name bytes."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def add(
+    home: Path, made: Sequence[tuple[JsonObject, bytes | None]], *, packed: bool, now: datetime
+) -> list[str]:
+    """Write new archive files, each with the file it was read from, which rests in grace; return their places.
+
+    Raises:
+        Conflict: one of them is in the home by now.
+        LockTimeout, StorageFailed: some were not written; the next step ends what was.
+    """
+    names = [aged.name_of(value, packed=packed) for value, _ in made]
+    with write_lock(home):
+        settle(home, now=now)
+        for value, _ in made:
+            if aged.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
+                raise Conflict(
+                    f"conversation {shown(value['id'])} is there by now.", fix="Try again.", where=str(home)
+                )
+        rest = [value["grace"]["file"] for value, data in made if data is not None]
+        aged.set_step(home, {"kind": "add", "new": names, "grace": rest})
+        for name, (value, data) in zip(names, made, strict=True):
+            if data is not None:
+                aged.write_grace(home, value["grace"]["file"], data)
+            aged.write(home, name, value)
+        conversations.retire(home, [value["id"] for value, _ in made], now=now)
+        aged.put(home, zip(names, (value for value, _ in made), strict=True))
+        aged.set_step(home, None)
+    return names
+
+
+def take(
+    home: Path, value: JsonObject, *, old: JsonObject | None, log: bytes = b"", rest: bytes | None = None, packed: bool,
+    now: datetime,
+) -> int:  # fmt: skip
+    """Put `value` in the place of a conversation's `old` archive file, or of its `log`, and return the bytes on disk it saves.
+
+    Its last step is the receipt, which is committed. `rest` is what rests in its grace from now on, None where that is
+    there already.
+
+    Raises:
+        Conflict: the conversation was changed meanwhile, or its log is damaged; it is as it was.
+        LockTimeout, StorageFailed: it is as it was, or the next step ends this one.
+    """
+    id = value["id"]  # noqa: A001
+    with write_lock(home):
+        settle(home, now=now)
+        with conversations.held(home, id) if old is None else nullcontext() as held:
+            found = aged.find(home, id)
+            present = aged.read(home, found.name) if found else None
+            is_same = (
+                held.data == log if held else bool(old and present and present["checksum"] == old["checksum"])
+            )
+            if not is_same or (held and found):
+                what = f"conversation {shown(id)} was changed meanwhile."
+                raise Conflict(what, fix="Try again.", where=found.name if found else id)
+            name = aged.name_of(value, packed=packed)
+            grace = (value["grace"] or {}).get("file", "")
+            step = {
+                "kind": "age", "id": id, "receipt": value["steps"][-1]["id"], "new": name, "grace": grace,
+                "old": found.name if found else "", "old_grace": found.grace if found else "", "live": old is None,
+            }  # fmt: skip
+            before = bytes_of(home, id)
+            aged.set_step(home, step)
+            if rest is not None:
+                aged.write_grace(home, grace, rest)
+            aged.write(home, name, value)
+            _forward(home, step, value, now, again=False)
+    return before - bytes_of(home, id)
+
+
+def bytes_of(home: Path, id: str) -> int:
+    """Return the bytes on disk of a conversation, wherever it is."""
+    log = seals.place(home, conversations.path_of(home, id))
+    found = aged.find(home, id)
+    return aged.size(home, log) + (found.bytes if found else 0)
+
+
+def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
+    """Bring the log of a conversation back from grace, byte for byte, and return where it is.
+
+    Raises:
+        NotFound: it is not archived, or its grace is over.
+        CorruptDocument: its fuller form is damaged.
+        Conflict: it is live by now.
+        LockTimeout, StorageFailed: it is as it was, or the next step ends this one.
+    """
+    with write_lock(home):
+        settle(home, now=now)
+        found = aged.find(home, id)
+        grace = aged.read(home, found.name)["grace"] if found else None
+        if not found or not grace:
+            raise NotFound(f"{shown(id)} has no fuller form.", fix='See "aether archive show".', where=id)
+        data = aged.read_grace(home, grace)
+        with conversations.held(home, id) as held:
+            if held.data:
+                raise Conflict(f"conversation {shown(id)} is live.", fix="Nothing to do.", where=id)
+            step = {"kind": "restore", "id": id, "old": found.name, "grace": found.grace, "receipt": receipt}
+            aged.set_step(home, step)
+            path = conversations.put_back(home, id, data, now=now)
+            _come_back(home, step, now, again=False)
+    return path
+
+
+def settle(home: Path, *, now: datetime) -> str:
+    """End the step that a killed process left, and return what was done, "" without one; the caller holds the lock."""
+    step = aged.open_step(home)
+    if step is None:
+        return ""
+    done = ""
+    match step["kind"]:
+        case "add":
+            done = _end_add(home, step, now)
+        case "age":
+            done = _end_age(home, step, now)
+        case "restore":
+            with conversations.held(home, step["id"]) as held:
+                if held.data:
+                    conversations.put_back(home, step["id"], held.data, now=now)
+                    _come_back(home, step, now, again=True)
+                    return f"completed the return of conversation {shown(step['id'])}"
+            done = f"undid the return of conversation {shown(step['id'])}"
+        case _:
+            aged.rebuild_index(home)
+    aged.set_step(home, None)
+    return done
+
+
+def _end_add(home: Path, step: JsonObject, now: datetime) -> str:
+    written = []
+    for name in step["new"]:
+        with suppress(AetherError):
+            written.append((name, aged.read(home, name)))
+    named = {(value["grace"] or {}).get("file") for _, value in written}
+    for name in step["grace"]:
+        if name not in named:
+            aged.remove(home, name)
+    conversations.retire(home, [value["id"] for _, value in written], now=now)
+    aged.put(home, written)
+    return f"entered {len(written)} of {len(step['new'])} conversations that were being added"
+
+
+def _end_age(home: Path, step: JsonObject, now: datetime) -> str:
+    value = None
+    with suppress(AetherError):
+        value = aged.read(home, step["new"])
+    is_decided = value is not None and bool(value["steps"]) and value["steps"][-1]["id"] == step["receipt"]
+    with conversations.held(home, step["id"]) if step["live"] else nullcontext() as held:
+        is_same = (
+            not held or not held.data or (value and digest(held.data) == value["steps"][-1]["sha256_before"])
+        )
+        if value and is_decided and is_same:
+            _forward(home, step, value, now, again=True)
+            return f"completed a step of conversation {shown(step['id'])}"
+        if is_decided:  # it was written to since: it is live
+            aged.remove(home, step["new"])
+        if held and held.data:
+            conversations.put_back(home, step["id"], held.data, now=now)
+        if step["grace"] and step["grace"] != step["old_grace"]:
+            aged.remove(home, step["grace"])
+    if step["live"]:
+        aged.take_out(home, step["id"])
+    return f"undid a step of conversation {shown(step['id'])}"
+
+
+def _forward(home: Path, step: JsonObject, value: JsonObject, now: datetime, *, again: bool) -> None:
+    """Do what follows the decision; each part may have been done before."""
+    if step["live"]:
+        conversations.retire(home, [step["id"]], now=now)
+    record(home, value["steps"][-1], again=again, now=now)
+    if step["live"]:
+        conversations.remove_log(home, step["id"])
+    if step["old"] and step["old"] != step["new"]:
+        aged.remove(home, step["old"])
+    if step["old_grace"] and step["old_grace"] != step["grace"]:
+        aged.remove(home, step["old_grace"])
+    aged.put(home, [(step["new"], value)])
+    aged.set_step(home, None)
+
+
+def _come_back(home: Path, step: JsonObject, now: datetime, *, again: bool) -> None:
+    record(home, step["receipt"], again=again, now=now)
+    aged.remove(home, step["old"])
+    aged.remove(home, step["grace"])
+    aged.take_out(home, step["id"])
+    aged.set_step(home, None)
+
+
+def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> None:
+    """Commit a receipt; `again`: it may be committed already. The caller holds the lock of the home."""
+
+    def plan(snapshot: Snapshot) -> Change:
+        known = archive.records(snapshot, "receipts", holding=[("id", receipt["id"])]) if again else ()
+        return Change({}, {} if any(one.get("id") == receipt["id"] for _, one in known) else {"receipts": [receipt]})
+
+    author = Author("restore" if receipt["rule"] == "restored" else "age", by="archive")
+    commit_locked(home, plan, author, now=now)
+
+
+# --- Checks and repairs
+
+
+def examine(home: Path) -> list[Finding]:
+    """Return the problems of the archive: damaged and missing files, what crashes left, and an index that is not right."""
+    if aged.is_empty(home):
+        return []
+    found: list[Finding] = []
+    if aged.open_step(home) is not None:
+        what = "a step was interrupted; the next one ends it first."
+        found.append(Finding("warning", "open-step", aged.STEP, what, _REPAIR))
+    places: dict[str, str] = {}
+    resting: set[str] = set()
+    for name in aged.names(home):
+        try:
+            value = aged.read(home, name)
+        except (AetherError, KeyError) as reason:
+            found.append(_finding(reason, name))
+            continue
+        wrong = check.findings(SCHEMA, value)
+        found += [one._replace(where=f"{name}{one.where.removeprefix(SCHEMA)}") for one in wrong]
+        if wrong:
+            continue
+        if value["id"] in places:
+            what = f"conversation {shown(value['id'])} is in {places[value['id']]} as well."
+            found.append(Finding("error", "twice", name, what, "Move one of them away."))
+        places[value["id"]] = name
+        if value["grace"]:
+            resting.add(value["grace"]["file"])
+            found += _examine_grace(home, value)
+    for name in sorted({*aged.grace_names(home)} - resting):
+        what = "no archive file names it: a killed process left it, or the archive file was lost."
+        found.append(Finding("warning", "left-over", name, what, _REPAIR))
+    if {row.id: row.name for row in aged.rows(home)} != places:
+        what = "it does not fit the files; it can be made again at any time."
+        found.append(Finding("warning", "stale-index", aged.INDEX, what, _REPAIR))
+    return found
+
+
+def _finding(reason: Exception, name: str) -> Finding:
+    if not isinstance(reason, AetherError):
+        return Finding("error", "damaged-file", name, f"{reason} is missing in it.", _REPAIR)
+    code = "damaged-file" if isinstance(reason, CorruptDocument) else reason.code
+    return Finding("error", code, name, reason.what, _REPAIR if code == "damaged-file" else reason.fix)
+
+
+def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
+    try:
+        aged.read_grace(home, value["grace"])
+    except AetherError as reason:
+        what = f"{reason.what} The conversation can be restored only with level {value['level']}."
+        yield Finding("error", "damaged-grace", value["grace"]["file"], what, _REPAIR)
+
+
+def repair(home: Path, *, now: datetime) -> Iterator[str]:
+    """Repair the archive as far as possible, and yield a line for each repair and each loss; nothing damaged is deleted.
+
+    The caller holds the lock of the home.
+    """
+    if aged.is_empty(home):
+        return
+    if done := settle(home, now=now):
+        yield done
+    kept: dict[str, str] = {}
+    for name in aged.names(home):
+        try:
+            value = aged.read(home, name)
+        except InvalidDocument:
+            continue  # of another version
+        except (AetherError, KeyError):
+            yield from _repair_file(home, name, now)
+            with suppress(AetherError, KeyError):
+                value = aged.read(home, name)
+                kept |= _resting(value)
+            continue
+        if any(finding.code == "damaged-grace" for finding in _examine_grace(home, value)):
+            yield from _drop_grace(home, name, value, now)
+        else:
+            kept |= _resting(value)
+    aged.rebuild_index(home)
+    for name in aged.grace_names(home):
+        if name not in kept:
+            yield from _bring_forth(home, name, now)
+    aged.rebuild_index(home)
+
+
+def _resting(value: JsonObject) -> dict[str, str]:
+    return {value["grace"]["file"]: value["id"]} if value["grace"] else {}
+
+
+def _repair_file(home: Path, name: str, now: datetime) -> Iterator[str]:
+    """Seal a file again that a person changed and that is an archive file still; else put it into quarantine."""
+    path = aged.placed(home, name)
+    with storage_errors(path):
+        data = path.read_bytes()
+        quarantined = documents.quarantine(home, f"archive-{path.stem}", data, at=clock.stamp(now))
+        place = seals.place(home, quarantined)
+        with suppress(AetherError):
+            value = files.parse_json(aged.read_bytes(home, name), where=name)
+            if isinstance(value, dict) and not check.findings(SCHEMA, value):
+                aged.write(home, name, value)
+                yield f"sealed {name} again, which was changed by hand; what it was is {place}"
+                return
+        path.unlink()
+    yield f"kept the damaged {name} as {place}"
+
+
+def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iterator[str]:
+    """Keep a damaged fuller form in quarantine, and say in its archive file that there is none."""
+    grace = value["grace"]["file"]
+    path = aged.placed(home, grace)
+    if path.exists():
+        kept = documents.quarantine(home, f"grace-{path.stem}", path.read_bytes(), at=clock.stamp(now))
+        aged.remove(home, grace)
+        yield f"kept the damaged {grace} as {seals.place(home, kept)}; its conversation stays with level {value['level']}"
+    aged.write(home, name, {**value, "grace": None})
+
+
+def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
+    """Bring back what rests in grace and has no archive file; remove it if the conversation is there without it."""
+    kind = name.removesuffix(".zst").split(".")[-2]
+    data = b""
+    with suppress(AetherError):
+        data = aged.read_bytes(home, name)
+    known = {row.id for row in aged.rows(home)}
+    fields = files.unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
+    if fields and "conversation" in fields:
+        id = str(fields["conversation"])  # noqa: A001
+        if id not in known and not conversations.path_of(home, id).exists():
+            with conversations.held(home, id):
+                conversations.put_back(home, id, data, now=now)
+            yield f"brought conversation {shown(id)} back from {name}: its archive file was lost"
+        aged.remove(home, name)
+        return
+    with suppress(AetherError):
+        value = aged.parsed(data, where=name)
+        if value["id"] not in known:
+            aged.write(home, aged.name_of(value), value)
+            yield f"brought conversation {shown(value['id'])} back from {name}: its archive file was lost"
+        aged.remove(home, name)
+        return
+    path = aged.placed(home, name)
+    kept = documents.quarantine(home, f"grace-{path.stem}", data or path.read_bytes(), at=clock.stamp(now))
+    aged.remove(home, name)
+    yield f"kept {name}, which no archive file names, as {seals.place(home, kept)}: add it again if it is missed"
