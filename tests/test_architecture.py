@@ -34,6 +34,7 @@ SHARED_NAMES = {
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),
+    "archive": "archived conversations, and the append-only files of the store",
     "shapes": "those of compaction, of the context above it, and of the archive",
     "forms": "those in which secrets are written, and those of archived conversations",
 }
@@ -64,8 +65,9 @@ HOMES = {
     "rich": {"aether/cli/output.py"},
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
-    "sqlite3": {"aether/store/search_index.py"},
+    "sqlite3": {"aether/store/search_index.py", "aether/store/aged.py"},
     "tiktoken": {"aether/tokens/exact.py"},
+    "zstandard": {"aether/store/aged.py"},
 }
 # A fresh process that adds an item must not pay for these.
 HEAVY = {

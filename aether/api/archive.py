@@ -6,15 +6,43 @@ receipt; the fuller form rests compressed in `archive/grace/` until its grace is
 
 from __future__ import annotations
 
+import gzip
+import io
 import os
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
-from aether.api.home import Home
-from aether.errors import public
-from aether.types import Finding, JsonObject
+from aether import clock, regular
+from aether.api.home import Home, change, copied, drained, find
+from aether.archive import levels, retention, shapes
+from aether.archive.forms import form, measure, metadata
+from aether.archive.levels import Boundaries
+from aether.archive.retention import Decision, Policy
+from aether.archive.shapes import LEVELS, Conversation, Level
+from aether.clock import new_id
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, StorageFailed, public, shown
+from aether.messages.transcripts import load_conversation
+from aether.redact.redact import redact, redacted
+from aether.store import aged, ageing, config, conversations, files
+from aether.store.commit import Author, write_lock
+from aether.store.snapshot import load
+from aether.text.words import query_terms
+from aether.types import Change, Finding, JsonObject
+
+# Conversations that are written in one step of a batch.
+BATCH = 64
+# Of a conversation without a title, so much of its first line.
+TITLE_CHARS = 60
+# A month of the archive, as `list_archived` takes it.
+_MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
+_TIME = re.compile(rb'"timestamp":\s*"([^"]{10,40})"')
+_SESSION = re.compile(rb'"session_?[iI]d":\s*"([^"]{1,200})"')
+Progress = Callable[[int, int], None]
 
 
 class Due(NamedTuple):
@@ -60,6 +88,9 @@ class ArchivedBatch(NamedTuple):
 
     added: list[Archived]
     failed: list[Finding]
+    """One for each that was not added, with the reason."""
+    findings: list[Finding]
+    """What could not be used of those that were added, such as a time that is none."""
 
 
 class Restored(NamedTuple):
@@ -86,76 +117,729 @@ class ArchiveHit(NamedTuple):
     path: str
 
 
+class _Rules(NamedTuple):
+    """What decides the levels of a home at one instant."""
+
+    now: datetime
+    boundaries: Boundaries
+    policy: Policy
+    digest: str
+    """The policy as the index names it."""
+    marked: frozenset[str]
+    grace_days: int
+    packed: bool
+
+    def decide(self, conversation: Conversation) -> Decision:
+        return retention.decide(
+            conversation, now=self.now, boundaries=self.boundaries, policy=self.policy,
+            marked=conversation["id"] in self.marked,
+        )  # fmt: skip
+
+    def floor(self, conversation: Conversation) -> Level:
+        """Return the least level that retention ever lets a conversation have, by its own marks and its score."""
+        if retention.is_marked_by_itself(conversation):
+            return "full"
+        found = retention.score(conversation, self.policy)
+        return retention.level_of_score(found, self.policy.recent_days + 1, self.policy)[0]
+
+
+class _Case(NamedTuple):
+    """One conversation of a home, live or archived, as it is now."""
+
+    conversation: Conversation
+    old: JsonObject | None
+    """Its archive file, None if it is live."""
+    log: bytes
+    """Its log if it is live."""
+
+    @property
+    def level(self) -> Level:
+        return cast("Level", self.old["level"]) if self.old else "full"
+
+
+def _rules(place: Path, now: datetime | None, preset: str | None = None) -> _Rules:
+    settings = config.load(place)
+    given = [int(day) for day in settings.archive_boundaries.split(",") if day.strip()]
+    if preset is not None or not given:
+        boundaries = levels.boundaries(preset or settings.archive_preset)
+    else:
+        boundaries = levels.boundaries(dict(zip(LEVELS[1:], given, strict=True)))
+    document = load(place).documents["retention"]
+    policy = retention.policy(document["policy"])
+    return _Rules(
+        _instant(now), boundaries, policy, files.checksum(repr(policy._replace(weights=dict(sorted(policy.weights.items())))).encode()),
+        frozenset(document["marked"]), settings.archive_grace_days, settings.archive_compress,
+    )  # fmt: skip
+
+
+def _instant(now: datetime | None) -> datetime:
+    if now is None:
+        return clock.now()
+    return now.replace(tzinfo=UTC) if now.tzinfo is None else now.astimezone(UTC)
+
+
+# --- Ageing
+
+
 @public
 def age_archive(
     *, now: datetime | None = None, preset: str | None = None, dry_run: bool = False, forever: bool = False,
-    backend: str | None = None, progress: Callable[[int, int], None] | None = None, seconds: float | None = None,
-    home: Home = None,
+    backend: str | None = None, progress: Progress | None = None, seconds: float | None = None, home: Home = None,
 ) -> Ageing:  # fmt: skip
     """Age every conversation whose time has come, oldest first, and return the plan, the receipts and the failures.
 
     `progress` is called with the number of conversations that are done and that of all. After `seconds` no further one is
-    started. With `forever` the fuller forms are kept for good.
+    started. With `forever` the fuller forms are kept for good. Calling it twice is calling it once.
+
+    Raises:
+        InvalidInput: there is no such preset.
+        LockTimeout, StorageFailed: nothing was aged.
     """
-    raise NotImplementedError
+    until = time.monotonic() + seconds if seconds is not None else None
+    place = drained(find(home))
+    rules = _rules(place, now, preset)
+    if not dry_run:
+        _settle(place, rules.now)
+    plan, failed = _plan(place, rules)
+    if dry_run:
+        return Ageing(plan, [], failed, 0)
+    done: list[JsonObject] = []
+    saved = 0
+    over = [] if forever else aged.expired(place, clock.stamp(rules.now))
+    steps: list[tuple[str, Callable[[], tuple[JsonObject, int]]]] = [
+        *((due.id, lambda due=due: _age(place, due, rules, forever, backend)) for due in plan),
+        *((row.id, lambda row=row: _end_grace(place, row.id, rules)) for row in over),
+    ]
+    for nth, (id, step) in enumerate(steps):  # noqa: A001
+        if until is not None and time.monotonic() > until:
+            break
+        try:
+            receipt, less = step()
+        except StorageFailed:
+            raise
+        except AetherError as reason:
+            failed.append(_failure(reason, id))
+        else:
+            done.append(receipt)
+            saved += less
+        if progress:
+            progress(nth + 1, len(steps))
+    return Ageing(plan, done, failed, saved)
+
+
+def _settle(place: Path, at: datetime) -> None:
+    """End a step that a killed process left."""
+    if not aged.is_empty(place) and aged.open_step(place) is not None:
+        with write_lock(place):
+            ageing.settle(place, now=at)
+
+
+def _failure(reason: AetherError, where: str) -> Finding:
+    return Finding("error", reason.code, where, reason.what, reason.fix)
+
+
+def _plan(place: Path, rules: _Rules) -> tuple[list[Due], list[Finding]]:
+    """Return the conversations that are due, oldest first; only those are read that age alone makes due."""
+    latest = [clock.stamp(rules.now - timedelta(days=days)) for days in rules.boundaries]
+    failed: list[Finding] = []
+    plan: list[Due] = []
+    live = [
+        one.id
+        for one in conversations.stored_conversations(place)
+        if "" < conversations.last_use(one) <= latest[0]
+    ]
+    _refresh_floors(place, rules)
+    for id in [*live, *(row.id for row in aged.due(place, latest))]:  # noqa: A001
+        try:
+            case = _case(place, id)
+            found = rules.decide(case.conversation)
+        except AetherError as reason:
+            failed.append(_failure(reason, id))
+            continue
+        if LEVELS.index(found.level) > LEVELS.index(case.level):
+            size = ageing.bytes_of(place, id)
+            title = redact(case.conversation["title"])
+            plan.append(
+                Due(id, title, found.days, found.score.total, found.rule, case.level, found.level, size)
+            )
+    return sorted(plan, key=lambda due: (-due.days, due.id)), failed
+
+
+def _refresh_floors(place: Path, rules: _Rules) -> None:
+    """Decide again, for conversations of another policy, the least level that they may have."""
+    floors = []
+    for row in aged.of_other_policy(place, rules.digest):
+        with suppress(AetherError, KeyError):  # `verify` names it
+            conversation = shapes.conversation_of(aged.read(place, row.name))
+            floors.append((row.id, rules.floor(conversation), rules.digest))
+    if floors:
+        aged.set_floor(place, floors)
+
+
+def _case(place: Path, id: str) -> _Case:
+    """Return a conversation, live or archived, as it is now.
+
+    Raises:
+        NotFound: there is none.
+        Conflict: the log of a live one is damaged.
+    """
+    row = aged.find(place, id)
+    if row:
+        old = aged.read(place, row.name)
+        conversation = shapes.conversation_of(old)
+        # Its age is that of the whole conversation, whichever messages are left.
+        return _Case(conversation | {"times": [row.since] if row.since else []}, old, b"")
+    path = conversations.path_of(place, id)
+    if not path.exists():
+        raise NotFound(
+            f"there is no conversation {shown(id)}.", fix='See "aether archive list".', where=str(place)
+        )
+    data = regular.read(path, regular.LOG_BYTES)
+    return _Case(_of_log(place, id, data), None, data)
+
+
+def _of_log(place: Path, id: str, data: bytes) -> Conversation:
+    """Return the conversation in a log; each message has the time at which it was added."""
+    log = conversations.extended(conversations.empty(conversations.path_of(place, id), id), data)
+    if log.torn or log.damaged:
+        what = f"the log of conversation {shown(id)} is damaged."
+        raise Conflict(what, fix='Run "aether doctor --repair".', where=str(log.path))
+    said = conversations.said(log)
+    messages = conversations.messages(log, said)
+    stored = conversations.times(data)
+    times = [stored[n] for n in said]
+    raw = {
+        "id": id, "title": _title(messages), "messages": messages, "created_at": min(times, default=None),
+        "updated_at": max(times, default=None),
+    }  # fmt: skip
+    return shapes.read_conversation(raw, where=id, times=times)[0]
+
+
+def _title(messages: list[JsonObject]) -> str:
+    """Return the first line that a user said, cut, without secrets."""
+    for message in messages:
+        said = next(aged.texts({"messages": [message]}), "").strip()
+        if message.get("role") == "user" and said:
+            return redact(said.partition("\n")[0])[:TITLE_CHARS].strip()
+    return ""
+
+
+def _fullest(place: Path, old: JsonObject) -> Conversation:
+    """Return the fullest form of an archived conversation that there is."""
+    grace = old["grace"]
+    if not grace or old["level"] == "full":
+        return shapes.conversation_of(old)
+    data = aged.read_grace(place, grace)
+    if grace["level"] == "full" and old["source"]["kind"] == "conversation":
+        return _of_log(place, old["id"], data)
+    if grace["level"] == "full" and old["source"]["kind"] == "file":
+        raw = next(one for one in _raws(data, old["source"]["name"]))
+        return shapes.read_conversation({**raw, "id": old["id"]}, where=old["id"])[0]
+    return shapes.conversation_of(aged.parsed(data, where=grace["file"]))
+
+
+def _age(place: Path, due: Due, rules: _Rules, forever: bool, backend: str | None) -> tuple[JsonObject, int]:
+    """Take one step of a plan; return its receipt and the bytes that it saves.
+
+    Raises:
+        Conflict: the conversation was changed meanwhile.
+        AetherError: it stays as it was.
+    """
+    case = _case(place, due.id)
+    found = rules.decide(case.conversation)
+    if (case.level, found.level) != (due.from_level, due.to_level):
+        raise Conflict("it was changed meanwhile.", fix="Age again.", where=due.id)
+    whole = _fullest(place, case.old) if case.old else case.conversation
+    content = redacted(form(whole, found.level))
+    grace, rest = _rest(case, rules, forever)
+    value = _file(whole, found.level, content, rules, old=case.old)
+    value["grace"] = grace
+    value["marked"] = due.id in rules.marked
+    before = files.json_line(case.old["content"]) if case.old else case.log
+    receipt = _receipt(value, case.level, found.rule, before, rules.now)
+    receipt["bytes_before"] = due.bytes
+    receipt["removed"] = {"characters": max(0, len(before) - len(files.json_line(content)))}
+    _seal_receipt(value, receipt)
+    less = ageing.take(
+        place, value, old=case.old, log=case.log, rest=rest, packed=rules.packed, now=rules.now
+    )
+    return copied(receipt), less
+
+
+def _rest(case: _Case, rules: _Rules, forever: bool) -> tuple[JsonObject | None, bytes | None]:
+    """Return what rests in grace after a step, and its bytes where it is not there yet."""
+    if not rules.grace_days and not forever:
+        return None, None
+    until = "" if forever else clock.stamp(rules.now + timedelta(days=rules.grace_days))
+    known = case.old["grace"] if case.old else None
+    if known:
+        # A fuller form than the present one stays; that of a file begins to rest now.
+        stays = case.level != "full" and not known["until"]
+        return {**known, "until": "" if stays or not until else max(until, known["until"])}, None
+    data = aged.encoded(case.old) if case.old else case.log
+    kind, sha256 = "dict" if case.old else "conversation", ageing.digest(data)
+    name = aged.grace_name(case.conversation["id"], kind, case.level, sha256)
+    return {"file": name, "level": case.level, "sha256": sha256, "bytes": len(data), "until": until}, data
+
+
+def _file(
+    conversation: Conversation, level: Level, content: JsonObject, rules: _Rules, *, old: JsonObject | None,
+    source: JsonObject | None = None,
+) -> JsonObject:  # fmt: skip
+    """Return an archive file of a conversation, without its grace and the receipt of this step."""
+    known = old["metrics"] if old else {}
+    numbers = {
+        "since": levels.age(conversation, rules.now).since, "floor": rules.floor(conversation), "policy": rules.digest,
+    }  # fmt: skip
+    numbers |= {key: known[key] for key in ("since", "sha256") if key in known}
+    if not old and level == "full":
+        numbers["sha256"] = ageing.digest(files.json_line(content))
+    return {
+        "version": aged.VERSION,
+        **{key: conversation[key] for key in ("id", "created_at", "updated_at")},
+        "title": redact(conversation["title"]),
+        "archived_at": old["archived_at"] if old else clock.stamp(rules.now),
+        "level": level,
+        "marked": False,
+        "source": source or (old["source"] if old else {"kind": "conversation", "name": ""}),
+        "content": content,
+        "metadata": redacted(old["metadata"] if old else metadata(conversation)),
+        "metrics": measure(conversation, content) | numbers,
+        "steps": [*old["steps"]] if old else [],
+        "grace": None,
+    }
+
+
+def _receipt(value: JsonObject, before: str, rule: str, data: bytes, at: datetime) -> JsonObject:
+    """Return the receipt of a step, which holds no text."""
+    return {
+        "id": new_id("age", at), "at": clock.stamp(at), "kind": "archive", "conversation": value["id"],
+        "from": before, "to": value["level"], "rule": rule, "bytes_before": 0, "bytes_after": 0,
+        "kept": {"ratio": value["metrics"]["ratio"], **value["metrics"]["retention"]}, "removed": {},
+        "sha256_before": ageing.digest(data), "sha256_after": ageing.digest(files.json_line(value["content"])),
+        "grace_until": value["grace"]["until"] if value["grace"] else None,
+    }  # fmt: skip
+
+
+def _seal_receipt(value: JsonObject, receipt: JsonObject) -> None:
+    """Add a receipt to the steps of its file, with the bytes that the file has then."""
+    value["steps"] = [*value["steps"], receipt]
+    for _ in range(3):  # the number is part of the file
+        receipt["bytes_after"] = len(aged.encoded(value))
+
+
+def _end_grace(place: Path, id: str, rules: _Rules) -> tuple[JsonObject, int]:
+    """Remove the fuller form of a conversation whose grace is over."""
+    case = _case(place, id)
+    old = case.old
+    if not old or not old["grace"] or not "" < old["grace"]["until"] <= clock.stamp(rules.now):
+        raise Conflict("it was changed meanwhile.", fix="Age again.", where=id)
+    value = {**old, "grace": None}
+    receipt = _receipt(value, old["level"], "grace over", files.json_line(old["content"]), rules.now)
+    receipt["bytes_before"] = ageing.bytes_of(place, id)
+    receipt["removed"] = {"level": old["grace"]["level"], "bytes": old["grace"]["bytes"]}
+    _seal_receipt(value, receipt)
+    return copied(receipt), ageing.take(place, value, old=old, packed=rules.packed, now=rules.now)
+
+
+# --- Adding
+
+
+class _Given(NamedTuple):
+    """A conversation that is to be added."""
+
+    raw: JsonObject
+    source: JsonObject
+    data: bytes | None
+    """The file it was read from, if it is the only one in it."""
 
 
 @public
 def archive_conversations(conversations: Iterable[Mapping[str, Any]], *, home: Home = None) -> ArchivedBatch:
-    """Add conversation dicts to the archive at level `full`; each failure is reported, and the rest goes on."""
-    raise NotImplementedError
+    """Add conversation dicts to the archive at level `full`; each failure is reported, and the rest goes on.
+
+    One that is there already is left as it is; one that has grown since takes its place.
+    """
+    given = (_Given(cast("JsonObject", one), {"kind": "dict", "name": ""}, None) for one in conversations)
+    return _add_all(given, [], home)
 
 
 @public
 def archive_files(paths: Iterable[str | os.PathLike[str]], *, home: Home = None) -> ArchivedBatch:
-    """Add transcripts and conversation files to the archive at level `full`; each failure is reported."""
-    raise NotImplementedError
+    """Add transcripts and conversation files to the archive at level `full`; each failure is reported.
+
+    The file itself rests compressed beside it, so that it can be restored byte for byte.
+    """
+    failed: list[Finding] = []
+    return _add_all(_read_files(paths, failed), failed, home)
+
+
+def _read_files(paths: Iterable[str | os.PathLike[str]], failed: list[Finding]) -> Iterator[_Given]:
+    for path in paths:
+        name = os.fspath(path)
+        try:
+            with regular.named(path) as file:
+                data = file.read()
+            raws = [*_raws(data, name)]
+        except AetherError as reason:
+            failed.append(_failure(reason, name))
+            continue
+        for raw in raws:
+            yield _Given(
+                raw, {"kind": "file", "name": os.path.basename(name)}, data if len(raws) == 1 else None
+            )
+
+
+def _raws(data: bytes, name: str) -> Iterator[JsonObject]:
+    """Yield the conversations in a file: conversation objects, or the transcript of any known agent.
+
+    Raises:
+        InvalidInput: it has none.
+    """
+    if data[:2] == b"\x1f\x8b":
+        with suppress(OSError, EOFError):
+            data = gzip.decompress(data)
+    value: Any = None
+    with suppress(AetherError):
+        value = files.parse_json(data, where=name)
+    if isinstance(value, dict) and isinstance(value.get("original_conversation"), dict):
+        value = value["original_conversation"]  # an archive of an earlier program
+    listed = value if isinstance(value, list) else [value]
+    if listed and all(isinstance(one, dict) and isinstance(one.get("messages"), list) for one in listed):
+        yield from (_named(one, data, name, nth) for nth, one in enumerate(listed))
+        return
+    nth, others = 0, 1
+    while nth < others:
+        found = load_conversation(io.BytesIO(data), nth=nth)
+        others = found.others + 1
+        yield _named({"messages": [one.raw for one in found.messages]}, data, name, nth)
+        nth += 1
+
+
+def _named(raw: JsonObject, data: bytes, name: str, nth: int) -> JsonObject:
+    """Return a conversation of a file with an id, a title and times, which a transcript has in its lines."""
+    fields: JsonObject = {}
+    if not raw.get("id"):
+        session = _SESSION.search(data)
+        path = Path(name)
+        stem = (
+            session[1].decode(errors="replace")
+            if session
+            else f"{path.stem}-{files.checksum(str(path.absolute()).encode())[:8]}"
+        )
+        fields["id"] = f"{stem}-{nth + 1}" if nth else stem
+    if not raw.get("title"):
+        fields["title"] = _title([one for one in raw["messages"] if isinstance(one, dict)])
+    if not (raw.get("created_at") or raw.get("updated_at")):
+        times = sorted(found[1].decode(errors="replace") for found in _TIME.finditer(data))
+        if times:
+            fields |= {"created_at": times[0], "updated_at": times[-1]}
+    return fields | raw | {key: value for key, value in fields.items() if not raw.get(key)}
+
+
+def _add_all(given: Iterable[_Given], failed: list[Finding], home: Home) -> ArchivedBatch:
+    place = drained(find(home))
+    rules = _rules(place, None)
+    _settle(place, rules.now)
+    batch = ArchivedBatch([], failed, [])
+    waiting: dict[str, tuple[JsonObject, bytes | None]] = {}
+    for nth, one in enumerate(given):
+        try:
+            value, data, found = _full(one, rules, nth)
+            if len(waiting) == BATCH or value["id"] in waiting:
+                _flush(place, waiting, rules, batch)
+            row = aged.find(place, value["id"])
+            if row:
+                batch.added.append(_replace(place, row, value, data, rules))
+            elif conversations.path_of(place, value["id"]).exists():
+                what = f"conversation {shown(value['id'])} is live in this home."
+                raise Conflict(
+                    what, fix="Age it instead, or give this one another id.", where=str(value["id"])
+                )
+            else:
+                waiting[value["id"]] = (value, data)
+            batch.findings.extend(found)
+        except AetherError as reason:
+            batch.failed.append(_failure(reason, one.source["name"] or f"conversations[{nth}]"))
+    _flush(place, waiting, rules, batch)
+    return batch
+
+
+def _full(one: _Given, rules: _Rules, nth: int) -> tuple[JsonObject, bytes | None, list[Finding]]:
+    """Return the archive file of a conversation at level `full`, what rests beside it, and findings."""
+    where = one.source["name"] or f"conversations[{nth}]"
+    files.checked_json(one.raw, where=where, above=2)
+    conversation, found = shapes.read_conversation(one.raw, where=where)
+    value = _file(conversation, "full", form(conversation, "full"), rules, old=None, source=one.source)
+    value["marked"] = retention.is_marked_by_itself(conversation) or value["id"] in rules.marked
+    if one.data is not None:
+        sha256 = ageing.digest(one.data)
+        name = aged.grace_name(value["id"], "file", "full", sha256)
+        value["grace"] = {
+            "file": name,
+            "level": "full",
+            "sha256": sha256,
+            "bytes": len(one.data),
+            "until": "",
+        }
+    return value, one.data, found
+
+
+def _flush(
+    place: Path, waiting: dict[str, tuple[JsonObject, bytes | None]], rules: _Rules, batch: ArchivedBatch
+) -> None:
+    if not waiting:
+        return
+    made = [*waiting.values()]
+    waiting.clear()
+    try:
+        names = ageing.add(place, made, packed=rules.packed, now=rules.now)
+    except AetherError as reason:
+        batch.failed.extend(_failure(reason, str(value["id"])) for value, _ in made)
+        return
+    batch.added.extend(_archived(place, value, name) for name, (value, _) in zip(names, made, strict=True))
+
+
+def _archived(place: Path, value: JsonObject, name: str) -> Archived:
+    size = aged.size(place, name) + (aged.size(place, value["grace"]["file"]) if value["grace"] else 0)
+    return Archived(value["id"], value["title"], value["created_at"], value["level"], size, name)
+
+
+def _replace(place: Path, row: aged.Row, value: JsonObject, data: bytes | None, rules: _Rules) -> Archived:
+    """Put a conversation in the place of an earlier state of it; the same one is left as it is.
+
+    Raises:
+        Conflict: the archived one has messages that this one lacks.
+    """
+    old = aged.read(place, row.name)
+    if old["metrics"].get("sha256") == value["metrics"]["sha256"]:
+        return _listed(row)
+    messages, said = value["content"]["messages"], old["metadata"]["total_messages"]
+    had = old["content"].get("messages") if old["level"] == "full" else None
+    if len(messages) < said or (had is not None and messages[: len(had)] != had):
+        what = f"conversation {shown(value['id'])} is archived with other messages than these."
+        raise Conflict(what, fix="Give this one another id.", where=row.name)
+    value = {**value, "archived_at": old["archived_at"], "steps": [*old["steps"]]}
+    receipt = _receipt(value, old["level"], "added again", files.json_line(old["content"]), rules.now)
+    receipt["bytes_before"] = row.bytes
+    _seal_receipt(value, receipt)
+    ageing.take(place, value, old=old, rest=data, packed=rules.packed, now=rules.now)
+    return _archived(place, value, aged.name_of(value, packed=rules.packed))
+
+
+# --- Bringing back
 
 
 @public
 def restore_conversation(
     id: str, *, output: str | os.PathLike[str] | None = None, home: Home = None
 ) -> Restored:
-    """Bring a conversation back as full as it still is; within its grace exactly as it was."""
-    raise NotImplementedError
+    """Bring a conversation back as full as it still is; within its grace exactly as it was.
+
+    The log of a live conversation returns to `conversations/`, byte for byte, and goes on from there. Dicts and files are
+    returned, and stay in the archive. With `output` it is written to that file, and the archive is not changed: the file
+    that was added, or the conversation as JSON.
+
+    Raises:
+        NotFound: it is not archived.
+        CorruptDocument: its archive file, or its fuller form, is damaged.
+        Conflict: the file `output` exists.
+        LockTimeout, StorageFailed: it is as it was.
+    """
+    place = drained(find(home))
+    at = clock.now()
+    _settle(place, at)
+    old = read_archived(id, home=place)
+    grace, kind = old["grace"], old["source"]["kind"]
+    level = min(old["level"], grace["level"] if grace else old["level"], key=LEVELS.index)
+    data = aged.read_grace(place, grace) if grace else b""
+    whole = _fullest(place, old)
+    exact = level == "full" and (kind == "dict" or bool(grace))
+    conversation = _given_back(old, whole, data, level)
+    if output is not None:
+        written = data if kind == "file" and exact else files.json_document(conversation)
+        return Restored(conversation, level, exact, _write_new(Path(output), written))
+    if kind == "conversation" and exact:
+        receipt = _receipt(
+            old | {"level": "full", "grace": None},
+            old["level"],
+            "restored",
+            files.json_line(old["content"]),
+            at,
+        )
+        receipt |= {
+            "bytes_before": ageing.bytes_of(place, id),
+            "bytes_after": len(data),
+            "kept": {"ratio": 1.0},
+        }
+        receipt["sha256_after"] = ageing.digest(data)
+        path = ageing.restore(place, id, receipt, now=at)
+        return Restored(conversation, level, exact, str(path))
+    return Restored(conversation, level, exact, "")
+
+
+def _given_back(old: JsonObject, whole: Conversation, data: bytes, level: str) -> JsonObject:
+    """Return a conversation as its caller gave it, or what is left of it."""
+    if level == "full":
+        if old["level"] == "full":
+            return shapes.given_conversation(old["content"])
+        if old["source"]["kind"] == "dict":
+            return shapes.given_conversation(aged.parsed(data, where=old["id"])["content"])
+        return {key: whole[key] for key in ("id", "title", "created_at", "updated_at", "messages")}
+    content = (
+        aged.parsed(data, where=old["id"])["content"] if data and level != old["level"] else old["content"]
+    )
+    fields = {key: old[key] for key in ("id", "title", "created_at", "updated_at")}
+    left: JsonObject = copied({**fields, "level": level, **content, "metadata": old["metadata"]})
+    return left
+
+
+def _write_new(path: Path, data: bytes) -> str:
+    if path.exists():
+        raise Conflict("is there already.", fix="Name another file, or remove it.", where=str(path))
+    with files.storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write_whole(path, data)
+    return str(path)
+
+
+# --- Looking
 
 
 @public
 def list_archived(
     *, month: str | None = None, level: str | None = None, limit: int | None = None, home: Home = None
 ) -> list[Archived]:
-    """Return the archived conversations, newest first; of one `month` (YYYY-MM), at one `level`."""
-    raise NotImplementedError
+    """Return the archived conversations, newest first; of one `month` (YYYY-MM), at one `level`.
+
+    Raises:
+        InvalidInput: the month or the level is none, or the limit is negative.
+    """
+    if month is not None and not _MONTH.fullmatch(month):
+        raise InvalidInput(f"{shown(month)} is not a month.", fix="Write it as 2026-03.", where="month")
+    if level is not None:
+        shapes.level(level)
+    if limit is not None and limit < 0:
+        raise InvalidInput(f"limit is {limit}.", fix="Use a whole number from 0.", where="limit")
+    return [_listed(row) for row in aged.rows(find(home), month=month or "", level=level or "", limit=limit)]
+
+
+def _listed(row: aged.Row) -> Archived:
+    return Archived(row.id, row.title, row.created_at, row.level, row.bytes, row.name)
 
 
 @public
 def read_archived(id: str, *, home: Home = None) -> JsonObject:
-    """Return the archive file of a conversation."""
-    raise NotImplementedError
+    """Return the archive file of a conversation; `marked` says whether it is marked now.
+
+    Raises:
+        NotFound: it is not archived.
+        CorruptDocument, InvalidDocument: its file is damaged, or of another version.
+    """
+    place = find(home)
+    row = aged.find(place, id)
+    if row is None:
+        raise NotFound(
+            f"conversation {shown(id)} is not archived.", fix='See "aether archive list".', where=str(place)
+        )
+    value = aged.read(place, row.name)
+    marked = load(place).documents["retention"]["marked"]
+    return {**value, "marked": id in marked or _marks_itself(value)}
+
+
+def _marks_itself(value: JsonObject) -> bool:
+    return bool(
+        ((value["content"].get("given") or {}).get("metadata") or {}).get("user_marked_important") is True
+    )
 
 
 @public
 def search_archive(query: str, *, limit: int = 10, home: Home = None) -> list[ArchiveHit]:
-    """Return the archived conversations that match `query`, best first, each with the matching part."""
-    raise NotImplementedError
+    """Return the archived conversations that match `query`, best first, each with the matching part, without secrets.
+
+    Raises:
+        InvalidInput: the query is blank, or the limit is below 1.
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidInput("query is required.", fix="Pass one or more words.", where="search")
+    if limit < 1:
+        raise InvalidInput(f"limit is {limit}.", fix="Use a whole number from 1.", where="search")
+    from aether.memory.search import best_passage
+
+    place = find(home)
+    wanted = query_terms(query).weights
+    found = []
+    for row, score in aged.search(place, wanted, limit=limit):
+        with suppress(AetherError):  # `verify` names it
+            passage = best_passage(aged.texts(aged.read(place, row.name)["content"]), wanted)
+            found.append(
+                ArchiveHit(
+                    row.id, row.title, row.created_at, row.level, round(score, 6), redact(passage), row.name
+                )
+            )
+    return found
 
 
 @public
 def archive_stats(*, home: Home = None) -> JsonObject:
     """Return the number of archived conversations, their bytes on disk, and how many have each level."""
-    raise NotImplementedError
+    return aged.stats(find(home))
 
 
 @public
 def verify_archive(*, home: Home = None) -> list[Finding]:
     """Check every file of the archive and return the findings, errors first; nothing is changed."""
-    raise NotImplementedError
+    order = {"error": 0, "warning": 1, "info": 2}
+    return sorted(ageing.examine(find(home)), key=lambda finding: order[finding.level])
+
+
+# --- Retention
 
 
 @public
 def mark_conversation_important(id: str, marked: bool = True, *, home: Home = None) -> bool:
-    """Mark a conversation so that it stays full, or take the mark back; False if there is no such conversation."""
-    raise NotImplementedError
+    """Mark a conversation so that it stays full, or take the mark back; False if there is no such conversation.
+
+    Detail that is lost does not come back by a mark. `undo` reverses it.
+    """
+    place = drained(find(home))
+    if not aged.find(place, id) and not conversations.path_of(place, id).exists():
+        return False
+    at = clock.stamp(clock.now())
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        known = documents["retention"]["marked"]
+        if (id in known) == marked:
+            return Change({})
+        path = "/marked/" + id.replace("~", "~0").replace("/", "~1")
+        step = {"op": "add", "path": path, "value": at} if marked else {"op": "remove", "path": path}
+        return Change({"retention": [cast("Any", step)]})
+
+    change(place, plan, Author("mark" if marked else "unmark", reason=id))
+    return True
+
+
+@public
+def update_retention_policy(changes: Mapping[str, Any], *, home: Home = None) -> JsonObject:
+    """Change weights and thresholds of the retention policy, and return the whole policy; `undo` reverses it.
+
+    Raises:
+        InvalidInput: a name is unknown, a value is impossible, or the thresholds do not descend; nothing was changed.
+    """
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        held = documents["retention"]["policy"]
+        after = retention.policy(changes, of=retention.policy(held))
+        given = dict(changes)
+        if "weights" in given:
+            given["weights"] = {**held.get("weights", {}), **given["weights"]}
+        wanted = {**held, **given}
+        step: JsonObject = {"op": "replace", "path": "/policy", "value": wanted}
+        return Change({"retention": [cast("Any", step)] if wanted != held else []}, result=after)
+
+    done = change(home, plan, Author("retention policy"))
+    after: Policy = done.result
+    return after._asdict() | {"weights": dict(after.weights)}
 
 
 @public
@@ -167,22 +851,55 @@ def retention_recommendations(
     Each has conversation_id, title, created_at, importance_score, should_compress, recommended_level,
     user_marked_important, message_count and retention_reason.
     """
-    raise NotImplementedError
-
-
-@public
-def update_retention_policy(changes: Mapping[str, Any], *, home: Home = None) -> JsonObject:
-    """Change weights and thresholds of the retention policy, and return the whole policy; `undo` reverses it."""
-    raise NotImplementedError
+    place = drained(find(home))
+    rules = _rules(place, now)
+    ids = [one.id for one in conversations.stored_conversations(place)] + [row.id for row in aged.rows(place)]
+    found = []
+    for id in ids:  # noqa: A001
+        with suppress(AetherError):  # `verify` and `doctor` name it
+            case = _case(place, id)
+            made = rules.decide(case.conversation)
+            level = max(made.level, case.level, key=LEVELS.index)
+            found.append({
+                "conversation_id": id, "title": redact(case.conversation["title"]),
+                "created_at": case.conversation["created_at"], "importance_score": made.score.total,
+                "should_compress": level != case.level, "recommended_level": level,
+                "user_marked_important": made.rule == "marked",
+                "message_count": case.old["metadata"]["total_messages"] if case.old else case.conversation["total_messages"],
+                "retention_reason": made.reason,
+            })  # fmt: skip
+    found.sort(key=lambda one: (-one["importance_score"], one["conversation_id"]))
+    return found[:limit]
 
 
 @public
 def explain_retention(id: str, *, now: datetime | None = None, home: Home = None) -> JsonObject:
-    """Return the decision about one conversation: level, rule, score and its parts, age and what it is counted from."""
-    raise NotImplementedError
+    """Return the decision about one conversation: level, rule and reason, score and its parts, age and since when.
+
+    Raises:
+        NotFound: there is no such conversation.
+    """
+    place = drained(find(home))
+    case = _case(place, id)
+    made = _rules(place, now).decide(case.conversation)
+    which = "last use" if case.old else levels.age(case.conversation, _instant(now)).which
+    return {
+        "id": id, "title": redact(case.conversation["title"]), "archived": case.old is not None, "level": case.level,
+        "decided_level": made.level, "age_level": made.age_level, "retention_level": made.retention_level,
+        "rule": made.rule, "reason": made.reason, "score": made.score.total, "parts": dict(made.score.parts),
+        "days": made.days, "since": made.since, "since_is": which,
+        "grace_until": (case.old["grace"] or {}).get("until") if case.old else None,
+    }  # fmt: skip
+
+
+# --- Versions
 
 
 @public
 def migrate_archive(*, home: Home = None) -> list[Path]:
-    """Write archive files of older versions as the present one, and return them."""
-    raise NotImplementedError
+    """Write archive files of older versions as the present one, and return them; the older file goes to quarantine.
+
+    Raises:
+        InvalidDocument: a newer aether wrote one of them; those before it are migrated.
+    """
+    return []

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from heapq import heapify, heappop, heappush
-from itertools import groupby
+from itertools import groupby, pairwise
 from math import log
 from typing import NamedTuple
 
@@ -22,24 +22,33 @@ from aether.archive.shapes import level as level_named
 from aether.errors import InvalidInput
 from aether.messages.content import as_json
 from aether.messages.model import as_arguments
-from aether.messages.shell import outcome_line, short_command
-from aether.messages.tool_calls import shell_command
-from aether.text.classify import Kind, classify
+from aether.messages.shell import is_notable, outcome_line, short_command
+from aether.messages.tool_calls import file_changes, shell_command
+from aether.text.classify import Kind, classify, is_reply, prose
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems, words
 from aether.types import JsonObject
 
-# Of the characters of what was said, and of what tools were given and answered.
-SHARES: dict[Level, tuple[float, float]] = {"key_points": (0.70, 0.10), "summary": (0.40, 0.03)}
+# Of the characters of speech. Beside it, of those of tools, but never more than a part of what is kept of speech, or a page.
+SHARES: dict[Level, float] = {"key_points": 0.70, "summary": 0.40}
+TOOL_SHARES: dict[Level, float] = {"key_points": 0.10, "summary": 0.03}
+TOOLS_OF_SPEECH: dict[Level, float] = {"key_points": 0.50, "summary": 0.25}
+PAGE_CHARS = 2_000
 # Worth of a sentence by its kind, beside the words that it adds.
 WORTH: dict[Kind, float] = {
     "decision": 6.0, "constraint": 5.0, "preference": 4.0, "solution": 4.0, "blocker": 3.0, "outcome": 3.0, "fact": 1.0,
     "exploration": -1.0, "chatter": -3.0,
 }  # fmt: skip
-NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 1.0
+NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 3.0
 # The messages that open and end it say what it was for and what came of it; the first sentence of one what it is about.
 END_WORTH, LEAD_WORTH = 4.0, 1.0
+# A question and the answer to it say nothing without each other.
+ANSWER_WORTH, LAST_SENTENCES = 4.0, 6
+# Of the worth of a sentence: code and tables.
+MACHINE_SHARE = 0.5
+# Arguments of tools that look something up.
+READ_KEYS = frozenset({"file_path", "path", "pattern", "glob", "notebook_path"})
 RULES = frozenset[Kind]({"constraint", "decision", "preference"})
 _TOOLS = ("tool_call", "tool_result")
 LABELS = {
@@ -56,7 +65,7 @@ LONG_NAME = 6
 # So much of the words of a statement in one sentence repeat it.
 SAME_WORDS = 0.75
 # A sentence costs its length and this, so that very short ones do not win by being short.
-OVERHEAD = 40
+OVERHEAD = 150
 # Bounds of the description: so many topics and entities, and characters of an entity.
 MOST_TOPICS, MOST_ENTITIES, ENTITY_CHARS = 6, 20, 120
 LINE_CHARS = 300
@@ -80,6 +89,8 @@ class Sentence(NamedTuple):
     """Its words and names."""
     worth: float
     """Its worth beside the concepts that no chosen sentence has."""
+    prose: bool
+    """Whether it is not code, a log or a table."""
 
 
 class Facts(NamedTuple):
@@ -230,12 +241,12 @@ def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
 
     Of three sentences or fewer, key points are the whole; a summary has one sentence at least.
     """
-    every = _candidates(conversation)
+    every = candidates(conversation)
     by_people = [one for one in every if one.speaker not in _TOOLS]
     by_tools = [one for one in every if one.speaker in _TOOLS]
-    of_speech, of_tools = (
-        int(share * chars) for share, chars in zip(SHARES[level], _sizes(conversation), strict=True)
-    )
+    speech, tools = _sizes(conversation)
+    of_speech = int(SHARES[level] * speech)
+    of_tools = int(min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech)))
     covered: set[str] = set()
     if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:
         picked = by_people
@@ -255,56 +266,97 @@ def _sizes(conversation: Conversation) -> tuple[int, int]:
     return speech, sum(len(one.text) for one in said(conversation)) - speech
 
 
-def _candidates(conversation: Conversation) -> list[Sentence]:
-    """Return every sentence that people or models said, and the lines of tools that say what was done, in order."""
+def candidates(conversation: Conversation) -> list[Sentence]:
+    """Return every sentence that people or models said, and the lines of tools that show work and its outcome, in order."""
     texts = [one for one in said(conversation) if one.speaker != "system" or one.protected]
-    speech = [one.at for one in texts if one.speaker in ("user", "assistant")]
-    ends = {speech[0], speech[-1]} if speech else set[int]()
+    speech = [one for one in texts if one.speaker in ("user", "assistant")]
+    ends = {speech[0].at, speech[-1].at} if speech else set[int]()
+    answered = _answered(speech)
     found: list[Sentence] = []
-    for one in texts:
-        for nth, text in enumerate(_lines(one)):
+    for one, lines in _lines(texts):
+        plain = frozenset(prose(one.text)) if one.speaker in ("user", "assistant") else frozenset(lines)
+        for nth, text in enumerate(lines):
             must = one.protected or text in conversation["kept"]
             bonus = (
                 END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
             )
-            found.append(_sentence(len(found), one, text, must=must, bonus=bonus))
+            bonus += ANSWER_WORTH * ((one.at, text) in answered)
+            found.append(_sentence(len(found), one, text, must=must, bonus=bonus, prose=text in plain))
     return found
 
 
-def _lines(one: Said) -> list[str]:
-    if one.protected:
-        return [one.text]
-    if one.speaker == "tool_call":
-        return [_call_line(one)]
-    if one.speaker == "tool_result":
-        return [line] if (line := outcome_line(one.text)) else []
-    return sentences(one.text)
+def _answered(speech: Sequence[Said]) -> set[tuple[int, str]]:
+    """Return the questions that a person answered, and the first sentences of the answers, with their messages."""
+    found: set[tuple[int, str]] = set()
+    for asked, reply in pairwise(speech):
+        if (asked.speaker, reply.speaker) != ("assistant", "user") or not is_reply(reply.text):
+            continue
+        questions = [one for one in prose(asked.text)[-LAST_SENTENCES:] if one.rstrip("*_ ").endswith("?")]
+        if questions:
+            found.update((asked.at, one) for one in questions)
+            found.update((reply.at, one) for one in sentences(reply.text)[:1])
+    return found
 
 
-def _call_line(one: Said) -> str:
-    """Return a call as one line: its command, or its first argument that is text."""
+def _lines(texts: Sequence[Said]) -> Iterator[tuple[Said, list[str]]]:
+    """Yield each text with its lines that a form may hold; of tools those of work, without what they only read."""
+    shown: dict[str, bool] = {}
+    for one in texts:
+        if one.protected:
+            yield one, [one.text]
+        elif one.speaker == "tool_call":
+            line, is_command = _call_line(one)
+            shown[one.call_id] = is_command or (bool(line) and not _changes(one))
+            yield one, [line] if line else []
+        elif one.speaker == "tool_result":
+            short = one.text if len(one.text) <= LINE_CHARS and "\n" not in one.text else ""
+            line = short or outcome_line(one.text)
+            yield one, [line] if line and shown.get(one.call_id, bool(short)) else []
+        else:
+            yield one, sentences(one.text)
+
+
+def _call_line(one: Said) -> tuple[str, bool]:
+    """Return a call as one line, "" if it only reads, and whether that is a command."""
     arguments = as_arguments(one.text)
     ran = shell_command(arguments)
-    texts = (value for value in arguments.values() if isinstance(value, str) and value.strip())
-    given = short_command(ran) if ran else next(texts, one.text).strip().partition("\n")[0]
-    line = given if ran or not one.tool or arguments.keys() == {"input"} else f"{one.tool}: {given}"
-    return line if len(line) <= LINE_CHARS else line[: LINE_CHARS - 1] + "…"
+    if ran:
+        return (short_command(ran), True) if is_notable(ran) or _changes(one) else ("", False)
+    changed = _changes(one)
+    given = (
+        changed[0]
+        if changed
+        else next((text for text in arguments.values() if isinstance(text, str)), "").strip()
+    )
+    if (
+        not given
+        or "\n" in given
+        or len(given) > LINE_CHARS
+        or (not changed and READ_KEYS & arguments.keys())
+    ):
+        return "", False
+    return (f"{one.tool}: {given}" if one.tool and arguments.keys() != {"input"} else given), False
 
 
-def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float) -> Sentence:
+def _changes(one: Said) -> list[str]:
+    arguments = as_arguments(one.text)
+    return [change.path for change in file_changes(arguments, shell_command(arguments))]
+
+
+def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, prose: bool) -> Sentence:
     kind = classify(text)
     names = identifiers(text)
     worth = (
         WORTH[kind] + bonus + QUOTE_WORTH * bool(_QUOTE.search(text)) + QUESTION_WORTH * text.endswith("?")
     )
     concepts = frozenset((*stems(text), *(f"={name}" for field in names for name in field)))
-    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth)
+    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, prose)
 
 
 def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sentence]:
     """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say."""
     picked = [one for one in every if one.must]
-    covered.update(concept for one in picked for concept in one.concepts)
+    covered.update(concept for one in picked for concept in (*one.concepts, _key(one.text)))
     weights = _weights(every)
     left = most - sum(map(_cost, picked))
     heap = [(-_gain(one, covered, weights), one.order, one) for one in every if not one.must]
@@ -318,8 +370,10 @@ def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sen
         if heap and -gain > heap[0][0]:
             heappush(heap, (-gain, one.order, one))
             continue
+        if gain <= 0:
+            break  # it, and all after it, say nothing
         picked.append(one)
-        covered |= one.concepts
+        covered |= {*one.concepts, _key(one.text)}
         left -= _cost(one)
     return picked
 
@@ -334,8 +388,15 @@ def _weights(every: Sequence[Sentence]) -> dict[str, float]:
 
 
 def _gain(one: Sentence, covered: set[str], weights: Mapping[str, float]) -> float:
+    if _key(one.text) in covered:
+        return 0.0  # it was chosen already, as an earlier message has it
     new = sum(weights[concept] for concept in one.concepts if concept not in covered)
-    return (one.worth + new) / (len(one.text) + OVERHEAD)
+    return (one.worth + new) * (1.0 if one.prose else MACHINE_SHARE) / (len(one.text) + OVERHEAD)
+
+
+def _key(text: str) -> str:
+    # No stem and no name has a line break.
+    return "\n" + text.casefold()
 
 
 def _cost(one: Sentence) -> int:
@@ -388,11 +449,9 @@ def _entities(texts: Sequence[Said]) -> list[str]:
 
 def _with_facts(written: str, conversation: Conversation) -> str:
     """Return a model's summary with the decisions and rules that it lacks, as far as the size of a summary allows."""
-    most = int(SHARES["summary"][0] * _sizes(conversation)[0])
+    most = int(SHARES["summary"] * _sizes(conversation)[0])
     text = written.strip()
     lines = [frozenset(stems(one)) for one in sentences(text)]
-    lacking = [
-        one for one in _candidates(conversation) if one.kind in RULES and not _is_said(one.text, lines)
-    ]
+    lacking = [one for one in candidates(conversation) if one.kind in RULES and not _is_said(one.text, lines)]
     left = [one for one in lacking if one.speaker in ("user", "assistant") and not one.text.endswith("?")]
     return "\n".join(filter(None, (text, _prose(sorted(_picked(left, most - len(text), set()))))))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from datetime import datetime
+from textwrap import shorten
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
 from aether import clock
@@ -38,6 +39,7 @@ read back from the archive has `known`, too: the metadata and facts of it that w
 UNTITLED = "untitled"
 # A title is one line of a list.
 TITLE_CHARS = 200
+FIRST_CHARS = 80
 _TIME_KEYS = ("timestamp", "created_at", "at", "time")
 _BY_TOOL: dict[str, Speaker] = {"tool_call": "tool_call", "tool_result": "tool_result"}
 _YES = frozenset({"1", "on", "true", "y", "yes"})
@@ -56,6 +58,7 @@ class Said(NamedTuple):
     text: str
     tool: str = ""
     protected: bool = False
+    call_id: str = ""
 
 
 class Source(TypedDict):
@@ -152,7 +155,7 @@ def read_conversation(
     metadata = as_object(given.get("metadata"))
     conversation: Conversation = {
         "id": name,
-        "title": " ".join(as_text(given.get("title")).split())[:TITLE_CHARS] or UNTITLED,
+        "title": " ".join(as_text(given.get("title")).split())[:TITLE_CHARS],
         "created_at": created,
         "updated_at": updated,
         "session_id": as_text(given.get("session_id")) or name,
@@ -166,6 +169,7 @@ def read_conversation(
         "given": given,
     }
     conversation["kept"] = kept_texts(conversation)
+    conversation["title"] = conversation["title"] or _first_words(conversation)
     return conversation, found
 
 
@@ -245,6 +249,12 @@ def kept_texts(conversation: Conversation) -> list[str]:
     return list(dict.fromkeys(filter(None, found)))
 
 
+def _first_words(conversation: Conversation) -> str:
+    """Return the first words of a person, as the title of a conversation without one."""
+    first = next((one.text for one in said(conversation) if one.speaker == "user"), "")
+    return shorten(first[:TITLE_CHARS], FIRST_CHARS, placeholder="…") or UNTITLED
+
+
 def _texts(at: int, message: Message) -> Iterator[Said]:
     protected = is_protected(message.raw)
     for block in message.blocks:
@@ -254,10 +264,8 @@ def _texts(at: int, message: Message) -> Iterator[Said]:
             if text:
                 yield Said(at, speaker, text, "", protected)
         elif block.kind in ("call", "result") and block.text.strip():
-            text = without_escapes(block.text).strip()
-            yield Said(
-                at, "tool_call" if block.kind == "call" else "tool_result", text, block.tool, protected
-            )
+            by: Speaker = "tool_call" if block.kind == "call" else "tool_result"
+            yield Said(at, by, without_escapes(block.text).strip(), block.tool, protected, block.call_id)
 
 
 def _message(given: Any, where: str, found: list[Finding]) -> JsonObject:

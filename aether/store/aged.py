@@ -67,9 +67,9 @@ def name_of(value: JsonObject, *, packed: bool = False) -> str:
     return f"{DIRECTORY}/{at[:4]}/{at[4:6]}/{name}{PACKED if packed else PLAIN}"
 
 
-def grace_name(id: str, kind: str, level: str) -> str:
+def grace_name(id: str, kind: str, level: str, sha256: str) -> str:
     """Return the place of the fuller form of a conversation while its grace lasts; the name says what is in it."""
-    return f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.zst"
+    return f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.{sha256[:8]}.zst"
 
 
 def encoded(value: JsonObject) -> bytes:
@@ -525,7 +525,7 @@ def _plain(term: str) -> str:
 
 def _row(found: Sequence[Any]) -> Row:
     level, floor = found[4], found[7]
-    return Row(*found[:4], LEVELS[level], *found[5:7], LEVELS[floor], *found[8:])
+    return Row(*found)._replace(level=LEVELS[level], floor=LEVELS[floor])
 
 
 def _rows(home: Path, where: str, given: Sequence[Any]) -> list[Row]:

@@ -222,7 +222,9 @@ def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> No
 
     def plan(snapshot: Snapshot) -> Change:
         known = archive.records(snapshot, "receipts", holding=[("id", receipt["id"])]) if again else ()
-        return Change({}, {} if any(one.get("id") == receipt["id"] for _, one in known) else {"receipts": [receipt]})
+        return Change(
+            {}, {} if any(one.get("id") == receipt["id"] for _, one in known) else {"receipts": [receipt]}
+        )
 
     author = Author("restore" if receipt["rule"] == "restored" else "age", by="archive")
     commit_locked(home, plan, author, now=now)
@@ -348,7 +350,7 @@ def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iter
 
 def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
     """Bring back what rests in grace and has no archive file; remove it if the conversation is there without it."""
-    kind = name.removesuffix(".zst").split(".")[-2]
+    kind = name.rsplit(".", 4)[1]
     data = b""
     with suppress(AetherError):
         data = aged.read_bytes(home, name)

@@ -16,7 +16,7 @@ from pathlib import Path
 from aether import clock, regular
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check, migrations
-from aether.store import archive, config, conversations, documents, recovery, rewrite, seals, spool
+from aether.store import ageing, archive, config, conversations, documents, recovery, rewrite, seals, spool
 from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
     HEAD,
@@ -67,7 +67,7 @@ def examine(home: Path) -> list[Finding]:
             found += check_of(home)
         except AetherError as reason:  # a file that is no regular file
             found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
-    found += conversations.examine(home)
+    found += [*conversations.examine(home), *ageing.examine(home)]
     try:
         config.load(home)
     except AetherError as reason:
@@ -343,6 +343,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         with storage_errors(home):
             done += _repair_copies(home, now)
             done += _repair_events(home)
+            done += ageing.repair(home, now=now)
     return done + conversations.repair(home, now=now)
 
 

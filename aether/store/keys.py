@@ -21,6 +21,7 @@ STORAGES = ("fs", "s3", "none")
 BACKENDS = ("extractive", "anthropic", "openai", "ollama", "command")
 CHATS = ("echo", "ollama", "openai", "anthropic", "command")
 ROLES = ("system", "developer", "user", "assistant", "tool")
+PRESETS = ("default", "research")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
 STEPS = ("drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce")  # fmt: skip
 # Where an Ariadne viewer listens by default (facts of requirement 002).
@@ -122,6 +123,13 @@ def _chat(value: str) -> str:
 
 def _one_of(*known: str) -> Rule:
     return lambda value: "" if value in known else f"must be one of {', '.join(known)}"
+
+
+def _ages(value: str) -> str:
+    days = [one.strip() for one in value.split(",")]
+    if not value or (len(days) == 3 and all(map(str.isdecimal, days)) and days == sorted(days, key=int)):
+        return ""
+    return "must be three ascending numbers of days, such as 30, 90, 365"
 
 
 def _some_of(*known: str, least: int = 0) -> Rule:
@@ -268,6 +276,16 @@ class Config(NamedTuple):
         "seconds that a hook that reads memory may take, three times as many before and after a compaction; it says nothing afterwards",
         lowers=True,
     )  # fmt: skip
+    archive_preset: str = _key("archive.preset", "default", f"ages from which conversations lose detail: {', '.join(PRESETS)}", _one_of(*PRESETS))  # fmt: skip
+    archive_boundaries: str = _key(
+        "archive.boundaries", "",
+        "days from which key points, a summary and a description are kept, such as `30, 90, 365`; empty: those of the preset",
+        _ages,
+    )  # fmt: skip
+    archive_grace_days: int = _key("archive.grace_days", 30, "days that the fuller form of an aged conversation rests, from which it is restored exactly; 0: none")  # fmt: skip
+    archive_auto: str = _key("archive.auto", "off", "whether the first command of a day ages what is due: off, daily", _one_of("off", "daily"))  # fmt: skip
+    archive_compress: bool = _key("archive.compress", False, "whether archive files are compressed (`.json.zst`), and no longer readable as they are", harmless="nothing is lost, and every command reads both")  # fmt: skip
+    archive_seconds: float = _key("archive.seconds", 5.0, "seconds after which the daily pass ages no further conversation", lowers=True)  # fmt: skip
 
 
 NAMES: dict[str, Key] = {name: key for key in KEYS.values() for name in (key.path, *key.also)}
