@@ -11,7 +11,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -184,12 +184,13 @@ def _instant(now: datetime | None) -> datetime:
 @public
 def age_archive(
     *, now: datetime | None = None, preset: str | None = None, dry_run: bool = False, forever: bool = False,
-    backend: str | None = None, progress: Progress | None = None, seconds: float | None = None, home: Home = None,
+    backend: str | None = None, progress: Progress | None = None, seconds: float | None = None,
+    ids: Collection[str] | None = None, home: Home = None,
 ) -> Ageing:  # fmt: skip
     """Age every conversation whose time has come, oldest first, and return the plan, the receipts and the failures.
 
-    `progress` is called with the number of conversations that are done and that of all. After `seconds` no further one is
-    started. With `forever` the fuller forms are kept for good. Calling it twice is calling it once.
+    With `ids` only these. `progress` is called with the number of conversations that are done and that of all. After
+    `seconds` no further one is started. With `forever` the fuller forms are kept for good. Calling it twice is calling it once.
 
     Raises:
         InvalidInput: there is no such preset.
@@ -201,6 +202,9 @@ def age_archive(
     if not dry_run:
         _settle(place, rules.now)
     plan, failed = _plan(place, rules)
+    if ids is not None:
+        plan = [one for one in plan if one.id in ids]
+        failed = [one for one in failed if one.where in ids]
     if dry_run:
         return Ageing(plan, [], failed, 0)
     done: list[JsonObject] = []
@@ -616,7 +620,7 @@ def _replace(place: Path, row: aged.Row, value: JsonObject, data: bytes | None, 
         return _listed(row)
     messages, said = value["content"]["messages"], old["metadata"]["total_messages"]
     had = old["content"].get("messages") if old["level"] == "full" else None
-    if len(messages) < said or (had is not None and messages[: len(had)] != had):
+    if len(messages) < said or (had is not None and _said(messages[: len(had)]) != _said(had)):
         what = f"conversation {shown(value['id'])} is archived with other messages than these."
         raise Conflict(what, fix="Give this one another id.", where=row.name)
     value = {**value, "archived_at": old["archived_at"], "steps": [*old["steps"]]}
@@ -625,6 +629,11 @@ def _replace(place: Path, row: aged.Row, value: JsonObject, data: bytes | None, 
     _seal_receipt(value, receipt)
     ageing.take(place, value, old=old, rest=data, packed=rules.packed, now=rules.now)
     return _archived(place, value, aged.name_of(value, packed=rules.packed))
+
+
+def _said(messages: list[JsonObject]) -> list[tuple[Any, Any]]:
+    """Return what was said in messages, without what a caller may note beside it, such as their importance."""
+    return [(one.get("role"), one.get("content")) for one in messages]
 
 
 # --- Bringing back
@@ -701,6 +710,16 @@ def _write_new(path: Path, data: bytes) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_whole(path, data)
     return str(path)
+
+
+@public
+def delete_archived(id: str, *, home: Home = None) -> bool:
+    """Take a conversation out of the archive, and return whether it was there; its files are kept in `quarantine/`.
+
+    Raises:
+        LockTimeout, StorageFailed: it is as it was.
+    """
+    return ageing.set_aside(drained(find(home)), id, now=clock.now())
 
 
 # --- Looking

@@ -19,7 +19,7 @@ from aether import clock
 from aether.archive.retention import TOPIC_HITS, score, topic_hits
 from aether.archive.shapes import Conversation, Level, Said, said, times_are_inside
 from aether.archive.shapes import level as level_named
-from aether.errors import InvalidInput
+from aether.errors import InvalidInput, shown
 from aether.messages.content import as_json
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
@@ -102,15 +102,22 @@ class Facts(NamedTuple):
     questions: tuple[str, ...]
 
 
-def form(conversation: Conversation, level: Level, *, written: str | None = None) -> JsonObject:
+def form(
+    conversation: Conversation, level: Level, *, written: str | None = None, share: float | None = None
+) -> JsonObject:
     """Return the content of `conversation` at `level`, which shares nothing with it.
 
     `written` is the summary that a model wrote of it, judged by `fault` before: the facts that it lacks follow it. What is
     kept in every level is in `kept`, unless the rest has it word for word. A content never has more than its conversation.
+    `share` is that of speech which is kept, by default the one of the level.
 
     Raises:
-        InvalidInput: there is no such level, or `written` is given for another one than a summary.
+        InvalidInput: there is no such level or share, or `written` is given for another one than a summary.
     """
+    if share is not None and not 0 < share <= 1:
+        raise InvalidInput(
+            f"{shown(share)} is not a share.", fix="Give one above 0 and at most 1.", where="share"
+        )
     level_named(level)
     if written is not None and level != "summary":
         raise InvalidInput(
@@ -124,10 +131,12 @@ def form(conversation: Conversation, level: Level, *, written: str | None = None
         content = {"metadata": metadata(conversation)}
     elif level == "summary":
         content = {
-            "summary": _with_facts(written, conversation) if written else _prose(chosen(conversation, level))
+            "summary": _with_facts(written, conversation)
+            if written
+            else _prose(chosen(conversation, level, share))
         }
     else:
-        content = {"messages": _messages(chosen(conversation, level), conversation)}
+        content = {"messages": _messages(chosen(conversation, level, share), conversation)}
     text = text_of(content)
     kept = [one for one in conversation["kept"] if one not in text]
     return content | ({"kept": kept} if kept else {})
@@ -236,7 +245,7 @@ def _numbers(facts: Facts) -> dict[str, int]:
     return {name: len(getattr(facts, name)) for name in Facts._fields}
 
 
-def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
+def chosen(conversation: Conversation, level: Level, share: float | None = None) -> list[Sentence]:
     """Return the sentences of a conversation that a level keeps, in order.
 
     Of three sentences or fewer, key points are the whole; a summary has one sentence at least.
@@ -245,7 +254,7 @@ def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
     by_people = [one for one in every if one.speaker not in _TOOLS]
     by_tools = [one for one in every if one.speaker in _TOOLS]
     speech, tools = _sizes(conversation)
-    of_speech = int(SHARES[level] * speech)
+    of_speech = int((SHARES[level] if share is None else share) * speech)
     of_tools = int(min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech)))
     covered: set[str] = set()
     if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:

@@ -13,7 +13,7 @@ from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 
-from aether import clock
+from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.schemas import check
 from aether.store import aged, archive, conversations, documents, files, seals
@@ -131,6 +131,28 @@ def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
             path = conversations.put_back(home, id, data, now=now)
             _come_back(home, step, now, again=False)
     return path
+
+
+def set_aside(home: Path, id: str, *, now: datetime) -> bool:
+    """Move an archived conversation and its fuller form to quarantine, and return whether it was there.
+
+    Raises:
+        LockTimeout, StorageFailed: some of it is still there.
+    """
+    with write_lock(home):
+        settle(home, now=now)
+        found = aged.find(home, id)
+        if found is None:
+            return False
+        names = [name for name in (found.name, found.grace) if name and aged.size(home, name)]
+        for name in names:
+            data = regular.read(aged.placed(home, name), regular.LOG_BYTES)
+            documents.quarantine(home, f"archive-{Path(name).name}", data, at=clock.stamp(now))
+        conversations.strike(home, id, now=now)
+        for name in names:
+            aged.remove(home, name)
+        aged.take_out(home, id)
+    return True
 
 
 def settle(home: Path, *, now: datetime) -> str:
