@@ -71,19 +71,25 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     Example:
       aether archive add old-talk.json
     """
-    from aether.api.archive import archive_files
+    from aether.api.archive import ArchivedBatch, archive_files
 
-    done = archive_files(files, home=ask.place())
-    rows = [_row(one) for one in done.added]
+    place, done = ask.place(), ArchivedBatch([], [], [])
+    with bar(ask, "Adding") as report:
+        for nth, file in enumerate(files):
+            report(100 * nth // len(files), file)
+            one = archive_files([file], home=place)
+            done = ArchivedBatch(
+                done.added + one.added, done.failed + one.failed, done.findings + one.findings
+            )
+        report(100, "")
     data = {
         "added": [_archived(one) for one in done.added], "failed": _findings(done.failed),
         "findings": _findings(done.findings),
     }  # fmt: skip
-    emit(ask, data, Table(rows, head=_HEAD, right=[2]))
-    note(
-        ask,
-        f"{pluralize(len(done.added), 'conversations')} in the archive. Next: aether archive age --dry-run",
-    )
+    emit(ask, data, Table([_row(one) for one in done.added], head=_HEAD, right=[2]))
+    number = pluralize(len({one.id for one in done.added}), "conversations")
+    note(ask, f"{number} added, or there already. Next: aether archive age --dry-run")
+    _report(done.findings)
     return _report(done.failed)
 
 

@@ -291,7 +291,7 @@ class RetentionPolicy:
         return {**self._own._asdict(), "weights": dict(self._own.weights)}
 
     def mark_conversation_important(self, conversation_id: str, important: bool = True) -> bool:
-        """Mark a conversation so that it stays full, or remove the mark; False if there is none of that id."""
+        """Mark a conversation so that it stays full, or remove the mark; False if no conversation has that id."""
         return archive.mark_conversation_important(conversation_id, important, home=self.home)
 
     def get_retention_recommendations(self, limit: int = 100) -> list[JsonObject]:
@@ -591,7 +591,7 @@ class MemoryManager:
         return bool(messages)
 
     def get_conversation(self, conversation_id: str, include_messages: bool = True) -> JsonObject | None:
-        """Return a conversation as it is now, None if there is none of that id; a smaller one says its level."""
+        """Return a conversation as it is now, None if no conversation has that id; a smaller one says its level."""
         archived = self._archived(conversation_id)
         if archived is None:
             return None
@@ -674,7 +674,7 @@ class MemoryManager:
         return self.compression_engine.compress(_conversation(archived), found["decided_level"])
 
     def archive_conversation(self, conversation_id: str) -> str | None:
-        """Let a conversation lose the detail that its rules allow now, and return its file; None if there is none.
+        """Let a conversation lose the detail that its rules allow now, and return its file; None if no conversation has that id.
 
         Raises:
             Conflict: it could not be aged, and is as it was.
@@ -689,7 +689,7 @@ class MemoryManager:
         return str(self.home / found) if found else None
 
     def mark_conversation_important(self, conversation_id: str, important: bool = True) -> bool:
-        """Mark a conversation so that it stays full, or remove the mark; False if there is none of that id."""
+        """Mark a conversation so that it stays full, or remove the mark; False if no conversation has that id."""
         return archive.mark_conversation_important(conversation_id, important, home=self.home)
 
     def get_retention_recommendations(self, limit: int = 100) -> list[JsonObject]:
