@@ -189,6 +189,8 @@ class Hit(TypedDict):
     project: NotRequired[str]
     conversation: NotRequired[str]
     title: NotRequired[str]
+    level: NotRequired[str]
+    """Of an archived conversation, how much of it is kept."""
     archived: NotRequired[Archived]
     neighbours: NotRequired[dict[str, list[JsonObject]]]
 

@@ -38,7 +38,8 @@ from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
 from aether.redact.redact import redacted
 from aether.schemas import check, migrations
-from aether.store import archive, config, documents, files, seals, trust
+from aether.store import aged as store_aged
+from aether.store import ageing, archive, config, documents, files, seals, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
@@ -474,9 +475,10 @@ def check_schema(name: str, value: Any) -> list[Finding]:
 
 @public
 def export(*, home: Home = None) -> JsonObject:
-    """Return the whole colony as one JSON object: documents, archive, receipts, events and conversations.
+    """Return the whole colony as one JSON object: documents, archive, receipts, events, live and archived conversations.
 
-    The messages of conversations are redacted; only their own logs and snapshots, within the home, hold them as they were.
+    The messages of conversations, and what rests of them in grace, are redacted; only the files within the home hold them as
+    they were.
     """
     snapshot = read(home)
     return {
@@ -490,6 +492,7 @@ def export(*, home: Home = None) -> JsonObject:
             _exported(snapshot.home, one.id)
             for one in store_conversations.stored_conversations(snapshot.home)
         ],
+        "archived": [*ageing.exported(snapshot.home)],
     }
 
 
@@ -545,8 +548,10 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
         if isinstance(one, dict) and isinstance(one.get("history"), list)
     ]
     known = {one.id for one in store_conversations.stored_conversations(place)}
-    names = [str(one.get("conversation")) for one in talks]
+    aged = ageing.importable(value.get("archived", []))
+    names = [*(str(one.get("conversation")) for one in talks), *(one["file"]["id"] for one in aged)]
     entries = {name: number for name, number in _held(wanted, appends).items() if number}
+    known |= {one for one in names if store_aged.find(place, one)}
     fresh, kept = [one for one in names if one not in known], [one for one in names if one in known]
     if dry_run:
         plan(load(place))
@@ -560,6 +565,7 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     for one in talks:
         if one["conversation"] in fresh:
             _import_conversation(place, one, at)
+    ageing.bring_in(place, [one for one in aged if one["file"]["id"] in fresh], now=at)
     return Restored(entries, fresh, kept, revision)
 
 

@@ -18,14 +18,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from aether import clock, regular
-from aether.api.home import Home, change, copied, drained, find
+from aether.api.home import Home, change, copied, counter_of, drained, find
+from aether.api.summarize import WrittenSummary, write_archived
 from aether.archive import levels, retention, shapes
 from aether.archive.forms import form, measure, metadata
 from aether.archive.levels import Boundaries
 from aether.archive.retention import Decision, Policy
 from aether.archive.shapes import LEVELS, Conversation, Level
+from aether.backends import backend as backend_of
+from aether.backends.base import Settings
 from aether.clock import new_id
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, StorageFailed, public, shown
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
 from aether.store import aged, ageing, config, conversations, files
@@ -42,6 +45,8 @@ TITLE_CHARS = 60
 _MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
 _TIME = re.compile(rb'"timestamp":\s*"([^"]{10,40})"')
 _SESSION = re.compile(rb'"session_?[iI]d":\s*"([^"]{1,200})"')
+# What of a conversation is returned that no caller gave as an object.
+_FIELDS = ("id", "title", "created_at", "updated_at", "messages")
 Progress = Callable[[int, int], None]
 
 
@@ -190,13 +195,16 @@ def age_archive(
     """Age every conversation whose time has come, oldest first, and return the plan, the receipts and the failures.
 
     With `ids` only these. `progress` is called with the number of conversations that are done and that of all. After
-    `seconds` no further one is started. With `forever` the fuller forms are kept for good. Calling it twice is calling it once.
+    `seconds` no further one is started. With `forever` the fuller forms are kept for good. A `backend` writes the summaries;
+    where its answer is refused, or without one, they are chosen from what was said. Calling it twice is calling it once.
 
-    Raises:
-        InvalidInput: there is no such preset.
-        LockTimeout, StorageFailed: nothing was aged.
+        Raises:
+            InvalidInput: there is no such preset or backend.
+            LockTimeout, StorageFailed: nothing was aged.
     """
     until = time.monotonic() + seconds if seconds is not None else None
+    if backend is not None:
+        backend_of(backend)  # an unknown name is a mistake of the caller, and no failure of a backend
     place = drained(find(home))
     rules = _rules(place, now, preset)
     if not dry_run:
@@ -219,8 +227,6 @@ def age_archive(
             break
         try:
             receipt, less = step()
-        except StorageFailed:
-            raise
         except AetherError as reason:
             failed.append(_failure(reason, id))
         else:
@@ -354,7 +360,8 @@ def _age(place: Path, due: Due, rules: _Rules, forever: bool, backend: str | Non
     if (case.level, found.level) != (due.from_level, due.to_level):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=due.id)
     whole = _fullest(place, case.old) if case.old else case.conversation
-    content = redacted(form(whole, found.level))
+    written = _written(place, whole, backend) if backend and found.level == "summary" else None
+    content = redacted(form(whole, found.level, written=written.prose if written else None))
     grace, rest = _rest(case, rules, forever)
     value = _file(whole, found.level, content, rules, old=case.old)
     value["grace"] = grace
@@ -363,11 +370,21 @@ def _age(place: Path, due: Due, rules: _Rules, forever: bool, backend: str | Non
     receipt = _receipt(value, case.level, found.rule, before, rules.now)
     receipt["bytes_before"] = due.bytes
     receipt["removed"] = {"characters": max(0, len(before) - len(files.json_line(content)))}
+    if written:
+        receipt |= {"summary": written.record, "failures": written.failures}
     _seal_receipt(value, receipt)
     less = ageing.take(
         place, value, old=case.old, log=case.log, rest=rest, packed=rules.packed, now=rules.now
     )
     return copied(receipt), less
+
+
+def _written(place: Path, whole: Conversation, backend: str) -> WrittenSummary:
+    """Ask a backend for the summary of a conversation; no lock is held meanwhile."""
+    settings = config.load(place)
+    reach = Settings(model=settings.compact_model, timeout_seconds=settings.architect_timeout_seconds)
+    count = counter_of(load(place).documents["memory"])
+    return write_archived(whole, backend=backend, settings=reach, count=count)
 
 
 def _rest(case: _Case, rules: _Rules, forever: bool) -> tuple[JsonObject | None, bytes | None]:
@@ -646,7 +663,7 @@ def restore_conversation(
     """Bring a conversation back as full as it still is; within its grace exactly as it was.
 
     The log of a live conversation returns to `conversations/`, byte for byte, and goes on from there. Dicts and files are
-    returned, and stay in the archive. With `output` it is written to that file, and the archive is not changed: the file
+    returned, and stay in the archive; so is one that is live already. With `output` it is written to that file, and the archive is not changed: the file
     that was added, or the conversation as JSON.
 
     Raises:
@@ -658,6 +675,10 @@ def restore_conversation(
     place = drained(find(home))
     at = clock.now()
     _settle(place, at)
+    path = conversations.path_of(place, id)
+    if path.exists():  # as after a restore that was killed
+        live = _of_log(place, id, regular.read(path, regular.LOG_BYTES))
+        return Restored({key: live[key] for key in _FIELDS}, "full", True, str(path))
     old = read_archived(id, home=place)
     grace, kind = old["grace"], old["source"]["kind"]
     level = min(old["level"], grace["level"] if grace else old["level"], key=LEVELS.index)
@@ -682,8 +703,7 @@ def restore_conversation(
             "kept": {"ratio": 1.0},
         }
         receipt["sha256_after"] = ageing.digest(data)
-        path = ageing.restore(place, id, receipt, now=at)
-        return Restored(conversation, level, exact, str(path))
+        return Restored(conversation, level, exact, str(ageing.restore(place, id, receipt, now=at)))
     return Restored(conversation, level, exact, "")
 
 
@@ -694,7 +714,7 @@ def _given_back(old: JsonObject, whole: Conversation, data: bytes, level: str) -
             return shapes.given_conversation(old["content"])
         if old["source"]["kind"] == "dict":
             return shapes.given_conversation(aged.parsed(data, where=old["id"])["content"])
-        return {key: whole[key] for key in ("id", "title", "created_at", "updated_at", "messages")}
+        return {key: whole[key] for key in _FIELDS}
     content = (
         aged.parsed(data, where=old["id"])["content"] if data and level != old["level"] else old["content"]
     )
@@ -921,4 +941,27 @@ def migrate_archive(*, home: Home = None) -> list[Path]:
     Raises:
         InvalidDocument: a newer aether wrote one of them; those before it are migrated.
     """
-    return []
+    place = drained(find(home))
+    rules = _rules(place, None)
+    done = []
+    for name in aged.older_names(place):
+        value = _migrated(place, name, rules)
+        kept = ageing.exchange(place, name, value, packed=rules.packed, now=rules.now)
+        done.append(place / kept)
+    return done
+
+
+def _migrated(place: Path, name: str, rules: _Rules) -> JsonObject:
+    """Return the archive file that one of an older version becomes.
+
+    Version 1.0 has the whole conversation beside its lesser form: the whole one is kept.
+
+    Raises:
+        InvalidDocument: a newer aether wrote it.
+    """
+    value = files.parse_json(aged.read_bytes(place, name), where=name)
+    if not isinstance(value.get("original_conversation"), dict):
+        raise aged.of_other_version(value["version"], name)
+    conversation, _ = shapes.read_conversation(value["original_conversation"], where=name)
+    source = {"kind": "dict", "name": ""}
+    return _file(conversation, "full", form(conversation, "full"), rules, old=None, source=source)

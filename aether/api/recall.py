@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, cast
 
 from aether import clock
@@ -22,20 +22,29 @@ from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.memory.capture import passages
 from aether.memory.recall import RecallLine
-from aether.memory.search import HISTORY, LIMIT, search
+from aether.memory.search import HISTORY, LIMIT, best_passage, search
 from aether.memory.sessions import session_text
+from aether.redact.redact import redact
+from aether.store import aged, search_index
 from aether.store import archive as store_archive
-from aether.store import search_index
 from aether.store.commit import Author
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot, load
+from aether.text.synonyms import with_synonyms
 from aether.text.tags import memory_block
+from aether.text.words import query_terms, terms
 from aether.types import Change, Counter, Hit, JsonObject
 
 __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]
 
+# The type of a hit that is an archived conversation.
+CONVERSATION = "conversation"
 # Archived entries that are read for a prompt; those with most of its words come first.
 ARCHIVED_LIMIT = 40
+# The places of archived conversations are behind those of all items; so many of them may answer a query.
+_CONVERSATIONS, _MOST_CONVERSATIONS = 1 << 60, 20
+# Characters of the part of an archived conversation that is compared and shown.
+_PART_CHARS = 2_000
 # Characters: a passage counts as injected if a line that was injected holds its start, because lines are cut.
 REPEAT_CHARS = 60
 
@@ -75,7 +84,7 @@ def search_memory(
     snapshot = read(place)
     at = now()
     hits = search(
-        snapshot.documents["memory"], query, now=at, archived=searchable_archive(snapshot), limit=limit, layers=layers,
+        snapshot.documents["memory"], query, now=at, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
         types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
     )  # fmt: skip
@@ -97,7 +106,62 @@ def _with_cost(hit: Hit, count: Counter) -> Hit:
     """Return `hit` with the cost of its full text, and its gist."""
     text = session_text(hit["entry"]) if hit["layer"] == "short_term_memory" else hit["content"]
     tokens = hit["entry"].get("token_count") if hit["layer"] in ("working_memory", "archive") else None
-    return {**hit, "tokens": tokens or count(text), "gist": lines.excerpt(text)}
+    made: Hit = {**hit, "tokens": tokens or count(text), "gist": lines.excerpt(text)}
+    level = (hit["entry"].get("metadata") or {}).get("level") if hit["type"] == CONVERSATION else None
+    if level:
+        made |= {"level": level, "gist": f"[{level}] {made['gist']}"}
+    return made
+
+
+def _with_conversations(source: Source, home: Path, query: str) -> Source:
+    """Return `source` with the archived conversations that hold words of `query` or are named by it, each by the part that matches."""
+    if aged.is_empty(home):
+        return source
+    weights = with_synonyms(query_terms(query))[0].weights
+    named = [aged.find(home, one) for one in dict.fromkeys((query.strip(), *query.split()))]
+    rows = [row for row, _ in aged.search(home, weights, limit=_MOST_CONVERSATIONS)]
+    records = {
+        _CONVERSATIONS + nth: {"item": item}
+        for nth, row in enumerate(dict.fromkeys([*filter(None, named), *rows]))
+        if (item := _conversation_item(home, row, weights))
+    }
+
+    def find(ask: Query) -> Found:
+        found = source.find(ask)
+        added = [Candidate(place, search_index.row(record)) for place, record in records.items()]
+        length = found.length + sum(each.row.length for each in added)
+        return found._replace(
+            items=found.items + len(added), length=length, candidates=[*found.candidates, *added]
+        )
+
+    def read(places: Sequence[int]) -> dict[int, JsonObject]:
+        below = source.read([place for place in places if place < _CONVERSATIONS - len(records)])
+        return below | {place: records[place] for place in places if place in records}
+
+    return Source(find, read)
+
+
+def _conversation_item(home: Path, row: aged.Row, weights: Mapping[str, float] | None) -> JsonObject | None:
+    """Return an archived conversation as an item: the message that holds most of the query, or without one all of it."""
+    try:
+        texts = [*aged.texts(aged.read(home, row.name)["content"])] or [row.title]
+    except (AetherError, KeyError):
+        return None  # `doctor` names it
+    if weights is None:
+        content = "\n\n".join(texts)
+    else:
+        best = max(
+            texts,
+            key=lambda text: sum(weights.get(word, 0.0) for word in {*terms(text).words, *terms(text).parts}),
+        )
+        content = best if len(best) <= _PART_CHARS else best_passage([best], weights)
+    return {
+        "id": row.id, "type": CONVERSATION, "content": redact(content), "token_count": 0, "associative_links": [],
+        "metadata": {
+            "timestamp": row.since or row.created_at, "relevance_score": 0.5, "conversation": row.id, "title": row.title,
+            "level": row.level,
+        },
+    }  # fmt: skip
 
 
 def find_by_id(id: str, *, home: Home = None) -> Hit:
@@ -107,7 +171,7 @@ def find_by_id(id: str, *, home: Home = None) -> Hit:
         NotFound: nothing has this id.
     """
     snapshot = read(home)
-    source = searchable_archive(snapshot)
+    source = _with_conversations(searchable_archive(snapshot), snapshot.home, id)
     for hit in search(snapshot.documents["memory"], id, now=now(), archived=source, limit=1):
         if hit["id"] == id:
             return _with_cost(copied(hit), counter_of(snapshot.documents["memory"]))
@@ -265,6 +329,11 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
         {"working_memory": {"items": []}, "short_term_memory": {"sessions": []}, "long_term_memory": {"patterns": []}},
         (stored[place] for place in sorted(stored)),
     )  # fmt: skip
+    for name in wanted:
+        row = aged.find(snapshot.home, name)
+        item = _conversation_item(snapshot.home, row, None) if row else None
+        if item:
+            yield lines.item_record(item, "archive")
 
 
 def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str = "") -> str:

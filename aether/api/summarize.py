@@ -13,6 +13,7 @@ from threading import TIMEOUT_MAX, Thread
 from time import monotonic
 from typing import Any, NamedTuple, cast
 
+from aether.archive.forms import ARCHIVE, writing_task, written_fault
 from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Settings
 from aether.backends.request import prompt_sha256, summary_request
@@ -153,6 +154,37 @@ def write_checkpoint(
     return _checkpoint(text, [*spent, Completion(text, FALLBACK)], failures, level=level, mode=mode)
 
 
+def write_archived(
+    conversation: JsonObject, *, backend: str | Summarizer, settings: Settings, count: Counter, rules: Rules | None = DEFAULT,
+) -> WrittenSummary:  # fmt: skip
+    """Return the summary that a model writes of a conversation for the archive, from its key points, with a record of the tries.
+
+    A rejected answer is followed by one try in half the room. After that, and with the extractive backend, the prose is
+    None: `archive.forms.form` then selects from the conversation, which never fails.
+    """
+    name = backend if isinstance(backend, str) else CALLER
+    spent: list[Completion] = []
+    failures: list[JsonObject] = []
+    whole = writing_task(conversation, count=count)
+    for most in (whole["max_tokens"], whole["max_tokens"] // 2) if name != FALLBACK else ():
+        task = {**whole, "max_tokens": most}
+        answer = (
+            _answer(backend, task, settings=settings, rules=rules, count=count)
+            if most >= LEAST_TOKENS
+            else None
+        )
+        if answer is None or isinstance(answer, AetherError):
+            failures += [_failure(name, answer.code, answer.what, final=True)] if answer else []
+            break
+        spent.append(answer)
+        if not (fault := written_fault(answer.text, task, conversation, count=count)):
+            return WrittenSummary(
+                answer.text.strip(), _record(spent, ARCHIVE, failures), _failures_for_receipt(failures)
+            )
+        failures.append(_failure(name, "Rejected", f"It {fault}.", final=False))
+    return WrittenSummary(None, _record(spent, ARCHIVE, failures), _failures_for_receipt(failures))
+
+
 def _tries(level: int, most_tokens: int) -> list[tuple[int, int]]:
     """Return the level and the most tokens of each try, each one level below the last and half as large."""
     sizes = [int(most_tokens * summaries.MODEL_SHARE / 2**nth) for nth in range(CHECKPOINT_TRIES)]
@@ -167,8 +199,14 @@ def _answer(
         if callable(backend):
             said = [{"role": each["role"], "content": each["text"]} for each in task["said"]]
             said = [{"role": "assistant", "content": task["previous"]}, *said] if task["previous"] else said
-            said = [{"role": "system", "content": task["goal"]}, *said] if task["goal"] else said
-            return _ask_caller(backend, said, task["max_tokens"], LEVEL_NAMES[task["level"]], settings)
+            said = [{"role": "system", "content": task["goal"]}, *said] if task.get("goal") else said
+            return _ask_caller(
+                backend,
+                said,
+                task["max_tokens"],
+                LEVEL_NAMES[task["level"]] if "level" in task else task["strategy"],
+                settings,
+            )
         module, overrides = backend_of(backend)
         request = summary_request(task if rules is None else redacted(task, rules))
         reach = settings._replace(**cast(Any, overrides))

@@ -26,8 +26,10 @@ from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
 from aether.text.classify import Kind, classify, is_reply, prose
 from aether.text.identifiers import identifiers
+from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems, words
+from aether.types import Counter as TokenCounter
 from aether.types import JsonObject
 
 # Of the characters of speech. Beside it, of those of tools, but never more than a part of what is kept of speech, or a page.
@@ -71,6 +73,11 @@ MOST_TOPICS, MOST_ENTITIES, ENTITY_CHARS = 6, 20, 120
 LINE_CHARS = 300
 _QUOTE = lazy(r"[\"“„«][^\"”“»\n]{8,}[\"”“»]|^>")
 _EMAIL = lazy(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+# The strategy of a request for a model (prompts/archive/summary.md); a longer answer is no summary to be read.
+ARCHIVE = "archive"
+MOST_WRITTEN = 1_500
+# Shorter numbers count what the text itself lists.
+LONG_NUMBER = 3
 METADATA_KEYS = (
     "id", "title", "created_at", "updated_at", "total_messages", "session_id", "topics", "key_entities", "summary_stats",
 )  # fmt: skip
@@ -454,6 +461,42 @@ def _entities(texts: Sequence[Said]) -> list[str]:
         paths = [name for name in found.paths if name.strip("/").count("/") or "." in name]
         number.update({name for name in (*addresses, *found.urls, *paths) if len(name) <= ENTITY_CHARS})
     return [name for name, _ in sorted(number.items(), key=lambda one: (-one[1], one[0]))[:MOST_ENTITIES]]
+
+
+def writing_task(conversation: Conversation, *, count: TokenCounter) -> JsonObject:
+    """Return what a model is asked for: the summary of the key points of `conversation`, as the data of a request."""
+    lines = chosen(conversation, "key_points")
+    speech = sum(count(one.text) for one in spoken(conversation))
+    return {
+        "strategy": ARCHIVE, "version": 1, "previous": "",
+        "said": [
+            {"at": some[0].at, "role": some[0].speaker, "tool": "", "text": text} for some, text in _paragraphs(lines)
+        ],
+        "facts": {"goals": conversation["kept"]},
+        "max_tokens": min(MOST_WRITTEN, int(SHARES["summary"] * speech)),
+    }  # fmt: skip
+
+
+def written_fault(written: str, task: JsonObject, conversation: Conversation, *, count: TokenCounter) -> str:
+    """Return why `written` cannot be the summary that `task` asks for, in words that follow "It"; "" if it can.
+
+    Beside the faults that every summary can have, it is refused for a path, a name or a number that is not in the conversation.
+    """
+    fault = model_fault(
+        written, given=[one["text"] for one in task["said"]], most_tokens=task["max_tokens"], count=count,
+        about=[conversation["title"], *conversation["kept"]],
+    )  # fmt: skip
+    if fault:
+        return fault
+    source = "\n".join(
+        [conversation["title"], *conversation["kept"], *(one.text for one in said(conversation))]
+    ).casefold()
+    found = identifiers(written)
+    numbers = [one.replace(",", "") for one in found.numbers if sum(map(str.isdigit, one)) >= LONG_NUMBER]
+    plain = source.replace(",", "")
+    strange = [one for one in (*found.paths, *found.identifiers, *found.urls) if one.casefold() not in source]
+    strange += [one for one in numbers if one.casefold() not in plain]
+    return f"names {', '.join(strange[:3])}, which the conversation does not have" if strange else ""
 
 
 def _with_facts(written: str, conversation: Conversation) -> str:

@@ -24,6 +24,8 @@ SUMMARIES = {
     "step_ledger": "summaries/step_ledger",
     "requirements_ledger": "summaries/requirements_ledger",
 }
+# That, and the prompt for a conversation that is put into the archive.
+_ASKED = SUMMARIES | {"archive": "archive/summary"}
 # The prompt for each level of a checkpoint.
 CHECKPOINTS = {1: "checkpoints/compact", 2: "checkpoints/moderate", 3: "checkpoints/detailed"}
 # Keywords that all providers accept in a schema for structured output; some refuse bounds and titles.
@@ -60,7 +62,7 @@ def session_request(handoff: JsonObject, *, feedback: str = "") -> Request:
 
 def prompt_sha256(strategy: str, level: int = 0) -> str:
     """Return the checksum of the prompt that asks for a summary of this strategy, or for a checkpoint of this level."""
-    return prompts.load(CHECKPOINTS[level] if level else SUMMARIES[strategy]).sha256
+    return prompts.load(CHECKPOINTS[level] if level else _ASKED[strategy]).sha256
 
 
 def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
@@ -69,7 +71,7 @@ def summary_request(task: JsonObject, *, feedback: str = "") -> Request:
     The answer is plain text. For a program, `task` and `prompt` in the data describe the work.
     """
     level = task.get("level", 0)
-    name, room = CHECKPOINTS[level] if level else SUMMARIES[task["strategy"]], str(task["max_tokens"])
+    name, room = CHECKPOINTS[level] if level else _ASKED[task["strategy"]], str(task["max_tokens"])
     if level:
         goal = prompts.quoted([{"goal": task["goal"]}] if task["goal"] else [])
         text = prompts.render(name, max_tokens=room, guidance=task["guidance"], goal=goal)

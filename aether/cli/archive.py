@@ -567,15 +567,15 @@ def _shown(found: JsonObject) -> list[str | Table]:
 
 
 def _pairs(found: JsonObject) -> list[str]:
-    """Return an object as lines of name and value; what is below a name is indented below it."""
-    lines: list[str] = []
+    """Return an object as lines of name and value, with what is below a name indented below it."""
+    plain_values = {
+        name.replace("_", " "): ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in found.items() if not isinstance(value, dict)
+    }  # fmt: skip
+    lines = facts(plain_values.items(), indent=0)
     for name, value in found.items():
-        words = name.replace("_", " ")
-        if isinstance(value, dict) and value:
-            lines += [f"{words}:", *facts(value.items())]
-        else:
-            shown = ", ".join(map(str, value)) if isinstance(value, list) else value
-            lines += facts([(words, shown)], indent=0)
+        if isinstance(value, dict):
+            lines += [f"{name.replace('_', ' ')}:", *facts(value.items())]
     return lines
 
 

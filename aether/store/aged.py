@@ -13,6 +13,7 @@ import math
 import os
 import re
 import stat
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -45,6 +46,8 @@ GRACE = f"{DIRECTORY}/grace"
 INDEX = f"{DIRECTORY}/index.sqlite"
 STEP = f"{DIRECTORY}/step.json"
 PLAIN, PACKED = ".json", ".json.zst"
+# Names of files of version 1.0, of an earlier program.
+OLDER = ".json.gz"
 # In the order of what they keep, as `aether.archive` has them.
 LEVELS = ("full", "key_points", "summary", "metadata")
 TITLE_CHARS = 50
@@ -100,10 +103,14 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
 
 def of_other_version(version: Any, where: str) -> InvalidDocument:
     """Return the error for an archive file of another version, with what to do."""
-    older = isinstance(version, str) or (isinstance(version, int) and version < VERSION)
     what = f"version {shown(version)} of an archive file; this aether reads {VERSION}. It was left as it is."
-    fix = 'Run "aether archive migrate".' if older else "Upgrade aether."
+    fix = 'Run "aether archive migrate".' if is_older(version) else "Upgrade aether."
     return InvalidDocument(what, fix=fix, where=where)
+
+
+def is_older(version: Any) -> bool:
+    """Return whether a version of archive files came before this one; "1.0" is that of an earlier program."""
+    return version == "1.0" or (type(version) is int and version < VERSION)
 
 
 def placed(home: Path, name: str) -> Path:
@@ -132,6 +139,13 @@ def read_bytes(home: Path, name: str) -> bytes:
         data = regular.read(path, regular.LOG_BYTES)
     except FileNotFoundError as reason:
         raise NotFound("it is missing.", fix='Run "aether doctor".', where=name) from reason
+    if name.endswith(".gz"):
+        import gzip  # only to migrate
+
+        try:
+            return gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as reason:
+            raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=name) from reason
     return unpacked(data, where=name) if name.endswith(".zst") else data
 
 
@@ -234,6 +248,10 @@ def unpacked(data: bytes, *, where: str) -> bytes:
 
 def names(home: Path) -> list[str]:
     """Return the places of all archive files, oldest month first; directories that are no year and month have none."""
+    return _names(home, PLAIN, PACKED)
+
+
+def _names(home: Path, *endings: str) -> list[str]:
     try:
         root = inside(home, DIRECTORY)
     except UnsafePath:
@@ -241,11 +259,22 @@ def names(home: Path) -> list[str]:
     found = [
         path.relative_to(root.parent).as_posix()
         for path in root.glob("[0-9]*/[0-9]*/*")
-        if path.name.endswith((PLAIN, PACKED)) and not path.name.startswith(".")
+        if path.name.endswith(endings) and not path.name.startswith(".")
         and _MONTH.fullmatch(path.parent.relative_to(root).as_posix())
         and path.is_file() and not path.is_symlink()
     ]  # fmt: skip
     return sorted(found)
+
+
+def older_names(home: Path) -> list[str]:
+    """Return the places of archive files of older versions."""
+    found = []
+    for name in [*names(home), *_names(home, OLDER)]:
+        with suppress(AetherError):
+            value = files.parse_json(read_bytes(home, name), where=name)
+            if isinstance(value, dict) and "version" in value and is_older(value["version"]):
+                found.append(name)
+    return found
 
 
 def grace_names(home: Path) -> list[str]:
@@ -534,8 +563,9 @@ def _rows(home: Path, where: str, given: Sequence[Any]) -> list[Row]:
 
 
 def is_empty(home: Path) -> bool:
-    """Return whether the home has never had an archive; nothing is opened for it."""
-    return not (home / DIRECTORY).is_dir()
+    """Return whether the home has no archive, or a link in its place, which is never followed; nothing is opened for it."""
+    path = home / DIRECTORY
+    return not path.is_dir() or path.is_symlink()
 
 
 def find(home: Path, id: str) -> Row | None:

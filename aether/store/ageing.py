@@ -12,9 +12,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
+from aether.redact.redact import redact, redacted
 from aether.schemas import check
 from aether.store import aged, archive, conversations, documents, files, seals
 from aether.store.commit import Author, commit_locked, write_lock
@@ -98,6 +100,30 @@ def take(
             aged.write(home, name, value)
             _forward(home, step, value, now, again=False)
     return before - bytes_of(home, id)
+
+
+def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: datetime) -> str:
+    """Put `value` in the place of the file `name` of an older version, which goes to quarantine; return its place.
+
+    Raises:
+        Conflict: its conversation is in the home already.
+        LockTimeout, StorageFailed: the older file is as it was.
+    """
+    with write_lock(home):
+        settle(home, now=now)
+        if aged.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
+            raise Conflict(
+                f"conversation {shown(value['id'])} is in the home already.", fix="Move one away.", where=name
+            )
+        path, new = aged.placed(home, name), aged.name_of(value, packed=packed)
+        with storage_errors(path):
+            documents.quarantine(home, f"archive-{path.stem}", path.read_bytes(), at=clock.stamp(now))
+        aged.write(home, new, value)
+        conversations.retire(home, [value["id"]], now=now)
+        if new != name:
+            aged.remove(home, name)
+        aged.put(home, [(new, value)])
+    return new
 
 
 def bytes_of(home: Path, id: str) -> int:
@@ -252,6 +278,87 @@ def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> No
     commit_locked(home, plan, author, now=now)
 
 
+# --- Copies that leave the home
+
+
+def exported(home: Path) -> Iterator[JsonObject]:
+    """Yield each archived conversation with what rests in its grace, without secrets."""
+    for name in aged.names(home):
+        try:
+            value = aged.read(home, name)
+            rest = aged.read_grace(home, value["grace"]) if value["grace"] else None
+        except (AetherError, KeyError) as reason:
+            yield {"problem": str(reason)}
+            continue
+        made: JsonObject = {"file": redacted(value)}
+        if rest is not None and _is_log(value):
+            made["records"] = [
+                redacted(one) for line in rest.splitlines(keepends=True) if (one := files.unsealed(line))
+            ]
+        elif rest is not None and _is_text(value):
+            made["text"] = redact(rest.decode("utf-8", "replace"))
+        elif rest is not None:
+            made["before"] = redacted(aged.parsed(rest, where=name))
+        yield made
+
+
+def _is_log(value: JsonObject) -> bool:
+    """Return whether what rests of a conversation is its log."""
+    return bool(value["source"]["kind"] == "conversation" and value["grace"]["level"] == "full")
+
+
+def _is_text(value: JsonObject) -> bool:
+    """Return whether what rests of a conversation is the file that it was read from."""
+    return bool(
+        value["source"]["kind"] == "file"
+        and value["grace"]["level"] == "full"
+        and ".file." in value["grace"]["file"]
+    )
+
+
+def importable(given: Any) -> list[JsonObject]:
+    """Return those of `given`, the archived conversations of an export, that fit their schema.
+
+    Raises:
+        InvalidDocument: one of them does not.
+    """
+    found = []
+    for nth, one in enumerate(given if isinstance(given, list) else []):
+        if isinstance(one, dict) and "file" in one:
+            if wrong := check.findings(SCHEMA, one["file"]):
+                raise InvalidDocument(
+                    wrong[0].message, fix="Export the home again.", where=f"archived[{nth}]"
+                )
+            found.append(one)
+    return found
+
+
+def bring_in(home: Path, given: Sequence[JsonObject], *, now: datetime) -> None:
+    """Write the archived conversations of an export, with what rests of them."""
+    made = []
+    for one in given:
+        value, rest = one["file"], None
+        if value["grace"]:
+            if "records" in one:
+                rest = b"".join(map(files.seal_json, one["records"]))
+            elif "text" in one:
+                rest = one["text"].encode("utf-8", "surrogatepass")
+            elif "before" in one:
+                rest = aged.encoded(one["before"])
+            value = value | {"grace": value["grace"] and _grace_of(value, rest)}
+        made.append((value, rest))
+    if made:
+        add(home, made, packed=False, now=now)
+
+
+def _grace_of(value: JsonObject, rest: bytes | None) -> JsonObject | None:
+    if rest is None:
+        return None
+    kind, sha256 = value["grace"]["file"].rsplit(".", 4)[1], digest(rest)
+    name = aged.grace_name(value["id"], kind, value["grace"]["level"], sha256)
+    return {**value["grace"], "file": name, "sha256": sha256, "bytes": len(rest)}
+
+
 # --- Checks and repairs
 
 
@@ -327,7 +434,7 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
                 value = aged.read(home, name)
                 kept |= _resting(value)
             continue
-        if any(finding.code == "damaged-grace" for finding in _examine_grace(home, value)):
+        if value["grace"] and any(_examine_grace(home, value)):
             yield from _drop_grace(home, name, value, now)
         else:
             kept |= _resting(value)

@@ -769,8 +769,8 @@ def test_a_value_in_the_place_of_an_object_is_set_aside(odd):
 @pytest.mark.parametrize("name", set(NAMES) - {"memory", "pheromones", "COLONY_STATE"})
 def test_documents_that_the_original_did_not_have_keep_their_content(name):
     data = json.loads((EXAMPLES.parents[1] / "data" / f"{name}.json").read_text())
-    (key,) = [key for key in data if key in ("entities", "files", "goals")]
-    content = {"/memories/a.txt": ""} if key == "files" else [{"name": "a"}]
+    (key,) = [key for key in data if key in ("entities", "files", "goals", "marked")]
+    content = {"/memories/a.txt": ""} if key in ("files", "marked") else [{"name": "a"}]
 
     document = migrate(name, {key: content}).document
 

@@ -1,0 +1,345 @@
+"""The archive of a home: adding, listing, searching, reading, bringing back, marking, checking, exporting."""
+
+from __future__ import annotations
+
+import json
+import os
+from datetime import timedelta
+
+import pytest
+
+import aether
+from aether.api.admin import import_export
+from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath
+from aether.schemas import check
+from aether.store import aged, conversations
+from tests import homes
+
+LATER = homes.NOW + timedelta(days=100)
+WORDS = [
+    "Let us choose a database. Which one stores JSON well?",
+    "Decision: we use Postgres 16 on port 5432, because it stores JSON. I looked at several others for a while.",
+    "Thanks. The settings are in src/db/main.py. Nothing else is open today. The weather is nice.",
+]
+SECRET = "sk-" + "abcdef1234567890" * 2
+
+
+def said(*words):
+    return [{"role": ("user", "assistant")[at % 2], "content": word} for at, word in enumerate(words)]
+
+
+def talk(name="given", created_at="2026-03-01T10:15:00Z", words=WORDS, **fields):
+    return {"id": name, "title": "Database", "created_at": created_at, "messages": said(*words), **fields}
+
+
+def add(home, *given):
+    done = aether.archive_conversations(given, home=home)
+    assert done.failed == []
+    return done.added
+
+
+def levels(home):
+    return {one.id: one.level for one in aether.list_archived(home=home)}
+
+
+def test_a_dict_comes_back_as_it_was_given_at_every_age_within_its_grace(home):
+    given = talk(
+        session_id="s", model_history=["m"], metadata={"own": [1, {"x": None}]}, unknown={"kept": True}
+    )
+    before = json.dumps(given)
+    add(home, given)
+    assert json.dumps(given) == before
+
+    for now in (homes.NOW, homes.NOW + timedelta(days=40), LATER):
+        aether.age_archive(now=now, home=home)
+        restored = aether.restore_conversation("given", home=home)
+        assert (restored.exact, json.dumps(restored.conversation)) == (True, before)
+    assert levels(home) == {"given": "summary"}
+
+
+def test_a_file_comes_back_byte_for_byte_within_its_grace(home, tmp_path):
+    source, out = tmp_path / "chat.jsonl", tmp_path / "out" / "chat.jsonl"
+    source.write_text("".join(json.dumps(one) + " \n" for one in said(*WORDS)))
+    os.utime(source, (1_700_000_000, 1_700_000_000))
+    (added,) = aether.archive_files([source], home=home).added
+    aether.age_archive(now=LATER + timedelta(days=2000), home=home)
+
+    restored = aether.restore_conversation(added.id, output=out, home=home)
+
+    assert restored.exact
+    assert out.read_bytes() == source.read_bytes()
+    with pytest.raises(Conflict, match="is there already"):
+        aether.restore_conversation(added.id, output=out, home=home)
+
+
+def test_a_batch_reports_each_failure_and_goes_on(home, tmp_path):
+    (tmp_path / "empty.json").write_text("")
+    (tmp_path / "good.json").write_text(json.dumps(talk("from-file")))
+    done = aether.archive_conversations([talk("a"), {"x": 1}, talk("b", created_at="no time"), 3], home=home)
+    from_files = aether.archive_files(
+        [tmp_path / "missing.json", tmp_path / "empty.json", tmp_path / "good.json"], home=home
+    )
+
+    assert [one.id for one in done.added] == ["a", "b"]
+    assert [one.where for one in done.failed] == ["conversations[1]", "conversations[3]"]
+    assert "bad-time" in {one.code for one in done.findings}
+    assert [one.id for one in from_files.added] == ["from-file"]
+    assert len(from_files.failed) == 2
+
+
+def test_adding_again_changes_nothing_adds_what_was_said_since_and_refuses_another_one(home):
+    (first,) = add(home, talk())
+    assert add(home, talk()) == [first]
+    grown = talk(words=[*WORDS, "One more word."])
+    add(home, grown)
+    assert aether.restore_conversation("given", home=home).conversation == grown
+
+    other = aether.archive_conversations([talk(words=["Another one."])], home=home)
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+    live = aether.archive_conversations([talk("live")], home=home)
+
+    assert [one.code for one in (*other.failed, *live.failed)] == ["Conflict", "Conflict"]
+    assert aether.restore_conversation("given", home=home).conversation == grown
+    assert aether.verify_archive(home=home) == []
+
+
+def test_lists_are_newest_first_by_month_and_level(home):
+    add(
+        home,
+        talk("a", "2025-12-31T23:30:00-02:00"),
+        talk("b", "2026-01-31"),
+        talk("c", "2025-12-01T00:00:00"),
+    )
+    assert [one.id for one in aether.list_archived(home=home)] == ["b", "a", "c"]
+    assert [one.id for one in aether.list_archived(month="2026-01", home=home)] == ["b", "a"]
+    assert [one.path[:16] for one in aether.list_archived(month="2025-12", home=home)] == ["archive/2025/12/"]
+    assert aether.list_archived(level="summary", home=home) == []
+    assert len(aether.list_archived(limit=2, home=home)) == 2
+    for wrong in ({"month": "2026"}, {"level": "half"}, {"limit": -1}):
+        with pytest.raises(InvalidInput):
+            aether.list_archived(**wrong, home=home)
+    stats = aether.archive_stats(home=home)
+    sizes = [(home / one.path).stat().st_size for one in aether.list_archived(home=home)]
+    assert stats == {
+        "conversations": 3, "bytes": sum(sizes), "levels": {"full": 3, "key_points": 0, "summary": 0, "metadata": 0},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("plain", [False, True], ids=["FTS5", "without FTS5"])
+def test_archived_conversations_are_found_with_their_level_and_the_part_that_matches(
+    home, plain, monkeypatch
+):
+    if plain:
+        monkeypatch.setattr(aged, "_WORDS", ("CREATE VIRTUAL TABLE words USING nothing (said)",))
+    others = [
+        talk(f"c{n}", words=["Talk about the garden.", f"The tree number {n} is high."]) for n in range(5)
+    ]
+    add(home, talk(), *others)
+    conversations.extend(home, "live", said(*WORDS[:2], f"The key is {SECRET}"), now=homes.NOW)
+    aether.age_archive(now=LATER, home=home)
+
+    hits = aether.search_archive("which port does postgres have", home=home)
+    assert {one.id for one in hits[:2]} == {"given", "live"}
+    assert {one.level for one in hits} == {"summary"}
+    assert "5432" in hits[0].passage
+    found = aether.search_memory("postgres port", home=home)
+    assert {(one["id"], one["layer"], one["type"], one["level"]) for one in found} == {
+        ("given", "archive", "conversation", "summary"), ("live", "archive", "conversation", "summary"),
+    }  # fmt: skip
+    assert "5432" in found[0]["passage"]
+    assert aether.recall("postgres port", home=home)[0]["level"] == "summary"
+    assert aether.search_memory("live", home=home)[0]["why"] == "id"
+    assert SECRET not in json.dumps(
+        [aether.search_memory("key", home=home), aether.search_archive("key", home=home)]
+    )
+    from aether.api.recall import full
+
+    assert "5432" in full(["given"], home=home)[0]["text"]
+
+
+def test_the_index_can_be_lost_damaged_or_of_another_version(home):
+    add(home, talk("a"), talk("b"))
+    index = home / aged.INDEX
+    wanted = aether.list_archived(home=home)
+    for harm in (
+        index.unlink,
+        lambda: index.write_bytes(b"no database" * 1000),
+        lambda: index.write_bytes(b""),
+    ):
+        harm()
+        assert aether.list_archived(home=home) == wanted
+        assert aether.verify_archive(home=home) == []
+
+
+def test_marks_keep_a_conversation_full_and_are_undone(home):
+    add(home, talk())
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+    assert aether.mark_conversation_important("given", home=home)
+    assert aether.mark_conversation_important("live", home=home)
+    assert not aether.mark_conversation_important("nobody", home=home)
+    assert aether.age_archive(now=LATER, home=home).plan == []
+    assert aether.explain_retention("given", now=LATER, home=home)["rule"] == "marked"
+    assert aether.read_archived("given", home=home)["marked"]
+
+    aether.undo(home=home)
+    assert [one.id for one in aether.age_archive(now=LATER, home=home).plan] == ["live"]
+    assert aether.mark_conversation_important("given", False, home=home)
+    assert [one.id for one in aether.age_archive(now=LATER, home=home).plan] == ["given"]
+
+
+def test_a_policy_is_checked_journaled_and_decides_from_then_on(home):
+    add(home, talk())
+    for wrong in ({"weights": {"message_count": 50}}, {"important_threshold": "abc"}, {"no": 1}):
+        with pytest.raises(InvalidInput):
+            aether.update_retention_policy(wrong, home=home)
+    assert aether.age_archive(now=LATER, dry_run=True, home=home).plan[0].to_level == "summary"
+    aether.update_retention_policy({"important_threshold": 0.2, "preserve_threshold": 0.2}, home=home)
+    assert aether.age_archive(now=LATER, dry_run=True, home=home).plan == []
+    assert aether.show("retention", home=home)["policy"] == {
+        "important_threshold": 0.3,
+        "preserve_threshold": 0.25,
+    }
+    aether.undo(home=home)
+    assert len(aether.age_archive(now=LATER, home=home).plan) == 1
+    assert [one["conversation_id"] for one in aether.retention_recommendations(home=home)] == ["given"]
+
+
+def test_settings_decide_ages_grace_and_compression(home):
+    homes.configure(home, '[archive]\nboundaries = "1, 2, 3"\ngrace_days = 0\ncompress = true\n')
+    add(home, talk(words=[*WORDS, *WORDS]))
+    assert aether.list_archived(home=home)[0].path.endswith(".json.zst")
+    aether.age_archive(now=homes.NOW + timedelta(days=2), home=home)
+    assert levels(home) == {"given": "summary"}
+    assert aether.read_archived("given", home=home)["grace"] is None
+    assert aged.grace_names(home) == []
+    homes.configure(home, "[archive]\ncompress = false\n")
+    assert aether.verify_archive(home=home) == []
+    with pytest.raises(InvalidDocument):
+        homes.configure(home, '[archive]\nboundaries = "3, 2, 1"\n') and aether.age_archive(home=home)
+
+
+def test_forever_keeps_the_fuller_form(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, forever=True, home=home)
+    aether.update_retention_policy({"summary_threshold": 0.4}, home=home)
+    aether.age_archive(now=LATER + timedelta(days=4000), home=home)
+    assert levels(home) == {"given": "metadata"}
+    assert aether.restore_conversation("given", home=home).conversation == talk()
+
+
+def test_receipts_say_what_went_and_hold_no_text(home):
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+    (receipt,) = aether.age_archive(now=LATER, home=home).done
+    stored = [one for one in aether.export(home=home)["receipts"] if one.get("kind") == "archive"]
+    assert {key: receipt[key] for key in ("from", "to", "grace_until")} == {
+        "from": "full", "to": "summary", "grace_until": "2026-07-09T10:15:00.000000Z",
+    }  # fmt: skip
+    assert [{**one, "revision": 0, "nth": 0} for one in stored] == [{**receipt, "revision": 0, "nth": 0}]
+    assert "Postgres" not in json.dumps(receipt)
+    assert aether.read_archived("live", home=home)["steps"] == [receipt]
+
+
+def test_an_archived_conversation_is_one_conversation(home):
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+    aether.age_archive(now=LATER, home=home)
+    with pytest.raises(Conflict, match="aether archive restore live"):
+        conversations.extend(home, "live", said("More."), now=LATER)
+    assert aether.examine(home=home) == []
+    aether.restore_conversation("live", home=home)
+    assert levels(home) == {}
+    assert aether.examine(home=home) == []
+    with pytest.raises(NotFound):
+        aether.read_archived("live", home=home)
+
+
+def _cut(path):
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def _change_title(path):
+    path.write_bytes(path.read_bytes().replace(b'"title": "Database"', b'"title": "Another"'))
+
+
+@pytest.mark.parametrize(
+    ("harm", "code", "level"),
+    [
+        (_cut, "damaged-file", "full"), (_change_title, "damaged-file", "summary"),
+        (lambda path: path.unlink(), "missing-conversation", "full"),
+    ],
+)  # fmt: skip
+def test_a_damaged_or_lost_archive_file_is_found_and_repaired(home, harm, code, level):
+    (added,) = add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    harm(home / added.path)
+    assert code in {one.code for one in aether.examine(home=home)}
+
+    assert aether.repair(home=home)
+
+    assert [one for one in aether.examine(home=home) if one.level != "info"] == []
+    assert levels(home) == {"given": level}
+    assert aether.restore_conversation("given", home=home).exact
+
+
+def test_a_lost_archive_file_of_a_live_conversation_brings_its_log_back(home):
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+    log = conversations.path_of(home, "live").read_bytes()
+    aether.age_archive(now=LATER, home=home)
+    (home / aether.list_archived(home=home)[0].path).unlink()
+    aether.repair(home=home)
+    assert conversations.path_of(home, "live").read_bytes() == log
+    assert [one for one in aether.examine(home=home) if one.level != "info"] == []
+
+
+def test_a_damaged_grace_is_found_and_the_rest_stays(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    (name,) = aged.grace_names(home)
+    _cut(home / name) if (home / name).stat().st_size > 300 else (home / name).write_bytes(b"")
+    assert [one.code for one in aether.verify_archive(home=home)] == ["damaged-grace"]
+    aether.repair(home=home)
+    assert [one for one in aether.examine(home=home) if one.level != "info"] == []
+    assert not aether.restore_conversation("given", home=home).exact
+
+
+def test_an_export_carries_the_archive_and_its_grace_without_secrets(home, tmp_path):
+    conversations.extend(home, "live", said(*WORDS, f"The key is {SECRET}"), now=homes.NOW)
+    source = tmp_path / "chat.json"
+    source.write_text(json.dumps(said(*WORDS)))
+    os.utime(source, (1_700_000_000, 1_700_000_000))
+    add(home, talk(), talk("marked", metadata={"user_marked_important": True}))
+    aether.archive_files([source], home=home)
+    aether.age_archive(now=LATER, home=home)
+    given = json.loads(json.dumps(aether.export(home=home)))
+    assert SECRET not in json.dumps(given)
+    other = homes.fresh(tmp_path / "other")
+
+    import_export(given, home=other)
+
+    assert levels(other) == levels(home)
+    assert [one for one in aether.examine(home=other) if one.level != "info"] == []
+    for name in levels(home):
+        one, two = (aether.restore_conversation(name, home=place) for place in (home, other))
+        assert two.exact == one.exact
+        assert len(two.conversation["messages"]) == len(one.conversation["messages"])
+
+
+def test_paths_stay_in_the_archive(home, tmp_path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for name in ("archive/../../outside/x.json", "../outside/x", "data/memory.json", "/etc/passwd"):
+        for act in (aged.read_bytes, aged.remove):
+            with pytest.raises(UnsafePath):
+                act(home, name)
+    (home / "archive").symlink_to(outside)
+    done = aether.archive_conversations([talk("../../x")], home=home)
+    assert [one.code for one in done.failed] == ["UnsafePath"]
+    assert list(outside.iterdir()) == []
+
+
+def test_a_file_of_the_archive_fits_its_schema(home):
+    add(home, talk())
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+    for days in (0, 40, 100, 400):
+        aether.age_archive(now=homes.NOW + timedelta(days=days), home=home)
+        for one in aether.list_archived(home=home):
+            assert check.findings("archived_conversation", aether.read_archived(one.id, home=home)) == []
