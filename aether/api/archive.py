@@ -198,7 +198,7 @@ def age_archive(
     `seconds` no further one is started. With `forever` the fuller forms are kept for good. A `backend` writes the summaries;
     where its answer is refused, or without one, they are chosen from what was said. Calling it twice is calling it once.
 
-        Raises:
+    Raises:
             InvalidInput: there is no such preset or backend.
             LockTimeout, StorageFailed: nothing was aged.
     """

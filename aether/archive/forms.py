@@ -21,10 +21,11 @@ from aether.archive.shapes import Conversation, Level, Said, said, times_are_ins
 from aether.archive.shapes import level as level_named
 from aether.errors import InvalidInput, shown
 from aether.messages.content import as_json
+from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.classify import Kind, classify, is_reply, prose
+from aether.text.classify import Kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
@@ -60,7 +61,6 @@ LABELS = {
     "tool_call": "Ran: ",
     "tool_result": "Got: ",
 }
-LABEL_CHARS = 12
 WHOLE_SENTENCES = 3
 # A shorter name may be a part of other words.
 LONG_NAME = 6
@@ -114,12 +114,11 @@ def form(
 ) -> JsonObject:
     """Return the content of `conversation` at `level`, which shares nothing with it.
 
-    `written` is the summary that a model wrote of it, judged by `fault` before: the facts that it lacks follow it. What is
-    kept in every level is in `kept`, unless the rest has it word for word. A content never has more than its conversation.
-    `share` is that of speech which is kept, by default the one of the level.
+    `written` is the summary that a model wrote of it, judged by `written_fault` before: the decisions and rules that it lacks
+    follow it. What is kept in every level is in `kept`, unless the rest has it word for word.
 
     Raises:
-        InvalidInput: there is no such level or share, or `written` is given for another one than a summary.
+        InvalidInput: no level has that name, or `written` is given for another one than a summary.
     """
     if share is not None and not 0 < share <= 1:
         raise InvalidInput(
@@ -222,7 +221,7 @@ def facts_of(texts: Sequence[str]) -> Facts:
     return Facts(
         frozenset((*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls)),
         frozenset(found.numbers),
-        tuple(dict.fromkeys(one for one in said_in if classify(one) == "decision" and not one.endswith("?"))),
+        tuple(dict.fromkeys(filter(states_choice, said_in))),
         tuple(dict.fromkeys(one for one in said_in if one.endswith("?"))),
     )
 
@@ -258,19 +257,19 @@ def chosen(conversation: Conversation, level: Level, share: float | None = None)
     Of three sentences or fewer, key points are the whole; a summary has one sentence at least.
     """
     every = candidates(conversation)
+    # Beside a summary, what must be kept is on its own, word for word.
+    every = [one for one in every if not one.must] if level == "summary" else every
     by_people = [one for one in every if one.speaker not in _TOOLS]
     by_tools = [one for one in every if one.speaker in _TOOLS]
-    speech, tools = _sizes(conversation)
-    of_speech = int((SHARES[level] if share is None else share) * speech)
-    of_tools = int(min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech)))
-    covered: set[str] = set()
+    of_speech, of_tools = _room(conversation, every, level, share)
+    covered, labels = set[str](), level == "summary"
     if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:
         picked = by_people
     else:
-        picked = _picked(by_people, of_speech, covered)
+        picked = _picked(by_people, of_speech, covered, labels=labels)
         if not picked and by_people:
             picked = [max(by_people, key=lambda one: (one.worth, -one.order))]
-    return sorted([*picked, *_picked(by_tools, of_tools, covered)])
+    return sorted([*picked, *_picked(by_tools, of_tools, covered, labels=labels)])
 
 
 def _sizes(conversation: Conversation) -> tuple[int, int]:
@@ -280,6 +279,20 @@ def _sizes(conversation: Conversation) -> tuple[int, int]:
         return known["speech_chars"], known["text_chars"] - known["speech_chars"]
     speech = sum(len(one.text) for one in spoken(conversation))
     return speech, sum(len(one.text) for one in said(conversation)) - speech
+
+
+def _room(
+    conversation: Conversation, every: Sequence[Sentence], level: Level, share: float | None
+) -> tuple[int, int]:
+    """Return the most characters of speech and of tools at a level; a statement that was repeated makes no room."""
+    speech, tools = _sizes(conversation)
+    distinct = sum(map(len, {one.text for one in every if one.speaker not in _TOOLS}))
+    if "known" in conversation:
+        distinct = int(distinct / SHARES["key_points"])
+    of_speech = int((SHARES[level] if share is None else share) * min(speech, distinct))
+    return of_speech, int(
+        min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech))
+    )
 
 
 def candidates(conversation: Conversation) -> list[Sentence]:
@@ -369,17 +382,22 @@ def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, pro
     return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, prose)
 
 
-def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sentence]:
-    """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say."""
+def _picked(every: Sequence[Sentence], most: int, covered: set[str], *, labels: bool) -> list[Sentence]:
+    """Return the sentences that say most in `most` characters, and all that must stay; `covered` grows by what they say.
+
+    With `labels`, the first one of each message costs the name of its speaker, too.
+    """
     picked = [one for one in every if one.must]
     covered.update(concept for one in picked for concept in (*one.concepts, _key(one.text)))
+    named: set[int] = set()
     weights = _weights(every)
-    left = most - sum(map(_cost, picked))
+    left = most - sum(len(one.text) + 1 for one in picked)
     heap = [(-_gain(one, covered, weights), one.order, one) for one in every if not one.must]
     heapify(heap)
     while heap:
         _, _, one = heappop(heap)
-        if _cost(one) > left:
+        cost = len(one.text) + 1 + (len(LABELS[one.speaker]) if labels and one.at not in named else 0)
+        if cost > left:
             continue
         # Others may have said it since it was weighed.
         gain = _gain(one, covered, weights)
@@ -389,8 +407,9 @@ def _picked(every: Sequence[Sentence], most: int, covered: set[str]) -> list[Sen
         if gain <= 0:
             break  # it, and all after it, say nothing
         picked.append(one)
+        named.add(one.at)
         covered |= {*one.concepts, _key(one.text)}
-        left -= _cost(one)
+        left -= cost
     return picked
 
 
@@ -415,16 +434,15 @@ def _key(text: str) -> str:
     return "\n" + text.casefold()
 
 
-def _cost(one: Sentence) -> int:
-    # With the label of its speaker, and the space before it.
-    return len(one.text) + LABEL_CHARS
-
-
 def _messages(picked: Sequence[Sentence], conversation: Conversation) -> list[JsonObject]:
+    kept = frozenset(conversation["kept"])
     return [
-        {"role": some[0].speaker, "timestamp": conversation["times"][some[0].at], "content": text}
+        {
+            "role": some[0].speaker, "timestamp": conversation["times"][some[0].at], "content": text,
+            **({META: {"protected": True}} if text in kept else {}),
+        }
         for some, text in _paragraphs(picked)
-    ]
+    ]  # fmt: skip
 
 
 def _prose(picked: Sequence[Sentence]) -> str:
@@ -506,4 +524,6 @@ def _with_facts(written: str, conversation: Conversation) -> str:
     lines = [frozenset(stems(one)) for one in sentences(text)]
     lacking = [one for one in candidates(conversation) if one.kind in RULES and not _is_said(one.text, lines)]
     left = [one for one in lacking if one.speaker in ("user", "assistant") and not one.text.endswith("?")]
-    return "\n".join(filter(None, (text, _prose(sorted(_picked(left, most - len(text), set()))))))
+    return "\n".join(
+        filter(None, (text, _prose(sorted(_picked(left, most - len(text), set(), labels=True)))))
+    )

@@ -44,7 +44,7 @@ class Clock:
 def said(number=24):
     """Return the texts of a talk about many modules, with a decision in its middle and a conclusion at its end."""
     found = [
-        f"Module {nth} has {nth * 7} lines and reads the file conf/part{nth}.toml. It was written by a former colleague."
+        f"Module {nth} has {nth * 7} lines and reads the file conf/part{nth}.toml. Colleague {nth} wrote it in week {nth + 9}."
         for nth in range(number)
     ]
     found[number // 2] = DECISION

@@ -1,0 +1,219 @@
+"""Forms of conversations: what is chosen, what a model may write, and what survives several steps."""
+
+from __future__ import annotations
+
+import pytest
+
+from aether.api.summarize import write_archived
+from aether.archive import forms, retention
+from aether.archive.shapes import conversation_of, fuller, level, read_conversation, said
+from aether.backends.base import Settings
+from aether.errors import InvalidInput
+from aether.messages.model import PROVIDER_FORMATS
+from aether.tokens.estimate import estimate
+from tests.archive.conversations import NOW, TALK, conversation, given
+from tests.archive.test_defects import archived
+from tests.laws.histories import history
+from tests.tables import rows
+
+
+def test_decisions_rules_numbers_and_results_come_before_talk():
+    summary = forms.form(conversation(), "summary")["summary"]
+
+    assert "Never write to the live table." in summary
+    assert "We decided to run it on Sundays at 03:00" in summary
+    assert "rainy" not in summary
+    assert "Thanks" not in summary
+
+
+def test_a_question_stays_with_its_answer():
+    texts = [
+        (
+            "assistant",
+            "There are several ways to read the file, each of them fine. Shall I use PostgreSQL or SQLite?",
+        ),
+        ("user", "the second"),
+    ]
+    filler = [
+        ("assistant", f"The weather of day {at} was mild and somewhat cloudy in the afternoon.")
+        for at in range(6)
+    ]
+    summary = forms.form(conversation([*filler, *texts, *filler]), "summary")["summary"]
+
+    assert "Shall I use PostgreSQL or SQLite?\nUser: the second" in summary
+
+
+def test_of_tools_only_work_and_its_outcome_are_kept():
+    messages = [
+        {"role": "user", "content": "Please make the tests of the parser pass again, they fail since Monday. It is urgent."},
+        {"role": "assistant", "content": "I read the file first.", "tool_calls": [call("a", "read", '{"file_path": "parser.py"}')]},
+        {"role": "tool", "tool_call_id": "a", "content": "1 import os\n2 import re\n" * 40},
+        {"role": "assistant", "content": None, "tool_calls": [call("b", "bash", '{"command": "cd app && pytest -q tests/parser 2>&1"}')]},
+        {"role": "tool", "tool_call_id": "b", "content": "....\n12 passed in 0.4s"},
+        {"role": "assistant", "content": "All 12 tests pass now, because the tokenizer skips blank lines."},
+    ]  # fmt: skip
+    found, _ = read_conversation({"id": "work", "messages": messages})
+    content = forms.form(found, "key_points")["messages"]
+
+    assert [(one["role"], one["content"]) for one in content if one["role"].startswith("tool")] == [
+        ("tool_call", "pytest -q tests/parser"), ("tool_result", "12 passed in 0.4s"),
+    ]  # fmt: skip
+    assert "import re" not in str(content)
+
+
+def call(id, name, arguments):
+    return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
+
+
+@rows("wire", PROVIDER_FORMATS)
+def test_every_format_of_messages_can_be_archived(wire):
+    found, findings = read_conversation(
+        {"id": wire, "messages": history(3, wire, turns=2), "updated_at": NOW.isoformat()}
+    )
+
+    assert findings == []
+    assert {one.speaker for one in said(found)} >= {"user", "assistant"}
+    assert forms.form(found, "summary")["summary"].startswith(("User: ", "Assistant: "))
+
+
+def test_what_is_protected_is_whole_at_every_level():
+    rule = "Keep this one.  Two spaces stay, and so does\n\nthe blank line."
+    raw = given(goals=["Ship by May.", {"description": "Move heron.", "decisions": [
+        {"description": "Use one rack.", "locked": True}, {"description": "Paint it.", "locked": False}]}])  # fmt: skip
+    raw["messages"][1]["meta"] = {"protected": True}
+    raw["messages"][1]["content"] = rule
+    raw["messages"][3]["content"] += (
+        "\n[DECISION] Index on Sundays - LOCKED\n[DECISION] Maybe later - UNLOCKED"
+    )
+    found, _ = read_conversation(raw)
+    wanted = ["Ship by May.", "Move heron.", "Use one rack.", rule, "[DECISION] Index on Sundays - LOCKED"]
+
+    assert found["kept"] == wanted
+    for name in ("key_points", "summary", "metadata"):
+        step = conversation_of(archived(found, name))
+        assert set(step["kept"]) == set(wanted)
+        text = forms.text_of(forms.form(step, "metadata"))
+        assert all(one in text for one in wanted)
+        assert "Paint it." not in text
+
+
+def test_a_step_from_key_points_measures_against_the_whole():
+    """A summary of key points has at most 40 % of what was there at first, and says what part of all facts it has."""
+    found = conversation(TALK * 4)
+    first = archived(found, "key_points")
+    points = conversation_of(first)
+    second = archived(points, "summary")
+    third = archived(conversation_of(second), "metadata")
+
+    assert second["metrics"]["text_chars"] == first["metrics"]["text_chars"]
+    assert len(second["content"]["summary"]) <= 0.4 * first["metrics"]["text_chars"]
+    assert second["metrics"]["facts"] == third["metrics"]["facts"] == first["metrics"]["facts"]
+    assert third["metadata"] == second["metadata"] == first["metadata"] == forms.metadata(found)
+    assert retention.score(conversation_of(third)) == retention.score(found)
+    assert second["metrics"]["ratio"] < first["metrics"]["ratio"] < 1
+    again = forms.form(points, "key_points")
+    assert forms.measure(points, again)["ratio"] <= first["metrics"]["ratio"]
+
+
+def test_an_age_counts_from_the_same_time_at_every_level():
+    found = conversation(days=40)
+    decided = retention.decide(found, now=NOW)
+    for name in ("full", "key_points", "summary", "metadata"):
+        step = retention.decide(conversation_of(archived(found, name)), now=NOW)
+        assert (step.days, step.level) == (decided.days, decided.level) == (40, "key_points")
+
+
+@rows("raw", [None, [], "talk", {}, {"messages": None}, {"messages": {"role": "user"}}])
+def test_something_else_than_a_conversation_is_refused(raw):
+    with pytest.raises(InvalidInput, match="is not a conversation"):
+        read_conversation(raw, where="talks[0]")
+
+
+def test_a_value_among_the_messages_becomes_a_text_and_a_finding():
+    found, findings = read_conversation(
+        {"id": "x", "messages": ["hi", 5, {"role": "user", "content": "there"}]}
+    )
+
+    assert [one.text for one in said(found)] == ["hi", "5", "there"]
+    assert [one.where for one in findings] == [
+        "conversation.messages[0]",
+        "conversation.messages[1]",
+        "conversation",
+    ]
+
+
+def test_a_conversation_without_an_id_gets_the_same_one_each_time():
+    raw = {"messages": [{"role": "user", "content": "hi"}]}
+    names = {read_conversation(raw)[0]["id"] for _ in range(2)}
+
+    assert len(names) == 1
+    assert names != {read_conversation({"messages": []})[0]["id"]}
+
+
+def test_levels_have_an_order_and_names():
+    assert fuller("metadata", "full") == fuller("full", "summary") == "full"
+    with pytest.raises(InvalidInput, match="key_points"):
+        level("brief")
+    with pytest.raises(InvalidInput, match="written"):
+        forms.form(conversation(), "key_points", written="x")
+
+
+WRITTEN = (
+    "The nightly export of the ledger took four hours because migrations lacked an index on ledger_rows.account_id. "
+    "The index of migrations/0042_ledger.sql is added on Sundays at 03:00; the export takes 11 minutes now."
+)
+
+
+def test_what_a_model_writes_is_completed_by_the_rules_it_lacks():
+    found = conversation(TALK * 3)
+    summary = forms.form(found, "summary", written=WRITTEN)["summary"]
+
+    assert summary.startswith(WRITTEN)
+    assert "User: Our nightly" not in summary
+    assert "Never write to the live table." in summary
+    assert len(summary) <= 0.4 * sum(len(one.text) for one in forms.spoken(found))
+
+
+@rows(
+    "written, fault",
+    [
+        (WRITTEN, ""),
+        ("I'm sorry, I can't help with that.", "is a refusal"),
+        ("", "is empty"),
+        ("We discussed several things and everything went well.", "says nothing specific"),
+        (WRITTEN.replace("0042_ledger", "0043_other"), "names migrations/0043_other.sql"),
+        (WRITTEN + " It saves 31,250 dollars.", "names 31250"),
+        (WRITTEN * 9, "tokens"),
+    ],
+)
+def test_what_a_model_writes_is_judged(written, fault):
+    found = conversation(TALK)
+    task = forms.writing_task(found, count=estimate)
+    judged = forms.written_fault(written, task, found, count=estimate)
+
+    assert fault in judged
+    assert bool(judged) == bool(fault)
+
+
+def test_a_model_is_asked_twice_and_then_the_sentences_are_chosen():
+    found = conversation(TALK * 3)
+    asked = []
+
+    def answers(*texts):
+        left = list(texts)
+
+        def summarizer(messages, most, strategy):
+            asked.append((len(messages), most, strategy))
+            return left.pop(0)
+
+        return write_archived(found, backend=summarizer, settings=Settings(), count=estimate)
+
+    good = answers("", WRITTEN)
+    assert (good.prose, [one["error_type"] for one in good.failures]) == (WRITTEN, ["Rejected"])
+    assert asked[0][2] == "archive"
+    assert asked[1][1] == asked[0][1] // 2
+    bad = answers("", "Sorry, I cannot help with this conversation.")
+    assert bad.prose is None
+    assert len(bad.failures) == 2
+    none = write_archived(found, backend="extractive", settings=Settings(), count=estimate)
+    assert (none.prose, none.failures) == (None, [])
