@@ -217,7 +217,9 @@ def age_archive(
         return Ageing(plan, [], failed, 0)
     done: list[JsonObject] = []
     saved = 0
-    over = [] if forever else aged.expired(place, clock.stamp(rules.now))
+    # A form whose grace is over is read once more by the step that is due now, and then rests as long as the next.
+    aging = {due.id for due in plan}
+    over = [] if forever else [row for row in aged.expired(place, clock.stamp(rules.now)) if row.id not in aging]
     steps: list[tuple[str, Callable[[], tuple[JsonObject, int]]]] = [
         *((due.id, lambda due=due: _age(place, due, rules, forever, backend)) for due in plan),
         *((row.id, lambda row=row: _end_grace(place, row.id, rules)) for row in over),

@@ -7,6 +7,7 @@ and checked before one is replaced (`store.rewrite`), under the locks of the hom
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from aether import regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import items
 from aether.memory.forgetting import erase as erasing
 from aether.memory.forgetting import find as finding
@@ -30,7 +31,7 @@ from aether.memory.forgetting import forget as forgetting
 from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.memory.forgetting.find import Target
 from aether.schemas import check
-from aether.store import archive, config, documents, files, seals
+from aether.store import aged, ageing, archive, config, documents, files, seals
 from aether.store.commit import Author, fold, settle, write_lock
 from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
@@ -54,7 +55,7 @@ LOCK = "lock"
 KINDS = {
     "data/journal": "history", "data/backups": "backups", "data/archive": "archive", "data/receipts": "records",
     "data/events": "records", "data/history": "records", "data": "documents", "compressions": "hand-offs",
-    "snapshots": "snapshots", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
+    "snapshots": "snapshots", "archive": "archived conversations", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
     "quarantine": "quarantine", "hook.log": "logs", "telemetry": "logs",
 }  # fmt: skip
 # Advice for ids that `supersede` rejects.
@@ -270,6 +271,8 @@ class _File(NamedTuple):
     path: str
     data: bytes
     known: tuple[int, int, int]
+    form: str
+    """A path that says in which form `data` is: that of a compressed file is the path of what is in it."""
 
 
 class _Rewrites(NamedTuple):
@@ -336,6 +339,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
             locks.enter_context(locked(hooks, timeout=config.or_default(place).lock_timeout_seconds))
         locks.enter_context(write_lock(place))
         with storage_errors(place):
+            ageing.settle(place, now=now())
             fold(settle(load(place), now=now()), now=now())
         plan = _rewrites(place, wanted, match)
         left: list[str] = []
@@ -379,7 +383,7 @@ def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
     known: set[str] = set()
     for file in _files(place):
         if any(one.encode() in file.data for one in ids):
-            for entry in erasing.objects(file.path, file.data):
+            for entry in erasing.objects(file.form, file.data):
                 name = str(entry.get("session_id", entry.get("id")))
                 if name in ids and (held := [text.strip() for text in erasing.texts_of(entry)]):
                     known.add(name)
@@ -408,13 +412,23 @@ def _files(place: Path) -> Iterator[_File]:
             if (
                 name in (LOCK, files.HEAD)
                 or relative == seals.PATH
-                or relative.startswith((INDEX, f"{DIRECTORY}/"))
+                or relative.startswith((INDEX, aged.INDEX, f"{DIRECTORY}/"))
             ):
                 continue
             known = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
                 if known is not None and stat.S_ISREG(path.lstat().st_mode):
-                    yield _File(relative, regular.read(path, regular.LOG_BYTES), known)
+                    yield _read_file(place, path, relative, known)
+
+
+def _read_file(place: Path, path: Path, relative: str, known: tuple[int, int, int]) -> _File:
+    """Return one file of the home as it was read; what is compressed in the archive, as it was before."""
+    if not relative.startswith(f"{aged.DIRECTORY}/") or not relative.endswith(".zst"):
+        return _File(relative, regular.read(path, regular.LOG_BYTES), known, relative)
+    form = relative.removesuffix(".zst")
+    if relative.startswith(f"{aged.GRACE}/"):
+        form += {"conversation": ".jsonl", "dict": ".json"}.get(form.rsplit(".", 3)[1], "")
+    return _File(relative, aged.read_bytes(place, relative), known, form)
 
 
 def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
@@ -436,24 +450,85 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
     for each in seen.known:
         digests |= erasing.digests(each, replace)
 
-    def is_relevant(data: bytes) -> bool:
-        # A receipt of forgetting may hold the digest of several texts.
-        found = {digest.decode() for digest in _DIGEST.findall(data)}
-        return bool(raw.search(data) or b'"forgotten":[' in data or found & digests.keys())
+    receipts = _receipts_about(place, seen.held)
 
+    def is_relevant(data: bytes) -> bool:
+        # A receipt of forgetting may hold the digest of several texts, and one of the archive that of a conversation.
+        found = {digest.decode() for digest in _DIGEST.findall(data)}
+        evidence = b'"forgotten":[' in data or any(one in data for one in receipts)
+        return bool(raw.search(data) or evidence or found & digests.keys())
+
+    resting: dict[str, tuple[_File, bytes]] = {}
     for file in _files(place) if places.total() else ():
         held = seen.held[file.path]
-        if file.path not in OWN_FILES and (held or is_relevant(file.data)):
+        is_archived = file.path.startswith(f"{aged.DIRECTORY}/")
+        if file.path not in OWN_FILES and (is_archived or held or is_relevant(file.data)):
             # In a conversation that held the text, receipts of compactions hold digests of several messages.
-            every = held and file.path.startswith("conversations/")
-            data = erasing.rewrite_file(file.path, file.data, replace, bool if every else is_relevant)
+            every = held and (is_archived or file.path.startswith("conversations/"))
+            data = _rewritten(file, replace, bool if every else is_relevant, same=is_archived and not held)
             if raw.search(data) or pattern.search(replace(file.path)):
                 raise _in_the_way(f"a file format ({_kind(file.path)})")
-            steps += _steps(place, file, data, replace)
+            if is_archived:
+                resting[file.path] = file, data
+            else:
+                steps += _steps(place, file, data, replace)
+    steps += _archive_steps(resting)
     if steps:
         steps += _sealed_again(place, steps, replace)
-        steps += [Step(name, "", (0, 0, 0), b"") for name in (INDEX, f"{INDEX}-journal")]
+        derived = (INDEX, f"{INDEX}-journal", aged.INDEX, f"{aged.INDEX}-journal")
+        steps += [Step(name, "", (0, 0, 0), b"") for name in derived]
     return _Rewrites(+places, steps, 0, own)
+
+
+def _rewritten(file: _File, replace: erasing.Rewrite, concerns: erasing.IsRelevant, *, same: bool) -> bytes:
+    return file.data if same else erasing.rewrite_file(file.form, file.data, replace, concerns)
+
+
+def _receipts_about(place: Path, held: Mapping[str, int]) -> list[bytes]:
+    """Return the ids of the receipts of archived conversations that hold the text, or held it."""
+    found = []
+    for name in aged.names(place):
+        with suppress(AetherError, KeyError):
+            value = aged.read(place, name)
+            if held.get(name) or held.get((value["grace"] or {}).get("file", "")):
+                found += [step["id"].encode() for step in value["steps"]]
+    return found
+
+
+def _archive_steps(files_: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
+    """Yield the steps that write the files of the archive: sealed again, and under the names that their content has now."""
+    for path, (file, data) in list(files_.items()):
+        if not file.form.endswith(aged.PLAIN) or path.startswith(f"{aged.GRACE}/"):
+            continue
+        with suppress(AetherError, KeyError, TypeError):
+            old = aged.parsed(file.data, where=path)
+            value = files.parse_json(data, where=path)
+            rest = (old["grace"] or {}).get("file", "")
+            held, made = files_.get(rest, (None, b""))
+            is_changed = data != file.data or (held is not None and made != held.data)
+            if is_changed:
+                value["metrics"].pop("sha256", None)
+            if is_changed and held is not None:
+                if held.form.endswith(aged.PLAIN):
+                    made = aged.encoded(files.parse_json(made, where=rest))
+                sha256 = hashlib.sha256(made).hexdigest()
+                kind, level = rest.rsplit(".", 4)[1], old["grace"]["level"]
+                name = aged.grace_name(value["id"], kind, level, sha256)
+                value["grace"] = {**old["grace"], "file": name, "sha256": sha256, "bytes": len(made)}
+                yield Step(rest, name, held.known, aged.packed(made))
+                del files_[rest]
+            if is_changed:
+                body, packed = aged.encoded(value), path.endswith(aged.PACKED)
+                yield Step(
+                    path,
+                    aged.name_of(value, packed=packed),
+                    file.known,
+                    aged.packed(body) if packed else body,
+                )
+            del files_[path]
+    for path, (file, data) in files_.items():  # damaged ones, and what no file names
+        if data != file.data:
+            yield Step(path, path, file.known, aged.packed(data) if path.endswith(".zst") else data)
 
 
 def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> Iterator[Step]:
@@ -490,8 +565,8 @@ def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) 
 
         look(f"/{file.path}")
         look(erasing.conversation_of(file.path, file.data) or "")
-        erasing.rewrite_file(file.path, file.data, look, lambda line: bool(raw.search(line)))
-        objects = erasing.objects(file.path, file.data)
+        erasing.rewrite_file(file.form, file.data, look, lambda line: bool(raw.search(line)))
+        objects = erasing.objects(file.form, file.data)
         seen.known.extend(each for each in objects if pattern.search(str(each.get("content"))))
     return seen
 

@@ -162,7 +162,7 @@ def test_an_export_holds_the_whole_colony(home):
     exported = aether.export(home=home)
 
     assert exported.keys() == {
-        *("revision", "documents", "items", "receipts", "events", "history", "conversations")
+        *("revision", "documents", "items", "receipts", "events", "history", "conversations", "archived")
     }
     assert [each["item"]["id"] for each in exported["items"]] == [item]
     assert json.loads(json.dumps(exported)) == exported

@@ -9,6 +9,7 @@ from datetime import timedelta
 import pytest
 
 import aether
+from aether.api import forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
@@ -196,8 +197,8 @@ def test_a_policy_is_checked_journaled_and_decides_from_then_on(home):
     aether.update_retention_policy({"important_threshold": 0.2, "preserve_threshold": 0.2}, home=home)
     assert aether.age_archive(now=LATER, dry_run=True, home=home).plan == []
     assert aether.show("retention", home=home)["policy"] == {
-        "important_threshold": 0.3,
-        "preserve_threshold": 0.25,
+        "important_threshold": 0.2,
+        "preserve_threshold": 0.2,
     }
     aether.undo(home=home)
     assert len(aether.age_archive(now=LATER, home=home).plan) == 1
@@ -343,3 +344,52 @@ def test_a_file_of_the_archive_fits_its_schema(home):
         aether.age_archive(now=homes.NOW + timedelta(days=days), home=home)
         for one in aether.list_archived(home=home):
             assert check.findings("archived_conversation", aether.read_archived(one.id, home=home)) == []
+
+
+PLANTED = "Quorvex-77-Blue"
+
+
+def holders(home, text):
+    """Return the files of the home that hold a text, in their bytes, compressed or not, or in their names."""
+    found = []
+    for path in sorted(home.rglob("*")):
+        data = path.read_bytes() if path.is_file() else b""
+        if path.suffix == ".zst":
+            data = aged.unpacked(data, where=path.name)
+        if text.encode() in data + path.as_posix().encode():
+            found.append(path.relative_to(home).as_posix())
+    return found
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_an_erased_text_is_in_no_file_of_the_archive_and_its_grace(home, tmp_path, packed):
+    if packed:
+        homes.configure(home, "[archive]\ncompress = true\n")
+    source = tmp_path / "chat.json"
+    source.write_text(json.dumps(talk("file", words=[f"The name is {PLANTED}.", *WORDS])))
+    add(home, talk("dict", title=f"About {PLANTED}", words=[f"Its {PLANTED} is new.", *WORDS]), talk("clean"))
+    aether.archive_files([source], home=home)
+    conversations.extend(home, f"of {PLANTED}", said(*WORDS, f"We decided for {PLANTED}."), now=homes.NOW)
+    aether.age_archive(now=LATER, home=home)
+    assert len(holders(home, PLANTED)) > 5
+    clean = aether.read_archived("clean", home=home)
+
+    aether.fold(home=home)
+    preview = forget.preview_erase(match=PLANTED, home=home)
+    erased = forget.erase(match=PLANTED, home=home)
+
+    assert erased.places == preview.places
+    assert erased.places["archived conversations"] > 4
+    assert holders(home, PLANTED) == []
+    assert aether.verify_archive(home=home) == []
+    assert [one for one in aether.examine(home=home) if one.level != "info"] == []
+    assert aether.read_archived("clean", home=home) == clean
+    assert levels(home) == dict.fromkeys(("clean", "dict", "file", "of [ERASED]"), "summary")
+    for name in levels(home):
+        assert aether.restore_conversation(name, home=home).exact
+    restored = conversations.history(conversations.load(home, "of [ERASED]"))
+    assert restored[-1]["content"] == "We decided for [ERASED]."
+    receipts = [
+        one for one in aether.export(home=home)["receipts"] if one.get("conversation") == "of [ERASED]"
+    ]
+    assert receipts[0]["sha256_before"] == ""
