@@ -219,7 +219,9 @@ def age_archive(
     saved = 0
     # A form whose grace is over is read once more by the step that is due now, and then rests as long as the next.
     aging = {due.id for due in plan}
-    over = [] if forever else [row for row in aged.expired(place, clock.stamp(rules.now)) if row.id not in aging]
+    over = (
+        [] if forever else [row for row in aged.expired(place, clock.stamp(rules.now)) if row.id not in aging]
+    )
     steps: list[tuple[str, Callable[[], tuple[JsonObject, int]]]] = [
         *((due.id, lambda due=due: _age(place, due, rules, forever, backend)) for due in plan),
         *((row.id, lambda row=row: _end_grace(place, row.id, rules)) for row in over),
@@ -320,9 +322,12 @@ def _of_log(place: Path, id: str, data: bytes) -> Conversation:
     messages = conversations.messages(log, said)
     stored = conversations.times(data)
     times = [stored[n] for n in said]
+    # What its owner noted of it (`MemoryManager`): title, session, time and metadata.
+    about = log.settings.get("about", {})
     raw = {
-        "id": id, "title": _title(messages), "messages": messages, "created_at": min(times, default=None),
-        "updated_at": max(times, default=None),
+        "updated_at": max(times, default=None), **{key: about[key] for key in ("session_id", "metadata") if key in about},
+        "id": id, "title": about.get("title") or _title(messages), "messages": messages,
+        "created_at": about.get("created_at") or min(times, default=None),
     }  # fmt: skip
     return shapes.read_conversation(raw, where=id, times=times)[0]
 

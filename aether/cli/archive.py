@@ -459,7 +459,7 @@ def age_daily(home: Path) -> None:
     settings, today = config.or_default(home), clock.stamp(clock.now())[:10]
     try:
         stamp = inside(home, STAMP)
-        if stamp.is_file() and stamp.read_text(encoding="utf-8", errors="replace").strip() >= today:
+        if stamp.is_file() and stamp.read_text(encoding="utf-8", errors="replace").strip() == today:
             return
         make_directory(stamp.parent)
         write_whole(stamp, f"{today}\n".encode())

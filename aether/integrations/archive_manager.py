@@ -2,8 +2,9 @@
 
 `MemoryManager`, `CompressionEngine`, `ArchivalManager` and `RetentionPolicy` have the names, signatures and results of
 the original; each method is a call of `api.archive` or of the pure `archive`. A path is that of a home, which is made if it
-is missing; `":memory:"` is a home that goes with its manager. All conversations are in its archive, where they lose detail
-by `aether archive age` or `trigger_automatic_compression`. docs/archive.md says what differs from the original, and why.
+is missing; `":memory:"` is a home that goes with its manager. Conversations of a manager are live ones of the home, in
+which `about` is noted beside the settings of the context, until `aether archive age` or `trigger_automatic_compression`
+archives them. docs/archive.md says what differs from the original, and why.
 No model is ever loaded: `model_name` is kept for its callers only.
 """
 
@@ -29,7 +30,7 @@ from aether.api.home import Home
 from aether.archive import forms, levels, retention
 from aether.archive.shapes import Conversation, Level, given_conversation, level, read_conversation
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
-from aether.store import aged
+from aether.store import aged, conversations
 from aether.types import Finding, JsonObject
 
 __all__ = [
@@ -539,16 +540,16 @@ class MemoryManager:
         """Add a conversation without messages; its title and session are its id unless they are given.
 
         Raises:
-            InvalidInput: there is one of that id, or the time is no time.
+            InvalidInput: there is one of that id, or the time is invalid.
         """
-        if self._archived(conversation_id) is not None:
+        if self.get_conversation(conversation_id, include_messages=False) is not None:
             raise InvalidInput(f"{shown(conversation_id)} exists.", fix="Use another id.", where="conversation_id")  # fmt: skip
         at = self._time(created_at)
-        self._store({
-            "id": conversation_id, "title": title or conversation_id, "created_at": at, "updated_at": at,
-            "session_id": session_id or conversation_id, "total_messages": 0, "total_tokens": 0,
-            "context_window_size": WINDOW, "model_history": [], "metadata": dict(metadata or {}), "messages": [],
-        })  # fmt: skip
+        about = {
+            "title": title or conversation_id, "session_id": session_id or conversation_id, "created_at": at,
+            "metadata": dict(metadata or {}),
+        }  # fmt: skip
+        self._note(conversation_id, {"window": WINDOW, "about": about}, at)
 
     def add_message(  # noqa: PLR0917 - the original's signature
         self, message_id: str, conversation_id: str, role: str, content: str, token_count: int = 0,
@@ -560,42 +561,50 @@ class MemoryManager:
         Raises:
             NotFound: there is no such conversation.
             InvalidInput: the role, the score or the time is out of range.
-            Conflict: the conversation has lost detail already.
+            Conflict: the conversation is archived.
         """
         if role not in ROLES:
             raise InvalidInput(
                 f"{shown(role)} is no role.", fix=f"Use one of {', '.join(ROLES)}.", where="role"
             )
-        if not 0 <= importance_score <= 1:
-            raise InvalidInput(f"{importance_score} is no score.", fix="Give one from 0 to 1.", where="importance_score")  # fmt: skip
-        at, found = self._time(timestamp), self._whole(conversation_id)
-        found["messages"].append({
+        _require_score(importance_score)
+        self._log(conversation_id)
+        at = self._time(timestamp)
+        message = {
             "id": message_id, "conversation_id": conversation_id, "role": role, "content": content, "timestamp": at,
             "token_count": token_count, "importance_score": importance_score, "metadata": dict(metadata or {}),
             "embedding_id": embedding_id,
-        })  # fmt: skip
-        found |= {
-            "updated_at": max(found["updated_at"], at), "total_messages": len(found["messages"]),
-            "total_tokens": found["total_tokens"] + token_count,
         }  # fmt: skip
-        self._store(found)
+        conversations.extend(self.home, conversation_id, [message], now=clock.parse(at))
 
     def update_importance_score(self, conversation_id: str, message_id: str, importance_score: float) -> bool:
-        """Set the importance of a message, and return whether there is such a message."""
-        found = self._whole(conversation_id)
-        messages = [one for one in found["messages"] if one["id"] == message_id]
-        for one in messages:
-            one["importance_score"] = importance_score
-        if messages:
-            self._store(found)
-        return bool(messages)
+        """Set the importance of a message, and return whether there is such a message.
+
+        Raises:
+            NotFound, Conflict: as `add_message`.
+            InvalidInput: the score is out of range.
+        """
+        _require_score(importance_score)
+        found = self._live(conversation_id)
+        known = any(one["id"] == message_id for one in found["messages"])
+        if known:
+            noted = {"about": {"importance": {message_id: importance_score}}}
+            self._note(conversation_id, noted, found["updated_at"])
+        return known
 
     def get_conversation(self, conversation_id: str, include_messages: bool = True) -> JsonObject | None:
         """Return a conversation as it is now, None if no conversation has that id; a smaller one says its level."""
         archived = self._archived(conversation_id)
-        if archived is None:
+        log = conversations.load(self.home, conversation_id) if archived is None else None
+        found = (
+            _conversation(archived)
+            if archived is not None
+            else _of_log(log)
+            if log and log.settings
+            else None
+        )
+        if found is None:
             return None
-        found = _conversation(archived)
         if not include_messages:
             found.pop("messages", None)
         return found
@@ -610,7 +619,7 @@ class MemoryManager:
     ) -> list[JsonObject]:
         """Return the conversations that were created between two times or on two days, both included."""
         first, last = self._time(start_date), self._time(end_date, end=True)
-        return [one for one in self._all() if first <= str(one["created_at"]) <= last]
+        return [one for one in self._all() if first <= self._time(one["created_at"]) <= last]
 
     def get_conversation_messages(
         self, conversation_id: str, limit: int | None = None, offset: int = 0
@@ -633,48 +642,57 @@ class MemoryManager:
 
     def get_conversation_metadata(self, conversation_ids: Sequence[str]) -> dict[str, JsonObject]:
         """Return what describes each conversation, by its id; unknown ids are left out."""
-        found = {id_: self._archived(id_) for id_ in conversation_ids}
+        found = {id_: self.get_conversation(id_) for id_ in conversation_ids}
         return {
-            id_: {**one["metadata"], "metadata": _conversation(one).get("metadata", {})}
+            id_: one["metadata"] if "compression_level" in one else {**forms.metadata(_read(one)), "metadata": one["metadata"]}
             for id_, one in found.items() if one is not None
         }  # fmt: skip
 
     def update_conversation_metadata(self, conversation_id: str, metadata: JsonObject) -> None:
-        """Add to the metadata of a conversation.
+        """Add to the metadata of a conversation; None removes a key.
 
         Raises:
-            NotFound: there is no such conversation.
-            Conflict: it has lost detail already.
+            NotFound, Conflict: as `add_message`.
         """
-        found = self._whole(conversation_id)
-        found["metadata"] = {**found.get("metadata", {}), **metadata}
-        self._store(found)
+        at = self._live(conversation_id)["updated_at"]
+        self._note(conversation_id, {"about": {"metadata": dict(metadata)}}, at)
 
     def delete_conversation(self, conversation_id: str) -> bool:
         """Remove a conversation, and return whether it was there; its files are kept in `quarantine/`."""
-        return archive.delete_archived(conversation_id, home=self.home)
+        if archive.delete_archived(conversation_id, home=self.home):
+            return True
+        log = conversations.load(self.home, conversation_id)
+        kept = (
+            conversations.set_aside(self.home, conversation_id, lines=log.lines, now=self.now())
+            if log.settings
+            else None
+        )
+        return kept is not None
 
     def get_database_stats(self) -> JsonObject:
         """Return the numbers of conversations and messages, and the bytes on disk."""
-        found, every = archive.archive_stats(home=self.home), self._all()
+        every = self._all()
+        live = sum(one.bytes for one in conversations.stored_conversations(self.home))
+        size = live + int(archive.archive_stats(home=self.home)["bytes"])
         return {
-            "total_conversations": found["conversations"],
-            "total_messages": sum(int(one["total_messages"]) for one in every),
-            "database_size_bytes": found["bytes"], "database_size_mb": found["bytes"] / BYTES_PER_MB,
+            "total_conversations": len(every), "total_messages": sum(int(one["total_messages"]) for one in every),
+            "database_size_bytes": size, "database_size_mb": size / BYTES_PER_MB,
         }  # fmt: skip
 
     # Compression and the archive
 
     def compress_conversation(self, conversation_id: str) -> CompressedConversation | None:
         """Return a conversation at the level that its age and its importance ask for; nothing is changed."""
-        archived = self._archived(conversation_id)
-        if archived is None:
+        found = self.get_conversation(conversation_id)
+        if found is None:
             return None
-        found = archive.explain_retention(conversation_id, now=self.now(), home=self.home)
-        return self.compression_engine.compress(_conversation(archived), found["decided_level"])
+        decided = archive.explain_retention(conversation_id, now=self.now(), home=self.home)["decided_level"]
+        return self.compression_engine.compress(found, decided)
 
     def archive_conversation(self, conversation_id: str) -> str | None:
         """Let a conversation lose the detail that its rules allow now, and return its file; None if no conversation has that id.
+
+        The file of one that is whole still, and no caller's dict, is its log.
 
         Raises:
             Conflict: it could not be aged, and is as it was.
@@ -685,8 +703,21 @@ class MemoryManager:
         for one in done.failed:
             raise Conflict(one.message, fix=one.fix, where=one.where)
         paths = {one.id: one.path for one in archive.list_archived(home=self.home)}
-        found = paths.get(conversation_id)
-        return str(self.home / found) if found else None
+        if conversation_id in paths:
+            return str(self.home / paths[conversation_id])
+        log = conversations.load(self.home, conversation_id)
+        return str(log.path) if log.settings else None
+
+    def restore_conversation(self, conversation_id: str) -> JsonObject | None:
+        """Bring a conversation back as full as it still is, and return it; None if it is not archived.
+
+        Within its grace one of this manager is live again, exactly as it was, and goes on from there.
+        """
+        try:
+            done = archive.restore_conversation(conversation_id, home=self.home)
+        except NotFound:
+            return None
+        return self.get_conversation(conversation_id) if done.path else done.conversation
 
     def mark_conversation_important(self, conversation_id: str, important: bool = True) -> bool:
         """Mark a conversation so that it stays full, or remove the mark; False if no conversation has that id."""
@@ -749,29 +780,52 @@ class MemoryManager:
             return None
 
     def _all(self) -> list[JsonObject]:
+        live = [
+            conversations.load(self.home, one.id) for one in conversations.stored_conversations(self.home)
+        ]
         every = [
             archive.read_archived(one.id, home=self.home) for one in archive.list_archived(home=self.home)
         ]
-        found = [_conversation(one) for one in every]
+        found = [*(_of_log(log) for log in live if log.settings), *map(_conversation, every)]
         return [{key: value for key, value in one.items() if key != "messages"} for one in found]
 
-    def _whole(self, conversation_id: str) -> JsonObject:
-        """Return a conversation that has lost nothing yet."""
-        archived = self._archived(conversation_id)
-        if archived is None:
-            raise NotFound(f"there is no conversation {shown(conversation_id)}.", fix="Create it first.")
-        if archived["level"] != "full":
-            raise Conflict(
-                f"conversation {shown(conversation_id)} is at level {archived['level']}.",
-                fix="Restore it first, or start another one.",
-            )
-        return _conversation(archived)
+    def _live(self, conversation_id: str) -> JsonObject:
+        return _of_log(self._log(conversation_id))
 
-    def _store(self, conversation: JsonObject) -> None:
-        done = archive.archive_conversations([conversation], home=self.home)
-        for one in done.failed:
-            if one.level == "error":
-                raise InvalidInput(one.message, fix=one.fix, where=one.where)
+    def _log(self, conversation_id: str) -> conversations.Log:
+        """Return the log of a conversation that is not archived."""
+        log = conversations.load(self.home, conversation_id)
+        if not log.settings:
+            raise NotFound(f"there is no conversation {shown(conversation_id)}.", fix="Create it first.")
+        return log
+
+    def _note(self, conversation_id: str, patch: JsonObject, at: str) -> None:
+        """Add to what is known of a live conversation, without making it younger."""
+        conversations.set_settings(self.home, conversation_id, patch, now=clock.parse(at))
+
+
+def _require_score(score: float) -> None:
+    if not 0 <= score <= 1:
+        raise InvalidInput(f"{score} is no score.", fix="Give one from 0 to 1.", where="importance_score")
+
+
+def _of_log(log: conversations.Log) -> JsonObject:
+    """Return a live conversation in the shape of requirement 000."""
+    about = log.settings.get("about", {})
+    importance = about.get("importance", {})
+    messages = conversations.messages(log, conversations.said(log))
+    for one in messages:
+        if one.get("id") in importance:
+            one["importance_score"] = importance[one["id"]]
+    times = [str(one["timestamp"]) for one in messages if one.get("timestamp")]
+    created = about.get("created_at") or min(times, default="")
+    return {
+        "id": log.id, "title": about.get("title") or log.id, "created_at": created,
+        "updated_at": max([created, *times]), "session_id": about.get("session_id") or log.id,
+        "total_messages": len(messages), "total_tokens": sum(int(one.get("token_count") or 0) for one in messages),
+        "context_window_size": log.settings["window"], "model_history": [], "metadata": dict(about.get("metadata", {})),
+        "messages": messages,
+    }  # fmt: skip
 
 
 def _conversation(archived: JsonObject) -> JsonObject:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aether.errors import CorruptDocument, InvalidDocument, InvalidInput, UnsafePath
+from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, UnsafePath
 from aether.integrations.archive_manager import (
     INFO,
     ArchivalManager,
@@ -406,6 +406,45 @@ def test_a_manager_in_memory_has_its_tables_and_leaves_nothing(clock):
     assert not manager.delete_conversation("c")
     manager.close()
     assert not place.exists()
+
+
+def test_a_conversation_of_a_manager_ages_and_is_live_again_exactly(manager, clock):
+    manager.create_conversation("c", title="Ports", metadata={"team": "ants"}, created_at=START)
+    for nth, text in enumerate(said(40)):
+        manager.add_message(
+            f"m{nth}", "c", "user", text, token_count=3, timestamp=START + timedelta(minutes=nth)
+        )
+    manager.update_importance_score("c", "m1", 0.9)
+    before = manager.get_conversation("c")
+    log = (manager.home / "conversations" / "c" / "history.jsonl").read_bytes()
+    clock.move(100)
+
+    done = manager.trigger_automatic_compression()
+    faded = manager.get_conversation("c")
+
+    assert (done["compressed_count"], done["archived_count"], done["errors"]) == (1, 1, [])
+    assert (faded["title"], faded["compression_level"], faded["total_tokens"]) == ("Ports", "summary", 41 * 3)
+    assert LAST in faded["summary"]
+    assert not (manager.home / "conversations" / "c" / "history.jsonl").exists()
+    with pytest.raises(Conflict, match="archived"):
+        manager.add_message("late", "c", "user", "One more.")
+    assert manager.restore_conversation("c") == before
+    assert (manager.home / "conversations" / "c" / "history.jsonl").read_bytes() == log
+    manager.add_message("late", "c", "user", "One more.")
+    assert manager.trigger_automatic_compression()["total_processed"] == 0  # it was used today
+    assert manager.restore_conversation("unknown") is None
+
+
+def test_a_message_costs_the_same_however_long_the_conversation_is(manager):
+    manager.create_conversation("c")
+    path, sizes = manager.home / "conversations" / "c" / "history.jsonl", []
+    for nth in range(60):
+        manager.add_message(f"m{nth:02}", "c", "user", "The same text again.", timestamp=START)
+        sizes.append(path.stat().st_size)
+
+    added = [later - one for one, later in pairwise(sizes)]
+    assert max(added) - min(added) <= 4  # the numbers of a record may have one digit more
+    assert not (manager.home / "archive").exists()
 
 
 def test_a_manager_of_a_path_is_continued_by_the_next_one(tmp_path, clock):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -145,6 +146,29 @@ def test_failures_of_an_ageing_are_named_and_the_rest_goes_on(here, capsys, tmp_
     assert shown(capsys, "archive", "verify", code=1).out.startswith("error: ")
 
 
+def test_ctrl_c_keeps_what_is_done_and_the_next_run_does_the_rest(here, capsys, tmp_path, monkeypatch):
+    several = [old_talk() | {"id": f"talk-{nth}"} for nth in range(3)]
+    (tmp_path / "several.json").write_text(json.dumps(several), encoding="utf-8")
+    shown(capsys, "archive", "add", "several.json")
+
+    @contextmanager
+    def pressed(ask, words):
+        def report(percent, step):
+            raise KeyboardInterrupt
+
+        yield report
+
+    with monkeypatch.context() as patch:
+        patch.setattr(commands, "bar", pressed)
+        said = shown(capsys, "archive", "age", "--now", MONTH, "--yes", code=130).err
+        assert "Interrupted." in said
+    assert sorted(level(capsys).values()) == ["full", "full", "key_points"]
+    assert shown(capsys, "doctor").out == "Nothing is wrong.\n"
+
+    shown(capsys, "archive", "age", "--now", MONTH, "--yes")
+    assert set(level(capsys).values()) == {"key_points"}
+
+
 def test_unknown_ids_times_and_values_say_what_to_do(archived, capsys):
     for words in (["show", "x"], ["restore", "x"], ["explain", "x"], ["mark", "x"], ["unmark", "x"]):
         assert "aether archive list" in shown(capsys, "archive", *words, code=3).err
@@ -208,6 +232,7 @@ def test_the_first_command_of_a_day_ages_what_is_old_enough(daily, archived, cap
     assert len(passes) == 2
     assert all(given["seconds"] > 0 for given in passes)
     assert level(capsys) == {"old-talk": "key_points"}
+    assert shown(capsys, "doctor").out == "Nothing is wrong.\n"
 
 
 def test_commands_of_the_archive_hooks_and_failed_commands_age_nothing(daily, capsys):
