@@ -644,7 +644,7 @@ def _replace(place: Path, row: aged.Row, value: JsonObject, data: bytes | None, 
         return _listed(row)
     messages, said = value["content"]["messages"], old["metadata"]["total_messages"]
     had = old["content"].get("messages") if old["level"] == "full" else None
-    if len(messages) < said or (had is not None and _said(messages[: len(had)]) != _said(had)):
+    if len(messages) < said or (had is not None and messages[: len(had)] != had):
         what = f"conversation {shown(value['id'])} is archived with other messages than these."
         raise Conflict(what, fix="Give this one another id.", where=row.name)
     value = {**value, "archived_at": old["archived_at"], "steps": [*old["steps"]]}
@@ -653,11 +653,6 @@ def _replace(place: Path, row: aged.Row, value: JsonObject, data: bytes | None, 
     _seal_receipt(value, receipt)
     ageing.take(place, value, old=old, rest=data, packed=rules.packed, now=rules.now)
     return _archived(place, value, aged.name_of(value, packed=rules.packed))
-
-
-def _said(messages: list[JsonObject]) -> list[tuple[Any, Any]]:
-    """Return what was said in messages, without what a caller may note beside it, such as their importance."""
-    return [(one.get("role"), one.get("content")) for one in messages]
 
 
 # --- Bringing back

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import aether
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, UnsafePath
 from aether.integrations.archive_manager import (
     INFO,
@@ -272,6 +273,7 @@ def test_damaged_and_newer_files_are_named_and_paths_stay_inside(tmp_path):
     assert not archive.delete_archive(path)
     assert archive.restore_conversation(path) is None
     assert archive.get_archive_stats()["total_archived_conversations"] == 0
+    assert [one for one in aether.examine(home=archive.home) if one.level == "error"] == []
 
 
 def test_nothing_is_shared_with_what_was_given(tmp_path):
