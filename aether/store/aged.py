@@ -120,7 +120,7 @@ def placed(home: Path, name: str) -> Path:
         UnsafePath: it leads out of the archive.
     """
     path = inside(home, name)
-    if not path.is_relative_to(inside(home, DIRECTORY)) or not name.startswith(f"{DIRECTORY}/"):
+    if not path.is_relative_to(os.path.join(os.path.realpath(home), DIRECTORY)):
         raise UnsafePath(
             f"{shown(name)} is outside the archive.", fix="Use a path below it.", where=str(home)
         )
@@ -391,7 +391,7 @@ _WORDS = (
     "CREATE VIRTUAL TABLE held USING fts5vocab (words, 'row')",
 )
 # Conversations with a term that are looked at for one query, and of those the best that are compared in full.
-_MOST_HELD, _MOST_COMPARED = 3_000, 60
+_MOST_HELD, _MOST_COMPARED = 3_000, 40
 
 
 def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
