@@ -5,7 +5,8 @@ of the repository. Each conversation is given the form of each level without a m
 sentences of the same length from the same conversation: its start, a random choice, and TextRank (PageRank over the
 cosine of stems). Measured are the characters, the identifiers, numbers, decisions and questions of what people and models
 said that are still there, and the questions of the gold notes that are still answered: `anywhere`, if the pattern of the
-answer fits somewhere in the text, and `in ten lines`, if it fits in the ten lines that match the question best (BM25).
+answer fits somewhere in the text, and `in ten lines`, if it fits in the ten lines that match the question best (BM25). Of
+full conversations that finds less, because the output of tools hides what was said.
 
 Usage: python benchmarks/archive_levels.py
 """
@@ -159,18 +160,13 @@ class Tally:
             self.number["anywhere"] += bool(one.pattern.search(text))
             self.number["in ten lines"] += bool(one.pattern.search(best_lines(text, one.question)))
 
-    def result(self, *, chars: int, speech: int, full: Counter[str] | None) -> dict:
-        found = {
+    def result(self, *, chars: int, speech: int) -> dict:
+        shares = {name: self.number[name] / max(1, self.number[f"{name}.of"]) for name in Facts._fields}
+        return {
             "of_all_text": round(self.number["chars"] / chars, 4),
             "of_speech": round(self.number["chars"] / speech, 4),
+            **{name: round(share, 3) for name, share in shares.items()},
         }
-        for name in Facts._fields:
-            found[name] = round(self.number[name] / max(1, self.number[f"{name}.of"]), 3)
-        for name in ("anywhere", "in ten lines") if full else ():
-            found[f"answered {name}"] = (
-                f"{self.number[name]} of {full[name]} = {self.number[name] / full[name]:.3f}"
-            )
-        return found
 
 
 def run(only: str = "") -> dict:
@@ -213,7 +209,7 @@ def run(only: str = "") -> dict:
 
 
 def results(tallies: dict[tuple[str, str, str], Tally], sizes: Counter[str], full: Counter[str]) -> dict:
-    found: dict = {"questions": dict(full), "kinds": {}}
+    found: dict = {"answered_at_full": dict(full), "answered_of_those_at_full": {}, "kinds": {}}
     for (kind, level, way), tally in tallies.items():
         row = found["kinds"].setdefault(
             kind,
@@ -224,16 +220,14 @@ def results(tallies: dict[tuple[str, str, str], Tally], sizes: Counter[str], ful
                 "bytes": {level: sizes[f"{kind}.bytes.{level}"] for level in ("full", *LEVELS, "metadata")},
             },
         )
-        asked = tally.number["anywhere"] or tally.number["in ten lines"]
-        row.setdefault(level, {})[way] = tally.result(
-            chars=sizes[f"{kind}.chars"], speech=sizes[f"{kind}.speech"], full=full if asked else None
-        )
+        size = {"chars": sizes[f"{kind}.chars"], "speech": sizes[f"{kind}.speech"]}
+        row.setdefault(level, {})[way] = tally.result(**size)
     of_gold = {}
     for level in LEVELS:
         for way in ("aether", *WAYS):
             every = [tally.number for (_, of, by), tally in tallies.items() if (of, by) == (level, way)]
             of_gold[f"{level}, {way}"] = {
-                name: round(sum(one[name] for one in every) / full[name], 3)
+                name: f"{(number := sum(one[name] for one in every))} = {number / full[name]:.3f}"
                 for name in ("anywhere", "in ten lines")
             }
     found["answered_of_those_at_full"] = of_gold

@@ -25,7 +25,7 @@ from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.classify import Kind, classify, is_reply, prose, states_choice
+from aether.text.classify import Kind, classify, is_reply, prose, rule, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
@@ -44,6 +44,8 @@ WORTH: dict[Kind, float] = {
     "exploration": -1.0, "chatter": -3.0,
 }  # fmt: skip
 NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 3.0
+# Of a choice that its speaker reports, and of a rule that a person sets.
+BINDING_WORTH = 8.0
 # The messages that open and end it say what it was for and what came of it; the first sentence of one what it is about.
 END_WORTH, LEAD_WORTH = 4.0, 1.0
 # A question and the answer to it say nothing without each other.
@@ -378,6 +380,8 @@ def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, pro
     worth = (
         WORTH[kind] + bonus + QUOTE_WORTH * bool(_QUOTE.search(text)) + QUESTION_WORTH * text.endswith("?")
     )
+    if states_choice(text) or (one.speaker == "user" and rule(text)):
+        worth += BINDING_WORTH
     concepts = frozenset((*stems(text), *(f"={name}" for field in names for name in field)))
     return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, prose)
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
-from datetime import datetime
+from datetime import date
 from textwrap import shorten
 from typing import Any, Literal, NamedTuple, TypedDict, get_args
 
@@ -132,11 +131,11 @@ def read_conversation(
     Raises:
         InvalidInput: it is not an object, or its messages are not a list.
     """
-    if not isinstance(raw, dict) or not isinstance(raw.get("messages"), list):
+    if not isinstance(raw, dict) or not isinstance(raw.get("messages"), (list, tuple)):
         what = f"{shown(raw)} is not a conversation."
         raise InvalidInput(what, fix='Give an object with a list "messages".', where=where)
     found: list[Finding] = []
-    given = deepcopy(raw)
+    given = encodable(_as_json(encodable(raw), where, found))
     messages = [_message(one, f"{where}.messages[{at}]", found) for at, one in enumerate(given["messages"])]
     given["messages"] = None  # keeps its place among the keys
     read_times = [
@@ -148,17 +147,14 @@ def read_conversation(
     updated = _time(given.get("updated_at"), f"{where}.updated_at", found)
     if not (created or updated):
         found.append(warning("no-time", where, "No time in it can be read.", "Give it a created_at."))
-    name = (
-        as_text(given.get("id"))
-        or f"conversation_{hashlib.sha256(as_json(encodable(raw)).encode()).hexdigest()[:16]}"
-    )
+    name = _name(given.get("id")) or f"conversation_{_digest(given | {'messages': messages})}"
     metadata = as_object(given.get("metadata"))
     conversation: Conversation = {
         "id": name,
         "title": " ".join(as_text(given.get("title")).split())[:TITLE_CHARS],
         "created_at": created,
         "updated_at": updated,
-        "session_id": as_text(given.get("session_id")) or name,
+        "session_id": _name(given.get("session_id")) or name,
         "total_messages": len(messages),
         "total_tokens": _number(given.get("total_tokens"))
         or sum(_number(one.get("token_count")) for one in messages),
@@ -268,6 +264,20 @@ def _texts(at: int, message: Message) -> Iterator[Said]:
             yield Said(at, by, without_escapes(block.text).strip(), block.tool, protected, block.call_id)
 
 
+def _as_json(value: Any, where: str, found: list[Finding]) -> Any:
+    """Return a copy of `value` that can be written as JSON; what cannot becomes text, and a finding."""
+    if isinstance(value, dict):
+        return {str(key): _as_json(one, f"{where}.{key}", found) for key, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_as_json(one, f"{where}[{at}]", found) for at, one in enumerate(value)]
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    found.append(warning("no-json", where, f"{shown(value)} is no JSON.", "It was kept as text."))
+    return str(value)
+
+
 def _message(given: Any, where: str, found: list[Finding]) -> JsonObject:
     if isinstance(given, dict):
         return given
@@ -288,14 +298,21 @@ def _time(given: Any, where: str, found: list[Finding]) -> str:
     if given is None or given == "":
         return ""
     try:
-        if isinstance(given, datetime):
-            given = given.isoformat()
         is_number = isinstance(given, (int, float)) and not isinstance(given, bool)
         return clock.stamp(clock.of_file(given) if is_number else clock.parse(given))
     except (InvalidInput, ValueError, OverflowError, OSError):
         what = f"{shown(given)} is not a time; it was left out."
         found.append(warning("bad-time", where, what, "Write it as 2026-03-01T10:15:00Z."))
         return ""
+
+
+def _name(given: Any) -> str:
+    """Return an id; that of a database may be a number."""
+    return str(given) if isinstance(given, int) and not isinstance(given, bool) else as_text(given).strip()
+
+
+def _digest(given: JsonObject) -> str:
+    return hashlib.sha256(as_json(given).encode()).hexdigest()[:16]
 
 
 def _number(given: Any) -> int:

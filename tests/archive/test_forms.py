@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from aether.api.summarize import write_archived
@@ -140,6 +142,22 @@ def test_a_value_among_the_messages_becomes_a_text_and_a_finding():
         "conversation.messages[1]",
         "conversation",
     ]
+
+
+def test_a_dict_of_a_program_becomes_json():
+    """A time of Python is its text; what JSON has no word for is a finding."""
+    raw = {
+        "id": 7,
+        "created_at": NOW,
+        "tags": {"a"},
+        "messages": ({"role": "user", "content": "hi", "timestamp": NOW},),
+    }
+    found, findings = read_conversation(raw)
+
+    assert (found["id"], found["session_id"]) == ("7", "7")
+    assert found["times"] == [found["created_at"]] == ["2026-11-22T12:00:00.000000Z"]
+    assert [(one.code, one.where) for one in findings] == [("no-json", "conversation.tags")]
+    assert json.loads(json.dumps(found)) == found
 
 
 def test_a_conversation_without_an_id_gets_the_same_one_each_time():

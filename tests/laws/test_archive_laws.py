@@ -9,12 +9,15 @@ from functools import cache
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aether import clock
 from aether.archive import forms, levels, retention
 from aether.archive.shapes import LEVELS, given_conversation, read_conversation, said
 from aether.text.words import sentences
 from tests.archive.conversations import NOW, conversation, random_given
+from tests.laws.json_values import keys, scalars, values
 from tests.tables import rows
 
 SEEDS = range(6)
@@ -258,3 +261,19 @@ def test_the_same_conversation_has_the_same_forms(clean):
     assert [forms.form(found, level) for level in LEVELS] == [
         forms.form(read_conversation(random_given(11))[0], level) for level in LEVELS
     ]
+
+
+@given(
+    st.lists(values(8) | st.fixed_dictionaries({"role": scalars(), "content": values(8)}), max_size=4),
+    st.dictionaries(keys(), values(5)),
+)
+def test_no_conversation_is_refused_or_lost_for_what_is_in_it(messages, fields):
+    found, findings = read_conversation({**fields, "messages": messages, "created_at": "2026-01-01"})
+
+    assert len(found["messages"]) == len(messages)
+    assert all(one.fix and one.where.startswith("conversation") for one in findings)
+    for level in LEVELS:
+        content = forms.form(found, level)
+        assert json.loads(json.dumps(content)) == content
+        forms.measure(found, content)
+    assert retention.decide(found, now=NOW).level in LEVELS
