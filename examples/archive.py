@@ -16,7 +16,8 @@ for days in (29, 30, 90, 365):
     aether.age_archive(now=start + timedelta(days=days), forever=True, home=home)
     (found,) = aether.list_archived(home=home)
     print(days, "days:", found.level)
-print(aether.explain_retention("talk", now=start + timedelta(days=365), home=home)["reason"])
+why = aether.explain_retention("talk", now=start + timedelta(days=365), home=home)
+print("its age asks for", why["age_level"], "- its importance keeps the", why["retention_level"])
 
 again = aether.restore_conversation("talk", home=home)
 print("exactly as it was:", again.exact and again.conversation == talk)

@@ -29,7 +29,7 @@ SHOWN = {
     ],
     "archive": [
         "29 days: full", "30 days: key_points", "90 days: summary", "365 days: summary",
-        "An importance of 0.33 keeps its summary, although it is 365 days old.",
+        "its age asks for metadata - its importance keeps the summary",
         "exactly as it was: True", "['talk']",
     ],
     "coding_session": [

@@ -12,7 +12,8 @@ from tests.tables import rows
 
 # Names of all that takes no home.
 WITHOUT_HOME = {
-    "AetherError", "CompactConfig", "CompactManager", "CompactPolicy", "ContextManager", "Options", "bare", "mark_protected",
+    "AetherError", "ArchivalManager", "CompactConfig", "CompactManager", "CompactPolicy", "CompressionEngine", "ContextManager",
+    "MemoryManager", "Options", "bare", "mark_protected",
 }  # fmt: skip
 FUNCTIONS = sorted({name for names in aether._NAMES_IN.values() for name in names.split()} - WITHOUT_HOME)
 # What others rely on, word for word.
