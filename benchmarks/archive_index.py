@@ -1,7 +1,7 @@
 """What do list, search, stats and an ageing pass cost as the archive grows to 100,000 conversations?
 
 Archives of 10^3, 10^4 and 10^5 generated conversations over twenty years: six messages each of words drawn by Zipf's law
-from 20,000. A tenth of a percent of them is due. Timed are calls of the functions that a program uses: to list one month,
+from 20,000. A tenth of a percent of them is ready to age. Timed are calls of the functions that a program uses: to list one month,
 to search (queries of one to six words, a third of them of common words only), the sums, and a dry run and a whole pass of
 ageing; beside the times, the archive files that each of them reads. A list of everything shows what a cost by size would be.
 
@@ -35,8 +35,8 @@ SIZES = (1_000, 10_000, 100_000)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
 DAYS = 7_300
 LISTS = 40
-# So many conversations of the newest month are 31 days old: their key points are due.
-DUE = 1_000
+# So many conversations of the newest month are 31 days old: they are ready to age.
+READY_OF = 1_000
 
 
 def main() -> None:
@@ -64,15 +64,15 @@ def _of_size(size: int) -> dict:
 
 
 def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
-    """Write archive files as `archive_conversations` does, all but those that are due at their last level."""
+    """Write archive files as `archive_conversations` does, all but those that are ready at their last level."""
     rules = edge._rules(home, NOW)  # noqa: SLF001 - as the functions of the archive do
     given = edge._Given(_talk("seed", NOW, words, rng), {"kind": "dict", "name": ""}, None)  # noqa: SLF001
     shape, _, _ = edge._full(given, rules, 0)  # noqa: SLF001
     for nth in range(size):
-        due = nth % DUE == 0
-        at = NOW - (timedelta(days=31) if due else timedelta(days=rng.uniform(0, DAYS)))
+        ready = nth % READY_OF == 0
+        at = NOW - (timedelta(days=31) if ready else timedelta(days=rng.uniform(0, DAYS)))
         talk = _talk(f"conversation {nth}", at, words, rng)
-        level = "full" if due or at > NOW - timedelta(days=30) else "summary"
+        level = "full" if ready or at > NOW - timedelta(days=30) else "summary"
         content = {"messages": talk["messages"], "given": {**talk, "messages": None}}
         if level == "summary":
             content = {"summary": " ".join(one["content"] for one in talk["messages"])}

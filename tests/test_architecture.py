@@ -41,7 +41,6 @@ SHARED_NAMES = {
 # Small modules with one importer, each with its reason.
 SMALL_WITH_A_REASON: dict[str, str] = {
     "aether.__main__": "what `python -m aether` runs",
-    "aether.text.synonyms": "a word list, apart from the code that ranks",
 }
 # Each third-party package may be imported in one place only.
 HOMES = {

@@ -50,7 +50,7 @@ _FIELDS = ("id", "title", "created_at", "updated_at", "messages")
 Progress = Callable[[int, int], None]
 
 
-class Due(NamedTuple):
+class Planned(NamedTuple):
     """A conversation whose age asks for a lesser level than it has."""
 
     id: str
@@ -67,7 +67,7 @@ class Due(NamedTuple):
 class Ageing(NamedTuple):
     """The result of an ageing pass; in a dry run only the plan."""
 
-    plan: list[Due]
+    plan: list[Planned]
     done: list[JsonObject]
     """The receipts of the steps that were taken."""
     failed: list[Finding]
@@ -217,13 +217,16 @@ def age_archive(
         return Ageing(plan, [], failed, 0)
     done: list[JsonObject] = []
     saved = 0
-    # A form whose grace is over is read once more by the step that is due now, and then rests as long as the next.
-    aging = {due.id for due in plan}
+    # A form whose grace is over is read once more by the step that is taken now, and then rests as long as the next.
+    aging = {planned.id for planned in plan}
     over = (
         [] if forever else [row for row in aged.expired(place, clock.stamp(rules.now)) if row.id not in aging]
     )
     steps: list[tuple[str, Callable[[], tuple[JsonObject, int]]]] = [
-        *((due.id, lambda due=due: _age(place, due, rules, forever, backend)) for due in plan),
+        *(
+            (planned.id, lambda planned=planned: _age(place, planned, rules, forever, backend))
+            for planned in plan
+        ),
         *((row.id, lambda row=row: _end_grace(place, row.id, rules)) for row in over),
     ]
     for nth, (id, step) in enumerate(steps):  # noqa: A001
@@ -252,18 +255,18 @@ def _failure(reason: AetherError, where: str) -> Finding:
     return Finding("error", reason.code, where, reason.what, reason.fix)
 
 
-def _plan(place: Path, rules: _Rules) -> tuple[list[Due], list[Finding]]:
-    """Return the conversations that are due, oldest first; only those are read that age alone makes due."""
+def _plan(place: Path, rules: _Rules) -> tuple[list[Planned], list[Finding]]:
+    """Return the conversations that lose detail now, oldest first; only those are read whose age asks for it."""
     latest = [clock.stamp(rules.now - timedelta(days=days)) for days in rules.boundaries]
     failed: list[Finding] = []
-    plan: list[Due] = []
+    plan: list[Planned] = []
     live = [
         one.id
         for one in conversations.stored_conversations(place)
         if "" < conversations.last_use(one) <= latest[0]
     ]
     _refresh_floors(place, rules)
-    for id in [*live, *(row.id for row in aged.due(place, latest))]:  # noqa: A001
+    for id in [*live, *(row.id for row in aged.ready(place, latest))]:  # noqa: A001
         try:
             case = _case(place, id)
             found = rules.decide(case.conversation)
@@ -274,9 +277,9 @@ def _plan(place: Path, rules: _Rules) -> tuple[list[Due], list[Finding]]:
             size = ageing.bytes_of(place, id)
             title = redact(case.conversation["title"])
             plan.append(
-                Due(id, title, found.days, found.score.total, found.rule, case.level, found.level, size)
+                Planned(id, title, found.days, found.score.total, found.rule, case.level, found.level, size)
             )
-    return sorted(plan, key=lambda due: (-due.days, due.id)), failed
+    return sorted(plan, key=lambda planned: (-planned.days, planned.id)), failed
 
 
 def _refresh_floors(place: Path, rules: _Rules) -> None:
@@ -355,27 +358,29 @@ def _fullest(place: Path, old: JsonObject) -> Conversation:
     return shapes.conversation_of(aged.parsed(data, where=grace["file"]))
 
 
-def _age(place: Path, due: Due, rules: _Rules, forever: bool, backend: str | None) -> tuple[JsonObject, int]:
+def _age(
+    place: Path, planned: Planned, rules: _Rules, forever: bool, backend: str | None
+) -> tuple[JsonObject, int]:
     """Take one step of a plan; return its receipt and the bytes that it saves.
 
     Raises:
         Conflict: the conversation was changed meanwhile.
         AetherError: it stays as it was.
     """
-    case = _case(place, due.id)
+    case = _case(place, planned.id)
     found = rules.decide(case.conversation)
-    if (case.level, found.level) != (due.from_level, due.to_level):
-        raise Conflict("it was changed meanwhile.", fix="Age again.", where=due.id)
+    if (case.level, found.level) != (planned.from_level, planned.to_level):
+        raise Conflict("it was changed meanwhile.", fix="Age again.", where=planned.id)
     whole = _fullest(place, case.old) if case.old else case.conversation
     written = _written(place, whole, backend) if backend and found.level == "summary" else None
     content = redacted(form(whole, found.level, written=written.prose if written else None))
     grace, rest = _rest(case, rules, forever)
     value = _file(whole, found.level, content, rules, old=case.old)
     value["grace"] = grace
-    value["marked"] = due.id in rules.marked
+    value["marked"] = planned.id in rules.marked
     before = files.json_line(case.old["content"]) if case.old else case.log
     receipt = _receipt(value, case.level, found.rule, before, rules.now)
-    receipt["bytes_before"] = due.bytes
+    receipt["bytes_before"] = planned.bytes
     receipt["removed"] = {"characters": max(0, len(before) - len(files.json_line(content)))}
     if written:
         receipt |= {"summary": written.record, "failures": written.failures}

@@ -31,7 +31,7 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside
-from aether.store import files
+from aether.store import files, recovery
 from aether.text.words import terms
 from aether.types import JsonObject
 
@@ -99,6 +99,24 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
         what = "it was changed since it was written: its checksum does not fit."
         raise CorruptDocument(what, fix='Run "aether doctor --repair".', where=where)
     return value
+
+
+def without_flip(data: bytes) -> bytes | None:
+    """Return the archive file from which `data` differs by one flipped bit, None if there is no such file."""
+    found = _SEAL.search(data)
+    if not found or len(data) > recovery.MOST_BYTES:
+        return None
+    body, seal = bytearray(data[: found.start()]), found[1].decode()
+    wanted = hashlib.sha256(body).hexdigest()
+    if sum(one != two for one, two in zip(wanted, seal, strict=True)) == 1:
+        return data[: found.start(1)] + wanted.encode() + data[found.end(1) :]
+    for at in range(len(body)):
+        for bit in range(8):
+            body[at] ^= 1 << bit
+            if hashlib.sha256(body).hexdigest() == seal:
+                return bytes(body) + data[found.start() :]
+            body[at] ^= 1 << bit
+    return None
 
 
 def of_other_version(version: Any, where: str) -> InvalidDocument:
@@ -589,7 +607,7 @@ def rows(home: Path, *, month: str = "", level: str = "", limit: int | None = No
     return _rows(home, f"{where} ORDER BY created DESC, id LIMIT ?", [*given, -1 if limit is None else limit])
 
 
-def due(home: Path, latest: Sequence[str]) -> list[Row]:
+def ready(home: Path, latest: Sequence[str]) -> list[Row]:
     """Return the conversations whose age asks for a lesser level than they have, and retention grants it; oldest first.
 
     `latest` are the times since which one of each level but the last may have been unused, to keep it.

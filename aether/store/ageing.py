@@ -117,7 +117,9 @@ def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: dat
             )
         path, new = aged.placed(home, name), aged.name_of(value, packed=packed)
         with storage_errors(path):
-            documents.quarantine(home, f"archive-{path.stem}", path.read_bytes(), at=clock.stamp(now))
+            documents.quarantine(
+                home, f"archive-{path.stem}", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
+            )
         aged.write(home, new, value)
         conversations.retire(home, [value["id"]], now=now)
         if new != name:
@@ -443,6 +445,7 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
         if name not in kept:
             yield from _bring_forth(home, name, now)
     aged.rebuild_index(home)
+    yield from _repair_list(home, now)
 
 
 def _resting(value: JsonObject) -> dict[str, str]:
@@ -450,20 +453,41 @@ def _resting(value: JsonObject) -> dict[str, str]:
 
 
 def _repair_file(home: Path, name: str, now: datetime) -> Iterator[str]:
-    """Seal a file again that a person changed and that is an archive file still; else put it into quarantine."""
+    """Restore an archive file from its checksum, or seal it again as it is if it is one still; else put it into quarantine."""
     path = aged.placed(home, name)
     with storage_errors(path):
-        data = path.read_bytes()
+        data = regular.read(path, regular.LOG_BYTES)
+        if restored := aged.without_flip(data):
+            files.write_whole(path, restored)
+            yield f"restored {name} from its checksum"
+            return
         quarantined = documents.quarantine(home, f"archive-{path.stem}", data, at=clock.stamp(now))
         place = seals.place(home, quarantined)
         with suppress(AetherError):
             value = files.parse_json(aged.read_bytes(home, name), where=name)
             if isinstance(value, dict) and not check.findings(SCHEMA, value):
                 aged.write(home, name, value)
-                yield f"sealed {name} again, which was changed by hand; what it was is {place}"
+                _lose(home, name, f"it was changed, and counts as it is now; what it was is {place}", now)
+                yield f"sealed {name} again, which was changed; what it was is {place}"
                 return
         path.unlink()
     yield f"kept the damaged {name} as {place}"
+
+
+def _lose(home: Path, name: str, what: str, now: datetime) -> None:
+    """Enter a loss in the record of seals, so that doctor names it from now on."""
+    record = seals.read(home)
+    if record.state == "good":
+        seals.write(home, seals.with_loss(record, name, what, now=now))
+
+
+def _repair_list(home: Path, now: datetime) -> Iterator[str]:
+    """Enter the loss of archived conversations of which nothing is left."""
+    known = {row.id for row in aged.rows(home)}
+    for one in conversations.listed(home)[0].values():
+        if one.archived and one.id not in known:
+            conversations.enter_loss(home, one.id, now=now)
+            yield f"conversation {shown(one.id)} is lost: its archive file was deleted or damaged, and nothing of it rests in grace"
 
 
 def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iterator[str]:
@@ -471,10 +495,13 @@ def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iter
     grace = value["grace"]["file"]
     path = aged.placed(home, grace)
     if path.exists():
-        kept = documents.quarantine(home, f"grace-{path.stem}", path.read_bytes(), at=clock.stamp(now))
+        kept = documents.quarantine(
+            home, f"grace-{path.stem}", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
+        )
         aged.remove(home, grace)
         yield f"kept the damaged {grace} as {seals.place(home, kept)}; its conversation stays with level {value['level']}"
     aged.write(home, name, {**value, "grace": None})
+    _lose(home, grace, f"the fuller form of conversation {shown(value['id'])} was lost", now)
 
 
 def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
@@ -490,6 +517,12 @@ def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
         if id not in known and not conversations.path_of(home, id).exists():
             with conversations.held(home, id):
                 conversations.put_back(home, id, data, now=now)
+            _lose(
+                home,
+                name,
+                f"the archive file of conversation {shown(id)} was lost; it is live again, from its log",
+                now,
+            )
             yield f"brought conversation {shown(id)} back from {name}: its archive file was lost"
         aged.remove(home, name)
         return
@@ -497,10 +530,14 @@ def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
         value = aged.parsed(data, where=name)
         if value["id"] not in known:
             aged.write(home, aged.name_of(value), value)
+            what = f"the archive file of conversation {shown(value['id'])} was lost; it has level {value['level']} again"
+            _lose(home, name, what, now)
             yield f"brought conversation {shown(value['id'])} back from {name}: its archive file was lost"
         aged.remove(home, name)
         return
     path = aged.placed(home, name)
-    kept = documents.quarantine(home, f"grace-{path.stem}", data or path.read_bytes(), at=clock.stamp(now))
+    kept = documents.quarantine(
+        home, f"grace-{path.stem}", data or regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
+    )
     aged.remove(home, name)
     yield f"kept {name}, which no archive file names, as {seals.place(home, kept)}: add it again if it is missed"

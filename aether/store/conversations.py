@@ -791,6 +791,11 @@ def strike(home: Path, id: str, *, now: datetime) -> None:
     _enter(home, Listed(id, clock.stamp(now), removed=True))
 
 
+def enter_loss(home: Path, id: str, *, now: datetime) -> None:
+    """Say in the list that nothing is left of a conversation."""
+    _enter(home, Listed(id, clock.stamp(now), lost=True))
+
+
 def remove_log(home: Path, id: str) -> None:
     """Remove the log of an archived conversation, and its directory; the caller holds its lock."""
     path = path_of(home, id)

@@ -35,6 +35,9 @@ CONVERSATIONS = "data/conversations.jsonl"
 DERIVED = {
     "index.sqlite": "the index of the archive: made again from the archive",
     "index.sqlite-journal": "the same",
+    "archive/index.sqlite": "the index of archived conversations: made again from their files, each of which is sealed",
+    "archive/index.sqlite-journal": "the same",
+    "archive/step.json": "a step of the archive that is being taken",
     "lock": "the holder of a lock, for an error message",
     "hook.log": "failures of hooks, for a person",
     "hook.log.1": "the same",

@@ -147,7 +147,7 @@ def test_16_every_level_is_reached_by_age_alone_and_the_oldest_come_first(home):
         done = aether.age_archive(now=now, home=home)
         assert done.failed == []
         assert [one.id for one in done.plan] == [
-            one.id for one in sorted(done.plan, key=lambda due: (-due.days, due.id))
+            one.id for one in sorted(done.plan, key=lambda one: (-one.days, one.id))
         ]
         again = aether.age_archive(now=now, home=home)
         assert (again.plan, again.done, again.failed) == ([], [], [])
@@ -156,7 +156,7 @@ def test_16_every_level_is_reached_by_age_alone_and_the_oldest_come_first(home):
     assert reached == [(0, {"full"}), (15, {"key_points"}), (15, {"summary"}), (15, {"metadata"})]
 
 
-def test_16_a_pass_reads_only_what_is_due(home, monkeypatch):
+def test_16_a_pass_reads_only_what_is_ready(home, monkeypatch):
     harsh(home)
     young = [talk(f"young{nth}", (homes.NOW + timedelta(days=60)).isoformat()) for nth in range(60)]
     aether.archive_conversations([*young, *(talk(f"old{nth}") for nth in range(3))], home=home)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 
@@ -11,7 +12,8 @@ import pytest
 
 import aether
 from aether.api import admin, conversations
-from aether.store import archive, seals, snapshot
+from aether.errors import AetherError
+from aether.store import aged, archive, seals, snapshot
 from aether.store import conversations as store_conversations
 from aether.store.commit import fold_home
 from tests import effort, homes
@@ -39,6 +41,15 @@ def full_home(directory):
     aether.compact("talk", conversations.context("talk", home=home), window=4000, home=home)
     conversations.add_messages("talk", [ANSWER], home=home)
     conversations.add_messages("other", [ANSWER, ANSWER], home=home)
+    conversations.add_messages(
+        "old", [ANSWER, {"role": "assistant", "content": "Decision: we use SQLite."}], home=home
+    )
+    given = {"id": "given", "created_at": "2020-01-01", "messages": [ANSWER] * 3}
+    aether.archive_conversations([given, {**given, "id": "marked"}], home=home)
+    aether.mark_conversation_important("marked", home=home)
+    for name in ("talk", "other"):
+        aether.mark_conversation_important(name, home=home)
+    aether.age_archive(now=homes.later(86_400 * 9_000), home=home)
     aether.create_snapshot("before", home=home)
     aether.search_memory("SQLite", home=home)
     aether.add_working_memory_item("Waits to be compressed.", "decision", 0.9, home=home)
@@ -85,8 +96,27 @@ def view(home):
         "records": {kind: [one for _, one in archive.records(found, kind)] for kind in archive.KINDS},
         "history": [(line.revision, line.operation, line.by) for line in aether.log(home=home, limit=0)],
         "talks": {name: (log.texts, log.context, log.compactions) for name, log in talks.items()},
+        "archived": {
+            value["id"]: (
+                value["level"],
+                value["content"],
+                value["steps"],
+                aged.read_grace(home, value["grace"]) if value["grace"] else b"",
+            )
+            for name in aged.names(home)
+            if (value := _readable(home, name))
+        },
         "snapshots": {path.name: path.read_bytes() for path in (home / "snapshots").glob("*.json")},
     }
+
+
+def _readable(home, name):
+    with suppress(AetherError):
+        value = aged.read(home, name)
+        if value["grace"]:
+            aged.read_grace(home, value["grace"])
+        return value
+    return None
 
 
 def forget_caches():
@@ -132,7 +162,9 @@ def trial(original, place, seeds, *, going_on=1):
         whole = all(now[part] == before[part] for part in before if part != "history")
         if problems:
             counts["restored whole" if whole else "loss named"] += 1
-        edited = any(line.operation == "edited by hand" for line in aether.log(home=home, limit=0))
+        # A stamp that was hit makes of its file one that came from elsewhere.
+        taken = {"edited by hand", "brought in"}
+        edited = any(line.operation in taken for line in aether.log(home=home, limit=0))
         assert whole or edited or any(one.code == "known-loss" for one in after), (case, repaired)
         shutil.rmtree(place / str(seed))
     return counts
