@@ -25,7 +25,7 @@ from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.classify import Kind, classify, is_reply, prose, rule, states_choice
+from aether.text.classify import Kind, binding_kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
@@ -44,7 +44,7 @@ WORTH: dict[Kind, float] = {
     "exploration": -1.0, "chatter": -3.0,
 }  # fmt: skip
 NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 3.0
-# Of a choice that its speaker reports, and of a rule that a person sets.
+# Of a decision or a rule that holds by itself.
 BINDING_WORTH = 8.0
 # The messages that open and end it say what it was for and what came of it; the first sentence of one what it is about.
 END_WORTH, LEAD_WORTH = 4.0, 1.0
@@ -217,15 +217,20 @@ def measure(conversation: Conversation, content: JsonObject) -> JsonObject:
 
 
 def facts_of(texts: Sequence[str]) -> Facts:
-    """Return the identifiers, numbers, decisions and questions of texts."""
+    """Return the identifiers, numbers, decisions, among them rules, and questions of texts."""
     found = identifiers("\n".join(texts))
     said_in = [sentence for text in texts for sentence in sentences(text)]
     return Facts(
         frozenset((*found.paths, *found.commands, *found.errors, *found.identifiers, *found.urls)),
         frozenset(found.numbers),
-        tuple(dict.fromkeys(filter(states_choice, said_in))),
+        tuple(dict.fromkeys(filter(_binds, said_in))),
         tuple(dict.fromkeys(one for one in said_in if one.endswith("?"))),
     )
+
+
+def _binds(sentence: str) -> bool:
+    """Return whether a sentence states a decision or a rule that holds by itself."""
+    return binding_kind(sentence) in ("decision", "constraint") or states_choice(sentence)
 
 
 def facts_in(facts: Facts, text: str) -> Counter[str]:
@@ -312,7 +317,7 @@ def candidates(conversation: Conversation) -> list[Sentence]:
                 END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
             )
             bonus += ANSWER_WORTH * ((one.at, text) in answered)
-            found.append(_sentence(len(found), one, text, must=must, bonus=bonus, prose=text in plain))
+            found.append(_sentence(len(found), one, text, must=must, bonus=bonus, plain=text in plain))
     return found
 
 
@@ -374,16 +379,15 @@ def _changes(one: Said) -> list[str]:
     return [change.path for change in file_changes(arguments, shell_command(arguments))]
 
 
-def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, prose: bool) -> Sentence:
+def _sentence(order: int, one: Said, text: str, *, must: bool, bonus: float, plain: bool) -> Sentence:
     kind = classify(text)
     names = identifiers(text)
     worth = (
         WORTH[kind] + bonus + QUOTE_WORTH * bool(_QUOTE.search(text)) + QUESTION_WORTH * text.endswith("?")
     )
-    if states_choice(text) or (one.speaker == "user" and rule(text)):
-        worth += BINDING_WORTH
+    worth += BINDING_WORTH * (plain and _binds(text))
     concepts = frozenset((*stems(text), *(f"={name}" for field in names for name in field)))
-    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, prose)
+    return Sentence(order, one.at, one.speaker, text, kind, must, concepts, worth, plain)
 
 
 def _picked(every: Sequence[Sentence], most: int, covered: set[str], *, labels: bool) -> list[Sentence]:

@@ -109,6 +109,7 @@ def test_a_step_from_key_points_measures_against_the_whole():
 
     assert second["metrics"]["text_chars"] == first["metrics"]["text_chars"]
     assert len(second["content"]["summary"]) <= 0.4 * first["metrics"]["text_chars"]
+    assert len(second["content"]["summary"]) >= 0.7 * len(forms.form(found, "summary")["summary"])
     assert second["metrics"]["facts"] == third["metrics"]["facts"] == first["metrics"]["facts"]
     assert third["metadata"] == second["metadata"] == first["metadata"] == forms.metadata(found)
     assert retention.score(conversation_of(third)) == retention.score(found)
