@@ -134,6 +134,10 @@ if TYPE_CHECKING:
     from aether.compaction.policy import CompactConfig as CompactConfig
     from aether.compaction.policy import CompactPolicy as CompactPolicy
     from aether.errors import AetherError as AetherError
+    from aether.integrations.archive_manager import ArchivalManager as ArchivalManager
+    from aether.integrations.archive_manager import CompressionEngine as CompressionEngine
+    from aether.integrations.archive_manager import MemoryManager as MemoryManager
+    from aether.integrations.archive_manager import RetentionPolicy as RetentionPolicy
     from aether.integrations.compact_manager import CompactManager as CompactManager
     from aether.integrations.compact_manager import mark_protected as mark_protected
     from aether.integrations.context_manager import ContextManager as ContextManager
@@ -187,6 +191,7 @@ _NAMES_IN = {
     ),
     "aether.compaction.policy": "CompactConfig CompactPolicy",
     "aether.errors": "AetherError",
+    "aether.integrations.archive_manager": "ArchivalManager CompressionEngine MemoryManager RetentionPolicy",
     "aether.integrations.compact_manager": "CompactManager mark_protected",
     "aether.integrations.context_manager": "ContextManager",
     "aether.integrations.context_orchestrator": "AsyncContextOrchestrator ContextOrchestrator",

@@ -21,8 +21,8 @@ from tests import homes
 ROOT = Path(__file__).parents[1]
 # Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text. Contexts are
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams have theirs.
-MAX_MODULES = 237
-MAX_LINES = 65_000
+MAX_MODULES = 260
+MAX_LINES = 78_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
 # A module of fewer lines is read with the one that imports it, unless others import it too.
@@ -30,7 +30,7 @@ SMALL_LINES = 80
 # File names that occur more than once, and why: the same feature or provider on another floor.
 SHARED_NAMES = {
     **dict.fromkeys(
-        "backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall review status tokens".split(),
+        "archive backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall review status tokens".split(),
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),

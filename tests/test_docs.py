@@ -15,6 +15,8 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.archive import retention
+from aether.archive.levels import boundaries, level_of_age
 from aether.cli.claude import mcp_command
 from aether.cli.main import main
 from aether.integrations.mcp_server import catalogue
@@ -22,7 +24,7 @@ from aether.paths import resource
 from aether.store import archive, documents
 from aether.store.keys import KEYS
 from tests import test_regular
-from tests.cli.stage import GRAPH, prepared
+from tests.cli.stage import GRAPH, old_talk, prepared
 from tests.laws import test_no_secret_leaves
 from tests.laws.histories import history
 from tests.readme_command import readme_command
@@ -34,6 +36,7 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
 COMPACTION = (ROOT / "docs" / "compaction.md").read_text(encoding="utf-8")
 CHAT = (ROOT / "docs" / "chat.md").read_text(encoding="utf-8")
+ARCHIVE = (ROOT / "docs" / "archive.md").read_text(encoding="utf-8")
 MCP = (ROOT / "docs" / "mcp.md").read_text(encoding="utf-8")
 INTEGRATIONS = (ROOT / "docs" / "integrations.md").read_text(encoding="utf-8")
 CLAUDE_CODE = (ROOT / "docs" / "claude-code.md").read_text(encoding="utf-8")
@@ -133,6 +136,33 @@ def test_the_commands_of_the_page_on_goals_run(tmp_path, monkeypatch, capsys):
 
     for line in block.splitlines():
         assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+
+
+def test_the_commands_of_the_page_on_the_archive_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "old-talk.json").write_text(json.dumps(old_talk()), encoding="utf-8")
+
+    for block in blocks(ARCHIVE, "console"):
+        for line in block.splitlines():
+            assert main(shlex.split(line.removeprefix("$ aether "))) == 0, (line, capsys.readouterr().err)
+    assert (tmp_path / "restored.json").exists()
+
+
+def test_the_ages_of_the_page_on_the_archive_are_those_of_the_code():
+    table = re.findall(r"^\| (\d+) \| ([a-z ]+) \| ([a-z ]+) \|$", ARCHIVE, re.MULTILINE)
+
+    assert [int(days) for days, *_ in table] == [6, 7, 29, 30, 89, 90, 364, 365]
+    for days, *named in table:
+        by_age = [level_of_age(int(days), boundaries(preset)) for preset in ("default", "research")]
+        assert [name.replace(" ", "_") for name in named] == by_age, days
+
+
+def test_the_weights_of_the_page_on_the_archive_are_those_of_the_code():
+    (line,) = (line for line in ARCHIVE.splitlines() if line.startswith("The score is the weighted sum"))
+
+    assert [float(weight) for weight in re.findall(r"\((0\.\d+)\)", line)] == [
+        *retention.policy().weights.values()
+    ]
 
 
 def test_the_commands_of_the_page_on_mcp_run(tmp_path, monkeypatch, capsys):

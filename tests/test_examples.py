@@ -27,6 +27,11 @@ SHOWN = {
         "N messages are sent instead of 39; the first: Read chapter 0.",
         "and the summary of what is not sent:", "<COMPACT-SUMMARY vN>",
     ],
+    "archive": [
+        "29 days: full", "30 days: key_points", "90 days: summary", "365 days: summary",
+        "its age asks for metadata - its importance keeps the summary",
+        "exactly as it was: True", "['talk']",
+    ],
     "coding_session": [
         "compacted on the way: True - by hand, tokens fewer by 40 % or more: True",
         "the policy is the very same message: True", "the goal is still there: True",

@@ -12,8 +12,8 @@ from tests.tables import rows
 
 # Names of all that takes no home.
 WITHOUT_HOME = {
-    "AetherError", "CompactConfig", "CompactManager", "CompactPolicy", "ContextManager", "Options", "backups", "bare",
-    "mark_protected", "verify_backup",
+    "AetherError", "ArchivalManager", "CompactConfig", "CompactManager", "CompactPolicy", "CompressionEngine", "ContextManager",
+    "MemoryManager", "Options", "backups", "bare", "mark_protected", "verify_backup",
 }  # fmt: skip
 FUNCTIONS = sorted({name for names in aether._NAMES_IN.values() for name in names.split()} - WITHOUT_HOME)
 # What others rely on, word for word.

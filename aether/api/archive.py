@@ -11,7 +11,7 @@ import io
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -189,17 +189,18 @@ def _instant(now: datetime | None) -> datetime:
 @public
 def age_archive(
     *, now: datetime | None = None, preset: str | None = None, dry_run: bool = False, forever: bool = False,
-    backend: str | None = None, progress: Progress | None = None, seconds: float | None = None, home: Home = None,
+    backend: str | None = None, progress: Progress | None = None, seconds: float | None = None,
+    ids: Collection[str] | None = None, home: Home = None,
 ) -> Ageing:  # fmt: skip
     """Age every conversation whose time has come, oldest first, and return the plan, the receipts and the failures.
 
-    `progress` is called with the number of conversations that are done and that of all. After `seconds` no further one is
-    started. With `forever` the fuller forms are kept for good. A `backend` writes the summaries; where its answer is refused,
-    or without one, they are chosen from what was said. Calling it twice is calling it once.
+    With `ids` only these. `progress` is called with the number of conversations that are done and that of all. After
+    `seconds` no further one is started. With `forever` the fuller forms are kept for good. A `backend` writes the summaries;
+    where its answer is refused, or without one, they are chosen from what was said. Calling it twice is calling it once.
 
     Raises:
-        InvalidInput: there is no such preset or backend.
-        LockTimeout, StorageFailed: nothing was aged.
+            InvalidInput: there is no such preset or backend.
+            LockTimeout, StorageFailed: nothing was aged.
     """
     until = time.monotonic() + seconds if seconds is not None else None
     if backend is not None:
@@ -209,6 +210,9 @@ def age_archive(
     if not dry_run:
         _settle(place, rules.now)
     plan, failed = _plan(place, rules)
+    if ids is not None:
+        plan = [one for one in plan if one.id in ids]
+        failed = [one for one in failed if one.where in ids]
     if dry_run:
         return Ageing(plan, [], failed, 0)
     done: list[JsonObject] = []
@@ -321,9 +325,12 @@ def _of_log(place: Path, id: str, data: bytes) -> Conversation:
     messages = conversations.messages(log, said)
     stored = conversations.times(data)
     times = [stored[n] for n in said]
+    # What its owner noted of it (`MemoryManager`): title, session, time and metadata.
+    about = log.settings.get("about", {})
     raw = {
-        "id": id, "title": _title(messages), "messages": messages, "created_at": min(times, default=None),
-        "updated_at": max(times, default=None),
+        "updated_at": max(times, default=None), **{key: about[key] for key in ("session_id", "metadata") if key in about},
+        "id": id, "title": about.get("title") or _title(messages), "messages": messages,
+        "created_at": about.get("created_at") or min(times, default=None),
     }  # fmt: skip
     return shapes.read_conversation(raw, where=id, times=times)[0]
 
@@ -730,6 +737,16 @@ def _write_new(path: Path, data: bytes) -> str:
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_whole(path, data)
     return str(path)
+
+
+@public
+def delete_archived(id: str, *, home: Home = None) -> bool:
+    """Take a conversation out of the archive, and return whether it was there; its files are kept in `quarantine/`.
+
+    Raises:
+        LockTimeout, StorageFailed: it is as it was.
+    """
+    return ageing.set_aside(drained(find(home)), id, now=clock.now())
 
 
 # --- Looking

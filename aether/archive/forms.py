@@ -20,7 +20,7 @@ from aether.archive.levels import last_used
 from aether.archive.retention import TOPIC_HITS, score, topic_hits
 from aether.archive.shapes import Conversation, Level, Said, said, times_are_inside
 from aether.archive.shapes import level as level_named
-from aether.errors import InvalidInput
+from aether.errors import InvalidInput, shown
 from aether.messages.content import as_json
 from aether.messages.convert import META
 from aether.messages.model import as_arguments
@@ -112,7 +112,9 @@ class Facts(NamedTuple):
     questions: tuple[str, ...]
 
 
-def form(conversation: Conversation, level: Level, *, written: str | None = None) -> JsonObject:
+def form(
+    conversation: Conversation, level: Level, *, written: str | None = None, share: float | None = None
+) -> JsonObject:
     """Return the content of `conversation` at `level`, which shares nothing with it.
 
     `written` is the summary that a model wrote of it, judged by `written_fault` before: the decisions and rules that it lacks
@@ -121,6 +123,10 @@ def form(conversation: Conversation, level: Level, *, written: str | None = None
     Raises:
         InvalidInput: no level has that name, or `written` is given for another one than a summary.
     """
+    if share is not None and not 0 < share <= 1:
+        raise InvalidInput(
+            f"{shown(share)} is not a share.", fix="Give one above 0 and at most 1.", where="share"
+        )
     level_named(level)
     if written is not None and level != "summary":
         raise InvalidInput(
@@ -134,10 +140,12 @@ def form(conversation: Conversation, level: Level, *, written: str | None = None
         content = {"metadata": metadata(conversation)}
     elif level == "summary":
         content = {
-            "summary": _with_facts(written, conversation) if written else _prose(chosen(conversation, level))
+            "summary": _with_facts(written, conversation)
+            if written
+            else _prose(chosen(conversation, level, share))
         }
     else:
-        content = {"messages": _messages(chosen(conversation, level), conversation)}
+        content = {"messages": _messages(chosen(conversation, level, share), conversation)}
     text = text_of(content)
     kept = [one for one in conversation["kept"] if one not in text]
     return content | ({"kept": kept} if kept else {})
@@ -252,7 +260,7 @@ def _numbers(facts: Facts) -> dict[str, int]:
     return {name: len(getattr(facts, name)) for name in Facts._fields}
 
 
-def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
+def chosen(conversation: Conversation, level: Level, share: float | None = None) -> list[Sentence]:
     """Return the sentences of a conversation that a level keeps, in order.
 
     Of three sentences or fewer, key points are the whole; a summary has one sentence at least.
@@ -262,7 +270,7 @@ def chosen(conversation: Conversation, level: Level) -> list[Sentence]:
     every = [one for one in every if not one.must] if level == "summary" else every
     by_people = [one for one in every if one.speaker not in _TOOLS]
     by_tools = [one for one in every if one.speaker in _TOOLS]
-    of_speech, of_tools = _room(conversation, every, level)
+    of_speech, of_tools = _room(conversation, every, level, share)
     covered, labels = set[str](), level == "summary"
     if level == "key_points" and len(by_people) <= WHOLE_SENTENCES:
         picked = by_people
@@ -282,13 +290,15 @@ def _sizes(conversation: Conversation) -> tuple[int, int]:
     return speech, sum(len(one.text) for one in said(conversation)) - speech
 
 
-def _room(conversation: Conversation, every: Sequence[Sentence], level: Level) -> tuple[int, int]:
+def _room(
+    conversation: Conversation, every: Sequence[Sentence], level: Level, share: float | None
+) -> tuple[int, int]:
     """Return the most characters of speech and of tools at a level; a statement that was repeated makes no room."""
     speech, tools = _sizes(conversation)
     distinct = sum(map(len, {one.text for one in every if one.speaker not in _TOOLS}))
     if "known" in conversation:
         distinct = int(distinct / SHARES["key_points"])
-    of_speech = int(SHARES[level] * min(speech, distinct))
+    of_speech = int((SHARES[level] if share is None else share) * min(speech, distinct))
     return of_speech, int(
         min(TOOL_SHARES[level] * tools, max(PAGE_CHARS, TOOLS_OF_SPEECH[level] * of_speech))
     )

@@ -32,6 +32,7 @@ NOUNS = {
     "compact": ("compact", "Make conversations fit a model's window"),
     "chat": ("chat", "Talk with a model for as long as you like"),
     "context": ("context", "Look after the contexts of long conversations"),
+    "archive": ("archive", "Keep conversations that lose detail as they age"),
     "goal": ("goal", "Set goals and keep them through every conversation"),
     "signal": ("colony", "Deposit and list signals"),
     "phase": ("colony", "Start, complete and review phases"),
@@ -105,6 +106,7 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
     open_missing()
     try:
         result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
+        _age(ask)
         _fold(ask)
         _note_untrusted(ask)
         sys.stdout.flush()
@@ -183,6 +185,18 @@ def _note_untrusted(ask: Ask, reason: BaseException | None = None) -> None:
 
     for one in untrusted(ask.found):
         note(ask, plain(f"Note: {one.where}: {one.message} {one.fix}"))
+
+
+def _age(ask: Ask) -> None:
+    """Age the archive if this is the first command of a day and `archive.auto` says so; hooks have no `found` home."""
+    if ask.found is None or not ask.ages:
+        return
+    from aether.store import config
+
+    if config.or_default(ask.found).archive_auto == "daily":
+        from aether.cli.archive import age_daily
+
+        age_daily(ask.found)
 
 
 def _fold(ask: Ask) -> None:

@@ -59,6 +59,8 @@ class Ask:
         self.json = False
         self.quiet = False
         self.found: Path | None = None
+        self.ages = True
+        """Whether the archive may age after the command, if it is the first one of a day."""
 
     def place(self) -> Path:
         """Return the resolved home with the spool of the hooks drained, and remember it for folding.

@@ -161,6 +161,28 @@ def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
     return path
 
 
+def set_aside(home: Path, id: str, *, now: datetime) -> bool:
+    """Move an archived conversation and its fuller form to quarantine, and return whether it was there.
+
+    Raises:
+        LockTimeout, StorageFailed: some of it is still there.
+    """
+    with write_lock(home):
+        settle(home, now=now)
+        found = aged.find(home, id)
+        if found is None:
+            return False
+        names = [name for name in (found.name, found.grace) if name and aged.size(home, name)]
+        for name in names:
+            data = regular.read(aged.placed(home, name), regular.LOG_BYTES)
+            documents.quarantine(home, f"archive-{Path(name).name}", data, at=clock.stamp(now))
+        conversations.strike(home, id, now=now)
+        for name in names:
+            aged.remove(home, name)
+        aged.take_out(home, id)
+    return True
+
+
 def settle(home: Path, *, now: datetime) -> str:
     """End the step that a killed process left, and return what was done, "" without one; the caller holds the lock."""
     step = aged.open_step(home)

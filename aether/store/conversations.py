@@ -786,6 +786,11 @@ def retire(home: Path, ids: Iterable[str], *, now: datetime) -> None:
     _enter(home, *(Listed(one, clock.stamp(now), archived=True) for one in ids))
 
 
+def strike(home: Path, id: str, *, now: datetime) -> None:
+    """Say in the list that a conversation was removed, so that nobody misses it."""
+    _enter(home, Listed(id, clock.stamp(now), removed=True))
+
+
 def enter_loss(home: Path, id: str, *, now: datetime) -> None:
     """Say in the list that nothing is left of a conversation."""
     _enter(home, Listed(id, clock.stamp(now), lost=True))

@@ -16,6 +16,8 @@ from aether.paths import resource
 
 # What must have been run before a command's example makes sense, beside what `prepared` does for all.
 COMPACTED = ["compact run session.jsonl --window 8000 --force --output smaller.json"]
+# A conversation of last winter, as a caller keeps it.
+ARCHIVED = ["archive add old-talk.json"]
 GOAL = ["goal add 'Ship the parser' --step 'Write it'"]
 # A conversation of eighty messages, as OLLM-CLI keeps it, and a snapshot of its context.
 CONTEXT = ["context import ollm"]
@@ -28,6 +30,11 @@ BEFORE = {
         CONTEXT,
     ),
     "context": CONTEXT,
+    **{
+        f"archive {verb}": ARCHIVED
+        for verb in "age list show search restore mark unmark explain stats".split()
+    },
+    "archive": ARCHIVED,
     "context restore": [*CONTEXT, "context snapshot talk"],
     **{f"goal {verb}": GOAL for verb in "list show done pause block decide next".split()},
     "goal start": [*GOAL, "goal pause"],
@@ -90,6 +97,7 @@ def prepared(directory: Path) -> dict[str, str]:
     (directory / "README.md").write_text("# A colony\n\nIt keeps notes.\n", encoding="utf-8")
     (directory / "session.json").write_text(json.dumps(session()), encoding="utf-8")
     (directory / "request.json").write_text(json.dumps(request()), encoding="utf-8")
+    (directory / "old-talk.json").write_text(json.dumps(old_talk()), encoding="utf-8")
     (directory / "ollm").mkdir()
     (directory / "ollm" / "talk.json").write_text(json.dumps(ollm_session()), encoding="utf-8")
     (directory / "event.json").write_text(
@@ -124,6 +132,29 @@ def ollm_session() -> dict[str, Any]:
         for nth in range(80)
     ]
     return {"sessionId": "talk", "messages": said, "metadata": {"contextSize": 8192}}
+
+
+def old_talk() -> dict[str, Any]:
+    """Return a conversation of last winter, in the shape of requirement 000."""
+    texts = [
+        "The webhook fails under load. What should we do?",
+        "It retries at once, so the provider drops the calls. We decided to retry with exponential backoff, at most five times.",
+        "Good. Never retry more than five times.",
+        "Done: src/webhook.py waits 2, 4, 8, 16 and 32 seconds, and the tests pass.",
+    ]
+    said = [
+        {
+            "id": f"m{nth}",
+            "role": ("user", "assistant")[nth % 2],
+            "content": text,
+            "timestamp": f"2026-01-05T10:0{nth}:00Z",
+        }
+        for nth, text in enumerate(texts)
+    ]
+    return {
+        "id": "old-talk", "title": "Webhook retries", "created_at": "2026-01-05T10:00:00Z",
+        "updated_at": "2026-01-05T10:03:00Z", "session_id": "old-talk", "messages": said,
+    }  # fmt: skip
 
 
 def request() -> dict[str, Any]:

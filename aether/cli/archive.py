@@ -1,0 +1,590 @@
+"""The archive on the command line: conversations that lose detail as they age, what decided that, and the way back."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from aether.cli.output import (
+    Ask,
+    Group,
+    Table,
+    as_json,
+    bar,
+    confirmed,
+    emit,
+    facts,
+    note,
+    one_line,
+    pass_ask,
+    plain,
+    say,
+    when,
+)
+from aether.text.words import pluralize
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+    from pathlib import Path
+
+    from aether.types import Finding, JsonObject
+
+LEVELS = ("full", "key_points", "summary", "metadata")
+PRESETS = ("default", "research")
+# Rows of the plan that are shown before the question; --json has all of them.
+SHOWN = 20
+# The file whose date says when a command last aged the archive on its own.
+STAMP = "archive/aged"
+
+
+@click.group("archive", cls=Group)
+@pass_ask
+def archive_command(ask: Ask) -> None:
+    """Keep conversations that lose detail as they age.
+
+    A conversation is full for 30 days, then key points, a summary, and after a year its metadata; important and marked
+    ones keep more. The fuller form stays for another 30 days, and restore brings it back byte for byte.
+
+    \b
+    Example:
+      aether archive age --dry-run
+      aether archive list
+    """
+    ask.ages = False  # a dry run changes nothing, and what was just restored stays
+
+
+@archive_command.command("add")
+@click.argument("files", nargs=-1, required=True, metavar="FILE...")
+@pass_ask
+def add(ask: Ask, files: tuple[str, ...]) -> int:
+    """Add conversations from files to the archive, in full.
+
+    FILE holds a conversation {"id", "title", "created_at", "messages": [...]}, a list of them, or a transcript in any
+    format that "aether import" reads. The files stay where they are. Exits 4 if one could not be read; the others are added.
+
+    \b
+    Example:
+      aether archive add old-talk.json
+    """
+    from aether.api.archive import ArchivedBatch, archive_files
+
+    place, done = ask.place(), ArchivedBatch([], [], [])
+    with bar(ask, "Adding") as report:
+        for nth, file in enumerate(files):
+            report(100 * nth // len(files), file)
+            one = archive_files([file], home=place)
+            done = ArchivedBatch(
+                done.added + one.added, done.failed + one.failed, done.findings + one.findings
+            )
+        report(100, "")
+    data = {
+        "added": [_archived(one) for one in done.added], "failed": _findings(done.failed),
+        "findings": _findings(done.findings),
+    }  # fmt: skip
+    emit(ask, data, Table([_row(one) for one in done.added], head=_HEAD, right=[2]))
+    number = pluralize(len({one.id for one in done.added}), "conversations")
+    note(ask, f"{number} added, or there already. Next: aether archive age --dry-run")
+    _report(done.findings)
+    return _report(done.failed)
+
+
+@archive_command.command("age")
+@click.option("--now", metavar="TIME", help="Age as if it were this time, such as 2027-03-01  [default: now]")
+@click.option(
+    "--preset", type=click.Choice(PRESETS), help="Boundaries in days: default 30/90/365, research 7/30/90"
+)
+@click.option(
+    "--backend", metavar="NAME", help="Let this backend write summaries  [default: extract, without a model]"
+)
+@click.option("--forever", is_flag=True, help="Keep the fuller forms for ever, compressed")
+@click.option("--dry-run", is_flag=True, help="Show the plan, and change nothing")
+@click.option("--yes", is_flag=True, help="Do not ask")
+@pass_ask
+def age(
+    ask: Ask,
+    *,
+    now: str | None,
+    preset: str | None,
+    backend: str | None,
+    forever: bool,
+    dry_run: bool,
+    yes: bool,
+) -> int:
+    """Reduce the conversations that are old enough.
+
+    The plan is shown first: conversation, age in days, score, levels and bytes. Whatever fails is named, and the others
+    go on; the exit code is then 4. Ctrl-C keeps what is done, and the next run does the rest.
+
+    \b
+    Example:
+      aether archive age --dry-run
+      aether archive age --preset research --yes
+    """
+    from aether.api.archive import age_archive
+
+    at, place = _time(now), ask.place()
+    plan = age_archive(now=at, preset=preset, dry_run=True, forever=forever, home=place)
+    if dry_run or not plan.plan:
+        emit(ask, _aged(plan, dry_run=True), _plan(plan.plan, whole=True))
+        note(ask, "Nothing was changed." if plan.plan else "Nothing is old enough; nothing was changed.")
+        return _report(plan.failed)
+    if not yes and not ask.json:
+        emit(ask, None, _plan(plan.plan))
+    if not confirmed(f"{pluralize(len(plan.plan), 'conversations')} will lose detail.", yes=yes):
+        if ask.json:
+            emit(ask, _aged(plan, dry_run=True), [])
+        return 1
+    with bar(ask, "Ageing") as report:
+        done = age_archive(
+            now=at, preset=preset, forever=forever, backend=backend, home=place,
+            progress=lambda so_far, all_: report(100 * so_far // max(all_, 1), f"{so_far} of {all_}"),
+        )  # fmt: skip
+    emit(ask, _aged(done, dry_run=False), _summed(done))
+    if done.done:
+        note(ask, f"To get one back: aether archive restore {shlex.quote(plan.plan[0].id)}")
+    return _report(done.failed)
+
+
+def _time(text: str | None) -> datetime | None:
+    from aether import clock
+
+    return clock.parse(text, where="--now") if text else None
+
+
+@archive_command.command("list")
+@click.option("--month", metavar="YYYY-MM", help="Only those that were created in this month (UTC)")
+@click.option("--level", type=click.Choice(LEVELS), help="Only those at this level")
+@click.option("--limit", type=click.IntRange(min=1), help="How many at most")
+@pass_ask
+def list_(ask: Ask, month: str | None, level: str | None, limit: int | None) -> None:
+    """List archived conversations, the newest first.
+
+    \b
+    Example:
+      aether archive list
+      aether archive list --month 2026-01 --json
+    """
+    from aether.api.archive import list_archived
+
+    found = list_archived(month=month, level=level, limit=limit, home=ask.place())
+    emit(ask, [_archived(one) for one in found], Table([_row(one) for one in found], head=_HEAD, right=[2]))
+    if not found:
+        note(ask, "No conversation is archived here: aether archive add FILE adds one.")
+
+
+@archive_command.command("show")
+@click.argument("id_", metavar="ID")
+@pass_ask
+def show(ask: Ask, id_: str) -> None:
+    """Show a conversation as it is now, with its history.
+
+    \b
+    Example:
+      aether archive show old-talk
+    """
+    from aether.api.archive import read_archived
+
+    found = read_archived(id_, home=ask.place())
+    emit(ask, found, _shown(found))
+
+
+@archive_command.command("search")
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", type=click.IntRange(min=1), default=10, show_default=True, help="How many at most")
+@pass_ask
+def search(ask: Ask, words: tuple[str, ...], limit: int) -> None:
+    """Search the archived conversations.
+
+    \b
+    Example:
+      aether archive search webhook retries
+    """
+    from aether.api.archive import search_archive
+
+    found = search_archive(" ".join(words), limit=limit, home=ask.place())
+    rows = [(one.id, one.level, when(one.created_at), one_line(one.passage)) for one in found]
+    emit(ask, [one._asdict() for one in found], Table(rows, head=("id", "level", "created", "text")))
+    if not found:
+        note(ask, "No archived conversation answers that.")
+
+
+@archive_command.command("restore")
+@click.argument("id_", metavar="ID")
+@click.option(
+    "--output", type=click.Path(dir_okay=False), help="Write it to this file, and leave the archive as it is"
+)
+@pass_ask
+def restore(ask: Ask, id_: str, output: str | None) -> None:
+    """Restore a conversation to the fullest form that exists.
+
+    While the fuller form is kept (archive.grace_days), this is exactly what was archived, byte for byte; afterwards it is
+    the form that is left, and the command says so. A conversation of this home becomes a live one again.
+
+    \b
+    Example:
+      aether archive restore old-talk --output restored.json
+    """
+    from aether.api.archive import restore_conversation
+
+    done = restore_conversation(id_, output=output, home=ask.place())
+    data = {"id": id_, "level": done.level, "exact": done.exact, "path": done.path}
+    how = (
+        "exactly as it was archived"
+        if done.exact
+        else f"at level {done.level}, the fullest form that is left"
+    )
+    if not done.path:
+        emit(ask, {**data, "conversation": done.conversation}, as_json(done.conversation))
+    else:
+        emit(ask, {**data, "conversation": None}, done.path)
+    note(ask, f"{id_} is restored, {how}.")
+    if done.path and not output:
+        note(ask, "It ages again by its last message: continue it, or run aether archive mark.")
+
+
+@archive_command.command("mark")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@pass_ask
+def mark(ask: Ask, ids: tuple[str, ...]) -> int:
+    """Mark conversations as important: they stay full.
+
+    \b
+    Example:
+      aether archive mark old-talk
+    """
+    return _marked(ask, ids, marked=True)
+
+
+@archive_command.command("unmark")
+@click.argument("ids", nargs=-1, required=True, metavar="ID...")
+@pass_ask
+def unmark(ask: Ask, ids: tuple[str, ...]) -> int:
+    """Remove the mark, so that conversations age again.
+
+    \b
+    Example:
+      aether archive unmark old-talk
+    """
+    return _marked(ask, ids, marked=False)
+
+
+def _marked(ask: Ask, ids: Iterable[str], *, marked: bool) -> int:
+    from aether.api.archive import mark_conversation_important
+    from aether.errors import NotFound
+
+    place = ask.place()
+    done = {id_: mark_conversation_important(id_, marked, home=place) for id_ in ids}
+    unknown = [id_ for id_, found in done.items() if not found]
+    verb = "marked: it stays full" if marked else "not marked: it ages by the rules"
+    emit(
+        ask, {"marked": marked, "ids": [id_ for id_, found in done.items() if found], "unknown": unknown},
+        [plain(f"{id_} is {verb}.") for id_, found in done.items() if found],
+    )  # fmt: skip
+    for id_ in unknown:
+        say(plain(f"{id_}: no such conversation. aether archive list shows those that are archived."))
+    return NotFound.exit_code if unknown else 0
+
+
+@archive_command.command("explain")
+@click.argument("id_", metavar="ID")
+@click.option("--now", metavar="TIME", help="Decide as if it were this time  [default: now]")
+@pass_ask
+def explain(ask: Ask, id_: str, now: str | None) -> None:
+    """Explain which rule decides the level of a conversation.
+
+    \b
+    Example:
+      aether archive explain old-talk
+    """
+    from aether.api.archive import explain_retention
+
+    found = explain_retention(id_, now=_time(now), home=ask.place())
+    emit(ask, found, _pairs(found))
+
+
+@archive_command.command("stats")
+@pass_ask
+def stats(ask: Ask) -> None:
+    """Show how many conversations are archived, and their bytes.
+
+    \b
+    Example:
+      aether archive stats
+    """
+    from aether.api.archive import archive_stats
+
+    found = archive_stats(home=ask.place())
+    emit(ask, found, _pairs(found))
+
+
+@archive_command.command("verify")
+@pass_ask
+def verify(ask: Ask) -> int:
+    """Check every file of the archive against its checksums.
+
+    Exits 1 if one is damaged or missing.
+
+    \b
+    Example:
+      aether archive verify
+    """
+    from aether.api.archive import verify_archive
+
+    found = verify_archive(home=ask.place())
+    lines = [plain(f"{one.level}: {one.where}: {one.message} {one.fix}") for one in found]
+    emit(ask, _findings(found), lines or "Every archived conversation is whole.")
+    return int(any(one.level == "error" for one in found))
+
+
+@archive_command.command("policy")
+@click.option(
+    "--set",
+    "changes",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Change a value: a threshold, or weights.NAME",
+)
+@pass_ask
+def policy(ask: Ask, changes: tuple[str, ...]) -> None:
+    """Show or change how importance is scored.
+
+    A change is journaled, and aether undo reverses it.
+
+    \b
+    Example:
+      aether archive policy
+      aether archive policy --set important_threshold=0.8
+    """
+    from aether.api.archive import update_retention_policy
+
+    found = update_retention_policy(_changes(changes), home=ask.place())
+    emit(ask, found, _pairs(found))
+
+
+def _changes(given: Iterable[str]) -> JsonObject:
+    """Return `KEY=VALUE` texts as the changes of a policy, those of weights below `weights`."""
+    found: JsonObject = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise click.UsageError(f"--set {text!r} is not KEY=NUMBER, such as important_threshold=0.8.")
+        table, _, below = name.strip().rpartition(".")
+        (found.setdefault(table, {}) if table else found)[below] = number
+    return found
+
+
+@archive_command.command("migrate")
+@pass_ask
+def migrate(ask: Ask) -> None:
+    """Write the files of older versions in today's form.
+
+    \b
+    Example:
+      aether archive migrate
+    """
+    from aether.api.archive import migrate_archive
+
+    place = ask.place()
+    done = [path.as_posix() for path in migrate_archive(home=place)]
+    emit(ask, {"migrated": done}, done or "Every file is of today's form.")
+
+
+@archive_command.command("schedule")
+@click.option(
+    "--kind",
+    type=click.Choice(["systemd", "cron", "launchd", "windows"]),
+    help="The scheduler  [default: that of this machine]",
+)
+@click.option("--at", metavar="HH:MM", default="03:30", show_default=True, help="The local time of day")
+@click.option("--install", is_flag=True, help="Start it, in the place of an older one of this home")
+@click.option("--remove", is_flag=True, help="Stop and remove it")
+@pass_ask
+def schedule(ask: Ask, kind: str | None, at: str, install: bool, remove: bool) -> None:
+    """Print or install a daily job that ages the archive.
+
+    A systemd user timer, a line of a crontab, a launchd job, or a Windows task. Without --install or --remove its text is
+    printed, and nothing is changed. Instead of a job, archive.auto = "daily" lets the first command of a day do it.
+
+    \b
+    Example:
+      aether archive schedule --kind cron
+      aether archive schedule --kind systemd --at 12:15
+    """
+    from aether.api.home import find
+    from aether.integrations import schedule as jobs
+    from aether.integrations.claude_code.install import own_script
+
+    if install and remove:
+        raise click.UsageError("--install and --remove exclude each other.")
+    script = own_script("aether") or shutil.which("aether")
+    job = jobs.job(
+        kind or jobs.default_kind(), find(ask.place()), [script] if script else [sys.executable, "-m", "aether"], at=at
+    )  # fmt: skip
+    changed = install
+    if install:
+        jobs.install(job)
+    elif remove:
+        changed = jobs.remove(job)
+    data = {
+        "kind": job.kind, "name": job.name, "words": list(job.words), "files": job.files, "line": job.line,
+        "start": [list(words) for words in job.start], "stop": [list(words) for words in job.stop],
+        "installed": jobs.is_installed(job), "changed": changed,
+    }  # fmt: skip
+    emit(ask, data, _job(job, install=install, remove=remove, changed=changed))
+    if not (install or remove):
+        note(ask, "Nothing was changed: --install starts it, --remove ends it.")
+
+
+def age_daily(home: Path) -> None:
+    """Age what is old enough in `home`, once a day and within `archive.seconds`; no failure of it reaches the command.
+
+    The stamp is written first: a run that was ended, or failed, is tried again on the next day and not at each command.
+    """
+    from aether import clock
+    from aether.api.archive import age_archive
+    from aether.errors import AetherError
+    from aether.paths import inside
+    from aether.store import config
+    from aether.store.files import make_directory, write_whole
+
+    settings, today = config.or_default(home), clock.stamp(clock.now())[:10]
+    try:
+        stamp = inside(home, STAMP)
+        if stamp.is_file() and stamp.read_text(encoding="utf-8", errors="replace").strip() == today:
+            return
+        make_directory(stamp.parent)
+        write_whole(stamp, f"{today}\n".encode())
+        done = age_archive(seconds=settings.archive_seconds, home=home)
+    except (AetherError, OSError) as reason:
+        say(plain(f"Note: the archive was not aged: {reason}"))
+        return
+    except KeyboardInterrupt:
+        say("Note: ageing was interrupted. What is done is stored, and the rest ages tomorrow.")
+        return
+    for one in done.failed:
+        say(plain(f"Note: {one.where}: {one.message} {one.fix}"))
+    if done.done:
+        say(f"Note: {_summed(done)} aether archive list shows them.")
+
+
+_HEAD = ("created", "level", "bytes", "id", "title")
+
+
+def _row(one: Any) -> tuple[Any, ...]:
+    return (when(one.created_at), one.level, one.bytes, one.id, one.title)
+
+
+def _archived(one: Any) -> JsonObject:
+    return dict(one._asdict())
+
+
+def _findings(found: Iterable[Finding]) -> list[JsonObject]:
+    return [one._asdict() for one in found]
+
+
+def _report(failed: Iterable[Finding]) -> int:
+    """Name what failed on stderr, and return the exit code."""
+    from aether.errors import InvalidDocument
+
+    failed = list(failed)
+    for one in failed:
+        say(plain(f"{one.where}: {one.message} {one.fix}"))
+    return InvalidDocument.exit_code if any(one.level == "error" for one in failed) else 0
+
+
+def _plan(planned: list[Any], *, whole: bool = False) -> list[str | Table]:
+    shown = planned if whole else planned[:SHOWN]
+    rows = [
+        (
+            one.id,
+            one.days,
+            f"{one.score:.2f}",
+            f"{one.from_level} → {one.to_level}",
+            one.bytes,
+            one.rule,
+            one.title,
+        )
+        for one in shown
+    ]
+    head = ("conversation", "days", "score", "level", "bytes", "rule", "title")
+    more = len(planned) - len(shown)
+    return [
+        Table(rows, head=head, right=[1, 2, 4]),
+        *([f"… and {more} more; --dry-run lists all"] if more else []),
+    ]
+
+
+def _aged(found: Any, *, dry_run: bool) -> JsonObject:
+    return {
+        "dry_run": dry_run, "plan": [_planned(one) for one in found.plan], "done": list(found.done),
+        "failed": _findings(found.failed), "saved_bytes": found.saved_bytes,
+    }  # fmt: skip
+
+
+def _planned(one: Any) -> JsonObject:
+    return {
+        "id": one.id, "title": one.title, "days": one.days, "score": round(one.score, 4), "rule": one.rule,
+        "from": one.from_level, "to": one.to_level, "bytes": one.bytes,
+    }  # fmt: skip
+
+
+def _summed(done: Any) -> str:
+    return f"{pluralize(len(done.done), 'conversations')} aged, {done.saved_bytes:,} bytes saved."
+
+
+def _shown(found: JsonObject) -> list[str | Table]:
+    """Return an archived conversation as a person reads it: what is known of it, its content, its steps."""
+    pairs = [
+        (name, found[name])
+        for name in ("id", "title", "created_at", "updated_at", "archived_at", "level", "marked")
+    ]
+    grace = found.get("grace")
+    if grace:
+        pairs.append(("fuller form", f"{grace['level']}, until {grace['until'] or 'for ever'}"))
+    content = found["content"]
+    texts: list[str] = []
+    for message in content.get("messages", []):
+        said = message.get("content")
+        texts += ["", f"{message.get('role', '')}:", plain(said if isinstance(said, str) else as_json(said))]
+    if "summary" in content:
+        texts += ["", plain(content["summary"])]
+    if not texts:
+        texts = ["", *_pairs(found["metadata"])]
+    steps = [
+        f"{when(step['at'])}  {step['from']} → {step['to']}  {step['bytes_before']} → {step['bytes_after']} bytes  {step['rule']}"
+        for step in found["steps"]
+    ]
+    return [*facts(pairs, indent=0), *texts, *(["", *map(plain, steps)] if steps else [])]
+
+
+def _pairs(found: JsonObject) -> list[str]:
+    """Return an object as lines of name and value, with what is below a name indented below it."""
+    plain_values = {
+        name.replace("_", " "): ", ".join(map(str, value)) if isinstance(value, list) else value
+        for name, value in found.items() if not isinstance(value, dict)
+    }  # fmt: skip
+    lines = facts(plain_values.items(), indent=0)
+    for name, value in found.items():
+        if isinstance(value, dict):
+            lines += [f"{name.replace('_', ' ')}:", *facts(value.items())]
+    return lines
+
+
+def _job(job: Any, *, install: bool, remove: bool, changed: bool) -> list[str]:
+    if remove:
+        return [f"{job.name} is removed." if changed else f"There is no {job.name}; nothing was changed."]
+    if install:
+        return [f"{job.name} runs each day ({job.kind})."]
+    lines = [job.line] if job.line else []
+    for path, text in job.files.items():
+        lines += [f"# {path}", text]
+    return [plain(line) for line in [*lines, *(shlex.join(words) for words in job.start)]]
