@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from aether.backends.model_server import NOT_ABOUT_LENGTH
+from aether.backends.model_server import NOT_ABOUT_LENGTH, says_too_long
 from aether.context.checkpoints import View
 from aether.context.shapes import (
     CheckpointPart,
@@ -222,13 +222,6 @@ def mentions_stored(message: Message) -> bool:
 _CONNECTION = lazy(r"connect|timeout|network|unavailable|refused|reset", re.IGNORECASE)
 _OTHER_CLASS = lazy(r"ratelimit|authentication|permission|quota", re.IGNORECASE)
 _OVERFLOW_CLASS = lazy(r"contextwindow|contextlength|contextoverflow|requesttoolarge", re.IGNORECASE)
-_OVERFLOW = lazy(
-    r"context[_ ](?:length|window|size)[_ ]?(?:is )?exceed|exceed\w*(?: the)?(?: model'?s?)?(?: available| maximum)? (?:context|input|prompt)|"
-    r"maximum (?:context|prompt|input|token)|context (?:length|window|size|limit)|prompt is too long|"
-    r"(?:input|prompt|request|conversation|messages?)\b[^.\n]{0,40}\b(?:is |are )?too (?:long|large|big)|too many (?:input )?tokens|"
-    r"reduce the length|request_too_large|exceed_context_size|input tokens exceed|n_ctx|token limit",
-    re.IGNORECASE,
-)
 _NETWORK = lazy(
     r"econnrefused|econnreset|etimedout|connection|network|timed? ?out|unreachable|name resolution|getaddrinfo|502|503|504",
     re.IGNORECASE,
@@ -259,7 +252,7 @@ def classified(error: BaseException | str) -> ProviderError:
     status = getattr(error, "status_code", 0)
     if _OTHER_CLASS.search(name) or _OTHER.search(text) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
-    if status == 413 or _OVERFLOW_CLASS.search(name) or _OVERFLOW.search(text):
+    if status == 413 or _OVERFLOW_CLASS.search(name) or says_too_long(text):
         limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
         return ProviderError("overflow", _number(limit), _number(asked))
     return ProviderError("connection" if _NETWORK.search(text) else "unknown")
