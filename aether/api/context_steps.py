@@ -28,7 +28,6 @@ from aether.context import guard
 from aether.context.checkpoints import Room, View, Written
 from aether.context.modes import mode_rules
 from aether.context.shapes import (
-    DEFAULT_LIMITS,
     Action,
     Checkpoint,
     Compression,
@@ -59,7 +58,8 @@ from aether.types import Counter, Finding, JsonObject
 CONFLICT_TRIES = 16
 # Contexts whose messages and counts stay in memory.
 KEPT_CONTEXTS = 64
-SUMMARY_SECONDS = 30.0
+# A compression aims at no more of its trigger than this, or it would be needed again at once.
+MOST_TARGET = 0.75
 # Groups of messages that a rollover leaves, and what an emergency leaves of them if it has to go on.
 ROLLOVER_KEEPS, AGGRESSIVE_KEEPS = 5, 1
 IN_PROGRESS = "Compression already in progress"
@@ -95,6 +95,8 @@ class Case(NamedTuple):
     system: list[SystemPart]
     room: Room
     findings: tuple[Finding, ...]
+    tools: tuple[JsonObject, ...] | None
+    """The schemas that are sent; None for a model without tools, which gets calls and results as text."""
 
     @property
     def tokens(self) -> int:
@@ -128,21 +130,36 @@ def case_of(conversation_id: str, record: Path) -> Case:
     settings = _settings(log.settings)
     counting = tokens.counting(settings.model, place=record)
     stated = settings.provider if settings.provider in PROVIDER_FORMATS else None
-    known = _read_again(record, log, counting.count, stated, (counting.counter, counting.factor))
+    asked = config.or_default(record)
+    served = tokens.served_model(record, settings.model)
+    calls = served.tools if settings.tool_support is None else settings.tool_support
+    known = _read_again(record, log, counting.count, stated, (counting.counter, counting.factor, calls))
     key = (record, conversation_id)
     _KNOWN[key] = known
     _KNOWN.move_to_end(key)
     if len(_KNOWN) > KEPT_CONTEXTS:
         _KNOWN.popitem(last=False)
-    limit = prompt_limit(settings.window, tokens.context_profiles(record))
+    limit = prompt_limit(settings.window, tokens.context_profiles(record, settings.model))
     system = guard.system_parts(
         settings, mode_text=mode_rules(settings.mode).prompt, goals=_goal(goals.prompt_text, record)
     )
-    beside = guard.beside_tokens(system, settings.tools, counting.count)
+    tools = settings.tools if calls else None
+    beside = guard.beside_tokens(system, tools or (), counting.count)
     doubts = tuple(one for one in counting.findings if one.code != "unknown-model")
     return Case(
-        record, log, settings, DEFAULT_LIMITS, tier(settings.window), limit, counting.count, counting.label, known.key[-1],
-        known.view, system, Room(limit, beside, steps.heading_tokens(counting.count)), doubts,
+        record, log, settings, _limits(asked), tier(settings.window), limit, counting.count, counting.label, known.key[-1],
+        known.view, system, Room(limit, beside, steps.heading_tokens(counting.count)), doubts, tools,
+    )  # fmt: skip
+
+
+def _limits(asked: config.Config) -> Limits:
+    """Return the thresholds, ages and numbers of the configuration."""
+    return Limits(
+        asked.context_inform_pct, asked.context_compress_pct, asked.context_snapshot_pct, asked.context_emergency_pct,
+        min(asked.context_target_pct, MOST_TARGET * asked.context_compress_pct), asked.context_checkpoints_pct,
+        asked.context_moderate_age, asked.context_compact_age, asked.context_merge_age,
+        asked.context_recent_messages, max(asked.context_recent_messages, asked.context_most_recent_messages),
+        asked.context_least_tokens, asked.context_snapshots,
     )  # fmt: skip
 
 
@@ -177,9 +194,9 @@ def _read_again(
 ) -> Known:
     """Return the live messages, of which only those are read and counted that were not before."""
     known = _KNOWN.get((record, log.id))
-    if known and known.log is log and known.key[1:3] == counter:
+    if known and known.log is log and known.key[1:-1] == counter:
         return known
-    same = known and known.key[:3] == (log.inode, *counter)
+    same = known and known.key[:-1] == (log.inode, *counter)
     held = {n: known.held[n] for n in log.context if n in known.held} if known and same else {}
     new = [n for n in log.context if n not in held]
     raws = conversations.messages(log, new)
@@ -191,7 +208,8 @@ def _read_again(
         found_format = stated or convert.detect_format(raws)
     read = convert.read(raws, found_format, after=[one.message for one in held.values()])
     for n, message in zip(new, read, strict=True):
-        size = message_tokens(message, count)
+        sent = message if counter[-1] else convert.without_tools(message)
+        size = message_tokens(sent, count) if sent else 0
         found = steps.checkpoint_of(message, size) if log.derived[n - 1] else None
         held[n] = Held(
             _origin(log, n), message, size, found, found is None and guard.mentions_stored(message)
@@ -345,7 +363,9 @@ def _author(case: Case, backend: str | Summarizer | None) -> _Author:
     asked = backend or settings.compact_backend
     if isinstance(asked, str):
         backend_of(asked)  # an unknown name is a mistake of the caller, not a failure of a backend
-    return _Author(asked, Settings(model=settings.compact_model, timeout_seconds=SUMMARY_SECONDS))
+    return _Author(
+        asked, Settings(model=settings.compact_model, timeout_seconds=settings.context_summary_seconds)
+    )
 
 
 def _carried_out(
@@ -380,8 +400,17 @@ def _carried_out(
         tuple(one.checkpoint.id for one in written if one.work.kind == "age"),
         tuple(name for one in written if one.work.kind == "merge" for name in _checkpoint_ids(case, one.work)), step,
     )  # fmt: skip
+    for one in written:
+        apply_markers(one.answer, case.record)
     _emit_compression(case, done, [one.work for one in written])
     return done
+
+
+def apply_markers(text: str, record: Path) -> None:
+    """Apply the markers in a model's text to the goal of the home; the conversation does not depend on them."""
+    if "[" in text and record.name != RECORD_NAME:
+        with suppress(AetherError):
+            goals.apply_markers(text, home=record)
 
 
 def _emit_compression(case: Case, done: Compression, works: Sequence[Work]) -> None:
@@ -431,7 +460,7 @@ def _written(case: Case, work: Work, author: _Author) -> Written | None:
     size = message_tokens(convert.message(raw, case.provider), case.count)
     if old and not messages and size >= case.view.tokens(work.checkpoints):
         return None
-    return Written(work, checkpoint._replace(tokens=size), raw, size)
+    return Written(work, checkpoint._replace(tokens=size), raw, size, done.answer)
 
 
 def _heads(messages: Sequence[Message]) -> str:

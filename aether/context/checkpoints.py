@@ -291,6 +291,8 @@ class Written(NamedTuple):
     checkpoint: Checkpoint
     raw: JsonObject
     tokens: int
+    answer: str = ""
+    """The words of a model in it; empty if none was asked. What was selected may quote anybody."""
 
 
 def rebuilt(found: View, written: Sequence[Written]) -> list[tuple[int | None, JsonObject]]:

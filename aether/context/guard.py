@@ -25,7 +25,7 @@ from aether.context.shapes import (
     Validation,
 )
 from aether.errors import BudgetExceeded, InvalidInput, shown
-from aether.messages.convert import bare
+from aether.messages.convert import bare, without_tools
 from aether.messages.model import Message, ProviderFormat
 from aether.text.regex import lazy
 from aether.tokens.count import system_tokens, tools_tokens
@@ -78,11 +78,16 @@ def require_message(raw: object, *, where: str) -> None:
         raise InvalidInput(what, fix="Give a message; restore a snapshot with restore_context.", where=where)
 
 
-def parts_of(found: View, system: Sequence[SystemPart]) -> list[Part]:
-    """Return everything that is sent, as typed parts in order."""
+def parts_of(found: View, system: Sequence[SystemPart], *, tools: bool = True) -> list[Part]:
+    """Return everything that is sent, as typed parts in order; for a model without tools with calls and results as text."""
     newest = max((at for at in range(len(found.live)) if not found.live[at].checkpoint), default=-1)
     parts: list[Part] = [*system]
     for at, held in enumerate(found.live):
+        if not tools:
+            message = without_tools(held.message)
+            if message is None:
+                continue
+            held = held._replace(message=message)  # noqa: PLW2901 - what is sent of it
         parts.append(
             CheckpointPart(held) if held.checkpoint else NewPart(held) if at == newest else RecentPart(held)
         )
@@ -92,7 +97,7 @@ def parts_of(found: View, system: Sequence[SystemPart]) -> list[Part]:
 def build(
     parts: Sequence[Part],
     *,
-    settings: ContextSettings,
+    tools: Sequence[JsonObject],
     provider: ProviderFormat,
     beside: int,
     limit: int,
@@ -125,13 +130,13 @@ def build(
         name = {CheckpointPart: "checkpoints", RecentPart: "recent", NewPart: "new"}[type(part)]
         tokens[name] = tokens.get(name, 0) + part.held.tokens
     text = system_text(system)
-    if settings.tools:
-        tokens["tools"] = tools_tokens(list(settings.tools), count)
+    if tools:
+        tokens["tools"] = tools_tokens(list(tools), count)
     total = beside + sum(part.held.tokens for part in parts if not isinstance(part, SystemPart))
     if text and provider not in SYSTEM_BESIDE:
         messages.insert(0, {"role": "system", "content": text})
     listed = tuple(PartTokens(name, size) for name, size in tokens.items())
-    return Prompt(messages, total, limit, listed, text, settings.tools)
+    return Prompt(messages, total, limit, listed, text, tuple(tools))
 
 
 def fill_level(

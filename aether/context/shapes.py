@@ -59,9 +59,8 @@ class Limits(NamedTuple):
     """The same for a compression by hand; an automatic one keeps as many as there is room for."""
     least_tokens: int = 500
     """Fewer are not worth an automatic compression; in a small window a tenth of the limit."""
-
-
-DEFAULT_LIMITS = Limits()
+    snapshots: int = 5
+    """Newest snapshots that can be restored: so many by hand, and so many others."""
 
 
 class ContextSettings(NamedTuple):

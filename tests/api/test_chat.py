@@ -144,10 +144,11 @@ def test_a_tool_that_fails_or_is_not_there_is_an_answer_to_the_model(home):
 
 
 def test_a_model_without_tools_is_asked_without_them(home, monkeypatch):
-    whole = streams.ollama(4096)
+    whole, refused = streams.ollama(4096), []
 
     def answer(path, body):
         if path == "/api/chat" and body.get("tools"):
+            refused.append(path)
             return streams.failure(400, {"error": "m does not support tools"})
         return whole(path, body)
 
@@ -155,6 +156,10 @@ def test_a_model_without_tools_is_asked_without_them(home, monkeypatch):
         monkeypatch.setenv("OLLAMA_HOST", url)
         opened = chat.open_chat("c", backend="ollama", model="m", tools=[recall("c", home)], home=home)
         assert chat.say(opened, "Hello", on_text=silent).text.startswith("Reply")
+        refused.clear()
+        assert chat.say(opened, "And now?", on_text=silent).text.startswith("Reply")
+        assert refused == []
+    assert aether.context_status("c", home=home).settings.tool_support is False
 
 
 def test_a_chat_is_resumed_with_all_that_it_had(home):
@@ -186,13 +191,17 @@ def test_the_model_and_the_window_may_change_in_the_middle(home):
     assert turn.compressed
 
 
-def test_markers_in_a_reply_change_the_goal(home):
+def test_markers_in_a_reply_change_the_goal_once(home, monkeypatch):
     goals.add_goal("Ship the parser", steps=["Write tests"], home=home)
     opened = chat.open_chat("c", home=home)
 
-    chat.say(opened, "x\n[CHECKPOINT] Write tests - COMPLETED", on_text=silent)
+    asked, real = [], goals.apply_markers
+    monkeypatch.setattr(goals, "apply_markers", lambda text, **more: asked.append(text) or real(text, **more))
+    done = chat.say(opened, "x\n[CHECKPOINT] Write tests - COMPLETED", on_text=silent)
 
-    assert goals.current_goal(home=home)["progress"] in (0, 100)
+    assert goals.current_goal(home=home)["progress"] == 100
+    assert done.applied.checkpoints == 1
+    assert len(asked) == 1
 
 
 def configured(home, text):
