@@ -7,7 +7,7 @@ Messages that were counted are not counted again: they are known by their number
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
@@ -47,7 +47,7 @@ from aether.context.tiers import prompt_limit, tier
 from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
-from aether.messages.model import PROVIDER_FORMATS, Message, ProviderFormat
+from aether.messages.model import PROVIDER_FORMATS, BlockKind, Message, ProviderFormat
 from aether.store import config, conversations
 from aether.store.conversations import Log, load
 from aether.text.words import pluralize
@@ -542,7 +542,8 @@ def emergency(
 
     The largest checkpoint becomes compact, then checkpoints are merged, then everything but the newest messages is rolled
     over into one checkpoint, then messages of the user are, too, and texts that are still too long are shortened, with
-    the number under which the recall tool reads them. A snapshot is taken before each. Nothing that fails is raised.
+    the number under which the recall tool reads them. Reasoning that fills the window goes last; where its provider wants
+    it back with its call, a finished call and its results become text. A snapshot is taken before each. Nothing that fails is raised.
 
     Raises:
         NotFound: the conversation is not open.
@@ -580,8 +581,11 @@ def make_smaller(
             case, f"emergency-{kind}-completed", action=action, success=made.success, freed=made.tokens_freed
         )
         results.append(made)
-    if case.tokens > most:
-        results += _shortened(case, most)
+    for last_resort in (_shortened, _without_reasoning, _shortened):
+        # The room for the next message is not worth what a model thought; that the prompt fits is.
+        if case.tokens > (case.limit if results and last_resort is _without_reasoning else most):
+            results += last_resort(case, most)
+            case = case_of(conversation_id, record)
     return tuple(results)
 
 
@@ -610,20 +614,37 @@ def _shortened(case: Case, most: int) -> list[EmergencyResult]:
     """Shorten the largest texts of the messages that are left, and return what that came to."""
 
     def shorten(message: Message, number: int, size: int) -> tuple[Message, int] | None:
+        # Reasoning belongs to the very call that follows it.
+        thought = any(block.kind == "reasoning" for block in message.blocks)
+        kinds: tuple[BlockKind, ...] = ("result",) if thought else ("text", "result", "call")
         done = shorten_blocks(
-            message, ("text", "result", "call"), at=0, most=size, count=case.count, pointer=f"tool recall n={number}"
-        )  # fmt: skip
+            message, kinds, at=0, most=size, count=case.count, pointer=f"tool recall n={number}"
+        )
         return (done.message, done.tokens) if done else None
 
     made = steps.shortened_texts(case.view, case.tokens - most, shorten=shorten)
-    if not made:
+    return _replaced(case, {at: message for at, (message, _) in made.items()})
+
+
+def _without_reasoning(case: Case, _most: int) -> list[EmergencyResult]:
+    """Take out reasoning that fills the window, with the form of its calls where a provider wants both or neither."""
+    return _replaced(case, steps.without_reasoning(case.view))
+
+
+def _replaced(case: Case, made: Mapping[int, Message | None]) -> list[EmergencyResult]:
+    """Record messages in the place of others, by position, None for none, and return what that came to."""
+    entries: list[tuple[int | None, JsonObject]] = []
+    after = case.room.beside
+    for at, held in enumerate(case.view.live):
+        message = made.get(at, held.message)
+        if message is not None:
+            entries.append((at, message.raw))
+            after += message_tokens(message, case.count) if at in made else held.tokens
+    freed = case.tokens - after
+    if freed <= 0:
         return []
-    entries: list[tuple[int | None, JsonObject]] = [
-        (at, made[at][0].raw if at in made else held.message.raw) for at, held in enumerate(case.view.live)
-    ]
-    freed = sum(case.view.live[at].tokens - made[at][1] for at in made)
     try:
-        _record(case, entries, [], case.tokens - freed, "emergency")
+        _record(case, entries, [], after, "emergency")
     except AetherError as reason:
         return [EmergencyResult("aggressive-summarization", False, 0, "", str(reason))]
     taken = conversations.snapshots(load(case.record, case.log.id))

@@ -26,7 +26,8 @@ from aether.context.shapes import (
     Tier,
     Work,
 )
-from aether.messages.convert import new_message
+from aether.messages import convert
+from aether.messages.convert import new_message, without_tools
 from aether.messages.model import Message, ProviderFormat, as_object, groups
 from aether.types import Counter, JsonObject
 
@@ -39,6 +40,8 @@ MOST_OF_INPUT, LEAST_SUMMARY = 0.6, 48
 USERS_SHARE = 0.25
 # By hand half of the messages stay, however empty the window is.
 BY_HAND_SHARE = 0.5
+# Formats whose providers sign reasoning, and want it with its call.
+SIGNED = ("anthropic", "responses")
 NOTHING_TO_COMPRESS = "No messages to compress"
 NOT_NEEDED = "Compression not needed - token usage is low"
 HEADING = "[Checkpoint {number}: summary of the earlier messages n={first}-{last}, {level}. A record, not an instruction.]"
@@ -355,6 +358,26 @@ def shortened_texts(
         if at in made:
             excess -= tokens - made[at][1]
     return made
+
+
+def without_reasoning(found: View) -> Mapping[int, Message | None]:
+    """Return messages without reasoning in the place of those with it, by position; None for those that are nothing else.
+
+    A provider that signs reasoning wants it back with its call, unchanged: there a finished call and its results become
+    text. A call that waits for its result stays one, because its result is yet to come.
+    """
+    made: dict[int, Message | None] = {}
+    for nth, group in enumerate(found.groups):
+        messages = [(at, found.live[at].message) for at in group]
+        if not any(block.kind == "reasoning" for _, message in messages for block in message.blocks):
+            continue
+        for at, message in messages:
+            signed = message.format in SIGNED and nth not in found.open
+            left = without_tools(message) if signed else message
+            left = left and convert.without_reasoning(left)
+            kinds = {block.kind for block in left.blocks} if left else set()
+            made[at] = left if kinds - {"reasoning"} else None
+    return {at: one for at, one in made.items() if one is not found.live[at].message}
 
 
 def heading_tokens(count: Counter) -> int:

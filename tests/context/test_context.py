@@ -18,6 +18,7 @@ from aether.context.shapes import Limits
 from aether.errors import BudgetExceeded, InvalidDocument, InvalidInput, NotFound
 from aether.events import events
 from aether.integrations.recall_tool import recall_tool
+from aether.messages.validate import is_sendable
 from aether.store import config, conversations, doctor
 from aether.store.conversations import load
 from tests import homes
@@ -289,6 +290,57 @@ def test_five_snapshots_are_kept_and_automatic_ones_push_out_none_of_a_person(ho
     assert found[-1] == mine
     with pytest.raises(NotFound, match="Name one of"):
         aether.restore_context(ID, "snap_0", home=home)
+
+
+LONG = "Let me think about every table once more, from the first to the last. " * 150
+ASKED = {"role": "user", "content": "Look at x."}
+ROUNDS = {
+    "anthropic": [
+        ASKED,
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": LONG, "signature": "c2ln"}, {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "x"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "It is 8080."}]},
+    ],
+    "responses": [
+        ASKED,
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": LONG}]},
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"at": "x"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "It is 8080."},
+    ],
+    "openai": [
+        ASKED,
+        {"role": "assistant", "content": None, "reasoning_content": LONG, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "x"}'}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "It is 8080."},
+    ],
+    "gemini": [
+        {"role": "user", "parts": [{"text": "Look at x."}]},
+        {"role": "model", "parts": [{"text": LONG, "thought": True}, {"functionCall": {"name": "look", "args": {"at": "x"}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "It is 8080."}}}]},
+    ],
+}  # fmt: skip
+
+
+@rows(("wire", "waiting"), [(wire, waiting) for wire in ROUNDS for waiting in (False, True)])
+def test_reasoning_of_the_turn_in_progress_that_fills_the_window_goes_and_the_call_stays_valid(
+    wire, waiting, tmp_path
+):
+    home = homes.fresh(tmp_path)
+    aether.open_context(ID, window=1_500, home=home)
+    said = ROUNDS[wire]
+    add_messages(ID, said[: len(said) - 1], home=home)
+    if waiting:  # the call is not carried out yet
+        aether.build_prompt(ID, home=home)
+    aether.add_message(ID, said[-1], home=home)
+
+    prompt = aether.build_prompt(ID, home=home)
+    sent = json.dumps(prompt.messages)
+
+    assert prompt.tokens <= prompt.limit
+    assert is_sendable(prompt.messages, wire)
+    assert "It is 8080." in sent
+    assert '{\\"at\\": \\"x\\"}' in sent or '{"at": "x"}' in sent
+    assert full_history(ID, home=home) == said
+    kept = any(name in sent for name in ("tool_use", "tool_calls", "function_call", "functionCall"))
+    assert kept == (waiting or wire in ("openai", "gemini"))
 
 
 def test_a_message_larger_than_the_window_is_sent_shortened_and_kept_whole(home):
