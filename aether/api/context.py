@@ -27,6 +27,7 @@ from aether.api.context_steps import (
     make_smaller,
     receipt_of,
     require_open,
+    token_metrics,
     validation,
 )
 from aether.api.context_steps import compress_context as compress_context  # noqa: PLC0414 - one of the verbs of a context
@@ -45,6 +46,7 @@ from aether.context.shapes import (
     Purpose,
     SystemPart,
     Tier,
+    TokenMetrics,
     Validation,
 )
 from aether.context.tiers import Reliability, reliability
@@ -82,6 +84,7 @@ class ContextStatus(NamedTuple):
     reliability: Reliability
     validation: Validation
     findings: tuple[Finding, ...]
+    metrics: TokenMetrics
 
 
 class ContextEntry(NamedTuple):
@@ -224,6 +227,7 @@ def _status(case: Case) -> ContextStatus:
     return ContextStatus(
         case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - marked, marked, done,
         len(conversations.snapshots(case.log, most=case.limits.snapshots)), reliability(case.settings.model, done), validation(case), case.findings,
+        token_metrics(case),
     )  # fmt: skip
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, NamedTuple, cast
 
 from aether import clock
@@ -40,6 +42,7 @@ from aether.context.shapes import (
     Purpose,
     SystemPart,
     Tier,
+    TokenMetrics,
     Validation,
     Work,
 )
@@ -77,6 +80,18 @@ class Known(NamedTuple):
     held: dict[int, Held]
     log: Log
     view: View
+    tally: Tally
+
+
+@dataclass
+class Tally:
+    """How often messages of one conversation were needed and counted, since this process first read it."""
+
+    hits: int = 0
+    misses: int = 0
+    recalculations: int = 0
+    tokens: int = 0
+    since: float = field(default_factory=monotonic)
 
 
 class Case(NamedTuple):
@@ -194,7 +209,9 @@ def _read_again(
 ) -> Known:
     """Return the live messages, of which only those are read and counted that were not before."""
     known = _KNOWN.get((record, log.id))
+    tally = known.tally if known else Tally()
     if known and known.log is log and known.key[1:-1] == counter:
+        tally.hits += len(log.context)
         return known
     same = known and known.key[:-1] == (log.inode, *counter)
     held = {n: known.held[n] for n in log.context if n in known.held} if known and same else {}
@@ -214,8 +231,21 @@ def _read_again(
         held[n] = Held(
             _origin(log, n), message, size, found, found is None and guard.mentions_stored(message)
         )
+    tally.hits += len(log.context) - len(new)
+    tally.misses += len(new)
+    tally.recalculations += sum(n in known.held for n in new) if known else 0
+    tally.tokens += sum(held[n].tokens for n in new)
     view = steps.view([held[n] for n in log.context])
-    return Known((log.inode, *counter, found_format), held, log, view)
+    return Known((log.inode, *counter, found_format), held, log, view, tally)
+
+
+def token_metrics(case: Case) -> TokenMetrics:
+    """Return how the messages of a context were counted by this process."""
+    tally, sizes = _KNOWN[case.key].tally, [held.tokens for held in case.view.live]
+    return TokenMetrics(
+        tally.hits, tally.misses, tally.recalculations, tally.tokens, max(sizes, default=0),
+        round(sum(sizes) / len(sizes), 1) if sizes else 0.0, round(monotonic() - tally.since, 3),
+    )  # fmt: skip
 
 
 def _origin(log: Log, n: int) -> int:

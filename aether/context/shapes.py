@@ -103,6 +103,29 @@ class Checkpoint(NamedTuple):
     """The tokens of these messages."""
 
 
+class TokenMetrics(NamedTuple):
+    """How the messages of a context were counted by this process."""
+
+    hits: int
+    """Messages that were needed and not counted again."""
+    misses: int
+    """Messages that were counted."""
+    recalculations: int
+    """Of these, messages that were counted before, by another counter, in another format or for another model."""
+    tokens_counted: int
+    largest_message: int
+    """Tokens of the largest live message."""
+    average_tokens: float
+    """Of the live messages."""
+    seconds: float
+    """Since the context was first read."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Return the share of the messages that were not counted again."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
+
+
 class Held(NamedTuple):
     """One live message, with what is known of it."""
 

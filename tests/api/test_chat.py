@@ -7,7 +7,7 @@ import json
 import pytest
 
 import aether
-from aether.api import admin, chat, conversations, goals
+from aether.api import admin, chat, context_steps, conversations, goals
 from aether.api.chat import Tool
 from aether.context.guard import classified
 from aether.errors import BackendFailed, BackendUnavailable, BudgetExceeded, InvalidInput, UnsafePath
@@ -311,3 +311,28 @@ def test_ctrl_c_while_the_context_is_compressed_stores_a_reply_once(home):
     assert len(said) == len(set(said))
     assert len([text for text in said if text.startswith("Service")]) == 12
     assert aether.build_prompt("c", home=home).tokens <= aether.context_status("c", home=home).limit
+
+
+def test_the_input_is_blocked_while_a_chat_compresses_and_at_no_other_time(home, monkeypatch):
+    seen = []
+
+    class Exporter:
+        emit = staticmethod(lambda event: seen.append(event.name.removeprefix("context.")))
+
+    monkeypatch.setattr(context_steps.telemetry, "exporter_of", lambda _: Exporter)
+    opened = chat.open_chat("c", window=1400, home=home)
+    turns = [
+        chat.say(
+            opened, f"Service {nth} has port {8000 + nth}, {WORDS}", on_text=lambda _: seen.append("text")
+        )
+        for nth in range(12)
+    ]
+
+    assert [turn for turn in turns if turn.compressed]
+    blocks = [name for name in seen if name.endswith("block-user-input")]
+    assert blocks == ["block-user-input", "unblock-user-input"] * (len(blocks) // 2) != []
+    blocked = False
+    for name in seen:
+        blocked = name == "block-user-input" if name.endswith("block-user-input") else blocked
+        assert not (blocked and name == "text")
+        assert blocked or name not in ("checkpoint-started", "checkpoint-completed")

@@ -430,6 +430,22 @@ def test_validation_suggests_by_priority_with_estimates_and_counts_nothing_again
     assert f"exceeds the limit by {again.overage} tokens" in again.findings[0].message
 
 
+def test_the_metrics_say_what_was_counted_and_what_was_not_again(home):
+    talk(home, 20)
+    first = aether.context_status(ID, home=home).metrics
+    for _ in range(9):
+        aether.validate_context(ID, home=home)
+    found = aether.context_status(ID, home=home).metrics
+    sizes = [held.tokens for held in context_steps.case_of(ID, home).view.live]
+
+    assert (found.misses, found.recalculations, found.tokens_counted) == (20, 0, sum(sizes))
+    assert found.hits >= first.hits + 9 * 20
+    assert found.hit_rate > 0.85  # the target of requirement 003
+    assert (found.largest_message, found.average_tokens) == (max(sizes), round(sum(sizes) / 20, 1))
+    aether.set_model(ID, "claude-opus-4-5", window=8_192, home=home)  # another factor
+    assert aether.context_status(ID, home=home).metrics.recalculations == 20
+
+
 def test_the_history_is_exported_as_markdown_and_json(home):
     talk(home, 40)
     aether.compress_context(ID, home=home)
