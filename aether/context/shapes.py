@@ -112,7 +112,7 @@ class TokenMetrics(NamedTuple):
     """Messages that were counted."""
     recalculations: int
     """Of these, messages that were counted before, by another counter, in another format or for another model."""
-    tokens_counted: int
+    tokens: int
     largest_message: int
     """Tokens of the largest live message."""
     average_tokens: float
