@@ -611,9 +611,9 @@ def make_smaller(
             case, f"emergency-{kind}-completed", action=action, success=made.success, freed=made.tokens_freed
         )
         results.append(made)
-    for last_resort in (_shortened, _without_reasoning, _shortened):
-        # The room for the next message is not worth what a model thought; that the prompt fits is.
-        if case.tokens > (case.limit if results and last_resort is _without_reasoning else most):
+    for last_resort, whole in ((_shortened, True), (_without_reasoning, False), (_shortened, True), (_as_text, False), (_shortened, True)):  # fmt: skip
+        # The room for the next message is not worth what a model thought, nor the form of its calls; a prompt that fits is.
+        if case.tokens > (most if whole or not results else case.limit):
             results += last_resort(case, most)
             case = case_of(conversation_id, record)
     return tuple(results)
@@ -661,6 +661,11 @@ def _without_reasoning(case: Case, _most: int) -> list[EmergencyResult]:
     return _replaced(case, steps.without_reasoning(case.view))
 
 
+def _as_text(case: Case, _most: int) -> list[EmergencyResult]:
+    """Give finished calls and their results the form of text, which can be shortened further."""
+    return _replaced(case, steps.without_reasoning(case.view, calls=True))
+
+
 def _replaced(case: Case, made: Mapping[int, Message | None]) -> list[EmergencyResult]:
     """Record messages in the place of others, by position, None for none, and return what that came to."""
     entries: list[tuple[int | None, JsonObject]] = []
@@ -671,11 +676,11 @@ def _replaced(case: Case, made: Mapping[int, Message | None]) -> list[EmergencyR
             entries.append((at, message.raw))
             after += message_tokens(message, case.count) if at in made else held.tokens
     freed = case.tokens - after
-    if freed <= 0:
+    if not made:
         return []
     try:
         _record(case, entries, [], after, "emergency")
     except AetherError as reason:
         return [EmergencyResult("aggressive-summarization", False, 0, "", str(reason))]
     taken = conversations.snapshots(load(case.record, case.log.id))
-    return [EmergencyResult("aggressive-summarization", True, freed, taken[-1].id)]
+    return [EmergencyResult("aggressive-summarization", True, max(0, freed), taken[-1].id)]

@@ -360,23 +360,24 @@ def shortened_texts(
     return made
 
 
-def without_reasoning(found: View) -> Mapping[int, Message | None]:
+def without_reasoning(found: View, *, calls: bool = False) -> Mapping[int, Message | None]:
     """Return messages without reasoning in the place of those with it, by position; None for those that are nothing else.
 
     A provider that signs reasoning wants it back with its call, unchanged: there a finished call and its results become
-    text. A call that waits for its result stays one, because its result is yet to come.
+    text. With `calls` all finished ones do, because a text can be shortened further than a call. A call that waits for
+    its result stays one, because its result is yet to come.
     """
     made: dict[int, Message | None] = {}
     for nth, group in enumerate(found.groups):
         messages = [(at, found.live[at].message) for at in group]
-        if not any(block.kind == "reasoning" for _, message in messages for block in message.blocks):
+        kinds = {block.kind for _, message in messages for block in message.blocks}
+        if "reasoning" not in kinds and not (calls and "call" in kinds):
             continue
         for at, message in messages:
-            signed = message.format in SIGNED and nth not in found.open
-            left = without_tools(message) if signed else message
+            worded = nth not in found.open and (calls or message.format in SIGNED)
+            left = without_tools(message) if worded else message
             left = left and convert.without_reasoning(left)
-            kinds = {block.kind for block in left.blocks} if left else set()
-            made[at] = left if kinds - {"reasoning"} else None
+            made[at] = left if left and any(block.kind != "reasoning" for block in left.blocks) else None
     return {at: one for at, one in made.items() if one is not found.live[at].message}
 
 

@@ -36,6 +36,7 @@ STORED_KEYS = frozenset(
     "snapshot snapshotId snapshot_id conversationState sessionHistory checkpointRecords restore".split()
 )
 _MENTIONS = lazy(r"\[SNAPSHOT\]|\bsnapshot_|\[HISTORY\]|\bsession_history_")
+_MENTIONED = ("[SNAPSHOT]", "snapshot_", "[HISTORY]", "session_history_")
 # Formats with the system prompt beside the messages.
 SYSTEM_BESIDE = ("anthropic", "gemini", "responses")
 BASE = "base"
@@ -220,7 +221,8 @@ def _findings(
 
 def mentions_stored(message: Message) -> bool:
     """Return whether a text names a snapshot or a history, as the words of its author."""
-    return bool(_MENTIONS.search(message.text))
+    text = message.text
+    return any(word in text for word in _MENTIONED) and bool(_MENTIONS.search(text))
 
 
 # Classes of errors, by words in their names; libraries name them alike.

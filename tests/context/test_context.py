@@ -343,6 +343,27 @@ def test_reasoning_of_the_turn_in_progress_that_fills_the_window_goes_and_the_ca
     assert kept == (waiting or wire in ("openai", "gemini"))
 
 
+def test_many_calls_beside_protected_messages_become_text_rather_than_be_refused(home):
+    """As in a real session: 615 tokens were left for a round of calls, whose form takes more."""
+    aether.open_context(ID, window=8_192, home=home)
+    calls = [
+        {"id": f"call_{nth:024}", "type": "function", "function": {"name": "exec_command", "arguments": json.dumps({"cmd": text(nth), "workdir": "/Users/user06/projects/graph", "yield_time_ms": 1000})}}
+        for nth in range(7)
+    ]  # fmt: skip
+    said = [{"role": "developer", "content": "Rule: ask first. " * 1_270}, {"role": "user", "content": "Go."}]
+    said += [{"role": "assistant", "content": text(0), "tool_calls": calls}]
+    said += [{"role": "tool", "tool_call_id": call["id"], "content": text(9) * 3} for call in calls]
+    add_messages(ID, said, home=home)
+    case = context_steps.case_of(ID, home)
+    assert 450 < case.limit - case.view.tokens(case.view.fixed) < 650
+
+    prompt = aether.build_prompt(ID, home=home)
+
+    assert prompt.tokens <= prompt.limit
+    assert is_sendable(prompt.messages, "openai")
+    assert "tool_calls" not in json.dumps(prompt.messages)
+
+
 def test_a_message_larger_than_the_window_is_sent_shortened_and_kept_whole(home):
     aether.open_context(ID, window=2_048, home=home)
     long = "".join(f"Line {at} of the log says nothing new.\n" for at in range(2_000))
