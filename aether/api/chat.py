@@ -29,6 +29,7 @@ from aether.errors import (
 from aether.messages import convert
 from aether.store import config
 from aether.store.conversations import load
+from aether.tokens.count import tools_tokens
 from aether.tokens.models import UNKNOWN_WINDOW
 from aether.types import JsonObject
 
@@ -40,6 +41,8 @@ SILENCE_SECONDS = 300.0
 # A model that calls tools so often for one message has lost its way.
 MOST_ROUNDS = 8
 OVERFLOW_TRIES = 3
+# In a window of which the schemas of the tools would take more than this, a chat goes on without them.
+MOST_TOOLS_SHARE = 0.25
 _NEED_A_MODEL = ("ollama", "openai")
 
 
@@ -105,7 +108,8 @@ def open_chat(
     `backend` is `echo`, `ollama`, `openai`, `anthropic` or `command:'…'`; by default that of the configuration, else
     `echo`. A home is data: the backend, model and server that its `config.toml` names count only if its user trusts it,
     and the model that its conversation names is never asked. The window is the given one, else that of the resumed
-    conversation, `context.window`, that of the server, or of the model; never more than the server's.
+    conversation, `context.window`, that of the server, or of the model; never more than the server's. A window of which
+    `tools` would take a quarter gets none.
 
     Raises:
         InvalidInput: there is no such backend or mode, or the window is too small.
@@ -144,9 +148,12 @@ def open_chat(
         size = profile.window if profile else UNKNOWN_WINDOW
     if served.most and module.NAME != ECHO:
         size = min(size, served.most)
+    schemas = [tool.definition for tool in tools]
+    if tools_tokens(schemas, counting(place=record).count) > MOST_TOOLS_SHARE * size:
+        tools = schemas = []
     context.open_context(
         conversation_id, window=size, model=reach.model or None, mode=mode, system=system, provider=module.NAME,
-        tools=[tool.definition for tool in tools], home=home,
+        tools=schemas, home=home,
     )  # fmt: skip
     return Chat(conversation_id, module, reach, tuple(tools), home)
 

@@ -162,6 +162,13 @@ def test_a_model_without_tools_is_asked_without_them(home, monkeypatch):
     assert aether.context_status("c", home=home).settings.tool_support is False
 
 
+def test_a_window_too_small_for_the_tools_is_used_without_them(home):
+    small = chat.open_chat("small", window=300, tools=[recall("small", home)], home=home)
+    assert small.tools == ()
+    assert chat.say(small, "Hello", on_text=silent).text == "You said: Hello"
+    assert chat.open_chat("large", window=2_000, tools=[recall("large", home)], home=home).tools
+
+
 def test_a_chat_is_resumed_with_all_that_it_had(home):
     opened = chat.open_chat("c", window=4096, mode="developer", system="Be brief.", home=home)
     chat.say(opened, "The port is 8080.", on_text=silent)
