@@ -223,10 +223,16 @@ def context_status(conversation_id: str, *, home: Home = None) -> ContextStatus:
 
 def _status(case: Case) -> ContextStatus:
     marked = len(case.view.checkpoints)
+    _, wrong = config.load_with_errors(case.record)
+    fix = "Correct it; until then its default is in force."
+    ignored = [
+        Finding("warning", "invalid-setting", name, why, fix)
+        for name, why in wrong.items() if not name or name.startswith("context")
+    ] + config.untrusted(case.record, "context.")  # fmt: skip
     done = conversations.compressions(case.log)
     return ContextStatus(
         case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - marked, marked, done,
-        len(conversations.snapshots(case.log, most=case.limits.snapshots)), reliability(case.settings.model, done), validation(case), case.findings,
+        len(conversations.snapshots(case.log, most=case.limits.snapshots)), reliability(case.settings.model, done), validation(case), (*case.findings, *ignored),
         token_metrics(case),
     )  # fmt: skip
 

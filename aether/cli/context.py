@@ -110,7 +110,9 @@ def _status_lines(found: ContextStatus) -> list[str]:
         ),
         ("reliability", f"{found.reliability.value:.2f} {found.reliability.level}"),
     ]
-    return [*facts(pairs, indent=0), *_findings(found.findings), *_findings(found.validation.findings)]
+    # What a home may not set every command says by itself.
+    found_here = [one for one in found.findings if one.code != "untrusted"]
+    return [*facts(pairs, indent=0), *_findings(found_here), *_findings(found.validation.findings)]
 
 
 def _findings(findings: Any) -> list[str]:

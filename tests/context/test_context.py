@@ -596,6 +596,17 @@ def test_the_numbers_of_requirement_003_are_the_defaults_and_the_configuration_c
     assert len(aether.snapshots(ID, home=home)) == 2
 
 
+def test_settings_that_are_not_in_force_are_findings(home):
+    (home / "config.toml").write_text("[context]\nwindow = 2048\ncompress_pct = 7\n")
+    found = aether.open_context(ID, home=home).findings
+    assert [(one.level, one.code) for one in found] == [
+        ("warning", "invalid-setting"),
+        ("warning", "untrusted"),
+    ]
+    assert "compress_pct" in found[0].message
+    assert "context.window" in found[1].message
+
+
 def test_a_message_is_compressed_at_the_share_of_the_configuration(home):
     (home / "config.toml").write_text("[context]\ncompress_pct = 0.3\n")
     talk(home, 30)
