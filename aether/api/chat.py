@@ -150,7 +150,7 @@ def open_chat(
         size = min(size, served.most)
     schemas = [tool.definition for tool in tools]
     if tools_tokens(schemas, counting(place=record).count) > MOST_TOOLS_SHARE * size:
-        tools = schemas = []
+        tools, schemas = (), []
     context.open_context(
         conversation_id, window=size, model=reach.model or None, mode=mode, system=system, provider=module.NAME,
         tools=schemas, home=home,
