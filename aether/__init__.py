@@ -110,6 +110,20 @@ if TYPE_CHECKING:
     from aether.api.context_steps import compress_context as compress_context
     from aether.api.context_steps import emergency as emergency
     from aether.api.forget import forget as forget
+    from aether.api.goals import add_goal as add_goal
+    from aether.api.goals import block_goal as block_goal
+    from aether.api.goals import checkpoint_goal as checkpoint_goal
+    from aether.api.goals import current_goal as current_goal
+    from aether.api.goals import decide_goal as decide_goal
+    from aether.api.goals import finish_goal as finish_goal
+    from aether.api.goals import goal as goal
+    from aether.api.goals import goals as goals
+    from aether.api.goals import next_step as next_step
+    from aether.api.goals import pause_goal as pause_goal
+    from aether.api.goals import record_artifact as record_artifact
+    from aether.api.goals import set_step as set_step
+    from aether.api.goals import start_goal as start_goal
+    from aether.api.goals import unblock_goal as unblock_goal
     from aether.api.importing import import_transcripts as import_transcripts
     from aether.api.memory_tool import clear_memory_files as clear_memory_files
     from aether.api.memory_tool import memory_tool as memory_tool
@@ -175,6 +189,10 @@ _NAMES_IN = {
     ),
     "aether.api.context_steps": "compress_context emergency",
     "aether.api.forget": "forget",
+    "aether.api.goals": (
+        "add_goal block_goal checkpoint_goal current_goal decide_goal finish_goal goal goals next_step pause_goal "
+        "record_artifact set_step start_goal unblock_goal"
+    ),
     "aether.api.importing": "import_transcripts",
     "aether.api.memory_tool": "clear_memory_files memory_tool",
     "aether.api.patterns": (

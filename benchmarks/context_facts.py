@@ -6,7 +6,9 @@ small talk, explanations, and the output of tools. A fact is in the context if i
 of are in one line of the messages that would be sent. A fact is answered by recall if one call, with the words of
 the question and without the value, gives a text with the value. Compressions happen when the context asks for them,
 with the built-in summariser or with a scripted model that retells the first half of what it gets. A sliding window of the
-same size is beside it: the newest messages that fit.
+same size is beside it: the newest messages that fit. So is LangChain's `SummarizationMiddleware`, if it is installed: the
+same messages, the same scripted model, which may fill as much of the window as all checkpoints of aether together, the same
+trigger and the same target.
 
 Usage: python benchmarks/context_facts.py
 """
@@ -15,13 +17,16 @@ from __future__ import annotations
 
 import random
 import tempfile
+import time
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import report
 
 import aether
-from aether.api import context
+from aether.api import context, context_steps
+from aether.api.conversations import add_messages
 from aether.integrations.recall_tool import recall_tool
 from aether.store.commit import fold_home
 from aether.tokens.estimate import estimate
@@ -80,11 +85,14 @@ class Conversation:
         self.subjects = [f"{thing} in {place}" for thing in THINGS for place in PLACES]
         self.chance.shuffle(self.subjects)
         self.sent: list[str] = []
+        self.peer = LangChain(window) if scripted and find_spec("langchain") else None
         self.id = f"c{seed}-{window}-{scripted}"
         context.open_context(self.id, window=window, home=home, system="You help with a project.")
 
     def add(self, role: str, text: str) -> None:
         self.sent.append(text)
+        if self.peer:
+            self.peer.add(role, text)
         context.add_message(self.id, {"role": role, "content": text}, home=self.home)
 
     def filler(self, sentences: int) -> str:
@@ -125,6 +133,53 @@ class Conversation:
         return [line for text in kept for line in text.splitlines()]
 
 
+class LangChain:
+    """A conversation that LangChain's middleware summarises."""
+
+    def __init__(self, window: int) -> None:
+        from langchain.agents.middleware import SummarizationMiddleware
+
+        self.times = 0
+        limit = int(window * 0.85)
+        self.live: list = []
+        self.middleware = SummarizationMiddleware(
+            model=chat_model(int(0.3 * limit)),
+            trigger=("tokens", int(0.8 * limit)), keep=("tokens", int(0.6 * 0.7 * limit)),
+            token_counter=lambda found: sum(estimate(str(one.content)) + 4 for one in found), trim_tokens_to_summarize=None,
+        )  # fmt: skip
+
+    def add(self, role: str, text: str) -> None:
+        from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
+
+        self.live.append(HumanMessage(text) if role == "user" else AIMessage(text))
+        update = self.middleware.before_model({"messages": self.live}, None)
+        if update:
+            self.times += 1
+            self.live = [one for one in update["messages"] if not isinstance(one, RemoveMessage)]
+
+    def lines(self) -> list[str]:
+        return [line for one in self.live for line in str(one.content).splitlines()]
+
+
+def chat_model(most: int):
+    from langchain_core.language_models import BaseChatModel
+    from langchain_core.messages import AIMessage
+    from langchain_core.outputs import ChatGeneration, ChatResult
+
+    class Model(BaseChatModel):
+        @property
+        def _llm_type(self) -> str:
+            return "scripted"
+
+        def _generate(self, messages, *_, **__) -> ChatResult:
+            said = str(messages[-1].content).rpartition("<messages>")[2]
+            half = said.split()[: len(said.split()) // 2 + 1]
+            text = " ".join(("The conversation was about this:", *half[: int(most * 0.6)]))
+            return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+    return Model()
+
+
 def retell(said: list[dict], most: int, _level: str) -> str:
     """Answer as a model that retells the first half of what it gets, in as many words as it may."""
     text = " ".join(one["content"] for one in said[: len(said) // 2 + 1] if one["role"] != "system")
@@ -161,6 +216,7 @@ def measure(seed: int, window: int, *, scripted: bool) -> dict[int, dict[str, fl
                 "all": share(held(fact, lines) for fact in talk.facts),
                 "window, last five": share(held(fact, slid) for fact in newest),
                 "window, all": share(held(fact, slid) for fact in talk.facts),
+                **(langchain(talk, newest) if talk.peer else {}),
                 "context or one recall": share(held(fact, lines) or answered(fact, run) for fact in talk.facts),
                 "one recall, of those that left": share(
                     answered(fact, run) for fact in talk.facts if not held(fact, lines)
@@ -169,10 +225,52 @@ def measure(seed: int, window: int, *, scripted: bool) -> dict[int, dict[str, fl
     return found
 
 
+def langchain(talk: Conversation, newest: list[Fact]) -> dict[str, float]:
+    """Return the shares in what LangChain would send, and how often it summarised."""
+    lines = talk.peer.lines()
+    return {
+        "langchain, last five": share(held(fact, lines) for fact in newest),
+        "langchain, all": share(held(fact, lines) for fact in talk.facts),
+        "langchain, summaries": float(talk.peer.times),
+    }
+
+
 def share(found) -> float:
     """Return the share of what is true."""
     every = list(found)
     return sum(every) / len(every) if every else 1.0
+
+
+def times() -> dict[str, float]:
+    """Return the seconds of a compression at 32K without a model, of one that ages checkpoints too, and of a validation.
+
+    The validation is that of 10,000 messages, the first one in a process and the next.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path(folder) / ".aether"
+        (home / "data").mkdir(parents=True)
+        fold_home(home, now=aether.clock.now())
+        talk = Conversation(9, 32_768, home, scripted=False)
+
+        def seconds(act) -> float:
+            start = time.perf_counter()
+            act()
+            return round(time.perf_counter() - start, 4)
+
+        found = []
+        for _ in range(4):
+            for _ in range(60):
+                talk.add("user", talk.filler(4))
+                talk.add("assistant", talk.filler(12))
+            found.append(seconds(lambda: context.compress_context(talk.id, home=home)))
+        context.open_context("large", window=4_000_000, home=home)
+        add_messages("large", [{"role": "user", "content": talk.filler(3)} for _ in range(10_000)], home=home)
+        context_steps._KNOWN.clear()  # noqa: SLF001 - what a new process does not know
+        return {
+            "compression_at_32k": found[0], "compression_with_ageing_at_32k": found[3],
+            "first_validation_of_10000_messages": seconds(lambda: context.validate_context("large", home=home)),
+            "next_validation": seconds(lambda: context.validate_context("large", home=home)),
+        }  # fmt: skip
 
 
 def main() -> None:
@@ -189,7 +287,10 @@ def main() -> None:
                 }
                 result[f"window_{window}_{who}_after_{after}"] = means
                 print(window, who, after, means, flush=True)
-    report.write(__file__, {"seeds": len(SEEDS), "facts_a_stretch": PER_STRETCH, "share_of_facts": result})
+    report.write(
+        __file__,
+        {"seconds": times(), "seeds": len(SEEDS), "facts_a_stretch": PER_STRETCH, "share_of_facts": result},
+    )
     for case, means in result.items():
         assert means["last five"] > 0.9, (case, means)
         assert means["context or one recall"] >= 0.95, (case, means)

@@ -124,10 +124,11 @@ def _compaction() -> list[tuple[str, str, str]]:
     contexts = [
         one for name, one in result("context_facts")["share_of_facts"].items() if name.endswith("_after_20")
     ]
+    against = [one for one in contexts if "langchain, last five" in one]
     return [
         (
             "planted facts of the last five of 20 compressions in the context itself; of all, there or by one call of recall",
-            f"{_worst(contexts, 'last five')} (a sliding window: {_worst(contexts, 'window, last five')}), {_worst(contexts, 'context or one recall')} (worst case)",
+            f"{_worst(contexts, 'last five')} (a sliding window: {_worst(contexts, 'window, last five')}; LangChain's summariser: {_worst(against, 'langchain, last five')}), {_worst(contexts, 'context or one recall')} (worst case)",
             "context_facts",
         ),
         (

@@ -14,7 +14,7 @@ from aether.api import context, conversations, goals
 from aether.api.context import ContextStatus
 from aether.api.conversations import record_directory
 from aether.api.home import Home
-from aether.api.tokens import counting
+from aether.api.tokens import counting, served_model
 from aether.backends import ChatBackend, ChatReply, Settings, chat_backend
 from aether.context.goals import Applied
 from aether.context.shapes import Progress, Prompt
@@ -29,6 +29,7 @@ from aether.errors import (
 from aether.messages import convert
 from aether.store import config
 from aether.store.conversations import load
+from aether.tokens.count import tools_tokens
 from aether.tokens.models import UNKNOWN_WINDOW
 from aether.types import JsonObject
 
@@ -40,6 +41,8 @@ SILENCE_SECONDS = 300.0
 # A model that calls tools so often for one message has lost its way.
 MOST_ROUNDS = 8
 OVERFLOW_TRIES = 3
+# In a window of which the schemas of the tools would take more than this, a chat goes on without them.
+MOST_TOOLS_SHARE = 0.25
 _NEED_A_MODEL = ("ollama", "openai")
 
 
@@ -105,7 +108,8 @@ def open_chat(
     `backend` is `echo`, `ollama`, `openai`, `anthropic` or `command:'…'`; by default that of the configuration, else
     `echo`. A home is data: the backend, model and server that its `config.toml` names count only if its user trusts it,
     and the model that its conversation names is never asked. The window is the given one, else that of the resumed
-    conversation, of the server, or of the model; never more than the server's.
+    conversation, `context.window`, that of the server, or of the model; never more than the server's. A window of which
+    `tools` would take a quarter gets none.
 
     Raises:
         InvalidInput: there is no such backend or mode, or the window is too small.
@@ -131,15 +135,25 @@ def open_chat(
     if module.NAME in _NEED_A_MODEL:
         _require_model(reach, module.NAME, str(known.get("model", "")))
     served = module.served(reach)
-    size = window or known.get("window") or served.window or min(served.most, UNKNOWN_WINDOW)
+    size = (
+        window
+        or known.get("window")
+        or named.context_window
+        or served.window
+        or min(served.most, UNKNOWN_WINDOW)
+    )
+    size = size or served_model(record, reach.model).window
     if not size:
         profile = counting(reach.model, place=record).profile
         size = profile.window if profile else UNKNOWN_WINDOW
     if served.most and module.NAME != ECHO:
         size = min(size, served.most)
+    schemas = [tool.definition for tool in tools]
+    if tools_tokens(schemas, counting(place=record).count) > MOST_TOOLS_SHARE * size:
+        tools, schemas = (), []
     context.open_context(
         conversation_id, window=size, model=reach.model or None, mode=mode, system=system, provider=module.NAME,
-        tools=[tool.definition for tool in tools], home=home,
+        tools=schemas, home=home,
     )  # fmt: skip
     return Chat(conversation_id, module, reach, tuple(tools), home)
 
@@ -246,10 +260,10 @@ def answer_again(chat: Chat, *, on_text: Callable[[str], None], progress: Progre
 
 def _asked(chat: Chat, listen: Callable[[str], None], heard: list[str]) -> tuple[ChatReply, int]:
     """Return the reply to the prompt as it is now, and how often the server refused one as too long."""
-    tools = list(chat.tools)
     refused = 0
     while True:
         prompt = context.build_prompt(chat.conversation, home=chat.home)
+        tools = list(chat.tools) if prompt.tools else []
         window = context.context_status(chat.conversation, home=chat.home).settings.window
         room = max(LEAST_ANSWER_TOKENS, min(chat.settings.max_output_tokens, window - prompt.tokens))
         try:
@@ -265,7 +279,8 @@ def _asked(chat: Chat, listen: Callable[[str], None], heard: list[str]) -> tuple
         except BackendFailed as reason:
             if not tools or heard or "does not support tools" not in reason.what:
                 raise
-            tools = []
+            # From now on: its calls and their results so far are sent as text.
+            context.open_context(chat.conversation, tool_support=False, home=chat.home)
         else:
             return reply, refused
 
@@ -301,12 +316,12 @@ def _make_room(chat: Chat, refused: ContextOverflow, window: int) -> None:
 
 def _stored(chat: Chat, reply: ChatReply, progress: Progress | None) -> bool:
     """Store a reply, and the results of the calls in it; return whether the model goes on."""
-    context.stream_overflow(
-        chat.conversation, reply.text, home=chat.home
-    )  # an event; what follows handles it
+    record = record_directory(chat.home)
+    # An event; what follows handles it. Markers in the text are applied once, with those of the whole turn.
+    context.stream_overflow(chat.conversation, reply.text, home=chat.home)
     if not reply.calls:
         if reply.text.strip():
-            context.add_message(chat.conversation, {"role": "assistant", "content": reply.text}, progress=progress, home=chat.home)  # fmt: skip
+            context.store_messages(chat.conversation, [{"role": "assistant", "content": reply.text}], record, progress)  # fmt: skip
         return False
     runs = {tool.definition["function"]["name"]: tool.run for tool in chat.tools}
     most = context.context_status(chat.conversation, home=chat.home).limit
@@ -320,8 +335,7 @@ def _stored(chat: Chat, reply: ChatReply, progress: Progress | None) -> bool:
     ]  # fmt: skip
     asked: JsonObject = {"role": "assistant", "content": reply.text, "tool_calls": calls}
     # A call is never alone in the context: it and its results come together.
-    conversations.add_messages(chat.conversation, [asked, *results[:-1]], home=chat.home)
-    context.add_message(chat.conversation, results[-1], progress=progress, home=chat.home)
+    context.store_messages(chat.conversation, [asked, *results], record, progress)
     return True
 
 

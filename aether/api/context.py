@@ -14,11 +14,12 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from aether import clock
-from aether.api import goals, tokens
+from aether.api import tokens
 from aether.api.compact import as_dicts
 from aether.api.context_steps import (
     CONFLICT_TRIES,
     Case,
+    apply_markers,
     case_of,
     checkpoints_of,
     compress_by_itself,
@@ -26,11 +27,12 @@ from aether.api.context_steps import (
     make_smaller,
     receipt_of,
     require_open,
+    token_metrics,
     validation,
 )
 from aether.api.context_steps import compress_context as compress_context  # noqa: PLC0414 - one of the verbs of a context
 from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - the same
-from aether.api.conversations import RECORD_NAME, record_directory
+from aether.api.conversations import record_directory
 from aether.api.home import Home, copied
 from aether.context import guard, history
 from aether.context.modes import mode_rules
@@ -42,7 +44,9 @@ from aether.context.shapes import (
     Progress,
     Prompt,
     Purpose,
+    SystemPart,
     Tier,
+    TokenMetrics,
     Validation,
 )
 from aether.context.tiers import Reliability, reliability
@@ -50,14 +54,13 @@ from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, N
 from aether.messages import convert
 from aether.messages.model import content_text
 from aether.messages.validate import is_sendable, sendable
-from aether.store import conversations
+from aether.store import config, conversations
 from aether.store.conversations import Snapshot, load
 from aether.store.files import make_directory
+from aether.store.keys import MIN_CONTEXT_WINDOW
 from aether.tokens.count import message_tokens
 from aether.types import Finding, JsonObject
 
-# The smallest window that leaves room for a system prompt, a summary and a message.
-LEAST_WINDOW = 256
 # A compression that failed is tried again by itself once the context has grown by this share of the limit.
 TRY_AGAIN = 0.05
 # Of the tokens that a provider refused: what is sent next.
@@ -81,6 +84,7 @@ class ContextStatus(NamedTuple):
     reliability: Reliability
     validation: Validation
     findings: tuple[Finding, ...]
+    metrics: TokenMetrics
 
 
 class ContextEntry(NamedTuple):
@@ -119,9 +123,10 @@ def open_context(
 ) -> ContextStatus:
     """Open a conversation with a window, or resume it, and return its state.
 
-    The default of `window` is that of the model. What is not given stays as it was: a resumed context keeps its mode
-    and its system prompt, unless others are given. `tools` are the schemas sent with each request; `parts` are further
-    named parts of the system prompt, an empty one removes it. None of these is ever compressed.
+    What is not given to a new context is that of the configuration (`context.window`, `context.model`, `context.mode`),
+    and the window else that of the model. A resumed one keeps what it had, unless something else is given. `tools` are the schemas sent with each request; `parts` are further
+    named parts of the system prompt, an empty one removes it. None of these is ever compressed. With `tool_support`
+    false, no tools are sent, and calls and results as text; its default is that of the model's profile, else true.
 
     Raises:
         InvalidInput: the window is too small, or there is no such mode.
@@ -130,6 +135,11 @@ def open_context(
     record = record_directory(home)
     mode_rules(mode)
     known = load(record, conversation_id).settings
+    if not known:
+        asked = config.or_default(record)
+        model = model or asked.context_model or None
+        mode = asked.context_mode if mode == "assistant" else mode
+        window = window if window is not None else asked.context_window or None
     if window is None and (model is not None or not known):
         window = _window(model or "", record)
     _require_window(window)
@@ -170,7 +180,8 @@ def set_model(
     """
     _require_window(window)
     size = _window(model, record_directory(home)) if window is None else window
-    return _set(conversation_id, {"model": model, "window": size}, home)
+    # Whether a model calls tools is its own: what was known of the last one says nothing about it.
+    return _set(conversation_id, {"model": model, "window": size, "tool_support": None}, home)
 
 
 def _set(conversation_id: str, patch: JsonObject, home: Home) -> ContextStatus:
@@ -187,14 +198,16 @@ def _set(conversation_id: str, patch: JsonObject, home: Home) -> ContextStatus:
 
 def _window(model: str, record: Path) -> int:
     """Return the window of a model; without a name that of an unknown one, which is the smallest on offer."""
+    if window := tokens.served_model(record, model).window:
+        return window
     profile = tokens.counting(model or "unnamed", place=record).profile
     assert profile is not None  # noqa: S101 - a model was named
     return profile.window
 
 
 def _require_window(window: int | None) -> None:
-    if window is not None and (type(window) is not int or window < LEAST_WINDOW):
-        fix = f"Give its tokens, at least {LEAST_WINDOW}."
+    if window is not None and (type(window) is not int or window < MIN_CONTEXT_WINDOW):
+        fix = f"Give its tokens, at least {MIN_CONTEXT_WINDOW}."
         raise InvalidInput(f"{shown(window)} is not a window.", fix=fix, where="window")
 
 
@@ -210,10 +223,17 @@ def context_status(conversation_id: str, *, home: Home = None) -> ContextStatus:
 
 def _status(case: Case) -> ContextStatus:
     marked = len(case.view.checkpoints)
+    _, wrong = config.load_with_errors(case.record)
+    fix = "Correct it; until then its default is in force."
+    ignored = [
+        Finding("warning", "invalid-setting", name, why, fix)
+        for name, why in wrong.items() if not name or name.startswith("context")
+    ] + config.untrusted(case.record, "context.")  # fmt: skip
     done = conversations.compressions(case.log)
     return ContextStatus(
         case.log.id, case.settings, case.tier, case.tokens, case.limit, len(case.view.live) - marked, marked, done,
-        len(conversations.snapshots(case.log)), reliability(case.settings.model, done), validation(case), case.findings,
+        len(conversations.snapshots(case.log, most=case.limits.snapshots)), reliability(case.settings.model, done), validation(case), (*case.findings, *ignored),
+        token_metrics(case),
     )  # fmt: skip
 
 
@@ -260,17 +280,20 @@ def add_message(
         raise InvalidInput("the message has no role.", fix="Give role and content.", where="message")
     record = record_directory(home)
     require_open(load(record, conversation_id))
-    conversations.extend(record, conversation_id, [raw], now=clock.now())
     if raw.get("role") == "assistant":
-        _apply_markers(content_text(raw.get("content")), record)
+        return store_messages(
+            conversation_id, [raw], record, progress, markers=content_text(raw.get("content"))
+        )
+    return store_messages(conversation_id, [raw], record, progress)
+
+
+def store_messages(
+    conversation_id: str, raws: Sequence[JsonObject], record: Path, progress: Progress | None = None, *, markers: str = ""
+) -> Validation:  # fmt: skip
+    """Append messages at once, apply the `markers` in a text, and compress if the context asks for it; return its state."""
+    conversations.extend(record, conversation_id, raws, now=clock.now())
+    apply_markers(markers, record)
     return _attended(conversation_id, record, progress)
-
-
-def _apply_markers(text: str, record: Path) -> None:
-    """Apply the markers in a model's text to the goal of the home; the conversation does not depend on them."""
-    if "[" in text and record.name != RECORD_NAME:
-        with suppress(AetherError):
-            goals.apply_markers(text, home=record)
 
 
 def _attended(conversation_id: str, record: Path, progress: Progress | None) -> Validation:
@@ -286,8 +309,6 @@ def _attended(conversation_id: str, record: Path, progress: Progress | None) -> 
     if ratio < case.limits.compress or case.tokens < _TIRED.get(case.key, 0) + TRY_AGAIN * case.limit:
         return validation(case)
     done = compress_by_itself(conversation_id, record, progress)
-    if done.success and done.checkpoint:
-        _apply_markers(done.checkpoint.summary, record)
     _TIRED[case.key] = 0 if done.success else case.tokens
     case = case_of(conversation_id, record)
     with suppress(AetherError):
@@ -334,7 +355,7 @@ def _require_possible(case: Case) -> None:
     guard.require_room(
         case.view,
         parts=case.system,
-        tools=case.settings.tools,
+        tools=case.tools or (),
         beside=case.room.beside,
         limit=case.limit,
         count=case.count,
@@ -342,16 +363,16 @@ def _require_possible(case: Case) -> None:
 
 
 def _prompt(case: Case) -> Prompt:
-    parts = guard.parts_of(case.view, case.system)
+    parts = guard.parts_of(case.view, case.system, tools=case.tools is not None)
     prompt = guard.build(
         parts,
-        settings=case.settings,
+        tools=case.tools or (),
         provider=case.provider,
         beside=case.room.beside,
         limit=case.limit,
         count=case.count,
     )
-    raws = [held.message.raw for held in case.view.live]
+    raws = [part.held.message.raw for part in parts if not isinstance(part, SystemPart)]
     if is_sendable(raws, case.provider):
         return prompt._replace(messages=copied(prompt.messages))
     lead = len(prompt.messages) - len(raws)
@@ -398,7 +419,7 @@ def handle_overflow(conversation_id: str, error: BaseException | str, *, home: H
     actions: tuple[EmergencyResult, ...] = ()
     if found.kind == "overflow":
         with suppress(AetherError):
-            if found.window and LEAST_WINDOW <= found.window < case.settings.window:
+            if found.window and MIN_CONTEXT_WINDOW <= found.window < case.settings.window:
                 case = _fitted(case, {"window": found.window})
             if found.tokens and case.settings.model:
                 tokens.record_usage(case.settings.model, case.tokens, found.tokens, home=record)
@@ -466,7 +487,7 @@ def _snapshot(case: Case, purpose: Purpose) -> Snapshot:
 
 def _automatic_snapshot(case: Case) -> None:
     """Take a snapshot, unless the newest one is of a context as full as this."""
-    taken = conversations.snapshots(case.log)
+    taken = conversations.snapshots(case.log, most=case.limits.snapshots)
     if not taken or taken[-1].tokens < case.limits.snapshot * case.limit:
         _snapshot(case, "recovery")
         emit(case, "auto-snapshot-created")
@@ -479,7 +500,8 @@ def snapshots(conversation_id: str, *, home: Home = None) -> list[Snapshot]:
     Raises:
         NotFound: the conversation is not open.
     """
-    return conversations.snapshots(case_of(conversation_id, record_directory(home)).log)[::-1]
+    case = case_of(conversation_id, record_directory(home))
+    return conversations.snapshots(case.log, most=case.limits.snapshots)[::-1]
 
 
 @public
@@ -514,7 +536,7 @@ def restore_context(
 
 
 def _named_snapshot(case: Case, snapshot_id: str | None) -> Snapshot:
-    taken = conversations.snapshots(case.log)[::-1]
+    taken = conversations.snapshots(case.log, most=case.limits.snapshots)[::-1]
     for one in taken:
         if snapshot_id in (None, one.id):
             return one

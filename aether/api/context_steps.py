@@ -7,9 +7,11 @@ Messages that were counted are not counted again: they are known by their number
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal, NamedTuple, cast
 
 from aether import clock
@@ -28,7 +30,6 @@ from aether.context import guard
 from aether.context.checkpoints import Room, View, Written
 from aether.context.modes import mode_rules
 from aether.context.shapes import (
-    DEFAULT_LIMITS,
     Action,
     Checkpoint,
     Compression,
@@ -41,6 +42,7 @@ from aether.context.shapes import (
     Purpose,
     SystemPart,
     Tier,
+    TokenMetrics,
     Validation,
     Work,
 )
@@ -48,7 +50,7 @@ from aether.context.tiers import prompt_limit, tier
 from aether.errors import AetherError, Conflict, NotFound, public, shown
 from aether.events import events as tell
 from aether.messages import convert
-from aether.messages.model import PROVIDER_FORMATS, Message, ProviderFormat
+from aether.messages.model import PROVIDER_FORMATS, BlockKind, Message, ProviderFormat
 from aether.store import config, conversations
 from aether.store.conversations import Log, load
 from aether.text.words import pluralize
@@ -59,7 +61,8 @@ from aether.types import Counter, Finding, JsonObject
 CONFLICT_TRIES = 16
 # Contexts whose messages and counts stay in memory.
 KEPT_CONTEXTS = 64
-SUMMARY_SECONDS = 30.0
+# A compression aims at no more of its trigger than this, or it would be needed again at once.
+MOST_TARGET = 0.75
 # Groups of messages that a rollover leaves, and what an emergency leaves of them if it has to go on.
 ROLLOVER_KEEPS, AGGRESSIVE_KEEPS = 5, 1
 IN_PROGRESS = "Compression already in progress"
@@ -77,6 +80,18 @@ class Known(NamedTuple):
     held: dict[int, Held]
     log: Log
     view: View
+    tally: Tally
+
+
+@dataclass
+class Tally:
+    """How often messages of one conversation were needed and counted, since this process first read it."""
+
+    hits: int = 0
+    misses: int = 0
+    recalculations: int = 0
+    tokens: int = 0
+    since: float = field(default_factory=monotonic)
 
 
 class Case(NamedTuple):
@@ -95,6 +110,8 @@ class Case(NamedTuple):
     system: list[SystemPart]
     room: Room
     findings: tuple[Finding, ...]
+    tools: tuple[JsonObject, ...] | None
+    """The schemas that are sent; None for a model without tools, which gets calls and results as text."""
 
     @property
     def tokens(self) -> int:
@@ -128,21 +145,36 @@ def case_of(conversation_id: str, record: Path) -> Case:
     settings = _settings(log.settings)
     counting = tokens.counting(settings.model, place=record)
     stated = settings.provider if settings.provider in PROVIDER_FORMATS else None
-    known = _read_again(record, log, counting.count, stated, (counting.counter, counting.factor))
+    asked = config.or_default(record)
+    served = tokens.served_model(record, settings.model)
+    calls = served.tools if settings.tool_support is None else settings.tool_support
+    known = _read_again(record, log, counting.count, stated, (counting.counter, counting.factor, calls))
     key = (record, conversation_id)
     _KNOWN[key] = known
     _KNOWN.move_to_end(key)
     if len(_KNOWN) > KEPT_CONTEXTS:
         _KNOWN.popitem(last=False)
-    limit = prompt_limit(settings.window, tokens.context_profiles(record))
+    limit = prompt_limit(settings.window, tokens.context_profiles(record, settings.model))
     system = guard.system_parts(
         settings, mode_text=mode_rules(settings.mode).prompt, goals=_goal(goals.prompt_text, record)
     )
-    beside = guard.beside_tokens(system, settings.tools, counting.count)
+    tools = settings.tools if calls else None
+    beside = guard.beside_tokens(system, tools or (), counting.count)
     doubts = tuple(one for one in counting.findings if one.code != "unknown-model")
     return Case(
-        record, log, settings, DEFAULT_LIMITS, tier(settings.window), limit, counting.count, counting.label, known.key[-1],
-        known.view, system, Room(limit, beside, steps.heading_tokens(counting.count)), doubts,
+        record, log, settings, _limits(asked), tier(settings.window), limit, counting.count, counting.label, known.key[-1],
+        known.view, system, Room(limit, beside, steps.heading_tokens(counting.count)), doubts, tools,
+    )  # fmt: skip
+
+
+def _limits(asked: config.Config) -> Limits:
+    """Return the thresholds, ages and numbers of the configuration."""
+    return Limits(
+        asked.context_inform_pct, asked.context_compress_pct, asked.context_snapshot_pct, asked.context_emergency_pct,
+        min(asked.context_target_pct, MOST_TARGET * asked.context_compress_pct), asked.context_checkpoints_pct,
+        asked.context_moderate_age, asked.context_compact_age, asked.context_merge_age,
+        asked.context_recent_messages, max(asked.context_recent_messages, asked.context_most_recent_messages),
+        asked.context_least_tokens, asked.context_snapshots,
     )  # fmt: skip
 
 
@@ -177,9 +209,11 @@ def _read_again(
 ) -> Known:
     """Return the live messages, of which only those are read and counted that were not before."""
     known = _KNOWN.get((record, log.id))
-    if known and known.log is log and known.key[1:3] == counter:
+    tally = known.tally if known else Tally()
+    if known and known.log is log and known.key[1:-1] == counter:
+        tally.hits += len(log.context)
         return known
-    same = known and known.key[:3] == (log.inode, *counter)
+    same = known and known.key[:-1] == (log.inode, *counter)
     held = {n: known.held[n] for n in log.context if n in known.held} if known and same else {}
     new = [n for n in log.context if n not in held]
     raws = conversations.messages(log, new)
@@ -191,13 +225,27 @@ def _read_again(
         found_format = stated or convert.detect_format(raws)
     read = convert.read(raws, found_format, after=[one.message for one in held.values()])
     for n, message in zip(new, read, strict=True):
-        size = message_tokens(message, count)
+        sent = message if counter[-1] else convert.without_tools(message)
+        size = message_tokens(sent, count) if sent else 0
         found = steps.checkpoint_of(message, size) if log.derived[n - 1] else None
         held[n] = Held(
             _origin(log, n), message, size, found, found is None and guard.mentions_stored(message)
         )
+    tally.hits += len(log.context) - len(new)
+    tally.misses += len(new)
+    tally.recalculations += sum(n in known.held for n in new) if known else 0
+    tally.tokens += sum(held[n].tokens for n in new)
     view = steps.view([held[n] for n in log.context])
-    return Known((log.inode, *counter, found_format), held, log, view)
+    return Known((log.inode, *counter, found_format), held, log, view, tally)
+
+
+def token_metrics(case: Case) -> TokenMetrics:
+    """Return how the messages of a context were counted by this process."""
+    tally, sizes = _KNOWN[case.key].tally, [held.tokens for held in case.view.live]
+    return TokenMetrics(
+        tally.hits, tally.misses, tally.recalculations, tally.tokens, max(sizes, default=0),
+        round(sum(sizes) / len(sizes), 1) if sizes else 0.0, round(monotonic() - tally.since, 3),
+    )  # fmt: skip
 
 
 def _origin(log: Log, n: int) -> int:
@@ -345,7 +393,9 @@ def _author(case: Case, backend: str | Summarizer | None) -> _Author:
     asked = backend or settings.compact_backend
     if isinstance(asked, str):
         backend_of(asked)  # an unknown name is a mistake of the caller, not a failure of a backend
-    return _Author(asked, Settings(model=settings.compact_model, timeout_seconds=SUMMARY_SECONDS))
+    return _Author(
+        asked, Settings(model=settings.compact_model, timeout_seconds=settings.context_summary_seconds)
+    )
 
 
 def _carried_out(
@@ -380,8 +430,17 @@ def _carried_out(
         tuple(one.checkpoint.id for one in written if one.work.kind == "age"),
         tuple(name for one in written if one.work.kind == "merge" for name in _checkpoint_ids(case, one.work)), step,
     )  # fmt: skip
+    for one in written:
+        apply_markers(one.answer, case.record)
     _emit_compression(case, done, [one.work for one in written])
     return done
+
+
+def apply_markers(text: str, record: Path) -> None:
+    """Apply the markers in a model's text to the goal of the home; the conversation does not depend on them."""
+    if "[" in text and record.name != RECORD_NAME:
+        with suppress(AetherError):
+            goals.apply_markers(text, home=record)
 
 
 def _emit_compression(case: Case, done: Compression, works: Sequence[Work]) -> None:
@@ -431,7 +490,7 @@ def _written(case: Case, work: Work, author: _Author) -> Written | None:
     size = message_tokens(convert.message(raw, case.provider), case.count)
     if old and not messages and size >= case.view.tokens(work.checkpoints):
         return None
-    return Written(work, checkpoint._replace(tokens=size), raw, size)
+    return Written(work, checkpoint._replace(tokens=size), raw, size, done.answer)
 
 
 def _heads(messages: Sequence[Message]) -> str:
@@ -513,7 +572,8 @@ def emergency(
 
     The largest checkpoint becomes compact, then checkpoints are merged, then everything but the newest messages is rolled
     over into one checkpoint, then messages of the user are, too, and texts that are still too long are shortened, with
-    the number under which the recall tool reads them. A snapshot is taken before each. Nothing that fails is raised.
+    the number under which the recall tool reads them. Reasoning that fills the window goes last; where its provider wants
+    it back with its call, a finished call and its results become text. A snapshot is taken before each. Nothing that fails is raised.
 
     Raises:
         NotFound: the conversation is not open.
@@ -551,8 +611,11 @@ def make_smaller(
             case, f"emergency-{kind}-completed", action=action, success=made.success, freed=made.tokens_freed
         )
         results.append(made)
-    if case.tokens > most:
-        results += _shortened(case, most)
+    for last_resort, whole in ((_shortened, True), (_without_reasoning, False), (_shortened, True), (_as_text, False), (_shortened, True)):  # fmt: skip
+        # The room for the next message is not worth what a model thought, nor the form of its calls; a prompt that fits is.
+        if case.tokens > (most if whole or not results else case.limit):
+            results += last_resort(case, most)
+            case = case_of(conversation_id, record)
     return tuple(results)
 
 
@@ -581,21 +644,43 @@ def _shortened(case: Case, most: int) -> list[EmergencyResult]:
     """Shorten the largest texts of the messages that are left, and return what that came to."""
 
     def shorten(message: Message, number: int, size: int) -> tuple[Message, int] | None:
+        # Reasoning belongs to the very call that follows it.
+        thought = any(block.kind == "reasoning" for block in message.blocks)
+        kinds: tuple[BlockKind, ...] = ("result",) if thought else ("text", "result", "call")
         done = shorten_blocks(
-            message, ("text", "result", "call"), at=0, most=size, count=case.count, pointer=f"tool recall n={number}"
-        )  # fmt: skip
+            message, kinds, at=0, most=size, count=case.count, pointer=f"tool recall n={number}"
+        )
         return (done.message, done.tokens) if done else None
 
     made = steps.shortened_texts(case.view, case.tokens - most, shorten=shorten)
+    return _replaced(case, {at: message for at, (message, _) in made.items()})
+
+
+def _without_reasoning(case: Case, _most: int) -> list[EmergencyResult]:
+    """Take out reasoning that fills the window, with the form of its calls where a provider wants both or neither."""
+    return _replaced(case, steps.without_reasoning(case.view))
+
+
+def _as_text(case: Case, _most: int) -> list[EmergencyResult]:
+    """Give finished calls and their results the form of text, which can be shortened further."""
+    return _replaced(case, steps.without_reasoning(case.view, calls=True))
+
+
+def _replaced(case: Case, made: Mapping[int, Message | None]) -> list[EmergencyResult]:
+    """Record messages in the place of others, by position, None for none, and return what that came to."""
+    entries: list[tuple[int | None, JsonObject]] = []
+    after = case.room.beside
+    for at, held in enumerate(case.view.live):
+        message = made.get(at, held.message)
+        if message is not None:
+            entries.append((at, message.raw))
+            after += message_tokens(message, case.count) if at in made else held.tokens
+    freed = case.tokens - after
     if not made:
         return []
-    entries: list[tuple[int | None, JsonObject]] = [
-        (at, made[at][0].raw if at in made else held.message.raw) for at, held in enumerate(case.view.live)
-    ]
-    freed = sum(case.view.live[at].tokens - made[at][1] for at in made)
     try:
-        _record(case, entries, [], case.tokens - freed, "emergency")
+        _record(case, entries, [], after, "emergency")
     except AetherError as reason:
         return [EmergencyResult("aggressive-summarization", False, 0, "", str(reason))]
     taken = conversations.snapshots(load(case.record, case.log.id))
-    return [EmergencyResult("aggressive-summarization", True, freed, taken[-1].id)]
+    return [EmergencyResult("aggressive-summarization", True, max(0, freed), taken[-1].id)]

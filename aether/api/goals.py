@@ -14,6 +14,7 @@ from aether.api.home import Home, change, now, read
 from aether.clock import new_id
 from aether.context import goals as pure
 from aether.context.goals import Applied
+from aether.errors import public
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.commit import Author
 from aether.types import Change, JsonObject, SubtaskStatus
@@ -21,6 +22,7 @@ from aether.types import Change, JsonObject, SubtaskStatus
 Document = Mapping[str, Any]
 
 
+@public
 def add_goal(
     description: str, *, priority: str = "medium", steps: Iterable[str] = (), tags: Iterable[str] = (),
     parent: str = "", effort: str = "", start: bool = True, home: Home = None,
@@ -42,6 +44,7 @@ def add_goal(
     )  # fmt: skip
 
 
+@public
 def goals(*, ended: bool = False, home: Home = None) -> list[JsonObject]:
     """Return the open goals, the current one first, then the newest; with `ended` also those that ended.
 
@@ -51,6 +54,7 @@ def goals(*, ended: bool = False, home: Home = None) -> list[JsonObject]:
     return pure.views(_document(home), ended=ended)
 
 
+@public
 def goal(reference: str = "", *, home: Home = None) -> JsonObject:
     """Return one goal.
 
@@ -63,11 +67,13 @@ def goal(reference: str = "", *, home: Home = None) -> JsonObject:
     return next(each for each in pure.views(document, ended=True) if each["id"] == wanted)
 
 
+@public
 def current_goal(*, home: Home = None) -> JsonObject | None:
     """Return the goal that is worked on, active or blocked; None without one."""
     return pure.current(_document(home))
 
 
+@public
 def start_goal(goal: str, *, home: Home = None) -> JsonObject:
     """Make a paused goal the active one, pause the one before it, and return it.
 
@@ -78,6 +84,7 @@ def start_goal(goal: str, *, home: Home = None) -> JsonObject:
     return _of_goal("start goal", goal, lambda document, found: pure.start(document, found, now=now()), home)
 
 
+@public
 def pause_goal(goal: str = "", *, home: Home = None) -> JsonObject:
     """Pause the active goal and return it; none is active then.
 
@@ -88,6 +95,7 @@ def pause_goal(goal: str = "", *, home: Home = None) -> JsonObject:
     return _of_goal("pause goal", goal, lambda document, found: pure.pause(document, found, now=now()), home)
 
 
+@public
 def finish_goal(goal: str = "", *, abandoned: bool = False, home: Home = None) -> JsonObject:
     """Complete or abandon a goal and return it. The ten newest that ended are kept; the log holds the others.
 
@@ -100,6 +108,7 @@ def finish_goal(goal: str = "", *, abandoned: bool = False, home: Home = None) -
     )  # fmt: skip
 
 
+@public
 def set_step(
     words: str, status: SubtaskStatus = "pending", *, goal: str = "", depends_on: Iterable[str] = (),
     blocked_by: str = "", home: Home = None,
@@ -121,6 +130,7 @@ def set_step(
     )  # fmt: skip
 
 
+@public
 def next_step(*, goal: str = "", home: Home = None) -> list[str]:
     """Return what comes next for a goal, first things first.
 
@@ -132,6 +142,7 @@ def next_step(*, goal: str = "", home: Home = None) -> list[str]:
     return next(pure.next_steps(each) for each in document["goals"] if each["id"] == wanted)
 
 
+@public
 def block_goal(
     description: str, *, kind: str = "technical-issue", goal: str = "", home: Home = None
 ) -> JsonObject:
@@ -148,6 +159,7 @@ def block_goal(
     )  # fmt: skip
 
 
+@public
 def unblock_goal(blocker: str = "", *, resolution: str = "", goal: str = "", home: Home = None) -> JsonObject:
     """Resolve one blocker, named by words of it, or the only one, and return the goal.
 
@@ -162,6 +174,7 @@ def unblock_goal(blocker: str = "", *, resolution: str = "", goal: str = "", hom
     )  # fmt: skip
 
 
+@public
 def decide_goal(
     decision: str, *, rationale: str = "", alternatives: Iterable[str] = (), locked: bool = True, goal: str = "",
     home: Home = None,
@@ -183,6 +196,7 @@ def decide_goal(
     )  # fmt: skip
 
 
+@public
 def record_artifact(
     path: str, action: str, *, about: str = "", goal: str = "", home: Home = None
 ) -> JsonObject:
@@ -201,6 +215,7 @@ def record_artifact(
     )  # fmt: skip
 
 
+@public
 def checkpoint_goal(
     description: str, *, summary: str = "", metrics: Iterable[str] = (), goal: str = "", home: Home = None
 ) -> JsonObject:

@@ -36,7 +36,6 @@ SHARES = (0.5, 0.25)
 # A smaller size cannot hold a summary.
 LEAST_TOKENS = 32
 # Of a checkpoint, for all tries together: the user waits for it.
-CHECKPOINT_SECONDS = 30.0
 CHECKPOINT_TRIES = 3
 CHECKPOINT_TEMPERATURE = 0.3
 
@@ -53,6 +52,8 @@ class WrittenSummary(NamedTuple):
     """The author and the cost of all tries, for the receipt."""
     failures: list[JsonObject]
     """Each failed try: `backend`, `error_type`, `message`."""
+    answer: str = ""
+    """The words of a model in the text of a checkpoint."""
 
 
 def write_summary(
@@ -114,7 +115,7 @@ def write_checkpoint(
 ) -> WrittenSummary:  # fmt: skip
     """Return the text of a checkpoint for `messages`, for earlier ones (`previous`), or for both, at a level.
 
-    A model is asked within 30 seconds; a rejected answer is followed by up to two tries at the level below, in half the
+    A model is asked within the seconds of `settings`; a rejected answer is followed by up to two tries at the level below, in half the
     room. What it leaves out of names, numbers, rules and decisions is added word for word. After that, or with the
     extractive backend, the text is selected from the input, which never fails. It has at most `most_tokens` tokens, and without
     messages at most those of `previous`.
@@ -123,7 +124,7 @@ def write_checkpoint(
     source = summaries.Source(messages, said, previous, mode, goal)
     name = backend if isinstance(backend, str) else CALLER
     tries = _tries(level, most_tokens) if name != FALLBACK else []
-    end, reach = monotonic() + min(settings.timeout_seconds, CHECKPOINT_SECONDS), settings
+    end = monotonic() + settings.timeout_seconds
     reach = settings._replace(temperature=CHECKPOINT_TEMPERATURE)
     spent: list[Completion] = []
     failures: list[JsonObject] = []
@@ -148,7 +149,7 @@ def write_checkpoint(
         ) or summaries.fault(prose, source, count=count)  # fmt: skip
         if prose and not fault:
             whole = summaries.with_facts(prose, source, most=most_tokens, count=count)
-            return _checkpoint(whole, spent, failures, level=asked, mode=mode)
+            return _checkpoint(whole, spent, failures, level=asked, mode=mode)._replace(answer=prose)
         failures.append(_failure(name, "Rejected", f"It {fault or EMPTY}.", final=False))
     text = summaries.extract(source, level=level, most=most_tokens, count=count)
     return _checkpoint(text, [*spent, Completion(text, FALLBACK)], failures, level=level, mode=mode)

@@ -29,7 +29,7 @@ from aether.errors import (
 from aether.events.delivery import warn
 from aether.memory.items import items_of, recount
 from aether.paths import resource
-from aether.store import archive, files
+from aether.store import archive, config, files
 from aether.store.commit import Author, write_lock
 from aether.store.files import storage_errors, write_whole
 from aether.store.snapshot import FileId, file_id
@@ -37,7 +37,7 @@ from aether.tokens import counters as calibration
 from aether.tokens import exact
 from aether.tokens import models as tokens_models
 from aether.tokens.counters import counter, label
-from aether.tokens.models import FACTOR_PLACES, Entry, Profile, Reports, profile
+from aether.tokens.models import FACTOR_PLACES, Entry, Profile, Reports, Served, profile
 from aether.types import Change, Counter, Finding
 
 # Names of models on the user's own Ollama server, whose owner chose the size of the window.
@@ -292,14 +292,43 @@ def _own_entries(place: Path | None) -> tuple[Entry, ...]:
     return _entries(path, _id(path)) if path else ()
 
 
-def context_profiles(place: Path) -> dict[int, int]:
-    """Return the most tokens of a prompt by size of window: those of the home's own `models.json` before the shipped ones.
+def context_profiles(place: Path, model: str = "") -> dict[int, int]:
+    """Return the most tokens of a prompt by size of window.
+
+    Those that the file `context.profiles` has for `model` come before those of the home's own `models.json`, and these
+    before the shipped ones.
 
     Raises:
-        InvalidDocument: the user's own file is invalid; `where` names the key.
+        InvalidDocument: one of the user's own files is invalid; `where` names the key.
+        NotFound: there is no file `context.profiles`.
     """
     own = place / "models.json"
-    return _limits(resource("data/models.json"), (0, 0, 0)) | _limits(own, _id(own))
+    shipped = _limits(resource("data/models.json"), (0, 0, 0))
+    return shipped | _limits(own, _id(own)) | served_model(place, model).limits
+
+
+def served_model(place: Path, model: str) -> Served:
+    """Return what the file `context.profiles` says about `model`: limits, window, and whether it calls tools.
+
+    Raises:
+        InvalidDocument, NotFound: as `context_profiles`.
+    """
+    named = config.or_default(place).context_profiles
+    if not named:
+        return tokens_models.UNNAMED
+    path = place / Path(named).expanduser()
+    if not (known := _id(path)):
+        what = f"there is no file {shown(str(path))}."
+        raise NotFound(what, fix="Name the LLM_profiles.json in context.profiles, or remove the key.", where="context.profiles")  # fmt: skip
+    found = _served(path, known)
+    return found.get(model.lower()) or found.get("", tokens_models.UNNAMED)
+
+
+@lru_cache(maxsize=16)
+def _served(path: Path, found: FileId) -> dict[str, Served]:
+    assert found is not None  # noqa: S101 - another content is another key
+    with storage_errors(path):
+        return tokens_models.ollm_profiles(path)
 
 
 @lru_cache(maxsize=16)

@@ -21,7 +21,7 @@ from contextlib import suppress
 from threading import Event, Thread
 from typing import IO, Any
 
-from aether.backends import stream
+from aether.backends import model_server, stream
 from aether.backends.base import Completion, Request, Settings
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput, shown
 from aether.messages.model import content_text
@@ -87,7 +87,7 @@ def chat(
             words, prompt.encode("utf-8", "replace"), name=NAME, timeout_seconds=settings.timeout_seconds, on_output=on_output
         )  # fmt: skip
     except BackendFailed as reason:
-        if not written and stream.says_too_long(reason.what):
+        if not written and model_server.says_too_long(reason.what):
             raise stream.overflow(reason.what, where=NAME) from reason
         raise
     return stream.ChatReply("".join(written).rstrip("\n"), NAME, words[0])

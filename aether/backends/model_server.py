@@ -25,9 +25,14 @@ RETRIED = frozenset({408, 409, 425, 429})
 LONGEST_WAIT_SECONDS = 60.0
 # Enough of a server's message to understand it.
 QUOTED_CHARS = 300
+# The words in which servers and their libraries say that a prompt is larger than the window.
 _TOO_LONG = re.compile(
-    r"\bcontext\b|context_length|(?:prompt|input|request|message)s?\b.{0,40}\btoo (?:long|large)",
-    re.IGNORECASE | re.DOTALL,
+    r"context[_ ](?:length|window|size|limit)|exceed_context|n_ctx"
+    r"|exceed\w*(?: the)?(?: model'?s?)?(?: available| maximum)? (?:context|input|prompt)"
+    r"|maximum (?:context|prompt|input|token|model length|number of (?:input )?tokens)"
+    r"|\b(?:prompt|input|request|conversation|message)s?\b[^.]{0,40}\btoo (?:long|large|big)\b|request_too_large"
+    r"|too many (?:input )?tokens|reduce the length|input tokens exceed|token limit",
+    re.IGNORECASE,
 )
 # These are about the key, the model or the pace, whatever the message says.
 NOT_ABOUT_LENGTH = frozenset({401, 403, 404, 429})
@@ -115,7 +120,16 @@ def is_too_long(found: Reply) -> bool:
     """
     if found.status < 400 or found.status in NOT_ABOUT_LENGTH:
         return False
-    return found.status == 413 or bool(_TOO_LONG.search(failure_text(found)))
+    return found.status == 413 or says_too_long(failure_text(found))
+
+
+def says_too_long(text: str) -> bool:
+    """Return whether the words of a failure say that a prompt is larger than the window.
+
+    >>> says_too_long("prompt is too long: 9 tokens > 8 maximum"), says_too_long("context deadline exceeded")
+    (True, False)
+    """
+    return bool(_TOO_LONG.search(text))
 
 
 def failure_text(found: Reply) -> str:

@@ -26,11 +26,6 @@ NAME = "echo"
 ECHO_WINDOW = 8_192
 # A model that calls more tools in one reply is broken.
 MOST_CALLS = 128
-_OVERFLOW_TEXT = re.compile(
-    r"context[ _](?:length|window|size)|(?:prompt|input|request|messages?)\b.{0,40}\b(?:is |are )?too (?:long|large)"
-    r"|maximum (?:context|prompt|input)|exceeds? the (?:available )?(?:context|prompt)",
-    re.IGNORECASE | re.DOTALL,
-)
 _WORD = re.compile(r"\s*\S+|\s+\Z")
 _RECALL = re.compile(r"\s*recall\s+(\S.*)", re.IGNORECASE | re.DOTALL)
 
@@ -178,7 +173,13 @@ def _as_reply(found: http.Reply, heard: Heard) -> model_server.Reply:
         # A server that had answered 200 says the status of its failure in the event, if at all.
         code = as_object(heard.error["error"]).get("code") or heard.error.get("status_code")
         words = json.dumps(heard.error)
-        status = code if isinstance(code, int) and code >= 400 else 400 if says_too_long(words) else 500
+        status = (
+            code
+            if isinstance(code, int) and code >= 400
+            else 400
+            if model_server.says_too_long(words)
+            else 500
+        )
         heard.error = {}
         return model_server.Reply(status, json.loads(words), words)
     if not heard.stop:
@@ -205,15 +206,6 @@ def overflow(said: str, *, where: str) -> ContextOverflow:
         f"the prompt is larger than the window of the model: {said}",
         fix="Compact the conversation, or take a model with a larger window.", where=where,
     )  # fmt: skip
-
-
-def says_too_long(text: str) -> bool:
-    """Return whether the words of a failure say that a prompt is larger than the window.
-
-    >>> says_too_long("prompt is too long: 9 tokens > 8 maximum"), says_too_long("context deadline exceeded")
-    (True, False)
-    """
-    return bool(_OVERFLOW_TEXT.search(text))
 
 
 def ask_json(url: str, body: JsonObject | None, *, seconds: float, headers: Mapping[str, str] | None = None) -> JsonObject:  # fmt: skip

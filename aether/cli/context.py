@@ -90,6 +90,7 @@ def _status_data(found: ContextStatus) -> dict[str, Any]:
         "messages": found.messages, "checkpoints": found.checkpoints, "compressions": found.compressions,
         "snapshots": found.snapshots, "level": found.validation.level, "reliability": found.reliability._asdict(),
         "findings": [one._asdict() for one in found.findings],
+        "metrics": {**found.metrics._asdict(), "hit_rate": round(found.metrics.hit_rate, 4)},
     }  # fmt: skip
 
 
@@ -103,9 +104,15 @@ def _status_lines(found: ContextStatus) -> list[str]:
         ("messages", f"{found.messages} live"),
         ("checkpoints", f"{found.checkpoints}, after {pluralize(found.compressions, 'compressions')}"),
         ("snapshots", found.snapshots),
+        (
+            "largest",
+            f"{found.metrics.largest_message:,} tokens in one message, {found.metrics.average_tokens:,.0f} on average",
+        ),
         ("reliability", f"{found.reliability.value:.2f} {found.reliability.level}"),
     ]
-    return [*facts(pairs, indent=0), *_findings(found.findings), *_findings(found.validation.findings)]
+    # What a home may not set every command says by itself.
+    found_here = [one for one in found.findings if one.code != "untrusted"]
+    return [*facts(pairs, indent=0), *_findings(found_here), *_findings(found.validation.findings)]
 
 
 def _findings(findings: Any) -> list[str]:

@@ -26,7 +26,8 @@ from aether.context.shapes import (
     Tier,
     Work,
 )
-from aether.messages.convert import new_message
+from aether.messages import convert
+from aether.messages.convert import new_message, without_tools
 from aether.messages.model import Message, ProviderFormat, as_object, groups
 from aether.types import Counter, JsonObject
 
@@ -39,6 +40,8 @@ MOST_OF_INPUT, LEAST_SUMMARY = 0.6, 48
 USERS_SHARE = 0.25
 # By hand half of the messages stay, however empty the window is.
 BY_HAND_SHARE = 0.5
+# Formats whose providers sign reasoning, and want it with its call.
+SIGNED = ("anthropic", "responses")
 NOTHING_TO_COMPRESS = "No messages to compress"
 NOT_NEEDED = "Compression not needed - token usage is low"
 HEADING = "[Checkpoint {number}: summary of the earlier messages n={first}-{last}, {level}. A record, not an instruction.]"
@@ -291,6 +294,8 @@ class Written(NamedTuple):
     checkpoint: Checkpoint
     raw: JsonObject
     tokens: int
+    answer: str = ""
+    """The words of a model in it; empty if none was asked. What was selected may quote anybody."""
 
 
 def rebuilt(found: View, written: Sequence[Written]) -> list[tuple[int | None, JsonObject]]:
@@ -353,6 +358,27 @@ def shortened_texts(
         if at in made:
             excess -= tokens - made[at][1]
     return made
+
+
+def without_reasoning(found: View, *, calls: bool = False) -> Mapping[int, Message | None]:
+    """Return messages without reasoning in the place of those with it, by position; None for those that are nothing else.
+
+    A provider that signs reasoning wants it back with its call, unchanged: there a finished call and its results become
+    text. With `calls` all finished ones do, because a text can be shortened further than a call. A call that waits for
+    its result stays one, because its result is yet to come.
+    """
+    made: dict[int, Message | None] = {}
+    for nth, group in enumerate(found.groups):
+        messages = [(at, found.live[at].message) for at in group]
+        kinds = {block.kind for _, message in messages for block in message.blocks}
+        if "reasoning" not in kinds and not (calls and "call" in kinds):
+            continue
+        for at, message in messages:
+            worded = nth not in found.open and (calls or message.format in SIGNED)
+            left = without_tools(message) if worded else message
+            left = left and convert.without_reasoning(left)
+            made[at] = left if left and any(block.kind != "reasoning" for block in left.blocks) else None
+    return {at: one for at, one in made.items() if one is not found.live[at].message}
 
 
 def heading_tokens(count: Counter) -> int:

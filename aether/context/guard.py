@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from aether.backends.model_server import NOT_ABOUT_LENGTH
+from aether.backends.model_server import NOT_ABOUT_LENGTH, says_too_long
 from aether.context.checkpoints import View
 from aether.context.shapes import (
     CheckpointPart,
@@ -25,7 +25,7 @@ from aether.context.shapes import (
     Validation,
 )
 from aether.errors import BudgetExceeded, InvalidInput, shown
-from aether.messages.convert import bare
+from aether.messages.convert import bare, without_tools
 from aether.messages.model import Message, ProviderFormat
 from aether.text.regex import lazy
 from aether.tokens.count import system_tokens, tools_tokens
@@ -36,6 +36,7 @@ STORED_KEYS = frozenset(
     "snapshot snapshotId snapshot_id conversationState sessionHistory checkpointRecords restore".split()
 )
 _MENTIONS = lazy(r"\[SNAPSHOT\]|\bsnapshot_|\[HISTORY\]|\bsession_history_")
+_MENTIONED = ("[SNAPSHOT]", "snapshot_", "[HISTORY]", "session_history_")
 # Formats with the system prompt beside the messages.
 SYSTEM_BESIDE = ("anthropic", "gemini", "responses")
 BASE = "base"
@@ -78,11 +79,16 @@ def require_message(raw: object, *, where: str) -> None:
         raise InvalidInput(what, fix="Give a message; restore a snapshot with restore_context.", where=where)
 
 
-def parts_of(found: View, system: Sequence[SystemPart]) -> list[Part]:
-    """Return everything that is sent, as typed parts in order."""
+def parts_of(found: View, system: Sequence[SystemPart], *, tools: bool = True) -> list[Part]:
+    """Return everything that is sent, as typed parts in order; for a model without tools with calls and results as text."""
     newest = max((at for at in range(len(found.live)) if not found.live[at].checkpoint), default=-1)
     parts: list[Part] = [*system]
     for at, held in enumerate(found.live):
+        if not tools:
+            message = without_tools(held.message)
+            if message is None:
+                continue
+            held = held._replace(message=message)  # noqa: PLW2901 - what is sent of it
         parts.append(
             CheckpointPart(held) if held.checkpoint else NewPart(held) if at == newest else RecentPart(held)
         )
@@ -92,7 +98,7 @@ def parts_of(found: View, system: Sequence[SystemPart]) -> list[Part]:
 def build(
     parts: Sequence[Part],
     *,
-    settings: ContextSettings,
+    tools: Sequence[JsonObject],
     provider: ProviderFormat,
     beside: int,
     limit: int,
@@ -125,13 +131,13 @@ def build(
         name = {CheckpointPart: "checkpoints", RecentPart: "recent", NewPart: "new"}[type(part)]
         tokens[name] = tokens.get(name, 0) + part.held.tokens
     text = system_text(system)
-    if settings.tools:
-        tokens["tools"] = tools_tokens(list(settings.tools), count)
+    if tools:
+        tokens["tools"] = tools_tokens(list(tools), count)
     total = beside + sum(part.held.tokens for part in parts if not isinstance(part, SystemPart))
     if text and provider not in SYSTEM_BESIDE:
         messages.insert(0, {"role": "system", "content": text})
     listed = tuple(PartTokens(name, size) for name, size in tokens.items())
-    return Prompt(messages, total, limit, listed, text, settings.tools)
+    return Prompt(messages, total, limit, listed, text, tuple(tools))
 
 
 def fill_level(
@@ -215,20 +221,14 @@ def _findings(
 
 def mentions_stored(message: Message) -> bool:
     """Return whether a text names a snapshot or a history, as the words of its author."""
-    return bool(_MENTIONS.search(message.text))
+    text = message.text
+    return any(word in text for word in _MENTIONED) and bool(_MENTIONS.search(text))
 
 
 # Classes of errors, by words in their names; libraries name them alike.
 _CONNECTION = lazy(r"connect|timeout|network|unavailable|refused|reset", re.IGNORECASE)
 _OTHER_CLASS = lazy(r"ratelimit|authentication|permission|quota", re.IGNORECASE)
 _OVERFLOW_CLASS = lazy(r"contextwindow|contextlength|contextoverflow|requesttoolarge", re.IGNORECASE)
-_OVERFLOW = lazy(
-    r"context[_ ](?:length|window|size)[_ ]?(?:is )?exceed|exceed\w*(?: the)?(?: model'?s?)?(?: available| maximum)? (?:context|input|prompt)|"
-    r"maximum (?:context|prompt|input|token)|context (?:length|window|size|limit)|prompt is too long|"
-    r"(?:input|prompt|request|conversation|messages?)\b[^.\n]{0,40}\b(?:is |are )?too (?:long|large|big)|too many (?:input )?tokens|"
-    r"reduce the length|request_too_large|exceed_context_size|input tokens exceed|n_ctx|token limit",
-    re.IGNORECASE,
-)
 _NETWORK = lazy(
     r"econnrefused|econnreset|etimedout|connection|network|timed? ?out|unreachable|name resolution|getaddrinfo|502|503|504",
     re.IGNORECASE,
@@ -259,7 +259,7 @@ def classified(error: BaseException | str) -> ProviderError:
     status = getattr(error, "status_code", 0)
     if _OTHER_CLASS.search(name) or _OTHER.search(text) or status in NOT_ABOUT_LENGTH:
         return ProviderError("unknown")
-    if status == 413 or _OVERFLOW_CLASS.search(name) or _OVERFLOW.search(text):
+    if status == 413 or _OVERFLOW_CLASS.search(name) or says_too_long(text):
         limit, asked = _LIMIT.search(text), _REQUESTED.search(text)
         return ProviderError("overflow", _number(limit), _number(asked))
     return ProviderError("connection" if _NETWORK.search(text) else "unknown")

@@ -59,9 +59,8 @@ class Limits(NamedTuple):
     """The same for a compression by hand; an automatic one keeps as many as there is room for."""
     least_tokens: int = 500
     """Fewer are not worth an automatic compression; in a small window a tenth of the limit."""
-
-
-DEFAULT_LIMITS = Limits()
+    snapshots: int = 5
+    """Newest snapshots that can be restored: so many by hand, and so many others."""
 
 
 class ContextSettings(NamedTuple):
@@ -102,6 +101,29 @@ class Checkpoint(NamedTuple):
     """How many messages it stands for."""
     tokens_before: int = 0
     """The tokens of these messages."""
+
+
+class TokenMetrics(NamedTuple):
+    """How the messages of a context were counted by this process."""
+
+    hits: int
+    """Messages that were needed and not counted again."""
+    misses: int
+    """Messages that were counted."""
+    recalculations: int
+    """Of these, messages that were counted before, by another counter, in another format or for another model."""
+    tokens: int
+    largest_message: int
+    """Tokens of the largest live message."""
+    average_tokens: float
+    """Of the live messages."""
+    seconds: float
+    """Since the context was first read."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Return the share of the messages that were not counted again."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
 
 
 class Held(NamedTuple):

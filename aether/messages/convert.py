@@ -17,6 +17,7 @@ from aether.errors import InvalidInput, shown
 from aether.messages.content import block_type, replaced, value_at, with_only_text
 from aether.messages.findings import RepairedRaws, changed, error, unused_name, warning
 from aether.messages.model import (
+    IMAGE,
     PROVIDER_FORMATS,
     Block,
     Message,
@@ -190,6 +191,25 @@ def new_message(role: Role, text: str, format: ProviderFormat) -> Message:
         name = "model" if role == "assistant" else role
         return module.message({"role": name, "parts": [{"text": text}]})
     return module.message({"role": role, "content": text})
+
+
+def worded(block: Block) -> str:
+    """Return what a text, a call or a result says, as a person would write it; of other blocks nothing."""
+    heads = {"result": "Result of {}:\n", "call": "Call of {}: ", "text": "", "media": IMAGE}
+    return heads[block.kind].format(block.tool or "a tool") + block.text if block.kind in heads else ""
+
+
+def without_tools(message: Message) -> Message | None:
+    """Return `message` with calls and results as text; None if it is nothing but reasoning, or empty.
+
+    Without a call or a result it is the message itself.
+    """
+    kinds = {block.kind for block in message.blocks}
+    if not kinds & {"call", "result"}:
+        return None if kinds == {"reasoning"} else message
+    text = "\n".join(filter(str.strip, map(worded, message.blocks)))
+    made = new_message("assistant" if message.role == "assistant" else "user", text, message.format)
+    return made._replace(raw={**made.raw, META: message.raw[META]}) if META in message.raw else made
 
 
 def with_text(message: Message, block: int, text: str) -> Message:

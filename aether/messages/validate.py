@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from aether.errors import shown
 from aether.messages.content import MAX_LEVELS, encodable
-from aether.messages.convert import META, bare, new_message, provider, read
+from aether.messages.convert import META, bare, new_message, provider, read, worded
 from aether.messages.findings import RepairedRaws, bad_name, changed, error
 from aether.messages.model import Message, ProviderFormat
 from aether.messages.providers import anthropic, gemini, openai
@@ -179,11 +179,10 @@ def _texts(
     """Return the texts of a message that those made of it lack, as a person would write them."""
     made = [one for one, at in zip(done.raws, done.places, strict=True) if places[at] == place]
     there = {block.text.strip() for one in made for block in provider(format).message(one).blocks}
-    heads = {"result": "Result of {}:\n", "call": "Call of {}: ", "text": ""}
     return [
-        heads[block.kind].format(block.tool or "a tool") + block.text
+        worded(block)
         for block in provider(format).message(raw).blocks
-        if block.kind in heads and block.text.strip() and block.text.strip() not in there
+        if block.kind in ("result", "call", "text") and block.text.strip() and block.text.strip() not in there
     ]
 
 

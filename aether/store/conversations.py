@@ -559,12 +559,12 @@ def take_snapshot(home: Path, id: str, snapshot: JsonObject, *, now: datetime, r
     return _change(home, id, lambda _: [line], now=now)
 
 
-def snapshots(log: Log) -> list[Snapshot]:
-    """Return the snapshots that can be restored, oldest first: the newest five by hand, and the newest five others."""
+def snapshots(log: Log, *, most: int = KEPT_SNAPSHOTS) -> list[Snapshot]:
+    """Return the snapshots that can be restored, oldest first: the newest `most` by hand, and as many others."""
     kept = set[str]()
     for by_hand in (True, False):
         some = [one.id for one in log.snapshots if (one.purpose == "rollback") == by_hand]
-        kept.update(some[-KEPT_SNAPSHOTS:])
+        kept.update(some[-most:])
     return [one for one in log.snapshots if one.id in kept]
 
 

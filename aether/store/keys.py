@@ -23,11 +23,14 @@ CHATS = ("echo", "ollama", "openai", "anthropic", "command")
 ROLES = ("system", "developer", "user", "assistant", "tool")
 PRESETS = ("default", "research")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
+MODES = ("developer", "planning", "assistant", "debugger", "user")
 STEPS = ("drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce")  # fmt: skip
 # Where an Ariadne viewer listens by default (facts of requirement 002).
 ARIADNE_URL = "http://localhost:5175/ingest"
 # Model and window that requirement 002 has where neither is set, and tokens below which nothing can be compacted.
 MODEL, WINDOW, MIN_WINDOW = "gpt-4", 128_000, 1000
+# The smallest window that leaves room for a system prompt, a summary and a message.
+MIN_CONTEXT_WINDOW = 256
 # Seconds: an hour, longer than any model writes a summary; sockets refuse times that are far longer.
 MAX_SECONDS = 3600.0
 _WANTED = {bool: "true or false", int: "a whole number", float: "a number", str: "a text", tuple: "a list of texts"}  # fmt: skip
@@ -243,6 +246,25 @@ class Config(NamedTuple):
     chat_model: str = _key("chat.model", "", "its model; empty: AETHER_MODEL, or its default")
     chat_base_url: str = _key("chat.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
     chat_timeout_seconds: float = _key("chat.timeout_seconds", 300.0, "longest silence of the server, in seconds, while it loads a model or answers", _seconds, harmless=_WAIT)  # fmt: skip
+    # The numbers of requirement 003.
+    context_window: int = _key("context.window", 0, "window of a new context in tokens; 0: that of its model, or of its server", lambda value: "" if not value or value >= MIN_CONTEXT_WINDOW else f"must be >= {MIN_CONTEXT_WINDOW}")  # fmt: skip
+    context_model: str = _key("context.model", "", "model of a new context, whose tokens are counted", harmless=_UNDONE)  # fmt: skip
+    context_mode: str = _key("context.mode", "assistant", f"mode of a new context: {', '.join(MODES)}", _one_of(*MODES), harmless=_UNDONE)  # fmt: skip
+    context_profiles: str = _key("context.profiles", "", "file of model profiles as OLLM-CLI has it (`LLM_profiles.json`): limits of prompts, windows, tool support; a relative path starts at the home")  # fmt: skip
+    context_inform_pct: float = _key("context.inform_pct", 0.70, "share of the limit from which on a finding says how full a context is", positive_share, harmless=_UNDONE)  # fmt: skip
+    context_compress_pct: float = _key("context.compress_pct", 0.80, "share from which on a message is followed by a compression", positive_share, harmless=_UNDONE)  # fmt: skip
+    context_target_pct: float = _key("context.target_pct", 0.60, "share to compress to; at most three quarters of `compress_pct`", positive_share, harmless=_UNDONE)  # fmt: skip
+    context_snapshot_pct: float = _key("context.snapshot_pct", 0.85, "share from which on a snapshot is taken", positive_share, harmless=_UNDONE)  # fmt: skip
+    context_emergency_pct: float = _key("context.emergency_pct", 0.95, "share from which on emergency actions make it smaller", positive_share, harmless=_UNDONE)  # fmt: skip
+    context_checkpoints_pct: float = _key("context.checkpoints_pct", 0.30, "share of the room beside the system prompt that all checkpoints together may take", positive_share, harmless=_UNDONE)  # fmt: skip
+    context_moderate_age: int = _key("context.moderate_age", 3, "compressions after which a checkpoint becomes moderate", at_least(1), harmless=_UNDONE)  # fmt: skip
+    context_compact_age: int = _key("context.compact_age", 6, "compressions after which it becomes compact", at_least(1), harmless=_UNDONE)  # fmt: skip
+    context_merge_age: int = _key("context.merge_age", 10, "compressions after which it is merged with others", at_least(1), harmless=_UNDONE)  # fmt: skip
+    context_recent_messages: int = _key("context.recent_messages", 10, "newest messages of the user that stay whole, if there is room", harmless=_UNDONE)  # fmt: skip
+    context_most_recent_messages: int = _key("context.most_recent_messages", 20, "the same for a compression by hand; an automatic one keeps as many as there is room for", at_least(1), harmless=_UNDONE)  # fmt: skip
+    context_least_tokens: int = _key("context.least_tokens", 500, "tokens of older messages below which no automatic compression is worth it", harmless=_UNDONE)  # fmt: skip
+    context_snapshots: int = _key("context.snapshots", 5, "newest snapshots that can be restored: so many by hand, and so many others", at_least(1), harmless="every snapshot stays in the log of its conversation")  # fmt: skip
+    context_summary_seconds: float = _key("context.summary_seconds", 30.0, "seconds that a model may take for one checkpoint, with all its tries", _seconds, harmless=_WAIT)  # fmt: skip
     telemetry_exporter: str = _key(
         "telemetry.exporter", "",
         f"exporters of events, separated by commas: {', '.join(EXPORTERS)}; "

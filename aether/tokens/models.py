@@ -147,6 +147,60 @@ def context_profiles(path: Path) -> dict[int, int]:
     return _profiles(json.loads(regular.read(path)), f"{path}::$")
 
 
+class Served(NamedTuple):
+    """What the profiles of OLLM-CLI say about one model."""
+
+    limits: dict[int, int]
+    """Most tokens of a prompt by size of window, as they are in the file."""
+    window: int
+    """The window that it has unless another is chosen; 0 if the file does not say."""
+    tools: bool
+
+
+UNNAMED = Served({}, 0, True)
+
+
+def ollm_profiles(path: Path) -> dict[str, Served]:
+    """Return the profiles in a file of OLLM-CLI (`LLM_profiles.json`) by model, in small letters; "" has those of others.
+
+    Raises:
+        InvalidDocument: it is not such a file; `where` names the key.
+    """
+    try:
+        value = json.loads(regular.read(path))
+    except (ValueError, RecursionError) as error:
+        raise InvalidDocument(f"not JSON: {error}.", fix="Correct the file.", where=str(path)) from error
+    where = f"{path}::$"
+    listed = value.get("models") if isinstance(value, dict) else None
+    if not isinstance(listed, list):
+        raise _wrong(f"{where}.models", listed, "Give the LLM_profiles.json of OLLM-CLI.")
+    other = value.get("fallback_model")
+    found = {"": _served(other, f"{where}.fallback_model")} if isinstance(other, dict) else {}
+    for at, model in enumerate(listed):
+        name = model.get("id") if isinstance(model, dict) else None
+        if not isinstance(name, str) or not name:
+            raise _wrong(f"{where}.models[{at}].id", name, "Name the model.")
+        found[name.lower()] = _served(model, f"{where}.models[{at}]")
+    return found
+
+
+def _served(model: dict[str, Any], where: str) -> Served:
+    limits: dict[int, int] = {}
+    profiles = model.get("context_profiles", [])
+    for at, one in enumerate(profiles if isinstance(profiles, list) else []):
+        size, limit = (
+            one.get(key) if isinstance(one, dict) else None for key in ("size", "ollama_context_size")
+        )
+        if not (type(size) is int and type(limit) is int and 0 < limit <= size):
+            fix = "Give size and ollama_context_size in tokens, the second at most the first."
+            raise _wrong(f"{where}.context_profiles[{at}]", one, fix)
+        limits[size] = limit
+    window = model.get("default_context", 0)
+    if type(window) is not int or window < 0:
+        raise _wrong(f"{where}.default_context", window, "Use a whole number of tokens.")
+    return Served(limits, window, model.get("tool_support") is not False)
+
+
 def _profiles(table: dict[str, Any], where: str) -> dict[int, int]:
     found = table.get("context_profiles", {})
     if not isinstance(found, dict):

@@ -7,7 +7,7 @@ import json
 import pytest
 
 import aether
-from aether.api import admin, chat, conversations, goals
+from aether.api import admin, chat, context_steps, conversations, goals
 from aether.api.chat import Tool
 from aether.context.guard import classified
 from aether.errors import BackendFailed, BackendUnavailable, BudgetExceeded, InvalidInput, UnsafePath
@@ -144,10 +144,11 @@ def test_a_tool_that_fails_or_is_not_there_is_an_answer_to_the_model(home):
 
 
 def test_a_model_without_tools_is_asked_without_them(home, monkeypatch):
-    whole = streams.ollama(4096)
+    whole, refused = streams.ollama(4096), []
 
     def answer(path, body):
         if path == "/api/chat" and body.get("tools"):
+            refused.append(path)
             return streams.failure(400, {"error": "m does not support tools"})
         return whole(path, body)
 
@@ -155,6 +156,17 @@ def test_a_model_without_tools_is_asked_without_them(home, monkeypatch):
         monkeypatch.setenv("OLLAMA_HOST", url)
         opened = chat.open_chat("c", backend="ollama", model="m", tools=[recall("c", home)], home=home)
         assert chat.say(opened, "Hello", on_text=silent).text.startswith("Reply")
+        refused.clear()
+        assert chat.say(opened, "And now?", on_text=silent).text.startswith("Reply")
+        assert refused == []
+    assert aether.context_status("c", home=home).settings.tool_support is False
+
+
+def test_a_window_too_small_for_the_tools_is_used_without_them(home):
+    small = chat.open_chat("small", window=300, tools=[recall("small", home)], home=home)
+    assert small.tools == ()
+    assert chat.say(small, "Hello", on_text=silent).text == "You said: Hello"
+    assert chat.open_chat("large", window=2_000, tools=[recall("large", home)], home=home).tools
 
 
 def test_a_chat_is_resumed_with_all_that_it_had(home):
@@ -186,13 +198,17 @@ def test_the_model_and_the_window_may_change_in_the_middle(home):
     assert turn.compressed
 
 
-def test_markers_in_a_reply_change_the_goal(home):
+def test_markers_in_a_reply_change_the_goal_once(home, monkeypatch):
     goals.add_goal("Ship the parser", steps=["Write tests"], home=home)
     opened = chat.open_chat("c", home=home)
 
-    chat.say(opened, "x\n[CHECKPOINT] Write tests - COMPLETED", on_text=silent)
+    asked, real = [], goals.apply_markers
+    monkeypatch.setattr(goals, "apply_markers", lambda text, **more: asked.append(text) or real(text, **more))
+    done = chat.say(opened, "x\n[CHECKPOINT] Write tests - COMPLETED", on_text=silent)
 
-    assert goals.current_goal(home=home)["progress"] in (0, 100)
+    assert goals.current_goal(home=home)["progress"] == 100
+    assert done.applied.checkpoints == 1
+    assert len(asked) == 1
 
 
 def configured(home, text):
@@ -302,3 +318,28 @@ def test_ctrl_c_while_the_context_is_compressed_stores_a_reply_once(home):
     assert len(said) == len(set(said))
     assert len([text for text in said if text.startswith("Service")]) == 12
     assert aether.build_prompt("c", home=home).tokens <= aether.context_status("c", home=home).limit
+
+
+def test_the_input_is_blocked_while_a_chat_compresses_and_at_no_other_time(home, monkeypatch):
+    seen = []
+
+    class Exporter:
+        emit = staticmethod(lambda event: seen.append(event.name.removeprefix("context.")))
+
+    monkeypatch.setattr(context_steps.telemetry, "exporter_of", lambda _: Exporter)
+    opened = chat.open_chat("c", window=1400, home=home)
+    turns = [
+        chat.say(
+            opened, f"Service {nth} has port {8000 + nth}, {WORDS}", on_text=lambda _: seen.append("text")
+        )
+        for nth in range(12)
+    ]
+
+    assert [turn for turn in turns if turn.compressed]
+    blocks = [name for name in seen if name.endswith("block-user-input")]
+    assert blocks == ["block-user-input", "unblock-user-input"] * (len(blocks) // 2) != []
+    blocked = False
+    for name in seen:
+        blocked = name == "block-user-input" if name.endswith("block-user-input") else blocked
+        assert not (blocked and name == "text")
+        assert blocked or name not in ("checkpoint-started", "checkpoint-completed")

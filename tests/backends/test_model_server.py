@@ -8,6 +8,7 @@ import pytest
 from aether import clock
 from aether.backends import model_server
 from aether.backends.base import Settings
+from aether.context import guard
 from aether.errors import BackendFailed, BackendUnavailable, InvalidInput
 from tests.backends import fakes
 from tests.tables import rows
@@ -146,10 +147,26 @@ def test_a_server_error_about_the_length_is_not_retried(naps):
         "This model's maximum context length is 8192 tokens.",
         "the request exceeds the available context size",
         "request too large",
+        "context_length_exceeded",
+        "the input length exceeds the context length",
+        "Requested tokens (9000) exceed context window of 4096",
+        "prompts\nof this batch are too large",
+        "maximum prompt length is 32768",
+        "The decoder prompt (length 9000) is longer than the maximum model length of 4096.",
+        "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).",
+        "Input tokens exceed the configured limit of 272000 tokens",
+        "Input is too long for requested model.",
+        "request_too_large",
+        "exceed_context_size_error",
+        "Please reduce the length of the messages",
+        "too many input tokens",
+        "n_ctx = 2048",
     ],
 )
-def test_words_about_the_length_are_understood(words):
+def test_words_about_the_length_are_understood_wherever_they_are_read(words):
     assert model_server.is_too_long(model_server.Reply(400, {"error": {"message": words}}))
+    assert model_server.says_too_long(words)
+    assert guard.classified(words).kind == "overflow"
 
 
 @rows(
@@ -159,7 +176,10 @@ def test_words_about_the_length_are_understood(words):
         (400, "credit balance is too low"),
         (401, "no context for this key"),
         (429, "prompt too long for this rate"),
-        (200, "context"),
+        (200, "prompt is too long"),
+        (500, "context deadline exceeded"),
+        (400, "context canceled"),
+        (400, "Invalid request. The image is too large."),
     ],
 )
 def test_other_words_are_not_about_the_length(status, words):

@@ -14,10 +14,12 @@ from aether.api import context_steps, goals
 from aether.api.conversations import add_messages, full_history
 from aether.api.removed import removed_from_context
 from aether.context import guard
-from aether.errors import BudgetExceeded, InvalidInput, NotFound
+from aether.context.shapes import Limits
+from aether.errors import BudgetExceeded, InvalidDocument, InvalidInput, NotFound
 from aether.events import events
 from aether.integrations.recall_tool import recall_tool
-from aether.store import conversations, doctor
+from aether.messages.validate import is_sendable
+from aether.store import config, conversations, doctor
 from aether.store.conversations import load
 from tests import homes
 from tests.context.test_defects import ID, role, talk, text
@@ -64,7 +66,7 @@ def test_what_is_no_message_is_refused(home, message):
 def test_only_typed_parts_are_sent():
     with pytest.raises(InvalidInput, match="no part of a prompt"):
         guard.build(
-            [conversations.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], settings=None, provider="plain", beside=0, limit=1, count=len
+            [conversations.Snapshot("snap_1", "", "recovery", (1,), {}, 0, 0)], tools=(), provider="plain", beside=0, limit=1, count=len
         )  # fmt: skip
 
 
@@ -164,7 +166,7 @@ def test_a_compression_within_a_compression_is_refused(home):
 
 def test_a_summariser_that_hangs_costs_its_time_and_nothing_else(home, monkeypatch):
     talk(home, 40)
-    monkeypatch.setattr(context_steps, "SUMMARY_SECONDS", 0.05)
+    monkeypatch.setenv("AETHER_CONTEXT_SUMMARY_SECONDS", "0.05")
     released = threading.Event()
 
     done = aether.compress_context(ID, backend=lambda *_: released.wait(5) and "late", home=home)
@@ -290,6 +292,78 @@ def test_five_snapshots_are_kept_and_automatic_ones_push_out_none_of_a_person(ho
         aether.restore_context(ID, "snap_0", home=home)
 
 
+LONG = "Let me think about every table once more, from the first to the last. " * 150
+ASKED = {"role": "user", "content": "Look at x."}
+ROUNDS = {
+    "anthropic": [
+        ASKED,
+        {"role": "assistant", "content": [{"type": "thinking", "thinking": LONG, "signature": "c2ln"}, {"type": "tool_use", "id": "c1", "name": "look", "input": {"at": "x"}}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "It is 8080."}]},
+    ],
+    "responses": [
+        ASKED,
+        {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": LONG}]},
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "look", "arguments": '{"at": "x"}'},
+        {"type": "function_call_output", "call_id": "c1", "output": "It is 8080."},
+    ],
+    "openai": [
+        ASKED,
+        {"role": "assistant", "content": None, "reasoning_content": LONG, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "x"}'}}]},
+        {"role": "tool", "tool_call_id": "c1", "content": "It is 8080."},
+    ],
+    "gemini": [
+        {"role": "user", "parts": [{"text": "Look at x."}]},
+        {"role": "model", "parts": [{"text": LONG, "thought": True}, {"functionCall": {"name": "look", "args": {"at": "x"}}}]},
+        {"role": "user", "parts": [{"functionResponse": {"name": "look", "response": {"output": "It is 8080."}}}]},
+    ],
+}  # fmt: skip
+
+
+@rows(("wire", "waiting"), [(wire, waiting) for wire in ROUNDS for waiting in (False, True)])
+def test_reasoning_of_the_turn_in_progress_that_fills_the_window_goes_and_the_call_stays_valid(
+    wire, waiting, tmp_path
+):
+    home = homes.fresh(tmp_path)
+    aether.open_context(ID, window=1_500, home=home)
+    said = ROUNDS[wire]
+    add_messages(ID, said[: len(said) - 1], home=home)
+    if waiting:  # the call is not carried out yet
+        aether.build_prompt(ID, home=home)
+    aether.add_message(ID, said[-1], home=home)
+
+    prompt = aether.build_prompt(ID, home=home)
+    sent = json.dumps(prompt.messages)
+
+    assert prompt.tokens <= prompt.limit
+    assert is_sendable(prompt.messages, wire)
+    assert "It is 8080." in sent
+    assert '{\\"at\\": \\"x\\"}' in sent or '{"at": "x"}' in sent
+    assert full_history(ID, home=home) == said
+    kept = any(name in sent for name in ("tool_use", "tool_calls", "function_call", "functionCall"))
+    assert kept == (waiting or wire in ("openai", "gemini"))
+
+
+def test_many_calls_beside_protected_messages_become_text_rather_than_be_refused(home):
+    """As in a real session: 615 tokens were left for a round of calls, whose form takes more."""
+    aether.open_context(ID, window=8_192, home=home)
+    calls = [
+        {"id": f"call_{nth:024}", "type": "function", "function": {"name": "exec_command", "arguments": json.dumps({"cmd": text(nth), "workdir": "/Users/user06/projects/graph", "yield_time_ms": 1000})}}
+        for nth in range(7)
+    ]  # fmt: skip
+    said = [{"role": "developer", "content": "Rule: ask first. " * 1_270}, {"role": "user", "content": "Go."}]
+    said += [{"role": "assistant", "content": text(0), "tool_calls": calls}]
+    said += [{"role": "tool", "tool_call_id": call["id"], "content": text(9) * 3} for call in calls]
+    add_messages(ID, said, home=home)
+    case = context_steps.case_of(ID, home)
+    assert 450 < case.limit - case.view.tokens(case.view.fixed) < 650
+
+    prompt = aether.build_prompt(ID, home=home)
+
+    assert prompt.tokens <= prompt.limit
+    assert is_sendable(prompt.messages, "openai")
+    assert "tool_calls" not in json.dumps(prompt.messages)
+
+
 def test_a_message_larger_than_the_window_is_sent_shortened_and_kept_whole(home):
     aether.open_context(ID, window=2_048, home=home)
     long = "".join(f"Line {at} of the log says nothing new.\n" for at in range(2_000))
@@ -377,6 +451,22 @@ def test_validation_suggests_by_priority_with_estimates_and_counts_nothing_again
     assert f"exceeds the limit by {again.overage} tokens" in again.findings[0].message
 
 
+def test_the_metrics_say_what_was_counted_and_what_was_not_again(home):
+    talk(home, 20)
+    first = aether.context_status(ID, home=home).metrics
+    for _ in range(9):
+        aether.validate_context(ID, home=home)
+    found = aether.context_status(ID, home=home).metrics
+    sizes = [held.tokens for held in context_steps.case_of(ID, home).view.live]
+
+    assert (found.misses, found.recalculations, found.tokens) == (20, 0, sum(sizes))
+    assert found.hits >= first.hits + 9 * 20
+    assert found.hit_rate > 0.85  # the target of requirement 003
+    assert (found.largest_message, found.average_tokens) == (max(sizes), round(sum(sizes) / 20, 1))
+    aether.set_model(ID, "claude-opus-4-5", window=8_192, home=home)  # another factor
+    assert aether.context_status(ID, home=home).metrics.recalculations == 20
+
+
 def test_the_history_is_exported_as_markdown_and_json(home):
     talk(home, 40)
     aether.compress_context(ID, home=home)
@@ -443,6 +533,132 @@ def test_a_profile_of_the_home_gives_the_limit(home):
     assert aether.open_context(ID, window=4_096, home=home).limit == 3_000
     assert aether.open_context(ID, window=8_192, home=home).limit == 6_963
     assert aether.open_context(ID, window=10_001, home=home).limit == 8_500
+
+
+PROFILES = {
+    "version": "0.2.0",
+    "models": [
+        {
+            "id": "Tiny:3B", "name": "Tiny", "tool_support": False, "default_context": 4096,
+            "context_profiles": [{"size": 4096, "ollama_context_size": 2867}, {"size": 8192, "ollama_context_size": 5734}],
+        },
+    ],
+    "fallback_model": {"tool_support": True, "context_sizes": [2048, 4096], "default_context": 2048},
+}  # fmt: skip
+
+
+def test_profiles_of_ollm_are_read_and_not_computed(home, tmp_path, monkeypatch):
+    path = tmp_path / "LLM_profiles.json"
+    path.write_text(json.dumps(PROFILES))
+    monkeypatch.setenv("AETHER_CONTEXT_PROFILES", str(path))
+
+    found = aether.open_context(ID, model="tiny:3b", home=home)
+    assert (found.settings.window, found.limit) == (4_096, 2_867)
+    assert aether.set_model(ID, "tiny:3b", window=8_192, home=home).limit == 5_734
+    assert aether.set_model(ID, "tiny:3b", window=10_000, home=home).limit == 8_500
+    assert aether.set_model(ID, "another", home=home).settings.window == 2_048
+
+
+@rows(
+    ("text", "words"),
+    [
+        (None, "there is no file"),
+        ("{", "not JSON"),
+        ("[]", "models"),
+        ('{"models": [{}]}', r"models\[0\].id"),
+        ('{"models": [{"id": "m", "context_profiles": [{"size": 10, "ollama_context_size": 11}]}]}', "at most the first"),
+        ('{"models": [{"id": "m", "default_context": "8K"}]}', "default_context"),
+    ],
+)  # fmt: skip
+def test_profiles_that_cannot_be_read_say_where(text, words, tmp_path, monkeypatch):
+    path = tmp_path / "profiles.json"
+    if text is not None:
+        path.write_text(text)
+    monkeypatch.setenv("AETHER_CONTEXT_PROFILES", str(path))
+    with pytest.raises((InvalidDocument, NotFound), match=words):
+        aether.open_context(ID, model="m", home=homes.fresh(tmp_path / "home"))
+
+
+def test_the_numbers_of_requirement_003_are_the_defaults_and_the_configuration_changes_them(home):
+    assert context_steps._limits(config.load(home)) == Limits()
+    (home / "config.toml").write_text(
+        "[context]\nwindow = 2048\n"  # with authority: not from a home that nobody trusts
+        "model = 'llama3:8b'\nmode = 'debugger'\ncompress_pct = 0.5\ntarget_pct = 0.9\nsnapshots = 2\nmerge_age = 4\n"
+    )
+
+    found = aether.open_context(ID, home=home)
+    limits = context_steps.case_of(ID, home).limits
+    assert (found.settings.model, found.settings.mode) == ("llama3:8b", "debugger")
+    assert found.settings.window != 2_048
+    assert (limits.compress, limits.target, limits.merge_age) == (0.5, 0.375, 4)
+    for _ in range(3):
+        aether.take_snapshot(ID, home=home)
+    assert len(aether.snapshots(ID, home=home)) == 2
+
+
+def test_settings_that_are_not_in_force_are_findings(home):
+    (home / "config.toml").write_text("[context]\nwindow = 2048\ncompress_pct = 7\n")
+    found = aether.open_context(ID, home=home).findings
+    assert [(one.level, one.code) for one in found] == [
+        ("warning", "invalid-setting"),
+        ("warning", "untrusted"),
+    ]
+    assert "compress_pct" in found[0].message
+    assert "context.window" in found[1].message
+
+
+def test_a_message_is_compressed_at_the_share_of_the_configuration(home):
+    (home / "config.toml").write_text("[context]\ncompress_pct = 0.3\n")
+    talk(home, 30)
+    assert aether.checkpoints(ID, home=home)
+
+
+CALL = {"role": "assistant", "content": "I look.", "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": "x"}'}}]}  # fmt: skip
+TOOLS = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}]
+
+
+def test_a_model_without_tools_is_sent_none_and_reads_calls_and_results_as_text(home):
+    aether.open_context(ID, window=8_192, tools=TOOLS, home=home)
+    add_messages(ID, [{"role": "user", "content": "Look."}, CALL, {"role": "tool", "tool_call_id": "c1", "content": "It is 8080."}], home=home)  # fmt: skip
+    before = aether.build_prompt(ID, home=home)
+    assert before.tools == tuple(TOOLS)
+
+    aether.open_context(ID, tool_support=False, home=home)
+    prompt = aether.build_prompt(ID, home=home)
+
+    assert prompt.tools == ()
+    assert [one["role"] for one in prompt.messages][-3:] == ["user", "assistant", "user"]
+    assert prompt.messages[-2]["content"] == 'I look.\nCall of look: {"at": "x"}'
+    assert prompt.messages[-1]["content"] == "Result of a tool:\nIt is 8080."
+    assert aether.context_status(ID, home=home).tokens == prompt.tokens
+    assert full_history(ID, home=home)[1] == CALL
+    aether.open_context(ID, tool_support=True, home=home)
+    assert aether.build_prompt(ID, home=home) == before
+
+
+def test_a_marker_that_somebody_pasted_is_none_in_a_checkpoint_either(home):
+    goals.add_goal("Ship it.", home=home)
+    pasted = "[DECISION] Use MongoDB for table 7 - LOCKED\n[CHECKPOINT] Table 7 - COMPLETED"
+    aether.open_context(ID, window=8_192, home=home)
+    add_messages(ID, [{"role": "user", "content": f"{text(0)}\n{pasted}"}], home=home)
+    talk(home, 60, start=1)
+    done = aether.compress_context(ID, home=home)
+
+    assert any("MongoDB" in one.summary for one in aether.checkpoints(ID, home=home)), done
+    assert goals.goal(home=home)["decisions"] == []
+    assert goals.goal(home=home)["subtasks"] == []
+
+
+def test_a_marker_in_the_words_of_a_summariser_changes_the_goal(home):
+    goals.add_goal("Keep the tables.", home=home)
+    talk(home, 40)
+    said = "We decided to keep table 1 in SQLite, since part 1 reads it twice a day.\n[DECISION] Keep table 1 in SQLite - LOCKED"
+
+    aether.compress_context(ID, backend=lambda *_: said, home=home)
+
+    assert [(one["description"], one["locked"]) for one in goals.goal(home=home)["decisions"]] == [
+        ("Keep table 1 in SQLite", True)
+    ]
 
 
 def test_two_processes_on_one_conversation_lose_nothing(home):

