@@ -37,12 +37,16 @@ CHATTER = frozenset(
 # A sentence with more words than this is about something, whatever its words.
 CHATTER_WORDS = 12
 
-# Order matters: a fix names the failure it ended, and a decision may mention limits.
-_CUES: dict[Kind, str] = {
-    "exploration": r"^(?:ok(?:ay)?|now|so|first|next|then|good|great|hmm|alright)?[,.]? ?(?:let me|let's (?:see|look|check|try|start|explore|find|first)|"
+# How a sentence starts that only announces a look around.
+_EXPLORES = (
+    r"^(?:ok(?:ay)?|now|so|first|next|then|good|great|hmm|alright)?[,.]? ?(?:let me|let's (?:see|look|check|try|start|explore|find|first)|"
     r"i'll (?:look|check|try|start|see|explore|examine|investigate|read|search|first|now|need)|i(?:'m going| am going| want| need) to (?:look|check|see|"
     r"understand|explore|examine|find|read)|i will (?:look|check|try|see|explore|examine|first)|looking (?:at|into|for)|checking|searching|trying to|"
-    r"reading|exploring)\b|\b(?:i wonder|not sure|what if|maybe i|perhaps i|might be (?:because|that)|could it be|i suspect)\b",
+    r"reading|exploring)\b"
+)  # fmt: skip
+# Order matters: a fix names the failure it ended, and a decision may mention limits.
+_CUES: dict[Kind, str] = {
+    "exploration": r"\b(?:i wonder|not sure|what if|maybe i|perhaps i|might be (?:because|that)|could it be|i suspect)\b",
     "solution": r"\b(?:fix(?:ed|es)|the fix|to fix|solv(?:ed|es)|solution|resolv(?:ed|es)|workaround|work around|root cause|patched|the (?:cause|reason) (?:is|was)|"
     r"turn(?:s|ed) out|works? (?:around|by)|corrected|repaired|mitigat(?:ed|es|ion))\b",
     "decision": r"\b(?:decid(?:e|ed|es|ing)|decisions?|chose|chosen|choose|opt(?:ed)? (?:for|to)|settled on|go(?:ing)? with|went with|we(?:'ll| will) (?:use|keep|go|store|"
@@ -62,37 +66,20 @@ _CUES: dict[Kind, str] = {
 }  # fmt: skip
 
 
-# What a text has in which a cue can be found: a word that starts with one of these three letters, or one of these texts.
-# To look for them takes a tenth of the time of the pattern, and one that is never searched for is never compiled.
-_SIGNS: dict[Kind, tuple[str, str]] = {
-    "exploration": (
-        "",
-        "let me,let's ,i'll ,i'm ,i am ,i want,i need,i will,looking ,checking,searching,trying to,reading,exploring,"
-        "i wonder,not sure,what if,maybe i,perhaps i,might be ,could it be,i suspect",
-    ),
-    "solution": ("fix sol res wor roo pat tur cor rep mit", "the fix,to fix,the cause,the reason"),
-    "decision": (
-        "dec cho opt set agr ado ins rat swi con app rej",
-        "go with,going with,went with,we'll ,we will ,let's ,in fav,the plan is",
-    ),
-    "constraint": (
-        "mus nev sho req avo ens onl alw",
-        "mandatory,forbidden,prohibited,shall not,do not,don't ,may not,constraint,limited to,at least,at most,no more,"
-        "no less,no fewer,no later,no longer,make sure,not allowed,has to,have to,need to,needs to,deadline",
-    ),
-    "blocker": (
-        "blo una fai cra stu bro bre den mis wai han lea bug reg",
-        "error,exception,cannot,can't,timed,time out,timeout,refused,not found,n't work,not work,won't,problem",
-    ),
-    "preference": ("pre fav fan dis", "like,love,rather,hate,enjoy,want,please "),
-    "outcome": (
-        "ach add bui cha com con cre del dep edi fin gre imp inc ins lau mea mer mig mov now pas pro pub pus red ref rel"
-        " rem ren rep res ret shi suc upd ver won wor wri wro",
-        "",
-    ),
+# The first three letters of words of which a text has one if it has the cue. To look for them takes a tenth of the time of
+# the pattern, and one that is never searched for is never compiled.
+_SIGNS: dict[Kind, str] = {
+    "exploration": "won sur wha may per mig cou sus",
+    "solution": "fix sol res wor roo pat tur cor rep mit cau rea",
+    "decision": "dec cho opt set agr ado ins rat swi con app rej go goi wen ll wil let fav pla",
+    "constraint": "mus nev man for pro not don sho may req con lim lea mos mor les few lat lon avo ens sur onl all has hav "
+    "nee dea alw",
+    "blocker": "blo can una fai err exc cra stu bro bre tim den ref mis fou wai wor won han lea bug reg pro",
+    "preference": "pre fav lik lov rat hat dis enj wan ple fan",
+    "outcome": "pas com fin imp add cre dep mer rel suc wor res red inc imp shi mea rem ren upd wri wro bui mig pus pub "
+    "ref rep mov lau ach won gre ver con pro ret edi cha del ins",
 }
-_HEAD_CHARS = 3
-_WORD = lazy(r"\w+")
+_HEADS = lazy(r"(\w{1,3})\w*")
 # These the engine takes for an "s" or an "i", although they are no capitals of them.
 _ODD_LETTERS = "\u017f\u0130\u0131"
 
@@ -114,14 +101,13 @@ class _Said(NamedTuple):
     heads: frozenset[str]
 
 
-def _cue(pattern: str, heads: str = "", inside: str = "") -> _Cue:
-    parts = tuple(filter(None, inside.split(",")))
-    return _Cue(lazy(pattern), lazy(pattern, re.IGNORECASE), frozenset(heads.split()), parts)
+def _cue(pattern: str, heads: str = "", inside: tuple[str, ...] = ()) -> _Cue:
+    return _Cue(lazy(pattern), lazy(pattern, re.IGNORECASE), frozenset(heads.split()), inside)
 
 
 def _said(text: str) -> _Said:
     small = text.lower()
-    return _Said(text, small, frozenset([word[:_HEAD_CHARS] for word in _WORD.findall(small)]))
+    return _Said(text, small, frozenset(_HEADS.findall(small)))
 
 
 def _may_have(cue: _Cue, said: _Said) -> bool:
@@ -145,9 +131,13 @@ _CHOSE = _cue(
     r"(?<!what )(?<!why )(?<!how )(?<!when )(?<!whether )(?<!if )(?<!once )(?<!that )"
     r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
     r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b",
-    inside="decided,chose,opted,settled on,agreed,went with,instead of,rather than,because",
+    inside=("decided", "chose", "opted", "settled", "agreed", "went with", "'ll ", " will "),
 )
-_TABLE = tuple((kind, _cue(cues, *_SIGNS[kind])) for kind, cues in _CUES.items())
+_INSIDE: dict[Kind, tuple[str, ...]] = {"blocker": ("error", "exception")}
+_TABLE: tuple[tuple[Kind, _Cue], ...] = (
+    ("exploration", _cue(_EXPLORES)),
+    *((kind, _cue(cues, _SIGNS[kind], _INSIDE.get(kind, ()))) for kind, cues in _CUES.items()),
+)
 
 # The cues of a sentence are near its start; the rest of a very long one is data.
 _READ_CHARS = 2_000
