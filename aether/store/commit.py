@@ -379,8 +379,9 @@ def _fold(snapshot: Snapshot) -> Snapshot:
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.backup_default(home, name, found.base)
             made[name] = documents.write(
-                home, name, snapshot.documents[name], snapshot.revision, is_known=_is_loaded(snapshot, name)
-            )
+                home, name, snapshot.documents[name], snapshot.revision,
+                is_known=_is_loaded(snapshot, name), grown=snapshot.end,
+            )  # fmt: skip
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         # A record that was damaged or removed is not made again by itself: that would hide what it would have shown.
         kept = known.state == "good" or not found.sealed

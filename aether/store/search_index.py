@@ -136,7 +136,19 @@ class Candidate(NamedTuple):
     """An archived item that may be a hit; `place` counts the archive from its start."""
 
     place: int
-    row: Row
+    record: JsonObject
+    held: frozenset[str] = frozenset()
+    """The terms of the query that it holds."""
+
+    @property
+    def id(self) -> str:
+        """Return the id of the item, as its row spells it."""
+        return plain_text((self.record.get("item") or {}).get("id"))
+
+    @property
+    def row(self) -> Row:
+        """Return the row, made of the record each time: a text is cut into words for it."""
+        return row(self.record)
 
 
 class Found(NamedTuple):
@@ -316,7 +328,11 @@ def scan(records: Records, ask: Query) -> Found:
         taken = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
         best = [place for _, place in heapq.nlargest(ask.cap, taken)]
         places.update(best, *(set(beside(place)) & points.keys() for place in best[:BESIDE_BEST]))
-    candidates = [Candidate(place, row(record)) for place, record in enumerate(records()) if place in places]
+    candidates = [
+        Candidate(place, record, frozenset(asked.intersection(holds[place][1])))
+        for place, record in enumerate(records())
+        if place in places
+    ]
     return Found(len(holds), total, held, candidates)
 
 
@@ -605,9 +621,11 @@ def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     if state.position > archive.head:  # another reader has come further
         seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
     places = {place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), archive.head))}
-    places |= _best_places(chunks, values, _masks(db, ask, seen), ask)
-    found = _read(db, sorted(places), archive)
-    candidates = [Candidate(place, row(record)) for place, record in sorted(found.items())]
+    best, holding = _best_places(chunks, values, _masks(db, ask, seen), ask)
+    found = _read(db, sorted(places | best), archive)
+    candidates = [
+        Candidate(place, record, _terms_at(place, holding)) for place, record in sorted(found.items())
+    ]
     return Found(state.items, state.length, held, candidates)
 
 
@@ -635,9 +653,13 @@ def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int
 def _best_places(
     chunks: dict[int, list[tuple[str, bytes]]], values: dict[str, tuple[int, ...]],
     masks: list[Callable[[int], int]], ask: Query,
-) -> set[int]:  # fmt: skip
-    """Return the places of the items with most points, and of those beside the best of them that hold a term."""
+) -> tuple[set[int], dict[int, list[tuple[str, int]]]]:  # fmt: skip
+    """Return the places of the items with most points, and of those beside the best of them that hold a term.
+
+    With them, for each chunk, the terms and the items that hold each.
+    """
     present: dict[int, int] = {}
+    holding: dict[int, list[tuple[str, int]]] = {}
     best: list[list[tuple[int, int]]] = [[] for _ in masks]
     for chunk in sorted(chunks, reverse=True):
         digits = [0] * DIGITS
@@ -646,6 +668,7 @@ def _best_places(
             planes = _planes(posting)
             if each not in SHORT_MARKS:
                 some |= planes[0]
+                holding.setdefault(chunk, []).append((each, planes[0]))
             below = 0
             for plane, value in zip(planes, values.get(each, ()), strict=False):
                 _add_points(digits, plane, value - below)
@@ -661,7 +684,13 @@ def _best_places(
             places.update(
                 one for one in beside(place) if present.get(one >> CHUNK_BITS, 0) >> one % CHUNK & 1
             )
-    return places
+    return places, holding
+
+
+def _terms_at(place: int, holding: dict[int, list[tuple[str, int]]]) -> frozenset[str]:
+    """Return the terms that the item at `place` holds, given the items of each chunk that hold each term."""
+    found = holding.get(place >> CHUNK_BITS, ())
+    return frozenset([term for term, items in found if items >> place % CHUNK & 1])
 
 
 def _add_points(digits: list[int], items: int, points: int) -> None:
