@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict
@@ -49,6 +49,7 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
+from aether.tuples import NamedTuple
 from aether.types import Change
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.

@@ -31,12 +31,13 @@ from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms, words
+from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 if TYPE_CHECKING:

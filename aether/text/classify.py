@@ -17,10 +17,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, words
+from aether.tuples import NamedTuple
 
 Kind = Literal[
     "decision", "outcome", "preference", "constraint", "solution", "blocker", "fact", "exploration", "chatter"
