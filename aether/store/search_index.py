@@ -36,7 +36,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from aether import clock
 from aether.errors import InvalidInput
 from aether.text.regex import lazy
-from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms, words
+from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
@@ -57,6 +57,8 @@ SHORT_BONUS = 0.03
 # The items next to the best are candidates as well if they hold a term.
 BESIDE_BEST = 20
 BESIDE_REACH = 2
+# Runs of letters whose terms stay in memory.
+_CACHED_RUNS = 50_000
 # "Alice: …", "Decision: …": who says it, or what kind of note it is.
 _LABEL = lazy(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
 # A time as `clock.stamp` writes it, as nearly all are.
@@ -260,9 +262,22 @@ def unit_fraction(value: Any) -> float:
 @lru_cache(maxsize=CACHED_TEXTS)
 def _marked_text(content: str) -> tuple[str, int, str]:
     """Return the marked terms of a text, their number, and its label as terms."""
-    said = terms(content)
+    marked = [*map(_marked_run, runs(content))]
     label = _LABEL.match(content)
-    return marked_terms(said), said.length, _name(label[1]) if label else ""
+    return (
+        "".join([words for words, _, _ in marked] + [parts for _, parts, _ in marked if parts]),
+        sum([length for _, _, length in marked]),
+        _name(label[1]) if label else "",
+    )
+
+
+@lru_cache(maxsize=_CACHED_RUNS)
+def _marked_run(run: str) -> tuple[str, str, int]:
+    """Return the marked words and parts of one run of letters, and their number: most runs come in many texts."""
+    said = run_terms(run)
+    marked = marked_terms(said)
+    words = len(marked) - sum(len(part) + 2 for part in said.parts)
+    return marked[:words], marked[words:], said.length
 
 
 @lru_cache(maxsize=1_000)

@@ -188,6 +188,16 @@ def terms(text: str) -> Terms:
     )
 
 
+def run_terms(run: str) -> Terms:
+    """Return the terms of one of the `runs` of a text; those of the text are theirs, the words before the parts.
+
+    >>> run_terms("getUser")
+    Terms(words=('getus',), parts=('get', 'user'), length=1)
+    """
+    piece = _piece(run)
+    return Terms(piece.words, (*piece.names, *piece.characters), sum(piece.content))
+
+
 def query_terms(query: str) -> QueryTerms:
     """Return the terms of a query; stopwords count only if there is nothing else.
 

@@ -442,3 +442,14 @@ def test_a_candidate_names_the_terms_that_its_text_holds(tmp_path):
             for one in found.candidates:
                 assert one.id == one.row.id
                 assert one.held == set(term_counts(one.row.marked, term_marks(ask(query).terms)))
+
+
+def test_the_terms_of_a_text_are_those_of_its_runs():
+    for text in (
+        "The getUser of PostgreSQL don't retry 日本語 x 日, naïve ﬁxes: HTTPServer_v2",
+        "",
+        "A 'b' c’s",
+        "İstanbul ſtops",
+    ):
+        assert row(record("a", text)).marked == marked_terms(terms(text))
+        assert row(record("a", text)).length == terms(text).length
