@@ -71,7 +71,8 @@ def _speed() -> list[tuple[str, str, str]]:
             (
                 f"{one['planted']} planted answers in {one['items']:,} items ({one['archive']}): found, and time of the processor for the middle question",
                 "; ".join(
-                    f"{name} {each['found']}, {each['p50_ms']:.1f} ms" for name, each in one["engines"].items()
+                    f"{name} {each['found']}, {each['p50_ms']:.1f} ms"
+                    for name, each in one["engines"].items()
                 ),
                 "search_engines",
             )
