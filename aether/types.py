@@ -5,7 +5,9 @@ tokens by the counter of the home; times are text as `clock.stamp` writes it.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict
+
+from aether.tuples import NamedTuple
 
 JsonObject = dict[str, Any]
 Layer = Literal["working_memory", "short_term_memory", "long_term_memory", "archive"]

@@ -69,6 +69,17 @@ def _speed() -> list[tuple[str, str, str]]:
         ),
         *(
             (
+                f"{one['planted']} planted answers in {one['items']:,} items ({one['archive']}): found, and time of the processor for the middle question",
+                "; ".join(
+                    f"{name} {each['found']}, {each['p50_ms']:.1f} ms"
+                    for name, each in one["engines"].items()
+                ),
+                "search_engines",
+            )
+            for one in result("search_engines")["results"]
+        ),
+        *(
+            (
                 "search in a home with all layers: warm call, and `aether memory search` against `python -c pass`",
                 f"p50 {layers['warm']['p50_ms']:.0f} ms, {layers['command_over_python_c_pass']:.1f} ×",
                 "search_speed",

@@ -504,7 +504,7 @@ def resolve_case(
     key = (str(record), conversation_id)
     # Messages of another program may answer the calls of these: that program repairs what it sends.
     checked = repair and options.unsaved is None
-    raws, doubts = _storable(raws, known=_accepted(key, raws)) if checked else (raws, [])
+    raws, doubts, plain = _storable(raws, known=_accepted(key, raws)) if checked else (raws, [], frozenset())
     if resume and options.unsaved is None:
         with suppress(CorruptDocument, StorageFailed, UnsafePath):  # `_damage` reports it
             raws = resume_in(record, conversation_id, raws)
@@ -523,7 +523,7 @@ def resolve_case(
     known, before = _accepted(key, raws), _TALLIES.pop(key, None)
     sums = tally(raws, provider=wire, count=count, before=before.sums if before else None)
     same = known if before and before.sums.provider == sums.provider else 0
-    accepted = checked and is_sendable(raws, sums.provider, known=same)
+    accepted = checked and is_sendable(raws, sums.provider, known=same, plain=plain)
     _TALLIES[key] = LastRequest(sums, accepted)
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
@@ -635,13 +635,23 @@ def _accepted(key: tuple[str, str], raws: Sequence[JsonObject]) -> int:
     return next((at for at, one in enumerate(same) if not one), min(len(raws), len(before.sums.raws)))
 
 
-def _storable(raws: Sequence[JsonObject], *, known: int) -> tuple[list[JsonObject], list[Finding]]:
-    """Return messages as the record can hold them, the first `known` as they are, and a finding for each that it could not."""
-    made = [*raws[:known], *(encodable(raw, lone=False) for raw in raws[known:])]
+def _storable(
+    raws: Sequence[JsonObject], *, known: int
+) -> tuple[Sequence[JsonObject], list[Finding], frozenset[int]]:
+    """Return messages as the record can hold them, the first `known` as they are, and a finding for each that it could not.
+
+    At last the identities of those new ones that are plain JSON, of which nothing has to be rewritten to be sent either.
+    """
+    plain = frozenset([id(raw) for raw in raws[known:] if encodable(raw) is raw])
+    made = [
+        *raws[:known],
+        *(raw if id(raw) in plain else encodable(raw, lone=False) for raw in raws[known:]),
+    ]
     what = "Rewrote what no record can hold: numbers that are not finite, or nesting that is too deep."
-    return made, [
+    findings = [
         changed("not-json", f"messages[{at}]", what) for at, raw in enumerate(made) if raw is not raws[at]
     ]
+    return made, findings, plain
 
 
 def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> None:

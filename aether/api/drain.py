@@ -20,7 +20,7 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.api import dedupe, hook_sessions, telemetry
@@ -39,6 +39,7 @@ from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.text.words import pluralize
 from aether.tokens.counters import counter_of
+from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ from aether.redact.redact import redact
 from aether.store import aged, search_index
 from aether.store import archive as store_archive
 from aether.store.commit import Author
-from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
+from aether.store.search_index import EMPTY, Archive, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot, load
 from aether.text.synonyms import with_synonyms
 from aether.text.tags import memory_block
@@ -207,7 +207,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
-        return found._replace(candidates=[each for each in found.candidates if is_shown(each.row.id)])
+        return found._replace(candidates=[each for each in found.candidates if is_shown(each.id)])
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
@@ -370,19 +370,14 @@ def _in_archive(
     """Return the archived candidates, and how many of the other entries hold each word."""
     source = searchable_archive(snapshot)
     answer = source.find(Query(wanted.words, (), ()))
-    marked = search_index.term_marks(wanted.words)
-
-    def words(candidate: Candidate) -> int:
-        return len(search_index.term_counts(candidate.row.marked, marked))
-
-    newest = {each.row.id: each for each in answer.candidates}
-    likely = sorted(newest.values(), key=lambda each: (-words(each), -each.place))[:ARCHIVED_LIMIT]
+    newest = {each.id: each for each in answer.candidates}
+    likely = sorted(newest.values(), key=lambda each: (-len(each.held), -each.place))[:ARCHIVED_LIMIT]
     held = dict(answer.held)
     for candidate in likely:
-        for word in search_index.term_counts(candidate.row.marked, marked):
+        for word in candidate.held:
             held[word] -= 1
-    stored = source.read([candidate.place for candidate in likely]) if likely else {}
-    found = [lines.item_record(record["item"], "archive") for record in stored.values()]
+    likely.sort(key=lambda each: each.place)
+    found = [lines.item_record(each.record["item"], "archive") for each in likely]
     return [one for one in found if one.id not in live], held, answer.items - len(likely)
 
 

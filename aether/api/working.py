@@ -7,7 +7,7 @@ that left working memory is corrected by `api.forget.supersede`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
@@ -19,6 +19,7 @@ from aether.store.commit import AETHER, Author, commit
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
+from aether.tuples import NamedTuple
 from aether.types import Change, Item, JsonObject
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
@@ -24,6 +24,7 @@ from aether.memory.colony import check_phase
 from aether.memory.sessions import average_ratio, compression_ratio, sessions_of
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
+from aether.tuples import NamedTuple
 from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch
 
 if TYPE_CHECKING:

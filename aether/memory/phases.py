@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -25,6 +25,7 @@ from aether.memory import signals
 from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, phase_number
 from aether.store.patch import chain_changes, join_changes
 from aether.text.regex import lazy
+from aether.tuples import NamedTuple
 from aether.types import (
     Adaptation,
     Change,

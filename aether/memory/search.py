@@ -23,7 +23,7 @@ from collections import Counter as Tally
 from collections.abc import Container, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, NamedTuple, cast, get_args
+from typing import Any, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -41,6 +41,7 @@ from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.synonyms import with_synonyms
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms, sentences, terms
+from aether.tuples import NamedTuple
 from aether.types import Archived, Hit, Layer
 
 

@@ -136,8 +136,14 @@ def detect_format(raws: Sequence[Any], *, after: ProviderFormat = "plain") -> Pr
     return found.pop() if len(found) == 1 else "plain"
 
 
+# A text under these keys alone is a sign of no format, and most messages are that.
+_BARE = frozenset({"role", "content", "meta"})
+
+
 def _signs(raw: JsonObject) -> Iterator[ProviderFormat]:
     """Yield the formats that a message shows a sign of."""
+    if raw.keys() <= _BARE and isinstance(raw.get("content"), str) and raw.get("role") != "function":
+        return
     if isinstance(raw.get("parts"), list):
         yield "gemini"
     kind = block_type(raw)

@@ -14,10 +14,11 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
 from aether.text.regex import lazy
+from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 Kind = Literal["user", "assistant", "call", "result", "boundary", "summary", "system", "text", "item"]

@@ -12,7 +12,7 @@ returned as they are. The rules of each provider are in its module below `aether
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import shown
@@ -103,15 +103,19 @@ def _rewritten(raws: Sequence[JsonObject], format: ProviderFormat) -> tuple[list
     ]
 
 
-def is_sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, known: int = 0) -> bool:
+def is_sendable(
+    raws: Sequence[JsonObject], format: ProviderFormat, *, known: int = 0, plain: Container[int] = ()
+) -> bool:
     """Return whether the provider accepts `raws`, without their `meta`.
 
     The first `known` of them were accepted as a conversation of their own: what is in them is not looked at again, only
-    how they go together with the others.
+    how they go together with the others. `plain` has the identities of those that are known to be plain JSON.
     """
     sent = list(map(bare, raws))
     known = max(0, known - 1)  # the last message of a conversation may be what others may not
-    if not all(encodable(raw) is raw for raw in sent[known:]):
+    if not all(
+        id(raw) in plain or encodable(one) is one for raw, one in zip(raws[known:], sent[known:], strict=True)
+    ):
         return False
     return not has_errors(provider(format).findings(sent, known))
 

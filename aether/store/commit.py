@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict
@@ -49,6 +49,7 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
+from aether.tuples import NamedTuple
 from aether.types import Change
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
@@ -402,8 +403,9 @@ def _fold(snapshot: Snapshot) -> Snapshot:
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.backup_default(home, name, found.base)
             made[name] = documents.write(
-                home, name, snapshot.documents[name], snapshot.revision, is_known=_is_loaded(snapshot, name)
-            )
+                home, name, snapshot.documents[name], snapshot.revision,
+                is_known=_is_loaded(snapshot, name), grown=snapshot.end,
+            )  # fmt: skip
         stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         # A record that was damaged or removed is not made again by itself: that would hide what it would have shown.
         kept = known.state == "good" or not found.sealed

@@ -14,7 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
@@ -22,6 +22,7 @@ from aether.project import HOME_NAME, user_file
 from aether.store import files, trust
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
+from aether.tuples import NamedTuple
 from aether.types import Finding
 
 NAME = "config.toml"

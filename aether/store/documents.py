@@ -14,13 +14,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
 from aether.paths import resource
 from aether.store import files
 from aether.store.files import make_directory, write_whole
+from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
@@ -105,8 +106,11 @@ def write(
     revision: int,
     *,
     is_known: Callable[[Path], bool] | None = None,
+    grown: int = 0,
 ) -> tuple[int, int, int]:
     """Replace document `name` durably and return the id of its file; the version it replaces becomes a backup.
+
+    `grown` is the size of the journal that it takes in.
 
     Raises:
         EditedMeanwhile: the file is not the one of which `is_known` is true.
@@ -115,7 +119,9 @@ def write(
     old = read_revision(path)
     backup = backups_of(home, name) / f"{name}.{old:012d}.json" if old is not None else None
     size = path.stat().st_size if path.exists() else 0
-    made = write_whole(path, encode(value, revision, size=size), backup=backup, is_known=is_known)
+    made = write_whole(
+        path, encode(value, revision, size=max(size, grown // 4)), backup=backup, is_known=is_known
+    )
     for stale in backups(home, name)[:-BACKUPS_KEPT]:
         stale.unlink(missing_ok=True)
     return made

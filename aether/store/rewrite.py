@@ -11,7 +11,6 @@ import os
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from aether import regular
 from aether.store.files import (
@@ -24,6 +23,7 @@ from aether.store.files import (
     sync_directory,
     write_whole,
 )
+from aether.tuples import NamedTuple
 
 # `commit.write_lock` looks for it.
 DIRECTORY = "erasing"

@@ -16,11 +16,11 @@ from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
 
 from aether import clock, regular
 from aether.errors import AetherError
 from aether.store import documents, files
+from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 PATH = "data/seals.json"

@@ -31,12 +31,13 @@ from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.text.regex import lazy
-from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, term, terms, words
+from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
+from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 if TYPE_CHECKING:
@@ -56,6 +57,8 @@ SHORT_BONUS = 0.03
 # The items next to the best are candidates as well if they hold a term.
 BESIDE_BEST = 20
 BESIDE_REACH = 2
+# Runs of letters whose terms stay in memory.
+_CACHED_RUNS = 50_000
 # "Alice: …", "Decision: …": who says it, or what kind of note it is.
 _LABEL = lazy(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
 # A time as `clock.stamp` writes it, as nearly all are.
@@ -136,7 +139,19 @@ class Candidate(NamedTuple):
     """An archived item that may be a hit; `place` counts the archive from its start."""
 
     place: int
-    row: Row
+    record: JsonObject
+    held: frozenset[str] = frozenset()
+    """The terms of the query that it holds."""
+
+    @property
+    def id(self) -> str:
+        """Return the id of the item, as its row spells it."""
+        return plain_text((self.record.get("item") or {}).get("id"))
+
+    @property
+    def row(self) -> Row:
+        """Return the row, made of the record each time: a text is cut into words for it."""
+        return row(self.record)
 
 
 class Found(NamedTuple):
@@ -247,9 +262,22 @@ def unit_fraction(value: Any) -> float:
 @lru_cache(maxsize=CACHED_TEXTS)
 def _marked_text(content: str) -> tuple[str, int, str]:
     """Return the marked terms of a text, their number, and its label as terms."""
-    said = terms(content)
+    marked = [*map(_marked_run, runs(content))]
     label = _LABEL.match(content)
-    return marked_terms(said), said.length, _name(label[1]) if label else ""
+    return (
+        "".join([words for words, _, _ in marked] + [parts for _, parts, _ in marked if parts]),
+        sum([length for _, _, length in marked]),
+        _name(label[1]) if label else "",
+    )
+
+
+@lru_cache(maxsize=_CACHED_RUNS)
+def _marked_run(run: str) -> tuple[str, str, int]:
+    """Return the marked words and parts of one run of letters, and their number: most runs come in many texts."""
+    said = run_terms(run)
+    marked = marked_terms(said)
+    words = len(marked) - sum(len(part) + 2 for part in said.parts)
+    return marked[:words], marked[words:], said.length
 
 
 @lru_cache(maxsize=1_000)
@@ -316,7 +344,11 @@ def scan(records: Records, ask: Query) -> Found:
         taken = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
         best = [place for _, place in heapq.nlargest(ask.cap, taken)]
         places.update(best, *(set(beside(place)) & points.keys() for place in best[:BESIDE_BEST]))
-    candidates = [Candidate(place, row(record)) for place, record in enumerate(records()) if place in places]
+    candidates = [
+        Candidate(place, record, frozenset(asked.intersection(holds[place][1])))
+        for place, record in enumerate(records())
+        if place in places
+    ]
     return Found(len(holds), total, held, candidates)
 
 
@@ -605,9 +637,11 @@ def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     if state.position > archive.head:  # another reader has come further
         seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
     places = {place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), archive.head))}
-    places |= _best_places(chunks, values, _masks(db, ask, seen), ask)
-    found = _read(db, sorted(places), archive)
-    candidates = [Candidate(place, row(record)) for place, record in sorted(found.items())]
+    best, holding = _best_places(chunks, values, _masks(db, ask, seen), ask)
+    found = _read(db, sorted(places | best), archive)
+    candidates = [
+        Candidate(place, record, _terms_at(place, holding)) for place, record in sorted(found.items())
+    ]
     return Found(state.items, state.length, held, candidates)
 
 
@@ -635,9 +669,13 @@ def _masks(db: sqlite3.Connection, ask: Query, items: int) -> list[Callable[[int
 def _best_places(
     chunks: dict[int, list[tuple[str, bytes]]], values: dict[str, tuple[int, ...]],
     masks: list[Callable[[int], int]], ask: Query,
-) -> set[int]:  # fmt: skip
-    """Return the places of the items with most points, and of those beside the best of them that hold a term."""
+) -> tuple[set[int], dict[int, list[tuple[str, int]]]]:  # fmt: skip
+    """Return the places of the items with most points, and of those beside the best of them that hold a term.
+
+    With them, for each chunk, the terms and the items that hold each.
+    """
     present: dict[int, int] = {}
+    holding: dict[int, list[tuple[str, int]]] = {}
     best: list[list[tuple[int, int]]] = [[] for _ in masks]
     for chunk in sorted(chunks, reverse=True):
         digits = [0] * DIGITS
@@ -646,6 +684,7 @@ def _best_places(
             planes = _planes(posting)
             if each not in SHORT_MARKS:
                 some |= planes[0]
+                holding.setdefault(chunk, []).append((each, planes[0]))
             below = 0
             for plane, value in zip(planes, values.get(each, ()), strict=False):
                 _add_points(digits, plane, value - below)
@@ -661,7 +700,13 @@ def _best_places(
             places.update(
                 one for one in beside(place) if present.get(one >> CHUNK_BITS, 0) >> one % CHUNK & 1
             )
-    return places
+    return places, holding
+
+
+def _terms_at(place: int, holding: dict[int, list[tuple[str, int]]]) -> frozenset[str]:
+    """Return the terms that the item at `place` holds, given the items of each chunk that hold each term."""
+    found = holding.get(place >> CHUNK_BITS, ())
+    return frozenset([term for term, items in found if items >> place % CHUNK & 1])
 
 
 def _add_points(digits: list[int], items: int, points: int) -> None:

@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
@@ -28,6 +28,7 @@ from aether.store.documents import Document
 from aether.store.files import head_path, lines_backwards, read_head, seal_json, storage_errors, unsealed
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
+from aether.tuples import NamedTuple
 from aether.types import JsonObject, Patch
 
 JOURNAL_FORMAT = 1

@@ -9,11 +9,12 @@ one verbatim statement, never a reply without what it answers. A person's own ch
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems, words
+from aether.tuples import NamedTuple
 
 # A longer reply is a request of its own, and what it takes up is not its whole content.
 REPLY_CHARS = 240

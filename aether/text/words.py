@@ -18,9 +18,10 @@ import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether.text.regex import lazy
+from aether.tuples import NamedTuple
 
 # Runs written without spaces between words: Thai to Khmer, kana, Han, and the planes of rarer Han.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
@@ -185,6 +186,16 @@ def terms(text: str) -> Terms:
         tuple(part for piece in pieces for part in (*piece.names, *piece.characters)),
         sum(sum(piece.content) for piece in pieces),
     )
+
+
+def run_terms(run: str) -> Terms:
+    """Return the terms of one of the `runs` of a text; those of the text are theirs, the words before the parts.
+
+    >>> run_terms("getUser")
+    Terms(words=('getus',), parts=('get', 'user'), length=1)
+    """
+    piece = _piece(run)
+    return Terms(piece.words, (*piece.names, *piece.characters), sum(piece.content))
 
 
 def query_terms(query: str) -> QueryTerms:

@@ -11,10 +11,11 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether.errors import InvalidInput, shown
 from aether.tokens.estimate import estimate
+from aether.tuples import NamedTuple
 from aether.types import Counter, JsonObject
 
 ESTIMATE = "estimate"

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections import Counter as Tally
-from collections.abc import Callable
-from functools import lru_cache, partial
+from functools import lru_cache
 from itertools import repeat
-from operator import add, eq, mul
-from typing import NamedTuple
+from operator import add, eq
 
 from aether.text.regex import lazy
+from aether.tuples import NamedTuple
 
 # Prices below are thousandths of a token: whole numbers add up to the same sum in any order.
 TOKEN = 1000
@@ -236,20 +234,31 @@ _COUNTED: dict[tuple[int, int], int] = {}
 
 def _estimated(text: str) -> int:
     price = 0
-    by = _patterns(ascii_only=text.isascii())
-    remembered = _remembered(ascii_only=text.isascii())
+    by, prices = _patterns(ascii_only=text.isascii()), _prices(ascii_only=text.isascii())
     for start in range(0, len(text), WINDOW_CHARS):
-        pieces = Tally(by.piece.findall(text[start : start + WINDOW_CHARS]))
-        for piece in [piece for piece in pieces if len(piece) > REMEMBERED_CHARS]:
-            price += _price(piece, by) * pieces.pop(piece)
-        price += sum(map(mul, map(remembered, pieces), pieces.values()))
+        price += sum(map(prices.__getitem__, by.piece.findall(text[start : start + WINDOW_CHARS])))
     return (price + TOKEN // 2) // TOKEN
 
 
+class _Prices(dict[str, int]):
+    """The prices of pieces, each made when it is first asked for; those of short pieces are remembered."""
+
+    def __init__(self, by: _Patterns) -> None:
+        self._by = by
+
+    def __missing__(self, piece: str) -> int:
+        price = _price(piece, self._by)
+        if len(piece) <= REMEMBERED_CHARS:
+            if len(self) >= REMEMBERED_PIECES:
+                self.clear()
+            self[piece] = price
+        return price
+
+
 @lru_cache(maxsize=2)
-def _remembered(*, ascii_only: bool) -> Callable[[str], int]:
-    """Return the cached price function of short pieces; prices depend on the patterns, so each has its own cache."""
-    return lru_cache(maxsize=REMEMBERED_PIECES)(partial(_price, by=_patterns(ascii_only=ascii_only)))
+def _prices(*, ascii_only: bool) -> _Prices:
+    """Return the prices of pieces; they depend on the patterns, so each has its own."""
+    return _Prices(_patterns(ascii_only=ascii_only))
 
 
 def _price(piece: str, by: _Patterns) -> int:

@@ -691,7 +691,7 @@ def test_messages_of_the_last_request_are_not_looked_into_again(home, monkeypatc
 
     more = [*said, {"role": "user", "content": "Go on."}]
     preflight("c", more, window=10**6, home=home)
-    assert first == 2 * len(said)
+    assert first == len(said)
     assert len(looked) <= 3
 
     more[3] = {**more[3], "content": "Half: \udc00"}

@@ -1,7 +1,7 @@
 import json
 
 from aether.messages import convert
-from aether.messages.content import arguments_text
+from aether.messages.content import arguments_text, encodable
 from aether.messages.findings import changed, known_role, lost, unused_name
 from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.validate import check, has_errors, is_sendable, repair, sendable
@@ -308,3 +308,11 @@ def test_a_repair_within_a_message_is_named_by_its_own_place():
 
     assert done.raws[0]["content"] == [{"type": "text", "text": "Go."}]
     assert [one.where for one in done.findings] == ["messages[0].content[1]"]
+
+
+def test_what_is_known_to_be_plain_json_is_judged_the_same():
+    half = {"role": "user", "content": "half \ud83d of a pair"}
+    said = [{"role": "user", "content": "Go."}, {"role": "assistant", "content": "I go.", "meta": {"a": 1}}]
+    for raws in (said, [*said, half], [*said, {"role": "tool", "tool_call_id": "x", "content": "ok"}]):
+        plain = {id(raw) for raw in raws if encodable(raw) is raw}
+        assert is_sendable(raws, "openai", plain=plain) == is_sendable(raws, "openai")

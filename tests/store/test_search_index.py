@@ -427,3 +427,29 @@ def test_reading_returns_the_records_at_places_that_exist():
 
     assert scan_source(lambda: iter(records)).read([1, 7]) == {1: records[1]}
     assert EMPTY.find(ask("x")).items == 0
+
+
+def test_a_candidate_names_the_terms_that_its_text_holds(tmp_path):
+    said = [
+        record(
+            f"wm_{at}", f"The getUser call of node{at % 5} retries port {at}; 日本語 {'caches ' * (at % 4)}"
+        )
+        for at in range(40)
+    ]
+    source = indexed_source(tmp_path / "index.sqlite", archive(said))
+    for query in ("cache of getUser", "node3 port 7", "user 日本語", "nothing of it"):
+        for found in (source.find(ask(query)), scan(lambda: iter(said), ask(query))):
+            for one in found.candidates:
+                assert one.id == one.row.id
+                assert one.held == set(term_counts(one.row.marked, term_marks(ask(query).terms)))
+
+
+def test_the_terms_of_a_text_are_those_of_its_runs():
+    for text in (
+        "The getUser of PostgreSQL don't retry 日本語 x 日, naïve ﬁxes: HTTPServer_v2",
+        "",
+        "A 'b' c’s",
+        "İstanbul ſtops",
+    ):
+        assert row(record("a", text)).marked == marked_terms(terms(text))
+        assert row(record("a", text)).length == terms(text).length

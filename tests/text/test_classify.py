@@ -486,6 +486,43 @@ def test_cues_are_written_in_small_letters_and_mean_the_same_in_any():
 
     for cue in cues:
         assert not any(map(str.isupper, re.sub(r"\\[A-Z]", "", cue.small.pattern)))
-        assert [classify_module._has(cue, text) for text in texts] == [
+        assert [classify_module._has(cue, classify_module._said(text)) for text in texts] == [
             cue.any_case.search(text) is not None for text in texts
         ]
+
+
+def test_every_wording_of_a_cue_has_a_sign_of_it():
+    cues = [cue for _, cue in classify_module._TABLE] + [classify_module._CHOSE]
+
+    for cue in cues:
+        tree = re._parser.parse(cue.small.pattern)
+        said = [one for one in _wordings(list(tree)) if one]
+        assert len(said) > 8
+        for one in said:
+            assert classify_module._may_have(cue, classify_module._said(one)), one
+        # They are wordings of the cue, so the test above says something of it.
+        assert sum(cue.small.search(one) is not None for one in said) > 0.4 * len(said)
+
+
+def _wordings(parts):
+    """Return the texts that a parsed pattern describes; a repetition beyond one, and any character, is left out."""
+    made = [""]
+    for name, given in parts:
+        match str(name):
+            case "LITERAL":
+                after = [chr(given)]
+            case "IN":
+                after = [chr(one) for kind, one in given if str(kind) == "LITERAL"] or [""]
+            case "BRANCH":
+                after = [one for branch in given[1] for one in _wordings(list(branch))]
+            case "SUBPATTERN":
+                after = _wordings(list(given[3]))
+            case "MAX_REPEAT":
+                after = [
+                    *([""] if given[0] == 0 else []),
+                    *(_wordings(list(given[2])) if given[1] == 1 else []),
+                ]
+            case _:  # a place, a look ahead or behind
+                after = [""]
+        made = [one + more for one in made for more in after]
+    return list(dict.fromkeys(made))

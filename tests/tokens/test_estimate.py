@@ -14,7 +14,7 @@ from aether.tokens.estimate import (
     REMEMBERED_CHARS,
     REMEMBERED_PIECES,
     WINDOW_CHARS,
-    _remembered,
+    _prices,
     estimate,
 )
 from tests.tables import rows
@@ -130,12 +130,13 @@ def test_counting_imports_no_tokenizer():
 def test_prices_that_are_remembered_stay_small():
     """What is remembered is bounded by number and by length, whatever is counted."""
     long = "x" * (REMEMBERED_CHARS + 1)
-    remembered = _remembered(ascii_only=True)
-    before = remembered.cache_info()
+    prices = _prices(ascii_only=True)
 
     assert estimate(long) == estimate(long) > 1
-    assert remembered.cache_info().misses == before.misses
-    assert before.maxsize == REMEMBERED_PIECES
+    assert long not in prices
+    for nth in range(0, 3 * REMEMBERED_PIECES, 1_000):
+        estimate(" ".join(f"w{chr(97 + each % 26)}{each}q" for each in range(nth, nth + 1_000)))
+        assert len(prices) <= REMEMBERED_PIECES
 
 
 def test_a_text_that_was_counted_has_the_same_count_again(monkeypatch):

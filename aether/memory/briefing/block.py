@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from hashlib import blake2b
-from typing import NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS
+from aether.tuples import NamedTuple
 
 # A day this long ago is followed by its age.
 OLD_DAYS = 30

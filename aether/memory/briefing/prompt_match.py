@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from aether.memory.recall import Record, excerpt
 from aether.memory.search import HISTORY, is_question
@@ -24,6 +23,7 @@ from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, query_terms, terms
+from aether.tuples import NamedTuple
 
 # More matches are a page to read, not a hint.
 MOST_MATCHES = 3

@@ -17,7 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from aether.memory import signals
 from aether.memory.briefing import standing
@@ -28,6 +28,7 @@ from aether.memory.sessions import EXTRACTIVE, sessions_of
 from aether.text.choices import endings
 from aether.text.regex import lazy
 from aether.text.words import stems
+from aether.tuples import NamedTuple
 from aether.types import Item
 
 # Characters: a rule is a sentence, a request or result is shortened to its start.

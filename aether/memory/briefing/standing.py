@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from aether.memory.briefing.block import Line
 from aether.text.choices import refuses
 from aether.text.regex import lazy
 from aether.text.words import sentences
+from aether.tuples import NamedTuple
 from aether.types import Item
 
 # Characters of one line: a longer paragraph is shown by its first whole sentences.

@@ -1,0 +1,67 @@
+"""Our named tuples are those of `typing`, and a hook makes no others."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+import typing
+
+from aether import tuples
+
+BODY = '''
+class Made(NamedTuple):
+    """Words."""
+
+    first: int
+    second: tuple[str, ...] = ()
+    """Of the second."""
+
+    @property
+    def both(self) -> str:
+        """Return both."""
+        return f"{self.first} {self.second}"
+
+    def more(self) -> Made:
+        """Return one more."""
+        return self._replace(first=self.first + 1)
+'''
+
+
+def made_by(base):
+    names = {"NamedTuple": base, "__name__": __name__}
+    exec("from __future__ import annotations\n" + BODY, names)
+    return names["Made"]
+
+
+Made = made_by(tuples.NamedTuple)
+
+
+def test_a_named_tuple_is_that_of_typing():
+    theirs = made_by(typing.NamedTuple)
+    for of in (
+        "_fields",
+        "_field_defaults",
+        "__doc__",
+        "__module__",
+        "__name__",
+        "__qualname__",
+        "__match_args__",
+    ):
+        assert getattr(Made, of) == getattr(theirs, of), of
+    assert [*Made.__annotations__] == [*theirs.__annotations__]
+    ours, other = Made(1), theirs(1)
+    assert (ours, repr(ours), ours.both, ours._asdict()) == (other, repr(other), other.both, other._asdict())
+    assert ours.more() == Made(2, ()) == tuple(other.more())
+    assert type(pickle.loads(pickle.dumps(ours))) is type(copy.deepcopy(ours)) is Made
+
+
+def test_a_hook_makes_no_named_tuple_of_typing():
+    heavy = "api.drain api.recall api.briefing api.working memory.capture.extract memory.briefing.briefing"
+    imports = "\n".join(
+        f"import aether.{name}" for name in ("integrations.claude_code.reply", *heavy.split())
+    )
+    code = f"import typing\ndel typing.NamedTuple\n{imports}"
+
+    subprocess.run([sys.executable, "-c", code], check=True)
