@@ -88,7 +88,6 @@ _POINTER = re.compile(r"(?P<many>\d+) messages in full: (?P<first>.+?)(?: to (?P
 # The newest of these describe the present state; they outlive the older ones of everything else.
 NEWEST = 3
 NEWEST_NAMES = 40
-FEW_NAMES = 20
 NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
 # Files read last are about to be used; a path costs as much as three names, so more would displace ids that people gave.
@@ -494,7 +493,7 @@ _DROPS = (
     _Drop("ends of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
     _Drop("earlier results", "earlier", stay=NEWEST_DONE),
     _Drop("opening requests", "opening"),
-    _Drop("names", "names", stay=FEW_NAMES),
+    _Drop("names", "names"),
     _Drop("requests", "requests", stay=NEWEST_REQUESTS),
     _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
     _Drop("requests", "requests", stay=NEWEST),

@@ -451,10 +451,10 @@ def _record_commits(tree: WorkTree, command: str, output: str) -> None:
         tree["commits"] = made[-MOST_COMMITS:]
 
 
-def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
+def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS) -> Iterator[str]:
     """Yield what is uncommitted, unpushed and unchecked; `whole`: no call of the conversation is missing.
 
-    The commits come last, the newest first.
+    The newest `commits` come last, the newest first.
 
     >>> tree = new_work_tree()
     >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
@@ -477,7 +477,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):
-        yield f"{COMMITS_LEAD}{'; '.join(reversed(made))}."
+        yield f"{COMMITS_LEAD}{'; '.join(made[: -commits - 1 : -1])}."
 
 
 def publishes(command: str) -> bool:

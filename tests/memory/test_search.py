@@ -486,9 +486,18 @@ def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
     filler = " ".join(f"word{at} thing{at} matter{at}" for at in range(20))
     held = [
         {
-            "id": name, "type": "outcome", "content": f"{text} {filler}", "relevance_score": 0.5, "token_count": 1,
+            "id": name,
+            "type": "outcome",
+            "content": f"{text} {filler}",
+            "relevance_score": 0.5,
+            "token_count": 1,
             "associative_links": [],
-            "metadata": {"timestamp": f"2026-0{month}-01T00:00:00.000000Z", "phase": month, "source": "queen", "caste": None},
+            "metadata": {
+                "timestamp": f"2026-0{month}-01T00:00:00.000000Z",
+                "phase": month,
+                "source": "queen",
+                "caste": None,
+            },
         }  # fmt: skip
         for month, name, text in (
             (1, "half", "cache cache cache cache cache cache cache cache"),

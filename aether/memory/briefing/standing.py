@@ -119,7 +119,9 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         # A commit before the newest account's own may have been changed since.
         recent = account.worked and (at == newest + 1 or not account.published)
         if at == newest or (at < newest and account.published) or (recent and room > SHARES[0] // 2):
-            said = claims(account.paragraphs, room if at else SHARES[0])
+            # How an earlier one was checked was the state then.
+            earlier = at > newest and not account.published
+            said = (changes if earlier else claims)(account.paragraphs, room if at else SHARES[0])
             state += [_line("state", text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
         elif at < min(newest, 2):
