@@ -498,7 +498,7 @@ def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
                 "source": "queen",
                 "caste": None,
             },
-        }  # fmt: skip
+        }
         for month, name, text in (
             (1, "half", "cache cache cache cache cache cache cache cache"),
             (3, "whole", "the cache is flushed by the nightly job"),
