@@ -31,7 +31,7 @@ from aether.messages.tool_calls import (
     words_of_refusal,
     work_tree_lines,
 )
-from aether.text.accounts import claims, left_open, paragraphs, reason_of
+from aether.text.accounts import LEAST_REASON, claims, left_open, paragraphs, reason_of
 from aether.text.choices import refuses
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
@@ -155,9 +155,9 @@ def words_of_person(message: Message, text: str) -> str:
 def _with_text(turn: Turn, text: str, message: Message) -> Turn:
     """Return `turn` with the next text of the model."""
     calls = [block for block in message.blocks if block.kind == "call"]
-    if any(file_changes(block.arguments, shell_command(block.arguments)) for block in calls):
-        reason = reason_of(text)
-        turn = turn._replace(reasons=(*turn.reasons, reason) if reason else turn.reasons)
+    edits = (file_changes(block.arguments, shell_command(block.arguments)) for block in calls)
+    if len(text) >= LEAST_REASON and any(edits) and (reason := reason_in(text)):
+        turn = turn._replace(reasons=(*turn.reasons, reason))
     if len(text) >= LEAST_ANSWER or not (calls or turn.answer):
         return turn._replace(answer=text, under_way=())
     if calls:
@@ -197,6 +197,9 @@ def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]
             break
         kept.append(one)
     return tuple(reversed(kept))
+
+
+reason_in = lru_cache(maxsize=CACHED_ANSWERS)(reason_of)
 
 
 @lru_cache(maxsize=CACHED_ANSWERS)
