@@ -484,30 +484,23 @@ def test_of_the_states_of_a_work_tree_only_the_newest_is_found():
 
 def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
     filler = " ".join(f"word{at} thing{at} matter{at}" for at in range(20))
+    # The first says one word often, beside one that says the other; the last says both, once.
+    texts = ["cache " * 8, "flushed " * 8, *["nothing of it"] * 12, "the cache is flushed by the job"]
+    at = "2026-01-01T00:00:00.000000Z"
+    metadata = {"timestamp": at, "phase": 1, "source": "queen", "caste": None}
     held = [
         {
-            "id": name,
+            "id": f"i{place}",
             "type": "outcome",
             "content": f"{text} {filler}",
             "relevance_score": 0.5,
-            "token_count": 1,
-            "associative_links": [],
-            "metadata": {
-                "timestamp": f"2026-0{month}-01T00:00:00.000000Z",
-                "phase": month,
-                "source": "queen",
-                "caste": None,
-            },
+            "metadata": metadata,
         }
-        for month, name, text in (
-            (1, "half", "cache cache cache cache cache cache cache cache"),
-            (3, "whole", "the cache is flushed by the nightly job"),
-            (5, "other", "nothing of it"),
-        )
+        for place, text in enumerate(texts)
     ]
     memory = {
         "working_memory": {"items": held}, "short_term_memory": {"sessions": []},
         "long_term_memory": {"patterns": []},
     }  # fmt: skip
 
-    assert search(memory, "cache flushed nightly", now=NOW)[0]["id"] == "whole"
+    assert search(memory, "cache flushed", now=NOW)[0]["id"] == "i14"
