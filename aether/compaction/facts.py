@@ -14,7 +14,7 @@ from functools import lru_cache, reduce
 from itertools import chain
 from typing import Any, NamedTuple
 
-from aether.compaction.progress import progress_of
+from aether.compaction.progress import done_in, progress_of, words_of_person
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
 from aether.messages.convert import new_message, reread
@@ -67,6 +67,8 @@ _REVISES = re.compile(
     re.IGNORECASE,
 )
 # A summary that another program wrote in place of an earlier conversation is not a request.
+# The lines of a state that are no account: the plan, the runs and the work tree, which the newer state has.
+_STATUS = re.compile(r"[a-z_]+: |Ran `|Uncommitted|The last commit|Nothing was |Commits, ")
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
 # "decision" in the name of something, and a contrast between properties, decide nothing.
 _DESCRIBES = re.compile(
@@ -76,7 +78,7 @@ _DESCRIBES = re.compile(
 )
 
 # Share of a summary that the facts may use if prose is wanted beside them.
-FACTS_SHARE = 0.75
+FACTS_SHARE = 0.85
 # Tokens: prose of fewer is not worth a call of a model.
 LEAST_PROSE = 40
 # Characters of a call's arguments that a summariser is shown.
@@ -90,8 +92,10 @@ NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
 # Files read last are about to be used; a path costs as much as three names, so more would displace ids that people gave.
 NEWEST_READ = 3
-# Paragraphs of the state: about the newest answer.
-NEWEST_STATE = 12
+# Paragraphs of the state: about the newest answer and what the calls show.
+NEWEST_STATE = 24
+NEWEST_DONE = 12
+NEWEST_REQUESTS = 24
 # The newest of the dropped requests, whose names may stay.
 NAMED_REQUESTS = 100
 # On average no text has longer tokens.
@@ -164,8 +168,11 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     mine = [call for call in made if is_removed(call.at)]
     earlier = (parsed(messages[at].text) for at in summaries)
     present = progress_of(messages, made)
+    stays = not summaries and _opening(messages, summaries) not in removed
     facts = Facts(
+        opening=present.opening if stays and present.opening != present.current else (),
         current=present.current,
+        earlier=present.earlier,
         state=present.state,
         next=present.next,
         **{
@@ -190,8 +197,11 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     """
     goals = tuple(dict.fromkeys((*older.goals, *newer.goals)))
     requests = _newest_once((*older.requests, *newer.requests))
+    replaced = older.state if newer.state else ()
     found = Facts(
         goals=goals,
+        opening=() if goals else older.opening or newer.opening,
+        earlier=_newest_once((*older.earlier, *_accounts_in(replaced, newer.state), *newer.earlier)),
         current=newer.current or older.current,
         state=newer.state or older.state,
         next=newer.next if newer.state or newer.next else older.next,
@@ -208,6 +218,13 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     return found._replace(names=tuple(name for name in names if name not in present))
 
 
+def _accounts_in(state: Sequence[str], newer: Collection[str]) -> Iterator[str]:
+    """Yield what the state of an earlier summary says that was changed, besides what the newer state says."""
+    for part in state:
+        if part not in newer and not _STATUS.match(part):
+            yield from done_in(part)
+
+
 def _extracts(
     messages: Sequence[Message], removed: Iterable[int], summaries: Sequence[int]
 ) -> Iterator[_Extract]:
@@ -215,17 +232,18 @@ def _extracts(
     for at in removed:
         message = messages[at]
         text = clean(message.text) if message.role in {"user", "assistant"} else ""
-        if not text or _CONTINUATION.match(text):
+        said = words_of_person(message, text)
+        if not (text or said) or _CONTINUATION.match(text):
             continue
-        if message.role == "assistant":
+        if not said:
             for one in statements_by_kind(text).get("decision", ()):
                 if states_choice(one):
                     yield _Extract("decisions", one.lstrip("-*•+ ") or one)
         elif at == opening:
-            yield _Extract("goals", _head(text, GOAL_CHARS))
-            yield from (_Extract("constraints", one) for kind, one in message_by_kind(text) if kind in _RULES)
+            yield _Extract("goals", _head(said, GOAL_CHARS))
+            yield from (_Extract("constraints", one) for kind, one in message_by_kind(said) if kind in _RULES)
         else:
-            yield from _request_extracts(text, _question_before(messages, at) if is_reply(text) else "")
+            yield from _request_extracts(said, _text_before(messages, at))
 
 
 def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:
@@ -238,22 +256,28 @@ def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:
     return -1
 
 
-def _question_before(messages: Sequence[Message], at: int) -> str:
+def _text_before(messages: Sequence[Message], at: int) -> str:
     for before in reversed(messages[max(0, at - _LOOK_BACK) : at]):
         if is_summary(before):
             break
         if before.role == "assistant" and (text := clean(before.text)):
-            return closing_question(text)
+            return text
         if before.role == "user" and clean(before.text):
             break
     return ""
 
 
-def _request_extracts(text: str, question_before: str) -> Iterator[_Extract]:
-    """Yield the contents of a person's message: the answer to a question, rules, a choice, a request."""
-    if question_before and not (is_empty_reply(text) and not asks_for_decision(question_before)):
-        field = "decisions" if asks_for_decision(question_before) else "requests"
-        yield _Extract(field, f"Asked: {question_before}\nAnswered: {text}")
+def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
+    """Yield the contents of a person's message: what it settles of the text `before` it, rules, a choice, a request."""
+    choice = settled(text, before) if before else None
+    if choice and not choice.own:
+        said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else choice.text
+        yield _Extract("decisions", said)
+        return
+    asked = closing_question(before) if before and is_reply(text) else ""
+    if asked and not (is_empty_reply(text) and not asks_for_decision(asked)):
+        field = "decisions" if asks_for_decision(asked) and not choice else "requests"
+        yield _Extract(field, f"Asked: {asked}\nAnswered: {text}")
         return
     if is_empty_reply(text):
         return
@@ -466,9 +490,14 @@ _DROPS = (
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
     _Drop("names", "names", stay=NEWEST_NAMES),
     _Drop("ends of requests", "requests", _is_long, left=_shorter),
-    _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
+    _Drop("ends of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
+    _Drop("earlier results", "earlier", stay=NEWEST_DONE),
+    _Drop("opening requests", "opening"),
     _Drop("names", "names"),
+    _Drop("requests", "requests", stay=NEWEST_REQUESTS),
+    _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
     _Drop("requests", "requests", stay=NEWEST),
+    _Drop("earlier results", "earlier"),
     _Drop("current requests", "current"),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Drop("files that were read", "files", _is_read),
@@ -502,6 +531,9 @@ def fit_facts(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[s
         if number:
             tokens = _tokens(facts, count)
             dropped[drop.name] = dropped.get(drop.name, 0) + number
+    if facts.earlier:
+        present = "\n".join(facts.state).replace("**", "")
+        facts = facts._replace(earlier=tuple(one for one in facts.earlier if one not in present))
     lost = [pluralize(number, name) for name, number in dropped.items()]
     if tokens > most:
         shorter = _shortened(facts, count=count, most=most)

@@ -114,7 +114,7 @@ class _Fit(NamedTuple):
 
     @property
     def facts_share(self) -> float:
-        return FACTS_SHARE if self.has_prose else 1.0
+        return FACTS_SHARE if self.has_prose or self.before.prose else 1.0
 
     @property
     def removes(self) -> bool:

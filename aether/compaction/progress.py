@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from aether.compaction.summary import is_summary
@@ -24,19 +25,29 @@ from aether.messages.tool_calls import (
     Call,
     file_changes,
     new_work_tree,
+    publishes,
     record_in_work_tree,
+    shell_command,
+    words_of_refusal,
     work_tree_lines,
 )
+from aether.text.accounts import LEAST_REASON, claims, left_open, paragraphs, reason_of
+from aether.text.choices import refuses
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
 from aether.text.words import sentences
 
-# A page at most: the newest answer first, older ones from their heads.
+# A page at most: the newest answer first, older ones from their heads, and what says most of each.
 ANSWER_CHARS = 2_400
 ANSWERS_CHARS = 4_800
+EARLIER_CHARS = 6_000
+ACCOUNT_CHARS = 900
+ANNOUNCEMENTS = 3
+CACHED_ANSWERS = 4_096
 # A shorter text announces the next call or says that it is done.
 LEAST_ANSWER = 160
+LEAST_NEWEST = 40
 REQUEST_CHARS = 600
 PLAN_ENTRIES = 12
 CHECKS = 6
@@ -46,6 +57,9 @@ _PLAN_KEYS = ("todos", "plan", "tasks", "items")
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
+_RULER = lazy(r"[-*_=]{3,}")
+# A longer block of code is looked up in the file.
+_LONG_CODE = lazy(r"^```[^\n]*\n(?:(?!```).){400,}?^```[^\n]*$\n?", re.DOTALL | re.MULTILINE)
 _CREATED = lazy(r"[Tt]ask #?(\d+)")
 _FORWARD = lazy(
     r"\b(?:next(?: steps?)?\b(?! to\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
@@ -59,58 +73,140 @@ _FORWARD = lazy(
 class Progress(NamedTuple):
     """The present of a conversation; every text is verbatim from it but for the words that name a status."""
 
+    opening: tuple[str, ...] = ()
     current: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
+    earlier: tuple[str, ...] = ()
+
+
+class Turn(NamedTuple):
+    """What the model said between two messages of a person."""
+
+    answer: str = ""
+    """Its last message, if it says more than that a call follows."""
+    reasons: tuple[str, ...] = ()
+    """Why edits were made, one sentence each."""
+    under_way: tuple[str, ...] = ()
+    """The announcements since its last message."""
 
 
 def progress_of(messages: Sequence[Message], calls: Sequence[Call]) -> Progress:
-    """Return the current request, the state and the next step of a conversation with these `calls`."""
-    request, answers = _spoken(messages)
+    """Return the requests, the state and the next step of a conversation with these `calls`."""
+    requests, turns = _spoken(messages)
     plan = _plan(calls)
-    last = answers[-1] if answers else ""
+    newest = turns[-1] if turns else Turn()
+    answers = [turn.answer for turn in turns if turn.answer]
+    last = newest.answer or (answers[-1] if answers else "")
     ahead = [f"{status}: {text}" for text, status in plan if status not in _OVER]
     said = [one for one in sentences(last) if _FORWARD.search(one)][-NEXT_SENTENCES:]
     question = closing_question(last)
     return Progress(
-        current=(request,) if request else (),
+        opening=requests[:1],
+        current=requests[-1:],
         state=(
             *_shown_answers(answers),
+            *newest.under_way,
             *(f"{status}: {text}" for text, status in plan[-PLAN_ENTRIES:]),
             *_checks(calls),
             *_version_control(calls, whole=not any(map(is_summary, messages))),
         ),
-        next=tuple(dict.fromkeys((*ahead[:PLAN_ENTRIES], *said, *([question] if question else [])))),
+        next=tuple(
+            dict.fromkeys(
+                (*ahead[:PLAN_ENTRIES], *said, *([question] if question else []), *newest.under_way[-1:])
+            )
+        ),
+        earlier=_done_before(turns, answers[:-1]),
     )
 
 
-def _spoken(messages: Sequence[Message]) -> tuple[str, list[str]]:
-    """Return the newest request of a person, and the texts that ended the turns of the model, oldest first."""
-    request, answers, last = "", list[str](), ""
+def _spoken(messages: Sequence[Message]) -> tuple[tuple[str, ...], list[Turn]]:
+    """Return the heads of the first and the newest request of a person, and the turns of the model, oldest first."""
+    requests: list[str] = []
+    turns: list[Turn] = []
+    turn = Turn()
     for message in messages:
         text = clean(without_injected(message.text)) if message.role in {"user", "assistant"} else ""
-        if message.role == "user" and text and not is_summary(message):
-            if last:
-                answers.append(last)
-            last = ""
-            request = request if is_empty_reply(text) and request else text[:REQUEST_CHARS]
-        elif text and not is_summary(message):
-            last = text if len(text) >= LEAST_ANSWER or not last else last
-        if len(last) < LEAST_ANSWER and any(block.kind == "call" for block in message.blocks):
-            last = ""  # it announced the call
-    return request, [*answers, last] if last else answers
+        said = words_of_person(message, text)
+        if said and not is_summary(message):
+            if refuses(said) and turn.answer:
+                turn = turn._replace(answer="", reasons=())
+            if turn != Turn():
+                turns.append(turn._replace(under_way=()))
+            turn = Turn()
+            if not (is_empty_reply(said) and requests):
+                requests.append(said[:REQUEST_CHARS])
+        elif text and message.role == "assistant" and not is_summary(message):
+            turn = _with_text(turn, text, message)
+    turns += [turn] if turn != Turn() else []
+    return (*requests[:1], *requests[-1:]) if len(requests) > 1 else tuple(requests), turns
 
 
-def _shown_answers(answers: Sequence[str]) -> Iterator[str]:
-    """Yield the newest answers in their order, by paragraph, as far as there is room."""
+def words_of_person(message: Message, text: str) -> str:
+    """Return what a person says in `message`: its clean `text`, or the words with which a call was refused."""
+    if message.role == "user" and text:
+        return text
+    refused = (
+        words_of_refusal(block.text) for block in message.blocks if block.kind == "result" and block.is_error
+    )
+    return clean(next(filter(None, refused), ""))
+
+
+def _with_text(turn: Turn, text: str, message: Message) -> Turn:
+    """Return `turn` with the next text of the model."""
+    calls = [block for block in message.blocks if block.kind == "call"]
+    edits = (file_changes(block.arguments, shell_command(block.arguments)) for block in calls)
+    if len(text) >= LEAST_REASON and any(edits) and (reason := reason_in(text)):
+        turn = turn._replace(reasons=(*turn.reasons, reason))
+    if len(text) >= LEAST_ANSWER or not (calls or turn.answer):
+        return turn._replace(answer=text, under_way=())
+    if calls:
+        return turn._replace(
+            answer=turn.answer if len(turn.answer) >= LEAST_ANSWER else "",
+            under_way=(*turn.under_way, text)[-ANNOUNCEMENTS:],
+        )
+    return turn
+
+
+def _shown_answers(answers: Sequence[str]) -> list[str]:
+    """Return the paragraphs of the newest answers in their order, as far as there is room."""
     chosen, room = list[str](), ANSWERS_CHARS
     for text in reversed(answers):
-        if len(text) < LEAST_ANSWER or room < LEAST_ANSWER:
+        if len(text) < (LEAST_ANSWER if chosen else LEAST_NEWEST):
             continue
-        chosen.append(_head(text, min(room, ANSWER_CHARS)))
+        if room < LEAST_ANSWER:
+            break
+        chosen.append(_head(_LONG_CODE.sub("", text), min(room, ANSWER_CHARS)))
         room -= len(chosen[-1])
-    for text in reversed(chosen):
-        yield from (part.strip() for part in re.split(r"\n\s*\n", text) if part.strip())
+    parts = (part.strip() for text in reversed(chosen) for part in re.split(r"\n\s*\n", text))
+    return [part for part in parts if part and not _RULER.fullmatch(part)]
+
+
+def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]:
+    """Return what the `older` answers say that was changed or put off, and what edits were made for, in order."""
+    left = set(older)
+    found: list[str] = []
+    for turn in turns:
+        if turn.answer in left and len(turn.answer) >= LEAST_ANSWER:
+            found += done_in(turn.answer)
+        found += turn.reasons
+    kept, room = list[str](), EARLIER_CHARS
+    for one in reversed(dict.fromkeys(found)):
+        room -= len(one)
+        if room < 0:
+            break
+        kept.append(one)
+    return tuple(reversed(kept))
+
+
+reason_in = lru_cache(maxsize=CACHED_ANSWERS)(reason_of)
+
+
+@lru_cache(maxsize=CACHED_ANSWERS)
+def done_in(answer: str) -> tuple[str, ...]:
+    """Return what an answer says that its turn changed, and what it put off."""
+    said = paragraphs(answer)
+    return tuple(dict.fromkeys((*claims(said, ACCOUNT_CHARS), *left_open(said))))
 
 
 def _head(text: str, most: int) -> str:
@@ -161,7 +257,9 @@ def _checks(calls: Iterable[Call]) -> list[str]:
     """
     found: dict[str, Call] = {}
     for call in calls:
-        if call.command and call.result is not None and is_notable(call.command):
+        # The work tree says what was committed and pushed.
+        runs = call.command and call.result is not None and not publishes(call.command)
+        if runs and is_notable(call.command):
             target = command_target(call.command)
             for earlier in [one for one in found if covers(target, one)]:
                 del found[earlier]

@@ -69,12 +69,16 @@ class Facts(NamedTuple):
 
     goals: tuple[str, ...] = ()
     """The opening request first, never changed; then each request that revised it, newest last."""
+    opening: tuple[str, ...] = ()
+    """The head of the opening request while that stays among the messages; removed, it is a goal."""
     current: tuple[str, ...] = ()
     """The newest request of the person; like `state` and `next` it is replaced by each compaction."""
     state: tuple[str, ...] = ()
     """Plan with status, last checks with outcome, the answers that ended the last turns."""
     next: tuple[str, ...] = ()
     """What the plan still has, and what the last answer offers or asks."""
+    earlier: tuple[str, ...] = ()
+    """What earlier answers say that their turns changed, and what edits were made for, newest last."""
     requests: tuple[str, ...] = ()
     """Other requests of the person, newest last."""
     constraints: tuple[str, ...] = ()

@@ -177,9 +177,11 @@ _NAMES = _Section("Names", "names")
 _LOOKUPS = _Section("Look up", "lookups")
 _BEFORE_PROSE = (
     _Section("Goal", "goals"),
+    _Section("First request", "opening"),
     _Section("Current request", "current"),
     _Section("State", "state"),
     _Section("Next", "next"),
+    _Section("Done before", "earlier"),
     _Section("Constraints", "constraints"),
     _Section("Decisions", "decisions"),
     _Section("Requests", "requests"),

@@ -9,7 +9,8 @@ about it; the frequency of the word in the wider surroundings adds a little:
 
     score = Σ word: weight · idf · (max over neighbours of NEAR[distance] · bm25 + WIDE · saturated count)
 
-times the factors for names, dates, recency and relevance below. So the answer is found beside the question, and the
+times the factors for names, dates, recency and relevance below, and, where entries are longer than utterances, for the
+share of the query that the entry says itself. So the answer is found beside the question, and the
 note beside its topic. The constants were chosen on three conversations of a public set and checked on three others
 (`benchmarks/search_recall.py`).
 """
@@ -20,13 +21,15 @@ import math
 import re
 import unicodedata
 from collections import Counter as Tally
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Any, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
+from aether.memory.capture.notes import STATES
 from aether.memory.colony import phase_number
 from aether.memory.items import (
     SearchEntry,
@@ -137,7 +140,23 @@ def search(
         chosen.sort(key=lambda match: -match.relevance)
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen = _without_repeats(chosen, most, of_layer)
-    return _hits(memory, chosen, said, archived, context)
+    return _without_replaced(_hits(memory, chosen, said, archived, context))
+
+
+def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
+    """Return `hits` with only the newest state of the plan and of the work tree of each conversation."""
+    places: list[tuple[str, str, str] | None] = []
+    newest: dict[tuple[str, str, str], str] = {}
+    for hit in hits:
+        metadata = hit["entry"].get("metadata")
+        known = metadata if isinstance(metadata, dict) else {}
+        place = (str(known.get("role")), str(known.get("conversation", "")), str(known.get("caste")))
+        places.append(place if place[0] in STATES and hit["why"] == _WHY[_WORDS] else None)
+        if places[-1]:
+            newest[place] = max(newest.get(place, ""), hit["at"])
+    return [
+        hit for hit, place in zip(hits, places, strict=True) if place is None or hit["at"] == newest[place]
+    ]
 
 
 def is_question(query: str) -> bool:
@@ -384,6 +403,8 @@ WIDE_REACH = 6
 WIDE = 0.44
 WIDE_HALF = 1.2
 SHARES = (*NEAR, *[0.0] * (WIDE_REACH + 1 - len(NEAR)))
+# Terms of an utterance: where entries are no longer, answers lean on their neighbours, and need not say what was asked.
+UTTERANCE = 20
 # An entry by a person or under a label that the query names.
 LABEL_FACTOR = 1.3
 # An entry of a day or month that the query names.
@@ -412,7 +433,7 @@ class Question(NamedTuple):
     dates: Sequence[Date]
     now: datetime
     asks: bool = False
-    synonyms: Container[str] = ()
+    synonyms: Mapping[str, str] = MappingProxyType({})
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -464,7 +485,21 @@ def scores(
                 best[other] = max(best.get(other, 0.0), value * nearness)
         for at, value in best.items():
             totals[at] += share * (value + WIDE * around[at] / (around[at] + WIDE_HALF))
-    return [total * _factor(entry, question) for total, entry in zip(totals, entries, strict=True)]
+    said = _coverage(found, corpus, question)
+    least = min(1.0, UTTERANCE / average)
+    return [
+        total * _factor(entry, question) * (least + (1 - least) * share)
+        for total, entry, share in zip(totals, entries, said, strict=True)
+    ]
+
+
+def _coverage(found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question) -> Iterator[float]:
+    """Yield for each entry the share of the query that it says itself, by the weights of the words; in other words, too."""
+    worth = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
+    full = sum(value for term, value in worth.items() if term not in question.synonyms) or 1.0
+    for inside in found:
+        asked = {question.synonyms.get(term, term) for term in inside}
+        yield min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
 
 
 def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:

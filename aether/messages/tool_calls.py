@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Literal, TypedDict
+from typing import Literal, NotRequired, TypedDict
 
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
@@ -80,9 +80,28 @@ _TAKES_BACK = lazy(
 _PROVES = lazy(
     r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
 )
-_COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] ", re.MULTILINE)
+# Each prints the commit that it makes.
+_MAKES_COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:commit|revert|cherry-pick|merge)\b")
+_REWRITES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* rebase\b(?! --abort)")
+_DROPS_COMMITS = lazy(
+    r"\bgit(?: -\S+(?: [^-\s]\S*)?)* reset\b[^;&|\n]* (?:\S*(?:HEAD|@)[~^]|\S+/\S|[0-9a-f]{7,40}\b)"
+)
+_AMENDS = lazy(r"\s--amend\b")
+# The whole list of changed files: not filtered, and not that of some paths.
+_LISTS_CHANGES = lazy(
+    r"(?:^|[;&\n])\s*git(?: -C \S+)? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*[ \t]*(?=$|[;&\n])"
+)
+_ONLY_LISTS = lazy(r"git(?: -C \S+)? status(?: \S+)*")
+_LISTED_CHANGE = lazy(
+    r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
+    re.MULTILINE,
+)
+_COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
 MOST_EDITED = 60
 MOST_NAMED = 12
+MOST_COMMITS = 12
+SUBJECT_CHARS = 90
+COMMITS_LEAD = "Commits, the newest first: "
 # Enough to recognise an error by; the full text is in the archive.
 COMPLAINT_CHARS = 300
 SHELL = "$ "
@@ -93,6 +112,11 @@ _SLIP = lazy(
     r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|"
     r"The user doesn't want to|Claude requested permissions|Permission to use)"
 )
+
+_REFUSED = lazy(r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected")
+_REFUSAL_REASON = lazy(r"the user said:\s*(.+)", re.DOTALL)
+# A refusal opens with its own words.
+_REFUSAL_CHARS = 160
 
 
 class Call(NamedTuple):
@@ -379,6 +403,8 @@ class WorkTree(TypedDict):
     """Whether a commit came after the last push."""
     unchecked: bool
     """Whether nothing was built or tested since the last edit."""
+    commits: NotRequired[list[str]]
+    """Name and subject of the commits made, the newest last; of those that a rebase rewrote, the subject."""
 
 
 def new_work_tree() -> WorkTree:
@@ -393,6 +419,7 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
         name = path.rpartition("/")[2]
         tree["edited"] = [*(one for one in tree["edited"] if one != name), name][-MOST_EDITED:]
         tree["unchecked"] = True
+    _record_commits(tree, command, output)
     if _TAKES_BACK.search(command):
         tree["edited"] = []  # which of the edits are left is unknown
     elif _COMMITS.search(command):
@@ -401,13 +428,34 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
         tree["committed"] = tree["ahead"] = True
     elif _PROVES.search(command_signature(command)):
         tree["unchecked"] = False
+    if _LISTS_CHANGES.search(command) and (output.strip() or _ONLY_LISTS.fullmatch(command.strip())):
+        listed = (path.strip('"').rstrip("/").rpartition("/")[2] for path in _LISTED_CHANGE.findall(output))
+        tree["edited"] = [*dict.fromkeys(listed)][-MOST_EDITED:]
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
     return tree != before
 
 
-def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
+def _record_commits(tree: WorkTree, command: str, output: str) -> None:
+    made = tree.get("commits", [])
+    if _DROPS_COMMITS.search(command):
+        made = []  # which of them are left is unknown
+    elif _REWRITES.search(command):
+        made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
+    if _MAKES_COMMITS.search(command):
+        made = made[:-1] if _AMENDS.search(command) else made
+        made = [
+            *made,
+            *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in _COMMIT_NAME.findall(output)),
+        ]
+    if made or "commits" in tree:
+        tree["commits"] = made[-MOST_COMMITS:]
+
+
+def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS) -> Iterator[str]:
     """Yield what is uncommitted, unpushed and unchecked; `whole`: no call of the conversation is missing.
+
+    The newest `commits` come last, the newest first.
 
     >>> tree = new_work_tree()
     >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
@@ -429,6 +477,28 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
         yield f"The last commit{name} was pushed."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
+    if made := tree.get("commits"):
+        yield f"{COMMITS_LEAD}{'; '.join(made[: -commits - 1 : -1])}."
+
+
+def publishes(command: str) -> bool:
+    """Return whether `command` commits or pushes."""
+    return bool(_COMMITS.search(command) or _PUSHES.search(command))
+
+
+def is_refusal(text: str) -> bool:
+    """Return whether the result of a call says that a person refused it."""
+    return bool(_REFUSED.search(text[:_REFUSAL_CHARS]))
+
+
+def words_of_refusal(text: str) -> str:
+    r"""Return the words with which a person refused a call, if `text` is a refusal with any.
+
+    >>> words_of_refusal("The user doesn't want to proceed with this tool use. So the user said:\nno mocks please")
+    'no mocks please'
+    """
+    said = _REFUSAL_REASON.search(text) if is_refusal(text) else None
+    return said[1].strip() if said else ""
 
 
 def failure_key(label: str) -> str:

@@ -63,9 +63,9 @@ def test_what_changes_the_direction_is_a_goal_and_everything_else_a_request():
     assert found.requests == ("Add a test for it.", "Is it instead of the old one?")
 
 
-def test_where_the_opening_stays_it_is_no_fact():
+def test_where_the_opening_stays_the_summary_has_its_head_and_no_goal():
     assert facts(user(OPENING), user("Add a test for it."), positions=[1]) == Facts(
-        current=("Add a test for it.",), requests=("Add a test for it.",)
+        opening=(OPENING,), current=("Add a test for it.",), requests=("Add a test for it.",)
     )
 
 

@@ -136,8 +136,8 @@ def test_the_progress_of_the_newer_stretch_replaces_that_of_the_older():
     older = Facts(current=("one",), state=("old",), next=("first",))
     newer = Facts(current=("two",), state=("new",))
 
-    assert merged_facts(older, newer)[1:4] == (("two",), ("new",), ())
-    assert merged_facts(older, Facts())[1:4] == older[1:4]
+    assert merged_facts(older, newer) == Facts(current=("two",), state=("new",))
+    assert merged_facts(older, Facts()) == older
 
 
 def test_progress_is_read_from_the_messages_that_stay_as_well():
@@ -147,3 +147,87 @@ def test_progress_is_read_from_the_messages_that_stay_as_well():
 
     assert found.current == ("Now the docs.",)
     assert found.state == tuple(ANSWER.split("\n\n"))
+
+
+def refused(words):
+    text = f"The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n{words}"
+    return tool("Edit", text, failed=True, file_path="src/a.py", old_string="a", new_string="b")
+
+
+def test_words_with_which_a_call_was_refused_are_the_newest_request():
+    found = progress(
+        user("Fix the parser."), model("I'll change the reader."), refused("put it in its own branch")
+    )
+
+    assert found.current == ("put it in its own branch",)
+
+
+def test_words_of_a_refusal_are_facts_of_the_removed_messages():
+    messages = conversation(
+        user("Fix the parser."),
+        refused("let's do this as a separate change"),
+        user("Now the docs."),
+        model("On it."),
+    )
+
+    found = facts_of(messages, range(len(messages) - 2))
+
+    assert "let's do this as a separate change" in (*found.decisions, *found.constraints, *found.requests)
+
+
+ACCOUNT = (
+    "Done. The reader is changed:\n\n- `read_rows()` now skips blank lines instead of failing on them\n"
+    "- `write_rows()` keeps the order of the columns, because the importer relies on it\n\n"
+    "The test for empty files was skipped for now."
+)
+
+
+def test_earlier_answers_say_what_they_changed_and_put_off():
+    found = progress(
+        user("Fix the reader."),
+        model(ACCOUNT),
+        user("Now the docs."),
+        model("The page on reading is written. " * 6),
+    )
+
+    assert found.opening == ("Fix the reader.",)
+    assert "`read_rows()` now skips blank lines instead of failing on them" in found.earlier
+    assert "The test for empty files was skipped for now." in found.earlier
+
+
+def test_an_answer_that_the_person_turned_down_was_not_done():
+    found = progress(
+        user("Fix the reader."), model(ACCOUNT), user("nah, roll it back"), model("Rolled back.")
+    )
+
+    assert found.earlier == ()
+    assert not any("skips blank lines" in one for one in found.state)
+
+
+def says_and_runs(text):
+    run = bash("cat writer.py")
+    run[0]["content"].insert(0, {"type": "text", "text": text})
+    return run
+
+
+def test_the_reason_of_an_edit_is_kept_and_an_announcement_is_what_is_under_way():
+    why = "I'm keeping the old reader for one release, because the importer in `load.py` still calls it."
+    edited = tool("Edit", "ok", file_path="src/a.py", old_string="a", new_string="b")
+
+    edited[0]["content"].insert(0, {"type": "text", "text": why})
+
+    found = progress(user("Fix the reader."), edited, says_and_runs("Now the writer."))
+
+    assert found.earlier == (why,)
+    assert found.state[:2] == (why, "Now the writer.")
+    assert found.next == ("Now the writer.",)
+
+
+def test_what_earlier_answers_changed_outlives_the_next_compaction():
+    older = Facts(state=(*ACCOUNT.split("\n\n"), "pending: Write the docs"), earlier=("`a.py` was split.",))
+
+    merged = merged_facts(older, Facts(state=("The page on reading is written.",)))
+
+    assert merged.earlier[0] == "`a.py` was split."
+    assert "`read_rows()` now skips blank lines instead of failing on them" in merged.earlier
+    assert not any("pending" in one for one in merged.earlier)

@@ -964,5 +964,27 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
             " Nothing was built or tested after the last edit."
         )
     ]
-    assert trees(user("Go on."), *committed, *run("git push")) == ["The last commit, 1a2b3c4, was pushed."]
+    assert trees(user("Go on."), *committed, *run("git push")) == [
+        "The last commit, 1a2b3c4, was pushed. Commits, the newest first: 1a2b3c4 x."
+    ]
     assert trees(user("Look at it."), *run("cat a.py")) == []
+
+
+def test_a_plan_that_comes_back_to_an_earlier_state_is_noted_again():
+    def task(number, name, result="ok", **given):
+        call = Record("call", tool=name, call_id=f"t{number}", arguments=given)
+        return call, Record("result", result, call_id=f"t{number}")
+
+    made = task(0, "TaskCreate", "Task #1 created", subject="Fix the log", description="It is lost.")
+    found = notes(
+        user("Fix the log."), *made, *task(1, "TaskUpdate", taskId="1", status="completed"),
+        user("It is still lost."), *task(2, "TaskUpdate", taskId="1", status="in_progress", description="The filter was not enough."),
+        user("Go on."), *task(3, "TaskUpdate", taskId="1", status="completed", description="It is lost."),
+    )  # fmt: skip
+
+    plans = [each["content"] for each in found if each["metadata"].get("role") == "plan"]
+    assert plans == [
+        "[completed] Fix the log: It is lost.",
+        "[in_progress] Fix the log: The filter was not enough.",
+        "[completed] Fix the log: It is lost.",
+    ]

@@ -455,3 +455,52 @@ def test_a_home_sets_the_most_hits_of_a_layer():
     )
     assert len(found(state, "ants", limit=5)) == 5
     assert len(found(state, "ants", limit=None)) == 6
+
+
+def test_of_the_states_of_a_work_tree_only_the_newest_is_found():
+    def tree(number, text, conversation="c1"):
+        metadata = {
+            "timestamp": f"2026-07-0{number}T00:00:00.000000Z", "role": "tree", "conversation": conversation,
+            "phase": 1, "source": "queen", "caste": None,
+        }  # fmt: skip
+        return {
+            "id": f"t{number}", "type": "observation", "content": text, "metadata": metadata,
+            "relevance_score": 0.5, "token_count": 1, "associative_links": [],
+        }  # fmt: skip
+
+    held = [
+        tree(1, "Uncommitted, as far as the calls show: reader.py."),
+        tree(2, "Uncommitted, as far as the calls show: reader.py, writer.py."),
+        tree(3, "Uncommitted, as far as the calls show: reader.py.", conversation="c2"),
+    ]
+    memory = {
+        "working_memory": {"items": held}, "short_term_memory": {"sessions": []},
+        "long_term_memory": {"patterns": []},
+    }  # fmt: skip
+
+    assert {hit["id"] for hit in search(memory, "uncommitted reader", now=NOW)} == {"t2", "t3"}
+    assert [hit["id"] for hit in search(memory, "t1", now=NOW)] == ["t1"]
+
+
+def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
+    filler = " ".join(f"word{at} thing{at} matter{at}" for at in range(20))
+    # The first says one word often, beside one that says the other; the last says both, once.
+    texts = ["cache " * 8, "flushed " * 8, *["nothing of it"] * 12, "the cache is flushed by the job"]
+    at = "2026-01-01T00:00:00.000000Z"
+    metadata = {"timestamp": at, "phase": 1, "source": "queen", "caste": None}
+    held = [
+        {
+            "id": f"i{place}",
+            "type": "outcome",
+            "content": f"{text} {filler}",
+            "relevance_score": 0.5,
+            "metadata": metadata,
+        }
+        for place, text in enumerate(texts)
+    ]
+    memory = {
+        "working_memory": {"items": held}, "short_term_memory": {"sessions": []},
+        "long_term_memory": {"patterns": []},
+    }  # fmt: skip
+
+    assert search(memory, "cache flushed", now=NOW)[0]["id"] == "i14"

@@ -68,6 +68,20 @@ def test_every_line_is_found_in_the_account():
     assert all(text in whole for lines in injected(changed(), answer(REPORT)) for text in lines)
 
 
+def test_an_earlier_account_says_what_it_changed_and_not_how_it_was_checked():
+    earlier = "- `write()` now keeps the order of the columns instead of sorting\n\n- All 14 tests of `writer_test.py` pass"
+    newest = "- `load()` now returns the newest session instead of the oldest"
+
+    state, *_ = injected(
+        changed(day=2), answer(earlier, day=3), request("Go on.", 4), changed(day=5), answer(newest, day=6)
+    )
+
+    assert state == [
+        "`load()` now returns the newest session instead of the oldest",
+        "`write()` now keeps the order of the columns instead of sorting",
+    ]
+
+
 def test_an_account_that_the_person_turned_down_is_not_injected():
     kept = answer("Added `a.py`, which reads the log.", day=2)
     dropped = answer("Added `b.py`, which writes the log.", day=5)

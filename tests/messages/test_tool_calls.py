@@ -424,11 +424,79 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
         ),
         (
             [(["a.py"], "", ""), ([], "make test", "ok"), ([], "git commit -am x", "[main 1a2b3c4] x")],
-            ["Nothing was pushed in this conversation."],
+            ["Nothing was pushed in this conversation.", "Commits, the newest first: 1a2b3c4 x."],
         ),
         (
             [([], "git commit -am 'push it'", "[main 1a2b3c4] x"), ([], "git -C /p push", "")],
-            ["The last commit, 1a2b3c4, was pushed."],
+            ["The last commit, 1a2b3c4, was pushed.", "Commits, the newest first: 1a2b3c4 x."],
+        ),
+        (
+            [
+                ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields\n 1 file changed"),
+                ([], "git commit -m two", "[main 2b3c4d5] Close the file"),
+                ([], "git commit --amend --no-edit", "[main 3c4d5e6] Close the file twice"),
+            ],
+            [
+                "Nothing was pushed in this conversation.",
+                "Commits, the newest first: 3c4d5e6 Close the file twice; 1a2b3c4 Read quoted fields.",
+            ],
+        ),
+        (
+            [
+                ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields"),
+                ([], "git rebase main", "Successfully rebased and updated refs/heads/x."),
+            ],
+            ["Nothing was pushed in this conversation.", "Commits, the newest first: Read quoted fields."],
+        ),
+        (
+            [
+                ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields"),
+                ([], "git reset --hard HEAD~1", "HEAD is now at 0a1b2c3 Start"),
+            ],
+            ["Nothing was pushed in this conversation."],
+        ),
+        (
+            [
+                (["a.py"], "", ""),
+                ([], "make test", "ok"),
+                ([], "git status --short", " M docs/b.md\n?? build/\nR  old.py -> src/new.py\n"),
+            ],
+            [
+                "Uncommitted, as far as the calls show: b.md, build, new.py.",
+                "Nothing was committed in this conversation.",
+            ],
+        ),
+        (
+            [
+                (
+                    [],
+                    "git fetch && git status",
+                    "On branch main\nChanges not staged for commit:\n  (use git add)\n\tmodified:   src/a.py\n\nUntracked files:\n\tnotes/\n",
+                )
+            ],
+            [
+                "Uncommitted, as far as the calls show: a.py, notes.",
+                "Nothing was committed in this conversation.",
+            ],
+        ),
+        (
+            [
+                (["a.py"], "", ""),
+                ([], "make test", "ok"),
+                ([], "git status", "nothing to commit, working tree clean"),
+            ],
+            [],
+        ),
+        (
+            [
+                (["a.py"], "", ""),
+                ([], "make test", "ok"),
+                ([], "git status --short | grep docs", " M docs/b.md"),
+            ],
+            [
+                "Uncommitted, as far as the calls show: a.py.",
+                "Nothing was committed in this conversation.",
+            ],
         ),
         ([(["a.py"], "", ""), ([], "make test", "ok"), ([], "git checkout -- a.py", "")], []),
     ],

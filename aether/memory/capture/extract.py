@@ -22,6 +22,7 @@ from aether.memory.capture.notes import (
     RULE_RELEVANCE,
     RULE_TYPES,
     STATEMENT_CHARS,
+    STATES,
     Draft,
     Note,
     Origin,
@@ -41,10 +42,10 @@ from aether.memory.capture.tool_work import (
     new_work,
     record_call,
     record_result,
-    words_of_refusal,
 )
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
+from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.choices import settled
 from aether.text.classify import (
@@ -392,11 +393,14 @@ def _cleaned(record: Record) -> str:
 
 
 def _new_items(state: State, notes: list[Note]) -> list[Draft]:
-    """Return the items of `notes`, without texts that were noted shortly before."""
+    """Return the items of `notes`, without texts that were noted shortly before.
+
+    A state that comes back is noted again: the newest note of a plan or work tree is the one that holds.
+    """
     made = []
     for note in notes:
         digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
-        if digest in state["texts"]:
+        if digest in state["texts"] and note.role not in STATES:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
         relevance = RULE_RELEVANCE.get(note.kind) if note.by_person else None

@@ -22,6 +22,7 @@ from aether.messages.tool_calls import (
     failure_key,
     file_changes,
     is_harmless,
+    is_refusal,
     new_work_tree,
     record_in_work_tree,
     resolves,
@@ -53,6 +54,8 @@ _PLANS = lazy(r"todo_?write|task_create|task_update|update_plan")
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
 TASK_CHARS = 400
+# A briefing has few words for the commits of a conversation.
+NOTED_COMMITS = 6
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -61,8 +64,6 @@ _READS = lazy(
     r"(?:get|list|search|find|read|view|fetch|query|lookup|check|show|describe|calculate|think)(?:_|$)"
 )
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
-_REFUSED = lazy(r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected")
-_REFUSAL_REASON = lazy(r"the user said:\s*(.+)", re.DOTALL)
 _ANSWERED = lazy(
     r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
     re.DOTALL,
@@ -197,7 +198,7 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
 def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[Note]:
     """Record a tool's answer, in `tree` too if given, and return the notes that are complete with it."""
     call = work["calls"].pop(record.call_id, None)
-    if call is None or _REFUSED.search(record.text[:OUTPUT_CHARS]):
+    if call is None or is_refusal(record.text):
         return []
     if record.is_error:
         return _failed(work, call, record)
@@ -211,18 +212,9 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
 def close_tree(tree: Tree) -> list[Note]:
     """Return the note of the files under version control, none if nothing changed since the last one."""
     at = tree.pop("at", None)
-    text = " ".join(work_tree_lines(tree["shown"], whole=not tree.get("partial")))
+    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"), commits=NOTED_COMMITS)
+    text = " ".join(lines)
     return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
-
-
-def words_of_refusal(text: str) -> str:
-    r"""Return the words with which a person refused a call, if `text` is a refusal with any.
-
-    >>> words_of_refusal("The user doesn't want to proceed with this tool use. So the user said:\nno mocks please")
-    'no mocks please'
-    """
-    said = _REFUSAL_REASON.search(text) if _REFUSED.search(text[:OUTPUT_CHARS]) else None
-    return said[1].strip() if said else ""
 
 
 def close_stretch(work: Work) -> list[Note]:
@@ -324,18 +316,20 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
             text = as_text(step.get("content")) or as_text(step.get("step"))
             if text:
                 plan[str(len(plan))] = [as_text(step.get("status")) or "pending", redact(text)]
+    elif known := plan.get(str(given.get("taskId", ""))):
+        known[0] = as_text(given.get("status")) or known[0]
+        if as_text(given.get("subject")) or as_text(given.get("description")):
+            known[1] = _task_text({"subject": known[1].partition(": ")[0], **given})
     elif as_text(given.get("subject")):
         number = _TASK_NUMBER.search(output)
-        about = " ".join(as_text(given.get("description")).split())[:TASK_CHARS]
-        text = ": ".join(filter(None, (as_text(given["subject"]), about)))
-        plan[number[1] if number else str(len(plan) + 1)] = ["pending", redact(text)]
-    else:
-        known = plan.get(str(given.get("taskId", "")))
-        if known:
-            known[0] = as_text(given.get("status")) or known[0]
-            known[1] = redact(as_text(given.get("subject"))) or known[1]
+        plan[number[1] if number else str(len(plan) + 1)] = ["pending", _task_text(given)]
     for name in [*plan][:-MOST_TASKS]:
         del plan[name]
+
+
+def _task_text(given: JsonObject) -> str:
+    about = " ".join(as_text(given.get("description")).split())[:TASK_CHARS]
+    return redact(": ".join(filter(None, (as_text(given.get("subject")), about))))
 
 
 def _published(call: Call, output: str) -> list[Note]:

@@ -1,0 +1,305 @@
+"""Accounts: what an agent's account of its work says, by paragraph: what it changed, put off, asks, and will do next.
+
+An account is cut into its paragraphs and list entries, which are shown whole or not at all: no headings, code, tables,
+questions, offers or options.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from aether.text.regex import lazy
+from aether.text.words import sentences
+from aether.tuples import NamedTuple
+
+# Characters of one line: a longer paragraph is shown by its first whole sentences.
+LINE_CHARS = 420
+LEAST_WORDS = 3
+# Fewer that name nothing ("All tests pass.") say no more than the last run of the tests.
+NAMELESS_WORDS = 5
+SHORT_CHARS = 300
+LEAST_RATE = 1.0
+# An account of earlier work is shown by what it changed, and not by how it was checked.
+LEAST_CHANGE = 2.0
+OPENING_WORDS = 8
+MOST_LEFT = 3
+
+_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
+HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]+\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
+_TABLE = lazy(r"\s*[|│┌└├+>]")
+_SHORTENED = "characters left out …]"
+# Entries below these say how something was tested, or what was wrong before it was fixed.
+_DETAIL_HEADING = lazy(
+    r"\b(?:what it tests?|tests?|verif\w*|verification|failure|bugs?|problems?|issues?|root cause|output|findings?|before|background|context|why)\b",
+    re.IGNORECASE,
+)
+_WAS_WRONG = lazy(r"^\W*(?:bug|problem|issue|failure|error|before|old)\b[^:]{0,20}:", re.IGNORECASE)
+_NEXT_HEADING = lazy(
+    r"\b(?:next(?: steps?)?|remaining|to ?do|pending|follow[- ]?ups?|left|not done|still open|when ready)\b",
+    re.IGNORECASE,
+)
+_OPTION_HEADING = lazy(
+    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|pros|cons|example|questions?|how (?:it|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
+    re.IGNORECASE,
+)
+OPTION = lazy(r"(?:option|approach|alternative|variant)\W+\w{1,2}\b|\(?[a-d1-9][.)]", re.IGNORECASE)
+_ANNOUNCES = lazy(
+    r"^\W*(?:now |next,? |then |first,? |right\W+|ok\W+)*(?:let me|i'll|i will|i need to|i'm going to)\b",
+    re.IGNORECASE,
+)
+_NEXT = lazy(
+    r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b|when ready\b|pending\b)"
+    r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
+    re.IGNORECASE,
+)
+_SUPPOSES = lazy(
+    r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
+    r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
+    re.IGNORECASE,
+)
+_LEANS = lazy(
+    r"^\W*(?:this|that|these|those|it|they|he|she|here|so|yes|no|yeah|nope|right|correct|exactly|good|great|ok(?:ay)?|done|perfect|both|however|but|and|then|also|the same)\b",
+    re.IGNORECASE,
+)
+_CHANGED = lazy(
+    r"\b(?:add(?:s|ed)|chang(?:es|ed)|remov(?:es|ed)|replac(?:es|ed)|renam(?:es|ed)|mov(?:es|ed)|fix(?:es|ed)|now|instead|no longer|kept|keeps|stays|uses|returns|skips?|skipped|gated|"
+    r"extract(?:s|ed)|creat(?:es|ed)|defaults?|only|separate|avoid(?:s|ed)|left|drop(?:s|ped)|split|merged|rolled back|reverted|confirmed|verified|"
+    r"root cause|because|so that|rather than|implemented|updated|introduced|filed|stored|wired|route[sd]?|filters?)\b",
+    re.IGNORECASE,
+)
+_PROVEN = lazy(
+    r"\b(?:pass(?:es|ed|ing)?|green|clean|lint|tests?|committed|commit|pushed|push|merged|pr ?#\d+|#\d+|0 issues|build|fail(?:s|ed|ing)?|uncommitted)\b",
+    re.IGNORECASE,
+)
+# What an account leaves undone stays so until it is named again.
+_PUT_OFF = lazy(
+    r"(?:\b(?:is|was|are|were|been|minor,)|[-–—:])\s*(?:deferred|skipped|postponed)\b|\b(?:looks?|is|are|still) untested\b|\bleft (?:unaddressed|for later)\b"
+    r"|\bthere(?:'s| is| are) (?:still )?no\b[^.?]*\btests?\b(?! (?:is|are) needed)",
+    re.IGNORECASE,
+)
+# An entry of a checklist was the state when it was ticked.
+_TICKED = lazy(r"\W*[✅✓✔☑]")
+_REASON = lazy(
+    r"\b(?:instead|rather than|should|so that|because|for consistency|best place|keep(?:s|ing)?|without|only|separate|shared|while keeping|preserv\w+|match(?:es|ing)?|to avoid|from .{3,40} only|unchanged|the fix is|both sides|explicit(?:ly)?)\b",
+    re.IGNORECASE,
+)
+_OPENS_LOOK = lazy(
+    r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
+    re.IGNORECASE,
+)
+LEAST_REASON, MOST_REASON = 60, 260
+_CHOOSES = lazy(
+    r"\b(?:i'm|i am|we're) (?:going to |now )?(?:add|keep|mak|mov|us|restor|chang|replac|remov|plac|put|stor|renam|switch|leav|reject|register|edit)(?:ing|e)?\b"
+    r"|\bshould\b(?! be (?:green|fine|good))|\blet me (?:add|fix|use|keep|update|create|take|move|make|put|inline|extract|drop|remove|replace|rename)\b",
+    re.IGNORECASE,
+)
+_NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
+
+
+class Paragraph(NamedTuple):
+    """A paragraph or list entry of an account, and the heading above it."""
+
+    text: str
+    heading: str
+    entry: bool = False
+
+
+def paragraphs(text: str) -> list[Paragraph]:
+    r"""Return the paragraphs and list entries of `text` in order, without headings, code and tables.
+
+    The heading of a list is the line above it that opens it ("Next:"), else that of its part.
+
+    >>> paragraphs("## Done\n\n- added `a.py`\n\n```\nx = 1\n```\nAll tests pass. Next:\n- **push** it")[1:]
+    [Paragraph(text='All tests pass. Next:', heading='Done', entry=False), Paragraph(text='**push** it', heading='All tests pass. Next', entry=True)]
+    """
+    found: list[Paragraph] = []
+    heading = opening = ""
+    listed, open_lines = False, list[str]()
+
+    def close() -> None:
+        nonlocal opening
+        if open_lines:
+            whole = " ".join(open_lines)
+            if not listed:
+                opening = whole.rstrip(":*_ ") if whole.rstrip("*_ ").endswith(":") else ""
+            found.append(Paragraph(whole, opening or heading if listed else heading, listed))
+            open_lines.clear()
+
+    for line in _FENCE.sub("\n\n", text).split("\n"):
+        bare = line.strip()
+        if not bare or _TABLE.match(line) or _SHORTENED in line:
+            close()
+        elif not open_lines and HEADING.fullmatch(line) and not _ENTRY.match(line):
+            heading, opening = bare.strip("#*: "), ""
+        elif entry := _ENTRY.match(line):
+            close()
+            listed = True
+            open_lines.append(line[entry.end() :].strip())
+        else:
+            listed = listed and bool(open_lines)
+            open_lines.append(bare)
+    close()
+    return found
+
+
+def gives_reason(sentence: str) -> bool:
+    """Return whether an agent's `sentence` chooses how something is done, or says why.
+
+    >>> gives_reason("I'm adding the flag to `load()`, while keeping the default as it is."), gives_reason("Let me look at `a.py`.")
+    (True, False)
+    """
+    said = sentence.replace("’", "'")
+    if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith(("?", ":")):
+        return False
+    if _OPENS_LOOK.match(said) or not _REASON.search(said):
+        return False
+    return bool(_CHOOSES.search(said) or _NAMES.search(said))
+
+
+def reason_of(text: str) -> str:
+    """Return the last sentence of an agent's `text` that chooses how something is done, else that says why, or ""."""
+    said = [one for each in paragraphs(text) for one in sentences(each.text.replace("**", ""))]
+    chosen = [one for one in said if gives_reason(one)]
+    return max(reversed(chosen), key=lambda one: bool(_CHOOSES.search(one.replace("’", "'"))), default="")
+
+
+def closes_asking(said: Sequence[Paragraph]) -> bool:
+    """Return whether an account ends with a question."""
+    return any(map(asks, said[-2:]))
+
+
+def supposes(text: str) -> bool:
+    """Return whether `text` offers, supposes or announces something, rather than reporting it."""
+    return bool(_SUPPOSES.search(text.replace("’", "'")))
+
+
+def asks(one: Paragraph) -> bool:
+    """Return whether a paragraph asks something."""
+    return "?" in one.text and any(each.rstrip("*_ )").endswith("?") for each in sentences(one.text))
+
+
+def is_ahead(one: Paragraph) -> bool:
+    """Return whether a paragraph says what comes next."""
+    said = one.text.replace("’", "'")
+    if said.rstrip("*_ ").endswith(":"):
+        return False
+    if _OPENS_LOOK.match(said) and not _NEXT.search(said):
+        return False
+    return bool(
+        _NEXT.search(said) or _NEXT_HEADING.search(one.heading) or _announced(one) or _ANNOUNCES.match(said)
+    )
+
+
+def _announced(one: Paragraph) -> bool:
+    """Return whether the opening of a list announces what its entries name."""
+    return bool(_ANNOUNCES.search(one.heading.replace("’", "'")))
+
+
+def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list[str]:
+    """Return the paragraphs `said` in an account that say most within `room` characters, whole and in their order.
+
+    One that is longer than `most` is shown by its first whole sentences.
+    """
+    rated = []
+    asking = closes_asking(said)
+    for at, one in enumerate(said):
+        if asking and OPTION.match(one.text.replace("**", "")):
+            continue  # one of the options of the question at its end
+        text = reported(one, most)
+        if len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text):
+            continue
+        if text and (value := rate(text)) >= LEAST_RATE:
+            rated.append((value - at / 50, at, text))
+    kept: list[tuple[int, str]] = []
+    for _, at, text in sorted(rated, reverse=True):
+        if len(text) <= room:
+            kept.append((at, text))
+            room -= len(text)
+    return [text for _, text in sorted(kept)]
+
+
+def changes(said: Sequence[Paragraph], room: int) -> list[str]:
+    """Return what an earlier account says that its work changed, in its order, within `room` characters."""
+    found: list[str] = []
+    for one in said:
+        if _PUT_OFF.search(one.text) and (text := whole(one.text, SHORT_CHARS)):
+            found.append(text)
+            continue
+        text = reported(one, SHORT_CHARS)
+        if (
+            not text
+            or _TICKED.match(text)
+            or _DETAIL_HEADING.search(one.heading)
+            or _WAS_WRONG.match(text)
+            or _NEXT.search(text)
+        ):
+            continue
+        if rate_change(text) >= LEAST_CHANGE:
+            found.append(text)
+    best: list[str] = []
+    for text in sorted(found, key=rate_change, reverse=True):
+        if len(text) <= room:
+            best.append(text)
+            room -= len(text)
+    return [text for text in found if text in best]
+
+
+def left_open(said: Sequence[Paragraph]) -> list[str]:
+    """Return what an account says was put off, or has no test; the first few."""
+    left = (whole(one.text, SHORT_CHARS) for one in said if _PUT_OFF.search(one.text))
+    return [text for text in left if text][:MOST_LEFT]
+
+
+def reported(one: Paragraph, most: int) -> str:
+    """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose or announce."""
+    if _OPTION_HEADING.search(one.heading) or _NEXT_HEADING.search(one.heading) or _announced(one):
+        return ""
+    if not one.entry and one.text[:1].islower():
+        return ""  # the rest of a sentence before a block of code
+    kept: list[str] = []
+    for sentence in sentences(one.text.replace("**", "")):
+        too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most
+        if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
+            break
+        kept.append(sentence)
+    if len(kept) > 1 and kept[-1].endswith(":"):
+        del kept[-1]
+    text = " ".join(kept)
+    if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text)):
+        return ""  # the opening of a list says nothing without it
+    return (
+        text
+        if len(text.split()) >= LEAST_WORDS and text in " ".join(one.text.replace("**", "").split())
+        else ""
+    )
+
+
+def rate(text: str) -> float:
+    """Return how much a paragraph says: names, changes and proofs count, words that lean on others do not."""
+    names = min(len(_NAMES.findall(text)), 6) / 2
+    changed = min(len(_CHANGED.findall(text)), 4)
+    proven = min(len(_PROVEN.findall(text)), 3)
+    return names + changed + proven - (2 if _LEANS.match(text) else 0)
+
+
+def rate_change(text: str) -> float:
+    """Return how much a paragraph says about what was changed, and why."""
+    names = min(len(_NAMES.findall(text)), 4) / 2
+    changed = min(len(_CHANGED.findall(text)), 4)
+    return names + changed * 1.2 - (2 if _LEANS.match(text) else 0)
+
+
+def whole(text: str, most: int = LINE_CHARS, *, tail: bool = False) -> str:
+    """Return `text` if it is short, else its first whole sentences, or with `tail` its last; "" if none is short enough."""
+    text = text.replace("**", "").strip()
+    if len(text) <= most:
+        return text
+    said = sentences(text)
+    kept: list[str] = []
+    for one in reversed(said) if tail else said:
+        if sum(map(len, kept)) + len(kept) + len(one) > most:
+            break
+        kept.append(one)
+    return " ".join(reversed(kept) if tail else kept)
