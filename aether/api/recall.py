@@ -28,7 +28,7 @@ from aether.redact.redact import redact
 from aether.store import aged, search_index
 from aether.store import archive as store_archive
 from aether.store.commit import Author
-from aether.store.search_index import EMPTY, Archive, Found, Query, Source, plain_text
+from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot, load
 from aether.text.synonyms import with_synonyms
 from aether.text.tags import memory_block
@@ -128,8 +128,13 @@ def _with_conversations(source: Source, home: Path, query: str) -> Source:
 
     def find(ask: Query) -> Found:
         found = source.find(ask)
-        added = [Candidate(place, search_index.row(record)) for place, record in records.items()]
-        length = found.length + sum(each.row.length for each in added)
+        rows = {place: search_index.row(record) for place, record in records.items()}
+        marked = search_index.term_marks(ask.terms)
+        added = [
+            Candidate(place, records[place], frozenset(search_index.term_counts(each.marked, marked)))
+            for place, each in rows.items()
+        ]
+        length = found.length + sum(each.length for each in rows.values())
         return found._replace(
             items=found.items + len(added), length=length, candidates=[*found.candidates, *added]
         )
