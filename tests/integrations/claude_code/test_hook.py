@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -550,15 +549,20 @@ def test_an_event_that_is_kept_late_is_kept(project):
     assert [entry["message"] for entry in entries(project)] == ["Done."]
 
 
-def test_an_event_that_the_host_says_slowly_is_kept(project):
-    code = f"from aether.integrations.claude_code import hook\nhook.LIGHT_SECONDS = 0.3\n{ANSWER}"
-    running = subprocess.Popen(
-        [sys.executable, "-c", code, "PostToolUse"], stdin=subprocess.PIPE, cwd=project, env=homes.plain_environment()
-    )  # fmt: skip
-    time.sleep(1.5)
-    running.communicate(json.dumps({"cwd": str(project), "tool_name": "Bash", "tool_input": {"command": "make"}}).encode())  # fmt: skip
+def test_the_time_for_an_event_counts_from_when_the_host_has_said_it(project, monkeypatch):
+    seen = []
 
-    assert running.returncode == 0
+    class Slow(io.BytesIO):
+        def read(self, *size):
+            seen.append("read")
+            return super().read(*size)
+
+    said = Slow(json.dumps({"cwd": str(project), "tool_name": "Bash", "tool_input": {"command": "make"}}).encode())  # fmt: skip
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(said))
+    monkeypatch.setattr(hook, "set_deadline", lambda seconds, *about: seen.append(seconds))
+
+    assert hook.serve(["PostToolUse"]) == 0
+    assert seen[:3] == [hook.MOST_SECONDS, "read", hook.LIGHT_SECONDS]
     assert len(entries(project)) == 1
 
 
