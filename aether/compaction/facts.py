@@ -66,9 +66,11 @@ _REVISES = re.compile(
     r"forget (?:about |that|the)|never ?mind|(?:the|our) goal is(?: now)?|we no longer (?:need|want)|let's rather|stop working on)\b",
     re.IGNORECASE,
 )
+# The lines of a state that are no account: the plan, the runs and the work tree.
+_STATUS = re.compile(
+    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The last commit|Nothing was |Commits, )"
+)
 # A summary that another program wrote in place of an earlier conversation is not a request.
-# The lines of a state that are no account: the plan, the runs and the work tree, which the newer state has.
-_STATUS = re.compile(r"[a-z_]+: |Ran `|Uncommitted|The last commit|Nothing was |Commits, ")
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
 # "decision" in the name of something, and a contrast between properties, decide nothing.
 _DESCRIBES = re.compile(
@@ -203,7 +205,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         opening=() if goals else older.opening or newer.opening,
         earlier=_newest_once((*older.earlier, *_accounts_in(replaced, newer.state), *newer.earlier)),
         current=newer.current or older.current,
-        state=newer.state or older.state,
+        state=(*newer.state, *_still_so(older.state, newer.state)) or older.state,
         next=newer.next if newer.state or newer.next else older.next,
         requests=tuple(text for text in requests if text not in goals),
         constraints=_distinct((*older.constraints, *newer.constraints)),
@@ -216,6 +218,14 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     present = set(names_in(_text_beside_names(found)))
     names = merged_names(older.names, newer.names)
     return found._replace(names=tuple(name for name in names if name not in present))
+
+
+def _still_so(state: Sequence[str], newer: Sequence[str]) -> Iterator[str]:
+    """Yield the lines of an earlier state of whose kind, the plan, the runs or the work tree, a newer state has none."""
+    known = {found.lastgroup for part in newer if (found := _STATUS.match(part))}
+    for part in state if newer else ():
+        if (found := _STATUS.match(part)) and found.lastgroup not in known:
+            yield part
 
 
 def _accounts_in(state: Sequence[str], newer: Collection[str]) -> Iterator[str]:

@@ -158,7 +158,7 @@ def _with_text(turn: Turn, text: str, message: Message) -> Turn:
     edits = (file_changes(block.arguments, shell_command(block.arguments)) for block in calls)
     if len(text) >= LEAST_REASON and any(edits) and (reason := reason_in(text)):
         turn = turn._replace(reasons=(*turn.reasons, reason))
-    if len(text) >= LEAST_ANSWER or not (calls or turn.answer):
+    if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
         return turn._replace(answer=text, under_way=())
     if calls:
         return turn._replace(

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import regular
 from aether.errors import (
@@ -33,6 +33,7 @@ from aether.errors import (
 from aether.paths import directory_name, inside
 from aether.store import files, recovery
 from aether.text.words import terms
+from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
 if TYPE_CHECKING:

@@ -231,3 +231,15 @@ def test_what_earlier_answers_changed_outlives_the_next_compaction():
     assert merged.earlier[0] == "`a.py` was split."
     assert "`read_rows()` now skips blank lines instead of failing on them" in merged.earlier
     assert not any("pending" in one for one in merged.earlier)
+
+
+def test_a_work_tree_and_a_run_last_until_there_are_newer_ones():
+    older = Facts(
+        state=("The reader is split.", "Ran `make`: ok", "Uncommitted, as far as the calls show: a.py.")
+    )
+
+    talked = merged_facts(older, Facts(state=("The upload waits for access.",)))
+    ran = merged_facts(older, Facts(state=("It fails.", "Ran `make`: 2 errors")))
+
+    assert talked.state == ("The upload waits for access.", *older.state[1:])
+    assert ran.state == ("It fails.", "Ran `make`: 2 errors", older.state[2])

@@ -26,10 +26,11 @@ def facts() -> st.SearchStrategy[Facts]:
     hashes = st.sampled_from(["", "abcdef012345"])
     files = st.builds(FileFact, texts(), actions, st.integers(0, 30), hashes)
     errors = st.builds(ErrorFact, texts(), st.booleans())
-    return st.builds(
-        Facts, *[several] * 8, st.lists(files, max_size=3).map(tuple),
-        st.lists(errors, max_size=3).map(tuple), several, several,
-    )  # fmt: skip
+    others = {
+        "files": st.lists(files, max_size=3).map(tuple),
+        "errors": st.lists(errors, max_size=3).map(tuple),
+    }
+    return st.builds(Facts, **(dict.fromkeys(Facts._fields, several) | others))
 
 
 def summaries() -> st.SearchStrategy[Summary]:
