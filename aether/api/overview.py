@@ -17,7 +17,7 @@ from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
-from aether.store import config, conversations, documents, files, seals, spool
+from aether.store import config, conversation_checks, documents, files, seals, spool
 from aether.store.snapshot import Snapshot, load
 from aether.types import JsonObject
 
@@ -104,7 +104,7 @@ def file_problems(home: Path) -> list[str]:
 
 def conversation_problems(home: Path) -> list[str]:
     """Return a line for each conversation whose record is no regular file."""
-    found = conversations.irregular(home)
+    found = conversation_checks.irregular(home)
     return [
         f'The record {seals.place(home, path)} is no regular file: run "aether doctor".' for path in found
     ]

@@ -356,7 +356,7 @@ def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
     return [number for first, last in runs for number in range(first, last + 1)]
 
 
-_REPAIR = 'Run "aether doctor --repair".'
+REPAIR = 'Run "aether doctor --repair".'
 # The same as for the home: with a lock that holds, once is enough.
 CONFLICT_TRIES = 5
 
@@ -677,10 +677,10 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
     path = path_of(home, id)
     with storage_errors(path):
         make_directory(path.parent)
-    with _locked(home, path), storage_errors(path):
+    with lock_of(home, path), storage_errors(path):
         if path.exists() or aged.find(home, id):
             return False
-        _enter(home, Listed(id, clock.stamp(now)))
+        enter(home, Listed(id, clock.stamp(now)))
         write_whole(path, b"".join(files.seal_json(record) for record in records))
         files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
     return True
@@ -724,12 +724,12 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
         LockTimeout, StorageFailed: it is still there.
     """
     path = path_of(home, id)
-    with _locked(home, path), storage_errors(path):
+    with lock_of(home, path), storage_errors(path):
         if load(home, id, whole=True).lines != lines:
             return None
         name = f"conversation-{path.parent.name}"
         kept = documents.quarantine(home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
-        _enter(home, Listed(id, clock.stamp(now), removed=True))
+        enter(home, Listed(id, clock.stamp(now), removed=True))
         path.with_name(files.HEAD).unlink(missing_ok=True)
         path.unlink()
         files.sync_directory(path.parent)
@@ -755,14 +755,14 @@ def held(home: Path, id: str) -> Iterator[Held]:
     path = path_of(home, id)
     with storage_errors(path):
         make_directory(path.parent)
-    with _locked(home, path), storage_errors(path):
+    with lock_of(home, path), storage_errors(path):
         if not path.exists():
             yield Held(empty(path, id), b"")
             return
-        head, log = _head(path), load(home, id, whole=True)
+        head, log = head_of(path), load(home, id, whole=True)
         if log.torn or log.damaged or (head or 0) > log.lines:
             what = f"the log of conversation {shown(id)} is damaged."
-            raise Conflict(what, fix=_REPAIR, where=seals.place(home, path))
+            raise Conflict(what, fix=REPAIR, where=seals.place(home, path))
         yield Held(log, regular.read(path, regular.LOG_BYTES))
 
 
@@ -783,17 +783,17 @@ def last_use(stored: Stored) -> str:
 
 def retire(home: Path, ids: Iterable[str], *, now: datetime) -> None:
     """Say in the list that conversations are archived, so that a deleted one is missed."""
-    _enter(home, *(Listed(one, clock.stamp(now), archived=True) for one in ids))
+    enter(home, *(Listed(one, clock.stamp(now), archived=True) for one in ids))
 
 
 def strike(home: Path, id: str, *, now: datetime) -> None:
     """Say in the list that a conversation was removed, so that nobody misses it."""
-    _enter(home, Listed(id, clock.stamp(now), removed=True))
+    enter(home, Listed(id, clock.stamp(now), removed=True))
 
 
 def enter_loss(home: Path, id: str, *, now: datetime) -> None:
     """Say in the list that nothing is left of a conversation."""
-    _enter(home, Listed(id, clock.stamp(now), lost=True))
+    enter(home, Listed(id, clock.stamp(now), lost=True))
 
 
 def remove_log(home: Path, id: str) -> None:
@@ -814,7 +814,7 @@ def put_back(home: Path, id: str, data: bytes, *, now: datetime) -> Path:
     path = path_of(home, id)
     write_whole(path, data)
     files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
-    _enter(home, Listed(id, clock.stamp(now)))
+    enter(home, Listed(id, clock.stamp(now)))
     return path
 
 
@@ -841,73 +841,12 @@ def stored_conversations(home: Path) -> list[Stored]:
 
 
 def _id(path: Path) -> str:
-    first = _header_of(path) or {}
+    first = header_of(path) or {}
     if "conversation" in first:
         return str(first["conversation"])
     from urllib.parse import unquote  # seldom needed
 
     return unquote(path.parent.name, errors="surrogatepass")
-
-
-def examine(home: Path) -> list[Finding]:
-    """Return the problems of the conversations of `home`."""
-    found = []
-    for stored in stored_conversations(home):
-        place = seals.place(home, stored.path)
-        head = _head(stored.path)
-        try:
-            log = load(home, stored.id, whole=True)
-        except AetherError as reason:
-            found.append(Finding("error", reason.code, place, reason.what, reason.fix))
-            continue
-        if log.path != stored.path:
-            what = f"it is the log of conversation {shown(log.id)}, which is kept elsewhere."
-            found.append(Finding("warning", "misplaced", place, what, "Remove it, if it is a copy."))
-        else:
-            found += [*_damage(log, head, place), *_gaps(log, place)]
-    found += _missing(home)
-    for head_path in emptied(home):
-        place = seals.place(home, head_path.with_name(FILE))
-        what = f"everything in it is missing: {pluralize(files.read_head(head_path) or 0, 'lines')}."
-        found.append(Finding("error", "damaged-file", place, what, _REPAIR))
-    return found
-
-
-def irregular(home: Path) -> list[Path]:
-    """Return what is in the place of a log and is a link, a pipe, a device or a directory."""
-    found = (home / "conversations").glob(f"*/{FILE}")
-    return sorted(path for path in found if path.is_symlink() or not path.is_file())
-
-
-def _damage(log: Log, head: int | None, place: str) -> Iterator[Finding]:
-    """Yield findings for damaged lines, lines missing at the end, a torn end, and a head that cannot be used."""
-    flagged = _is_flagged(log.path)
-    if log.damaged:
-        what = f"damaged in {pluralize(log.damaged, 'places')}; everything else is read."
-        yield Finding("error", "damaged-line", place, what, _REPAIR)
-    if (head or 0) > log.lines:
-        what = f"missing at its end: {pluralize((head or 0) - log.lines, 'acknowledged lines')}."
-        yield Finding("error", "damaged-file", place, what, _REPAIR)
-    elif log.torn:
-        what = "the last write was cut off before it was acknowledged."
-        fix = 'Run "aether doctor --repair", or append to it.'
-        yield Finding("warning", "torn-line", place, what, fix)
-    if head == -1 or (head is None and flagged):
-        what = f"{files.HEAD} beside it is {'missing' if head is None else 'damaged'}."
-        yield Finding("warning", "damaged", place, what, f"{_REPAIR[:-1]}, or append to it.")
-
-
-def _gaps(log: Log, place: str) -> Iterator[Finding]:
-    """Yield findings for added messages that are in no view, and for losses that are recorded."""
-    if missing := unseen(log):
-        what = f"in no view: {pluralize(len(missing), 'added messages')}, the first has n={missing[0]}."
-        fix = "The full history has them (aether.full_history); add those that matter again."
-        # After a loss, what put them into a view was lost.
-        is_lost = log.lost or log.damaged
-        yield Finding("info" if is_lost else "warning", "unseen-message", place, what, fix)
-    if log.lost:
-        fix = "Nothing to do; the damaged file is in quarantine/."
-        yield Finding("info", "known-loss", place, f"lost: {pluralize(log.lost, 'lines')} of it.", fix)
 
 
 class Listed(NamedTuple):
@@ -954,7 +893,7 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
 
 
-def _enter(home: Path, *lines: Listed) -> None:
+def enter(home: Path, *lines: Listed) -> None:
     """Add `lines` to the list of the conversations of `home`.
 
     Raises:
@@ -1005,154 +944,21 @@ def list_lock(home: Path) -> AbstractContextManager[None]:
     """
     with storage_errors(home):
         make_directory(home / "conversations")
-    return _locked(home, home / "conversations" / "list")
+    return lock_of(home, home / "conversations" / "list")
 
 
-def _missing(home: Path) -> Iterator[Finding]:
-    """Yield findings for conversations that the list names and the home does not have, or the reverse, and for losses."""
-    known, damaged = listed(home)
-    present = _in_place(home)
-    if damaged:
-        yield Finding("error", "damaged-file", LIST, "the list of the conversations is damaged.", _REPAIR)
-    for name, one in known.items():
-        place = f"conversations/{name}/{FILE}"
-        if one.lost:
-            back = f"it was brought back from {one.source}" if one.source else "nothing of it was left"
-            what = f"conversation {shown(one.id)} was deleted, and {back} (found {one.at[:19]}Z)."
-            yield Finding("info", "known-loss", place, what, "Nothing to do.")
-        if name in present or (one.lost and not one.source):
-            continue
-        if one.archived:
-            yield from _missing_archived(home, one)
-            continue
-        if not (home / "conversations" / name).is_dir():
-            what = f"conversation {shown(one.id)} is missing: its directory was deleted."
-            yield Finding("error", "missing-conversation", place, what, _REPAIR)
-        elif not any((home / "conversations" / name / file).exists() for file in (FILE, files.HEAD)):
-            what = f"conversation {shown(one.id)} has no messages: none was acknowledged, or its files were deleted."
-            yield Finding("info", "no-messages", place, what, "Nothing to do, or restore a snapshot.")
-    for name, stored in present.items():
-        if name not in known and not damaged:
-            sealed = (_header_of(stored.path) or {}).get("listed")
-            what = f"{LIST} does not name it, so that nobody would miss it."
-            place = seals.place(home, stored.path)
-            yield Finding("error" if sealed else "info", "unlisted", place, what, _REPAIR)
-
-
-def _missing_archived(home: Path, one: Listed) -> Iterator[Finding]:
-    found = aged.find(home, one.id)
-    if found is None or not aged.size(home, found.name):
-        what = f"conversation {shown(one.id)} is missing: its archive file was deleted."
-        where = found.name if found else aged.DIRECTORY
-        fix = f"{_REPAIR[:-1]}: what rests in grace is brought back."
-        yield Finding("error", "missing-conversation", where, what, fix)
-
-
-def _in_place(home: Path) -> dict[str, Stored]:
-    """Return the stored conversations by the names of their directories; not copies of one under another name."""
-    found = {one.path.parent.name: one for one in stored_conversations(home)}
-    return {name: one for name, one in found.items() if one.id and path_of(home, one.id) == one.path}
-
-
-def _repair_list(home: Path, now: datetime) -> Iterator[str]:
-    """Write a damaged list again, list what it lacks, and bring missing conversations back from snapshots."""
-    known, damaged = listed(home)
-    present = _in_place(home)
-    if damaged:
-        with list_lock(home), storage_errors(home):
-            data = regular.read(home / LIST, regular.LOG_BYTES)
-            kept = documents.quarantine(home, "conversations", data, at=clock.stamp(now))
-            write_whole(home / LIST, b"".join(line for line, good in recovery.lines_of(data) if good))
-        yield f"wrote {LIST} again; it is kept as {seals.place(home, kept)}"
-    for name in sorted(present.keys() - known.keys()):
-        _enter(home, Listed(present[name].id, clock.stamp(now)))
-    missing = [
-        one for name, one in known.items()
-        if name not in present and not one.archived and not (one.lost and not one.source)
-    ]  # fmt: skip
-    for one in missing:
-        place = seals.place(home, path_of(home, one.id))
-        source, records = _newest_copy(home, one.id)
-        is_deleted = not (home / place).parent.is_dir()
-        if source:
-            bring_back(home, one.id, records, now=now)
-            yield f"brought {place} back from {source}; its messages since then are lost"
-        elif is_deleted:
-            yield f"{place}: conversation {shown(one.id)} is lost: its directory was deleted, and no snapshot has it"
-        if source or is_deleted:
-            _enter(home, Listed(one.id, clock.stamp(now), lost=True, source=source))
-
-
-def _newest_copy(home: Path, id: str) -> tuple[str, list[JsonObject]]:
-    """Return the newest snapshot that has the conversation, and its records; an empty name without one."""
-    record = seals.read(home)
-    for path in sorted((home / "snapshots").glob("*.json"), reverse=True):  # their names sort by time
-        place = seals.place(home, path)
-        if place in record.whole and seals.fault(home, record, place):
-            continue
-        with suppress(AetherError, OSError):
-            found = files.parse_json(regular.read(path, regular.LOG_BYTES), where=place)
-            talks = found.get("conversations") if isinstance(found, dict) else None
-            if isinstance(talks, dict) and isinstance(talks.get(id), list):
-                return place, talks[id]
-    return "", []
-
-
-def emptied(home: Path) -> list[Path]:
-    """Return the heads of conversations whose log is missing or empty although it had lines."""
-    heads = sorted((home / "conversations").glob(f"*/{files.HEAD}"))
-    logs = {path: path.with_name(FILE) for path in heads}
-    return [
-        path for path, log in logs.items()
-        if files.read_head(path) and not (log.exists() and (log.is_dir() or log.stat().st_size))
-    ]  # fmt: skip
-
-
-def _head(path: Path) -> int | None:
+def head_of(path: Path) -> int | None:
     """Return the head of the log at `path`; read it before the log: lines appended meanwhile must not look lost."""
     return files.read_head(path.with_name(files.HEAD))
 
 
-def _is_flagged(path: Path) -> bool:
-    """Return whether the log says that it has a head beside it."""
-    return bool((_header_of(path) or {}).get("head"))
-
-
-def _header_of(path: Path) -> JsonObject | None:
+def header_of(path: Path) -> JsonObject | None:
     """Return the fields of the first line of a log, None if it is damaged."""
     with regular.opened(path) as file:
         return files.unsealed(file.readline())
 
 
-def repair(home: Path, *, now: datetime) -> list[str]:
-    """Cut off torn ends, put records of loss in the place of damaged lines, and return a line for each repair."""
-    done = []
-    for stored in stored_conversations(home):
-        head = _head(stored.path)
-        try:
-            log = load(home, stored.id, whole=True)
-        except AetherError:
-            continue  # `examine` reports it
-        if log.path != stored.path or not (log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
-            continue
-        place = seals.place(home, stored.path)
-        with _locked(home, stored.path), storage_errors(stored.path):
-            head = _head(stored.path)
-            log = load(home, stored.id, whole=True)
-            repaired = _repaired(home, log, head, now)
-            if log.torn and repaired is log:
-                _end(home, log, now)
-                done.append(f"cut off the torn end of {place}")
-            if repaired is not log:
-                lost = repaired.lost - log.lost
-                words = f"lost: {pluralize(lost, 'lines')}" if lost else "nothing is lost"
-                done.append(f"wrote {place} again; {words}")
-            if repaired.lines:
-                files.set_head(log.path.with_name(files.HEAD), repaired.lines)
-    return [*done, *_repair_list(home, now)]
-
-
-def _repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
+def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
     """Return the log after writing it again with a record of loss in the place of damaged and of missing lines.
 
     The caller holds its lock. A log that is whole is returned as it is.
@@ -1256,18 +1062,18 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
     with storage_errors(home):
         make_directory(path.parent)
-    with _locked(home, path):
+    with lock_of(home, path):
         for _ in range(CONFLICT_TRIES):
-            head = _head(path)
+            head = head_of(path)
             with storage_errors(path):
-                log = _repaired(home, load(home, id), head, now)
+                log = repaired(home, load(home, id), head, now)
             records = plan(log)
             if not records:
                 return log
             listed_first = nullcontext() if log.end else _entered(home, Listed(id, clock.stamp(now)))
             try:
                 with listed_first, storage_errors(path):
-                    append(path, _call(home, log, records), at=_end(home, log, now))
+                    append(path, _call(home, log, records), at=cut_end(home, log, now))
             except ConcurrentWrite:
                 continue
             files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
@@ -1281,7 +1087,7 @@ def _crowded(path: Path) -> Conflict:
     return Conflict(what, fix=fix, where=str(path))
 
 
-def _locked(home: Path, path: Path) -> AbstractContextManager[None]:
+def lock_of(home: Path, path: Path) -> AbstractContextManager[None]:
     return locked(path.parent, timeout=config.or_default(home).lock_timeout_seconds)
 
 
@@ -1303,7 +1109,7 @@ def _numbered(record: bytes, nth: int, *, more: bool) -> bytes:
     return record.replace(b',"message":', fields + b',"message":', 1)
 
 
-def _end(home: Path, log: Log, now: datetime) -> int:
+def cut_end(home: Path, log: Log, now: datetime) -> int:
     """Return the end of the log after cutting off its torn end, which is kept if it has a whole line."""
     if log.torn:
         lines = log.torn.splitlines(keepends=True)

@@ -16,7 +16,18 @@ from pathlib import Path
 from aether import clock, regular
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check, migrations
-from aether.store import ageing, archive, config, conversations, documents, recovery, rewrite, seals, spool
+from aether.store import (
+    ageing,
+    archive,
+    config,
+    conversation_checks,
+    conversations,
+    documents,
+    recovery,
+    rewrite,
+    seals,
+    spool,
+)
 from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
     HEAD,
@@ -67,7 +78,7 @@ def examine(home: Path) -> list[Finding]:
             found += check_of(home)
         except AetherError as reason:  # a file that is no regular file
             found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
-    found += [*conversations.examine(home), *ageing.examine(home)]
+    found += [*conversation_checks.examine(home), *ageing.examine(home)]
     try:
         config.load(home)
     except AetherError as reason:
@@ -300,7 +311,7 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             continue
         what = "was unreadable and is kept here."
         yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
-    for path in conversations.irregular(home):
+    for path in conversation_checks.irregular(home):
         what = "it is no regular file, and no log of a conversation; it is never read."
         yield Finding("error", "no-file", seals.place(home, path), what, "Move it away.")
 
@@ -344,7 +355,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             done += _repair_copies(home, now)
             done += _repair_events(home)
             done += ageing.repair(home, now=now)
-    return done + conversations.repair(home, now=now)
+    return done + conversation_checks.repair(home, now=now)
 
 
 def _repair_copies(home: Path, now: datetime) -> list[str]:
@@ -389,7 +400,7 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
             (home / name).unlink()
             kept = f"; what is left of it is {seals.place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
-    for head in conversations.emptied(home):
+    for head in conversation_checks.emptied(home):
         what = f"the whole conversation is lost: {pluralize(read_head(head) or 0, 'lines')}"
         losses.append((seals.place(home, head.with_name(conversations.FILE)), what, None))
         head.unlink()
