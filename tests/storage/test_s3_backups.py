@@ -61,9 +61,12 @@ def test_a_home_is_backed_up_verified_and_restored_byte_for_byte(bucket, prefix,
 def test_a_missing_and_a_changed_object_are_found(bucket, home, tmp_path):  # noqa: F811
     place, client = f"s3://{bucket}/p", boto3.client("s3")
     aether.create_backup(place, home=home)
+    manifest = client.list_objects_v2(Bucket=bucket, Prefix="p/manifests/")["Contents"][0]["Key"]
+    listing = client.get_object(Bucket=bucket, Key=manifest)["Body"].read().decode()
+    keys = [key["Key"] for key in client.list_objects_v2(Bucket=bucket, Prefix="p/objects/")["Contents"]]
     one, two, *_ = [
-        key["Key"] for key in client.list_objects_v2(Bucket=bucket, Prefix="p/objects/")["Contents"]
-    ]
+        key for key in keys if key.rpartition("/")[2] not in listing
+    ]  # pieces of files, not of the list
     client.delete_object(Bucket=bucket, Key=one)
     client.put_object(Bucket=bucket, Key=two, Body=b"other")
 
