@@ -12,6 +12,7 @@ from aether.messages.transcripts import load_conversation
 from aether.messages.validate import is_sendable
 from aether.store import conversations, doctor, files
 from tests import homes
+from tests.effort import FULL_TRIALS
 from tests.soak.conversing import steps
 from tests.soak.test_replay import CODEX, CONVERTED, DATA
 
@@ -65,9 +66,12 @@ def test_the_head_of_a_real_conversation_is_sent_in_a_small_window(tmp_path):
     assert (asked > 5, refused) == (True, 0)
 
 
+EVERY = [*CONVERTED, *CODEX, *CLAUDE]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("window", WINDOWS)
-@pytest.mark.parametrize("path", [*CONVERTED, *CODEX, *CLAUDE], ids=lambda path: path.name[:40])
+@pytest.mark.parametrize("path", EVERY if FULL_TRIALS else EVERY[::5], ids=lambda path: path.name[:40])
 def test_real_conversations_are_sent_whatever_the_window(path, window, tmp_path):
     asked, refused = replayed(path, window, homes.fresh(tmp_path))
     assert asked

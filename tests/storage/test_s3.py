@@ -17,33 +17,6 @@ pytestmark = pytest.mark.extras
 MESSAGES = [{"role": "user", "content": "one"}, {"role": "tool", "content": None}]
 
 
-@pytest.fixture(scope="module")
-def server():
-    moto = pytest.importorskip("moto.server", reason="moto is not installed")
-    running = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    running.start()
-    host, port = running.get_host_and_port()
-    yield f"http://{host}:{port}"
-    running.stop()
-
-
-@pytest.fixture(autouse=True)
-def _credentials(monkeypatch):
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "test")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
-    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    monkeypatch.setattr(s3, "FIRST_WAIT_SECONDS", 0.001)
-
-
-@pytest.fixture
-def bucket(server, monkeypatch, request):
-    """Return a fresh bucket of moto, which the environment names as the endpoint."""
-    monkeypatch.setenv("AWS_ENDPOINT_URL", server)
-    name = f"b{abs(hash(request.node.name))}"
-    boto3.client("s3").create_bucket(Bucket=name)
-    return name
-
-
 def get(place, where):
     key = where.removeprefix(f"s3://{place.bucket}/")
     return place.client.get_object(Bucket=place.bucket, Key=key)["Body"].read()

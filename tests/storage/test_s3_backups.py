@@ -8,12 +8,13 @@ from aether.storage import named_files, s3
 from aether.storage.s3 import S3Storage
 from tests import homes
 from tests.api.test_backup import content
-from tests.storage.test_s3 import _credentials, boto3, bucket, server  # noqa: F401 - fixtures
+
+boto3 = pytest.importorskip("boto3", reason="boto3 is not installed")
 
 pytestmark = pytest.mark.extras
 
 
-def test_files_have_their_names_sizes_and_content(bucket):  # noqa: F811 - a fixture
+def test_files_have_their_names_sizes_and_content(bucket):
     place = named_files(f"s3://{bucket}/team/a/")
 
     place.put("objects/aa/one", b"1")
@@ -32,7 +33,7 @@ def test_files_have_their_names_sizes_and_content(bucket):  # noqa: F811 - a fix
 
 
 @pytest.mark.slow
-def test_many_files_are_listed(bucket):  # noqa: F811
+def test_many_files_are_listed(bucket):
     place = S3Storage(bucket)
     for nth in range(1_005):
         place.put(f"objects/{nth}", b"")
@@ -41,7 +42,7 @@ def test_many_files_are_listed(bucket):  # noqa: F811
 
 
 @pytest.mark.parametrize("prefix", ["", "/deep/er"])
-def test_a_home_is_backed_up_verified_and_restored_byte_for_byte(bucket, prefix, home, tmp_path):  # noqa: F811
+def test_a_home_is_backed_up_verified_and_restored_byte_for_byte(bucket, prefix, home, tmp_path):
     place = f"s3://{bucket}{prefix}"
     homes.add(home, "first")
     first, held = aether.create_backup(place, home=home), content(home)
@@ -58,7 +59,7 @@ def test_a_home_is_backed_up_verified_and_restored_byte_for_byte(bucket, prefix,
     assert content(aether.restore_backup(place, home=tmp_path / "new").home) == content(home)
 
 
-def test_a_missing_and_a_changed_object_are_found(bucket, home, tmp_path):  # noqa: F811
+def test_a_missing_and_a_changed_object_are_found(bucket, home, tmp_path):
     place, client = f"s3://{bucket}/p", boto3.client("s3")
     aether.create_backup(place, home=home)
     manifest = client.list_objects_v2(Bucket=bucket, Prefix="p/manifests/")["Contents"][0]["Key"]
@@ -78,7 +79,7 @@ def test_a_missing_and_a_changed_object_are_found(bucket, home, tmp_path):  # no
     assert aether.verify_backup(place) == []
 
 
-def test_a_backup_that_fails_half_way_leaves_the_older_one_whole(bucket, home, tmp_path, monkeypatch):  # noqa: F811
+def test_a_backup_that_fails_half_way_leaves_the_older_one_whole(bucket, home, tmp_path, monkeypatch):
     place = f"s3://{bucket}"
     aether.create_backup(place, home=home)
     held = content(home)
@@ -103,7 +104,7 @@ def test_a_backup_that_fails_half_way_leaves_the_older_one_whole(bucket, home, t
     assert aether.verify_backup(place) == []
 
 
-def test_a_bucket_that_is_not_there_is_said(bucket, home, monkeypatch):  # noqa: F811
+def test_a_bucket_that_is_not_there_is_said(bucket, home, monkeypatch):
     monkeypatch.setattr(s3, "PATIENT_ATTEMPTS", 1)
     with pytest.raises(StorageFailed, match="bucket"):
         aether.create_backup("s3://nowhere-at-all", home=home)
