@@ -538,7 +538,9 @@ def _planned(one: Any) -> JsonObject:
 
 
 def _summed(done: Any) -> str:
-    return f"{pluralize(len(done.done), 'conversations')} aged, {done.saved_bytes:,} bytes saved."
+    less = done.saved_bytes
+    words = f"{less:,} bytes saved" if less >= 0 else f"{-less:,} bytes more until their grace is over"
+    return f"{pluralize(len(done.done), 'conversations')} aged, {words}."
 
 
 def _shown(found: JsonObject) -> list[str | Table]:
