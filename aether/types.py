@@ -5,13 +5,17 @@ tokens by the counter of the home; times are text as `clock.stamp` writes it.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
 from aether.tuples import NamedTuple
 
 JsonObject = dict[str, Any]
 Layer = Literal["working_memory", "short_term_memory", "long_term_memory", "archive"]
 Level = Literal["error", "warning", "info"]
+Detail = Literal["full", "key_points", "summary", "metadata"]
+"""How much of an archived conversation is left."""
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+"""From the whole conversation to its description."""
 Operation = dict[str, Any]
 """One RFC 6902 operation: `op`, `path` and, as the op asks, `value` or `from`."""
 Patch = list[Operation]

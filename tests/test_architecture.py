@@ -64,7 +64,7 @@ HOMES = {
     "rich": {"aether/cli/output.py"},
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
-    "sqlite3": {"aether/store/search_index.py", "aether/store/aged.py"},
+    "sqlite3": {"aether/store/search_index.py", "aether/store/aged.py", "aether/store/index_file.py"},
     "tiktoken": {"aether/tokens/exact.py"},
     "zstandard": {"aether/store/aged.py", "aether/api/backup.py"},
 }

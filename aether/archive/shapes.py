@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date
 from textwrap import shorten
-from typing import Any, Literal, NamedTuple, TypedDict, get_args
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -22,12 +22,10 @@ from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
-from aether.types import Finding, JsonObject
+from aether.types import DETAILS, Detail, Finding, JsonObject
 
-Level = Literal["full", "key_points", "summary", "metadata"]
-"""How much of a conversation is kept, from everything to its description."""
-LEVELS: tuple[Level, ...] = get_args(Level)
-VERSION = 1
+Level = Detail
+LEVELS = DETAILS
 
 Speaker = Literal["user", "assistant", "system", "tool_call", "tool_result"]
 Conversation = JsonObject

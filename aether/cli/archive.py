@@ -25,7 +25,9 @@ from aether.cli.output import (
     say,
     when,
 )
+from aether.store.keys import PRESETS
 from aether.text.words import pluralize
+from aether.types import DETAILS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
 
     from aether.types import Finding, JsonObject
 
-LEVELS = ("full", "key_points", "summary", "metadata")
-PRESETS = ("default", "research")
 # Rows of the plan that are shown before the question; --json has all of them.
 SHOWN = 20
 # The file whose date says when a command last aged the archive on its own.
@@ -158,7 +158,7 @@ def _time(text: str | None) -> datetime | None:
 
 @archive_command.command("list")
 @click.option("--month", metavar="YYYY-MM", help="Only those that were created in this month (UTC)")
-@click.option("--level", type=click.Choice(LEVELS), help="Only those at this level")
+@click.option("--level", type=click.Choice(DETAILS), help="Only those at this level")
 @click.option("--limit", type=click.IntRange(min=1), help="How many at most")
 @pass_ask
 def list_(ask: Ask, month: str | None, level: str | None, limit: int | None) -> None:

@@ -12,11 +12,10 @@ import hashlib
 import math
 import os
 import re
-import stat
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,10 +30,10 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside
-from aether.store import files, recovery
+from aether.store import files, index_file, recovery
 from aether.text.words import terms
 from aether.tuples import NamedTuple
-from aether.types import JsonObject
+from aether.types import DETAILS, JsonObject
 
 if TYPE_CHECKING:
     import sqlite3
@@ -49,8 +48,6 @@ STEP = f"{DIRECTORY}/step.json"
 PLAIN, PACKED = ".json", ".json.zst"
 # Names of files of version 1.0, of an earlier program.
 OLDER = ".json.gz"
-# In the order of what they keep, as `aether.archive` has them.
-LEVELS = ("full", "key_points", "summary", "metadata")
 TITLE_CHARS = 50
 # Words of one conversation that the index holds: those of a long book.
 MOST_WORDS = 200_000
@@ -418,44 +415,24 @@ def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
 
     Where it cannot be kept (a full disk, a read-only home) it is made in memory.
     """
-    import sqlite3
 
-    for _ in range(2):
-        try:
-            with closing(_connected(placed(home, INDEX))) as db:
-                if db.execute("PRAGMA user_version").fetchone() != (_INDEX_VERSION,):
-                    _rebuild(home, db)
-                return work(db)
-        except (sqlite3.OperationalError, OSError):
-            break
-        except sqlite3.DatabaseError:  # the file itself is damaged, or no regular file
-            drop_index(home)
-    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        _rebuild(home, db)
+    def current(db: sqlite3.Connection) -> T:
+        if db.execute("PRAGMA user_version").fetchone() != (_INDEX_VERSION,):
+            _rebuild(home, db)
         return work(db)
 
-
-def _connected(path: Path) -> sqlite3.Connection:
+    found = index_file.on_index(placed(home, INDEX), current, busy_seconds=_BUSY_SECONDS)
+    if found:
+        return found[0]
     import sqlite3
 
-    for name in _index_files(path):
-        # SQLite would wait at a pipe.
-        if os.path.lexists(name) and not stat.S_ISREG(os.lstat(name).st_mode):
-            raise sqlite3.DatabaseError(f"{name.name} is no regular file")
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    return sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
-
-
-def _index_files(path: Path) -> list[Path]:
-    return [path, *(path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal", "shm"))]
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        return current(db)
 
 
 def drop_index(home: Path) -> None:
     """Remove the index; the next use makes it again."""
-    for path in _index_files(placed(home, INDEX)):
-        with suppress(OSError):
-            path.unlink(missing_ok=True)
+    index_file.remove(placed(home, INDEX))
 
 
 def rebuild_index(home: Path) -> None:
@@ -467,7 +444,7 @@ def rebuild_index(home: Path) -> None:
 def _rebuild(home: Path, db: sqlite3.Connection) -> None:
     import sqlite3
 
-    with _writing(db):
+    with index_file.writing(db):
         for statement in _TABLES:
             db.execute(statement)
         with suppress(sqlite3.OperationalError):
@@ -477,18 +454,6 @@ def _rebuild(home: Path, db: sqlite3.Connection) -> None:
             with suppress(AetherError, KeyError, TypeError):  # `verify` names it
                 _put(db, home, name, read(home, name))
         db.execute(f"PRAGMA user_version = {_INDEX_VERSION}")
-
-
-@contextmanager
-def _writing(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
 
 
 def put(home: Path, written: Iterable[tuple[str, JsonObject]]) -> None:
@@ -506,9 +471,9 @@ def _changed(home: Path, work: Callable[[sqlite3.Connection], None]) -> None:
     import sqlite3
 
     try:
-        with closing(_connected(placed(home, INDEX))) as db:
+        with closing(index_file.connected(placed(home, INDEX), _BUSY_SECONDS)) as db:
             if db.execute("PRAGMA user_version").fetchone() == (_INDEX_VERSION,):
-                with _writing(db):
+                with index_file.writing(db):
                     work(db)
             else:
                 _rebuild(home, db)
@@ -523,7 +488,7 @@ def take_out(home: Path, id: str) -> None:
 
 def set_floor(home: Path, floors: Iterable[tuple[str, str, str]]) -> None:
     """Enter the least level of conversations by another policy: id, level, policy."""
-    given = [(LEVELS.index(floor), policy, one) for one, floor, policy in floors]
+    given = [(DETAILS.index(floor), policy, one) for one, floor, policy in floors]
 
     def work(db: sqlite3.Connection) -> None:
         db.executemany("UPDATE conversation SET floor = ?, policy = ? WHERE id = ?", given)
@@ -549,9 +514,9 @@ def _put(db: sqlite3.Connection, home: Path, name: str, value: JsonObject) -> No
     made = db.execute(
         f"INSERT INTO conversation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
         (
-            value["id"], name, value["title"], value["created_at"] or value["archived_at"], LEVELS.index(value["level"]),
+            value["id"], name, value["title"], value["created_at"] or value["archived_at"], DETAILS.index(value["level"]),
             size(home, name) + (size(home, grace["file"]) if grace else 0), metrics.get("since", ""),
-            LEVELS.index(metrics.get("floor", "full")), metrics.get("policy", ""), grace.get("file", ""),
+            DETAILS.index(metrics.get("floor", "full")), metrics.get("policy", ""), grace.get("file", ""),
             grace.get("until") or "",
         ),
     )  # fmt: skip
@@ -573,7 +538,7 @@ def _plain(term: str) -> str:
 
 def _row(found: Sequence[Any]) -> Row:
     level, floor = found[4], found[7]
-    return Row(*found)._replace(level=LEVELS[level], floor=LEVELS[floor])
+    return Row(*found)._replace(level=DETAILS[level], floor=DETAILS[floor])
 
 
 def _rows(home: Path, where: str, given: Sequence[Any]) -> list[Row]:
@@ -606,7 +571,7 @@ def rows(home: Path, *, month: str = "", level: str = "", limit: int | None = No
         given += [month, f"{month}~"]
     if level:
         wanted.append("level = ?")
-        given.append(LEVELS.index(level))
+        given.append(DETAILS.index(level))
     where = f"WHERE {' AND '.join(wanted)}" if wanted else ""
     return _rows(home, f"{where} ORDER BY created DESC, id LIMIT ?", [*given, -1 if limit is None else limit])
 
@@ -642,7 +607,7 @@ def expired(home: Path, now: str) -> list[Row]:
 
 def stats(home: Path) -> JsonObject:
     """Return the number of archived conversations, their bytes on disk, and how many have each level."""
-    levels = dict.fromkeys(LEVELS, 0)
+    levels = dict.fromkeys(DETAILS, 0)
     total = 0
     if not is_empty(home):
         sums = indexed(
@@ -652,7 +617,7 @@ def stats(home: Path) -> JsonObject:
             ).fetchall(),
         )
         for level, number, size_ in sums:
-            levels[LEVELS[level]] = number
+            levels[DETAILS[level]] = number
             total += size_
     return {"conversations": sum(levels.values()), "bytes": total, "levels": levels}
 

@@ -104,8 +104,11 @@ def commit(
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
     with write_lock(home, timeout=settings.lock_timeout_seconds):
         snapshot = settle(load(home), now=now)
-        ready = {id(seen): early} if early is not None else {}
-        return _committed(snapshot, lambda found: ready.get(id(found)) or plan(found), author, now, settings)
+
+        def planned(found: Snapshot) -> Change:
+            return early if early is not None and found is seen else plan(found)
+
+        return _committed(snapshot, planned, author, now, settings)
 
 
 def commit_locked(

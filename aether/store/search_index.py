@@ -20,14 +20,11 @@ from __future__ import annotations
 import heapq
 import json
 import math
-import os
 import re
-import stat
 import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -35,6 +32,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.store.index_file import on_index, writing
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.tuples import NamedTuple
@@ -456,54 +454,29 @@ def refresh(path: Path, archive: Archive) -> bool:
 
 def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], _Answer]) -> _Answer | None:
     """Return the result of `work` on the current index, None if the archive is empty or cannot be indexed."""
-    import sqlite3
-
     if archive.head < 0:
         return None
-    for _ in range(2):
-        try:
-            with closing(_open(path)) as db:
-                _catch_up(db, archive)
-                return work(db)
-        except (sqlite3.OperationalError, OSError):  # the surroundings: locked, read-only, full
-            return None
-        except sqlite3.DatabaseError:  # the file itself is damaged, or no regular file
-            with suppress(OSError):
-                for name in _names(path):
-                    name.unlink(missing_ok=True)
-    return None
 
+    def current(db: sqlite3.Connection) -> _Answer:
+        db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
+        _catch_up(db, archive)
+        return work(db)
 
-def _names(path: Path) -> list[Path]:
-    """Return the index and the files that SQLite keeps beside it."""
-    return [path, *(path.with_name(f"{path.name}-{kind}") for kind in ("journal", "wal", "shm"))]
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    import sqlite3
-
-    for name in _names(path):
-        # SQLite would wait at a pipe. To open and close the file here would end its locks in this process.
-        if os.path.lexists(name) and not stat.S_ISREG(os.lstat(name).st_mode):
-            raise sqlite3.DatabaseError(f"{name.name} is no regular file")
-    with suppress(FileExistsError):
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    db = sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
-    return db
+    found = on_index(path, current, busy_seconds=BUSY_SECONDS)
+    return found[0] if found else None
 
 
 def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
     """Add what the archive holds beyond the index, batch by batch; another process may do the same."""
     if not _is_of(db, archive):
-        with _writing(db):
+        with writing(db):
             if not _is_of(db, archive):
                 for statement in _TABLES:
                     db.execute(statement)
     while (state := _state(db)).position < archive.head:
         newer = archive.records(state.position)
         while batch := list(islice(newer, BATCH)):
-            with _writing(db):
+            with writing(db):
                 if _state(db) != state:
                     break
                 _add(db, state, batch)
@@ -523,19 +496,6 @@ def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
         return _state(db).items == 0
     position, record = next(archive.records(known[0] - 1), (-1, {}))[:2]
     return known == (position, _key(row(record).id))
-
-
-@contextmanager
-def _writing(db: sqlite3.Connection) -> Iterator[None]:
-    db.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        # An error may have rolled back already.
-        if db.in_transaction:
-            db.execute("ROLLBACK")
-        raise
-    db.execute("COMMIT")
 
 
 def _state(db: sqlite3.Connection) -> _State:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from aether.store import search_index
+from aether.store import index_file, search_index
 from aether.store.search_index import (
     EMPTY,
     Archive,
@@ -203,9 +203,9 @@ def test_where_no_index_can_be_written_the_archive_is_scanned(tmp_path):
 def test_a_current_index_that_may_only_be_read_is_used(path, monkeypatch):
     refresh(path, archive(RECORDS))
     monkeypatch.setattr(
-        search_index, "_open", lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True)
+        index_file, "connected", lambda where, seconds: sqlite3.connect(f"file:{where}?mode=ro", uri=True)
     )
-    monkeypatch.setattr(search_index, "_writing", fails)
+    monkeypatch.setattr(search_index, "writing", fails)
 
     assert refresh(path, archive(RECORDS))
 
@@ -213,9 +213,9 @@ def test_a_current_index_that_may_only_be_read_is_used(path, monkeypatch):
 def test_a_stale_index_that_may_only_be_read_is_passed_over(path, monkeypatch):
     refresh(path, archive(RECORDS[:5]))
     monkeypatch.setattr(
-        search_index,
-        "_open",
-        lambda where: sqlite3.connect(f"file:{where}?mode=ro", uri=True, isolation_level=None),
+        index_file,
+        "connected",
+        lambda where, seconds: sqlite3.connect(f"file:{where}?mode=ro", uri=True, isolation_level=None),
     )
 
     assert indexed_source(path, archive(RECORDS)).find(ask("note")).items == 20
@@ -257,16 +257,16 @@ def test_two_who_catch_up_at_once_add_each_record_once(path, monkeypatch):
 
 def test_a_writer_overtaken_between_batches_goes_on_from_there(path, monkeypatch):
     monkeypatch.setattr(search_index, "BATCH", 5)
-    real, waits = search_index._writing, []
+    real, waits = search_index.writing, []
 
     def writing(db):
         waits.append(db)
         if len(waits) == 3:  # after the tables and the first batch
-            monkeypatch.setattr(search_index, "_writing", real)
+            monkeypatch.setattr(search_index, "writing", real)
             refresh(path, archive(RECORDS[:12]))
         return real(db)
 
-    monkeypatch.setattr(search_index, "_writing", writing)
+    monkeypatch.setattr(search_index, "writing", writing)
     found = indexed_source(path, archive(RECORDS)).find(ask("note"))
 
     assert len(waits) == 3
