@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from aether import clock, regular
-from aether.api.home import Home, change, copied, counter_of, drained, find
+from aether.api.home import Home, change, copied, counter_of, drained, find, read
 from aether.api.summarize import WrittenSummary, write_archived
 from aether.archive import levels, retention, shapes
 from aether.archive.forms import form, measure, metadata
@@ -410,9 +410,8 @@ def _rest(case: _Case, rules: _Rules, forever: bool) -> tuple[JsonObject | None,
         stays = case.level != "full" and not known["until"]
         return {**known, "until": "" if stays or not until else max(until, known["until"])}, None
     data = aged.encoded(case.old) if case.old else case.log
-    kind, sha256 = "dict" if case.old else "conversation", ageing.digest(data)
-    name = aged.grace_name(case.conversation["id"], kind, case.level, sha256)
-    return {"file": name, "level": case.level, "sha256": sha256, "bytes": len(data), "until": until}, data
+    kind = "dict" if case.old else "conversation"
+    return aged.grace_of(case.conversation["id"], kind, case.level, data, until=until), data
 
 
 def _file(
@@ -567,7 +566,7 @@ def _named(raw: JsonObject, data: bytes, name: str, nth: int) -> JsonObject:
         times = sorted(found[1].decode(errors="replace") for found in _TIME.finditer(data))
         if times:
             fields |= {"created_at": times[0], "updated_at": times[-1]}
-    return fields | raw | {key: value for key, value in fields.items() if not raw.get(key)}
+    return fields | raw | fields  # in the order in which they are shown; what the file has empty is filled
 
 
 def _add_all(given: Iterable[_Given], failed: list[Finding], home: Home) -> ArchivedBatch:
@@ -606,15 +605,7 @@ def _full(one: _Given, rules: _Rules, nth: int) -> tuple[JsonObject, bytes | Non
     value = _file(conversation, "full", form(conversation, "full"), rules, old=None, source=one.source)
     value["marked"] = retention.is_marked_by_itself(conversation) or value["id"] in rules.marked
     if one.data is not None:
-        sha256 = ageing.digest(one.data)
-        name = aged.grace_name(value["id"], "file", "full", sha256)
-        value["grace"] = {
-            "file": name,
-            "level": "full",
-            "sha256": sha256,
-            "bytes": len(one.data),
-            "until": "",
-        }
+        value["grace"] = aged.grace_of(value["id"], "file", "full", one.data, until="")
     return value, one.data, found
 
 
@@ -884,8 +875,17 @@ def update_retention_policy(changes: Mapping[str, Any], *, home: Home = None) ->
         return Change({"retention": [cast("Any", step)] if wanted != held else []}, result=after)
 
     done = change(home, plan, Author("retention policy"))
-    after: Policy = done.result
-    return after._asdict() | {"weights": dict(after.weights)}
+    return _as_json(done.result)
+
+
+@public
+def retention_policy(*, home: Home = None) -> JsonObject:
+    """Return the whole retention policy of a home."""
+    return _as_json(retention.policy(read(home).documents["retention"]["policy"]))
+
+
+def _as_json(policy: Policy) -> JsonObject:
+    return policy._asdict() | {"weights": dict(policy.weights)}
 
 
 @public

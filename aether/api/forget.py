@@ -7,7 +7,6 @@ and checked before one is replaced (`store.rewrite`), under the locks of the hom
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -429,7 +428,7 @@ def _read_file(place: Path, path: Path, relative: str, known: tuple[int, int, in
         return _File(relative, regular.read(path, regular.LOG_BYTES), known, relative)
     form = relative.removesuffix(".zst")
     if relative.startswith(f"{aged.GRACE}/"):
-        form += {"conversation": ".jsonl", "dict": ".json"}.get(form.rsplit(".", 3)[1], "")
+        form += {"conversation": ".jsonl", "dict": ".json"}.get(aged.grace_kind(relative), "")
     return _File(relative, aged.read_bytes(place, relative), known, form)
 
 
@@ -513,11 +512,9 @@ def _archive_steps(files_: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
             if is_changed and held is not None:
                 if held.form.endswith(aged.PLAIN):
                     made = aged.encoded(files.parse_json(made, where=rest))
-                sha256 = hashlib.sha256(made).hexdigest()
-                kind, level = rest.rsplit(".", 4)[1], old["grace"]["level"]
-                name = aged.grace_name(value["id"], kind, level, sha256)
-                value["grace"] = {**old["grace"], "file": name, "sha256": sha256, "bytes": len(made)}
-                yield Step(rest, name, held.known, aged.packed(made))
+                kind, grace = aged.grace_kind(rest), old["grace"]
+                value["grace"] = aged.grace_of(value["id"], kind, grace["level"], made, until=grace["until"])
+                yield Step(rest, value["grace"]["file"], held.known, aged.packed(made))
                 del files_[rest]
             if is_changed:
                 body, packed = aged.encoded(value), path.endswith(aged.PACKED)

@@ -360,9 +360,10 @@ def policy(ask: Ask, changes: tuple[str, ...]) -> None:
       aether archive policy
       aether archive policy --set important_threshold=0.8
     """
-    from aether.api.archive import update_retention_policy
+    from aether.api.archive import retention_policy, update_retention_policy
 
-    found = update_retention_policy(_changes(changes), home=ask.place())
+    place, wanted = ask.place(), _changes(changes)
+    found = update_retention_policy(wanted, home=place) if wanted else retention_policy(home=place)
     emit(ask, found, _pairs(found))
 
 

@@ -254,7 +254,7 @@ class RetentionPolicy:
     def settings(self) -> retention.Policy:
         """Return the policy as it is now."""
         home = self.home
-        return self._own if home is None else retention.policy(archive.update_retention_policy({}, home=home))
+        return self._own if home is None else retention.policy(archive.retention_policy(home=home))
 
     def calculate_importance_score(self, conversation: JsonObject) -> float:
         """Return the importance of a conversation, 0 to 1; 0 without messages."""

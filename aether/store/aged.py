@@ -68,9 +68,16 @@ def name_of(value: JsonObject, *, packed: bool = False) -> str:
     return f"{DIRECTORY}/{at[:4]}/{at[4:6]}/{name}{PACKED if packed else PLAIN}"
 
 
-def grace_name(id: str, kind: str, level: str, sha256: str) -> str:
-    """Return the place of the fuller form of a conversation while its grace lasts; the name says what is in it."""
-    return f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.{sha256[:8]}.zst"
+def grace_kind(name: str) -> str:
+    """Return what rests in the file `name`: `conversation` (a log), `file` or `dict`."""
+    return name.rsplit(".", 4)[1]
+
+
+def grace_of(id: str, kind: str, level: str, data: bytes, *, until: str) -> JsonObject:
+    """Return what an archive file says of `data`, the fuller form of its conversation, which rests in grace."""
+    sha256 = hashlib.sha256(data).hexdigest()
+    name = f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.{sha256[:8]}.zst"
+    return {"file": name, "level": level, "sha256": sha256, "bytes": len(data), "until": until}
 
 
 def encoded(value: JsonObject) -> bytes:

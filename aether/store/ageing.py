@@ -314,7 +314,7 @@ def _is_text(value: JsonObject) -> bool:
     return bool(
         value["source"]["kind"] == "file"
         and value["grace"]["level"] == "full"
-        and ".file." in value["grace"]["file"]
+        and aged.grace_kind(value["grace"]["file"]) == "file"
     )
 
 
@@ -356,9 +356,8 @@ def bring_in(home: Path, given: Sequence[JsonObject], *, now: datetime) -> None:
 def _grace_of(value: JsonObject, rest: bytes | None) -> JsonObject | None:
     if rest is None:
         return None
-    kind, sha256 = value["grace"]["file"].rsplit(".", 4)[1], digest(rest)
-    name = aged.grace_name(value["id"], kind, value["grace"]["level"], sha256)
-    return {**value["grace"], "file": name, "sha256": sha256, "bytes": len(rest)}
+    old = value["grace"]
+    return aged.grace_of(value["id"], aged.grace_kind(old["file"]), old["level"], rest, until=old["until"])
 
 
 # --- Checks and repairs
@@ -506,7 +505,7 @@ def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iter
 
 def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
     """Bring back what rests in grace and has no archive file; remove it if the conversation is there without it."""
-    kind = name.rsplit(".", 4)[1]
+    kind = aged.grace_kind(name)
     data = b""
     with suppress(AetherError):
         data = aged.read_bytes(home, name)

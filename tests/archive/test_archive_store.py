@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 
 import aether
-from aether.api import forget
+from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
 from aether.store import aged, conversations
+from aether.store.files import locked
 from tests import homes
 
 LATER = homes.NOW + timedelta(days=100)
@@ -401,3 +402,13 @@ def test_an_erased_text_is_in_no_file_of_the_archive_and_its_grace(home, tmp_pat
         one for one in aether.export(home=home)["receipts"] if one.get("conversation") == "of [ERASED]"
     ]
     assert receipts[0]["sha256_before"] == ""
+
+
+def test_the_policy_is_read_while_another_writes(tmp_path):
+    home = homes.fresh(tmp_path)
+
+    with locked(home):
+        held = archive.retention_policy(home=home)
+
+    assert held == archive.update_retention_policy({}, home=home)
+    assert held["important_threshold"] == 0.7
