@@ -36,8 +36,6 @@ from aether.types import JsonObject
 ECHO = "echo"
 # The longest reply to ask for; a small window has less room.
 ANSWER_TOKENS, LEAST_ANSWER_TOKENS = 4_096, 64
-# Ollama loads a model before its first word.
-SILENCE_SECONDS = 300.0
 # A model that calls tools so often for one message has lost its way.
 MOST_ROUNDS = 8
 OVERFLOW_TRIES = 3

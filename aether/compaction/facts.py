@@ -72,12 +72,6 @@ _STATUS = re.compile(
 )
 # A summary that another program wrote in place of an earlier conversation is not a request.
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
-# "decision" in the name of something, and a contrast between properties, decide nothing.
-_DESCRIBES = re.compile(
-    r"\b(?:appears?|seems?|looks?)\b[^,;]{0,60}\b(?:rather than|instead of)\b|\w-decision\b|"
-    r"\bdecision[- ](?:tests?|coverage|logs?|trees?|tables?|paths?|cases?)\b",
-    re.IGNORECASE,
-)
 
 # Share of a summary that the facts may use if prose is wanted beside them.
 FACTS_SHARE = 0.85

@@ -399,17 +399,6 @@ def form_of(path: Path) -> str:
     return form
 
 
-def parse_file(path: Path) -> Mapping[str, Any]:
-    """Return the content of the file at `path`, in the form of its name.
-
-    Raises:
-        NotFound: it cannot be read.
-        InvalidInput: it is of no known form, or does not parse.
-        InvalidDocument, UnsafePath: it is too large, or no regular file.
-    """
-    return _mapping(_bytes(path, own=True), path)
-
-
 def _bytes(path: Path, *, own: bool) -> bytes:
     """Return the bytes of a configuration file; only the name of one's `own` may be a link."""
     form_of(path)

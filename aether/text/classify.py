@@ -473,9 +473,6 @@ _LEAST_WORDS = 6
 _MOST_CHARS = 600
 # A binding statement can be short ("Login tests fail on Windows").
 _BINDING_WORDS = 5
-# A longer message is a request; its demands are parts of it.
-_SHORT_SENTENCES = 3
-_SHORT_CHARS = 300
 # Sentences beyond this in one message are data.
 _READ_SENTENCES = 400
 _REPLY_CHARS = 80

@@ -87,7 +87,7 @@ def _restored(home, id=None):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("kind", ["raised", "killed"])
 def test_a_fault_of_a_backup_leaves_older_ones_whole_and_the_next_one_finishes(
-    kind, chosen, backed_up, copies
+    kind, chosen, backed_up, copies, in_order
 ):
     for _ in range(2):  # the first time imports
         home = _copied(copies, backed_up)

@@ -144,7 +144,7 @@ def test_a_changed_file_is_read_again(tmp_path):
 def test_an_unchanged_file_is_read_once(tmp_path, monkeypatch):
     homes.configure(tmp_path, "[store]\nfold_bytes = 1\n")
     load(tmp_path)
-    monkeypatch.setattr(config, "parse_file", os.abort)
+    monkeypatch.setattr(config, "_mapping", os.abort)
 
     assert load(tmp_path).fold_bytes == 1
 
