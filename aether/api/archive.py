@@ -41,8 +41,10 @@ from aether.types import Change, Finding, JsonObject
 BATCH = 64
 # Of a conversation without a title, so much of its first line.
 TITLE_CHARS = 60
+# The rule by which a fuller form is removed.
+GRACE_OVER = "grace over"
 # A month of the archive, as `list_archived` takes it.
-_MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
+_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])", re.ASCII)
 _TIME = re.compile(rb'"timestamp":\s*"([^"]{10,40})"')
 _SESSION = re.compile(rb'"session_?[iI]d":\s*"([^"]{1,200})"')
 # What of a conversation is returned that no caller gave as an object.
@@ -51,7 +53,7 @@ Progress = Callable[[int, int], None]
 
 
 class Planned(NamedTuple):
-    """A conversation whose age asks for a lesser level than it has."""
+    """A conversation whose age asks for a lesser level than it has, or whose fuller form has rested long enough."""
 
     id: str
     title: str
@@ -209,7 +211,7 @@ def age_archive(
     rules = _rules(place, now, preset)
     if not dry_run:
         _settle(place, rules.now)
-    plan, failed = _plan(place, rules)
+    plan, failed = _plan(place, rules, forever=forever)
     if ids is not None:
         plan = [one for one in plan if one.id in ids]
         failed = [one for one in failed if one.where in ids]
@@ -217,30 +219,18 @@ def age_archive(
         return Ageing(plan, [], failed, 0)
     done: list[JsonObject] = []
     saved = 0
-    # A form whose grace is over is read once more by the step that is taken now, and then rests as long as the next.
-    aging = {planned.id for planned in plan}
-    over = (
-        [] if forever else [row for row in aged.expired(place, clock.stamp(rules.now)) if row.id not in aging]
-    )
-    steps: list[tuple[str, Callable[[], tuple[JsonObject, int]]]] = [
-        *(
-            (planned.id, lambda planned=planned: _age(place, planned, rules, forever, backend))
-            for planned in plan
-        ),
-        *((row.id, lambda row=row: _end_grace(place, row.id, rules)) for row in over),
-    ]
-    for nth, (id, step) in enumerate(steps):  # noqa: A001
+    for nth, planned in enumerate(plan):
         if until is not None and time.monotonic() > until:
             break
         try:
-            receipt, less = step()
+            receipt, less = _age(place, planned, rules, forever, backend)
         except AetherError as reason:
-            failed.append(_failure(reason, id))
+            failed.append(_failure(reason, planned.id))
         else:
             done.append(receipt)
             saved += less
         if progress:
-            progress(nth + 1, len(steps))
+            progress(nth + 1, len(plan))
     return Ageing(plan, done, failed, saved)
 
 
@@ -255,8 +245,11 @@ def _failure(reason: AetherError, where: str) -> Finding:
     return Finding("error", reason.code, where, reason.what, reason.fix)
 
 
-def _plan(place: Path, rules: _Rules) -> tuple[list[Planned], list[Finding]]:
-    """Return the conversations that lose detail now, oldest first; only those are read whose age asks for it."""
+def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], list[Finding]]:
+    """Return the conversations that lose detail now, oldest first, and then those whose grace is over, unless `forever`.
+
+    Only those are read whose time has come.
+    """
     latest = [clock.stamp(rules.now - timedelta(days=days)) for days in rules.boundaries]
     failed: list[Finding] = []
     plan: list[Planned] = []
@@ -279,7 +272,33 @@ def _plan(place: Path, rules: _Rules) -> tuple[list[Planned], list[Finding]]:
             plan.append(
                 Planned(id, title, found.days, found.score.total, found.rule, case.level, found.level, size)
             )
-    return sorted(plan, key=lambda planned: (-planned.days, planned.id)), failed
+    plan.sort(key=lambda planned: (-planned.days, planned.id))
+    if not forever:
+        plan += _ending(place, rules, {planned.id for planned in plan}, failed)
+    return plan, failed
+
+
+def _ending(place: Path, rules: _Rules, ageing_now: Collection[str], failed: list[Finding]) -> list[Planned]:
+    """Return the conversations whose fuller form is removed because its grace is over; marked ones keep it.
+
+    A form that is read once more by a step that is taken now rests as long as the next one. `failed` gets the others.
+    """
+    ending = []
+    for row in aged.expired(place, clock.stamp(rules.now)):
+        if row.id in ageing_now or row.id in rules.marked:
+            continue
+        try:
+            case = _case(place, row.id)
+            found = rules.decide(case.conversation)
+        except AetherError as reason:
+            failed.append(_failure(reason, row.id))
+            continue
+        fuller = ((case.old and case.old["grace"]) or {}).get("level", row.level)
+        size = ageing.bytes_of(place, row.id)
+        ending.append(
+            Planned(row.id, row.title, found.days, found.score.total, GRACE_OVER, fuller, row.level, size)
+        )
+    return ending
 
 
 def _refresh_floors(place: Path, rules: _Rules) -> None:
@@ -367,6 +386,8 @@ def _age(
         Conflict: the conversation was changed meanwhile.
         AetherError: it stays as it was.
     """
+    if planned.rule == GRACE_OVER:
+        return _end_grace(place, planned.id, rules)
     case = _case(place, planned.id)
     found = rules.decide(case.conversation)
     if (case.level, found.level) != (planned.from_level, planned.to_level):
@@ -467,7 +488,7 @@ def _end_grace(place: Path, id: str, rules: _Rules) -> tuple[JsonObject, int]:
     if not old or not old["grace"] or not "" < old["grace"]["until"] <= clock.stamp(rules.now):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=id)
     value = {**old, "grace": None}
-    receipt = _receipt(value, old["level"], "grace over", files.json_line(old["content"]), rules.now)
+    receipt = _receipt(value, old["level"], GRACE_OVER, files.json_line(old["content"]), rules.now)
     receipt["bytes_before"] = ageing.bytes_of(place, id)
     receipt["removed"] = {"level": old["grace"]["level"], "bytes": old["grace"]["bytes"]}
     _seal_receipt(value, receipt)

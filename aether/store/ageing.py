@@ -19,7 +19,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocumen
 from aether.redact.redact import redact, redacted
 from aether.schemas import check
 from aether.store import aged, archive, conversations, documents, files, seals
-from aether.store.commit import Author, commit_locked, write_lock
+from aether.store.commit import ARCHIVE, Author, commit_locked, write_lock
 from aether.store.files import storage_errors
 from aether.store.snapshot import Snapshot
 from aether.types import Change, Finding, JsonObject
@@ -288,7 +288,7 @@ def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> No
             {}, {} if any(one.get("id") == receipt["id"] for _, one in known) else {"receipts": [receipt]}
         )
 
-    author = Author("restore" if receipt["rule"] == "restored" else "age", by="archive")
+    author = Author("restore" if receipt["rule"] == "restored" else "age", by=ARCHIVE)
     commit_locked(home, plan, author, now=now)
 
 

@@ -229,6 +229,41 @@ def test_forever_keeps_the_fuller_form(home):
     assert aether.restore_conversation("given", home=home).conversation == talk()
 
 
+def test_the_end_of_a_grace_is_planned_like_every_other_loss(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    later = LATER + timedelta(days=60)
+
+    (planned,) = aether.age_archive(now=later, dry_run=True, home=home).plan
+    done = aether.age_archive(now=later, home=home)
+
+    assert (planned.id, planned.rule, planned.from_level, planned.to_level) == (
+        "given", "grace over", "full", "summary",
+    )  # fmt: skip
+    assert [one["rule"] for one in done.done] == ["grace over"]
+    assert not aether.restore_conversation("given", home=home).exact
+    assert aether.age_archive(now=later, home=home).plan == []
+
+
+def test_a_mark_keeps_the_fuller_form_of_what_has_aged(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    aether.mark_conversation_important("given", home=home)
+    aether.age_archive(now=LATER + timedelta(days=60), home=home)
+
+    assert aether.restore_conversation("given", home=home).conversation == talk()
+
+
+def test_a_step_of_the_archive_is_not_undone_as_if_it_were_a_change_of_a_document(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    revision = aether.log(home=home)[0].revision
+
+    with pytest.raises(Conflict, match="it changed no document") as caught:
+        aether.undo(revision, home=home)
+    assert "aether archive restore" in caught.value.fix
+
+
 def test_receipts_say_what_went_and_hold_no_text(home):
     conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
     (receipt,) = aether.age_archive(now=LATER, home=home).done
