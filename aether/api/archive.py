@@ -514,7 +514,7 @@ def archive_conversations(conversations: Iterable[Mapping[str, Any]], *, home: H
     One that is there already is left as it is; one that has grown since takes its place.
     """
     given = (_Given(cast("JsonObject", one), {"kind": "dict", "name": ""}, None) for one in conversations)
-    return _add_all(given, [], home)
+    return _add_all(given, ArchivedBatch([], [], []), home)
 
 
 @public
@@ -523,19 +523,19 @@ def archive_files(paths: Iterable[str | os.PathLike[str]], *, home: Home = None)
 
     The file itself rests compressed beside it, so that it can be restored byte for byte.
     """
-    failed: list[Finding] = []
-    return _add_all(_read_files(paths, failed), failed, home)
+    batch = ArchivedBatch([], [], [])
+    return _add_all(_read_files(paths, batch), batch, home)
 
 
-def _read_files(paths: Iterable[str | os.PathLike[str]], failed: list[Finding]) -> Iterator[_Given]:
+def _read_files(paths: Iterable[str | os.PathLike[str]], batch: ArchivedBatch) -> Iterator[_Given]:
     for path in paths:
         name = os.fspath(path)
         try:
             with regular.named(path) as file:
                 data = file.read()
-            raws = [*_raws(data, name)]
+            raws = [*_raws(data, name, batch.findings)]
         except AetherError as reason:
-            failed.append(_failure(reason, name))
+            batch.failed.append(_failure(reason, name))
             continue
         for raw in raws:
             yield _Given(
@@ -543,8 +543,10 @@ def _read_files(paths: Iterable[str | os.PathLike[str]], failed: list[Finding]) 
             )
 
 
-def _raws(data: bytes, name: str) -> Iterator[JsonObject]:
+def _raws(data: bytes, name: str, unread: list[Finding] | None = None) -> Iterator[JsonObject]:
     """Yield the conversations in a file: conversation objects, or the transcript of any known agent.
+
+    `unread` gets the lines that are in none of them.
 
     Raises:
         InvalidInput: it has none.
@@ -564,6 +566,8 @@ def _raws(data: bytes, name: str) -> Iterator[JsonObject]:
     nth, others = 0, 1
     while nth < others:
         found = load_conversation(io.BytesIO(data), nth=nth)
+        if unread is not None and not nth:
+            unread.extend(one._replace(where=f"{name}: {one.where}") for one in found.unread)
         others = found.others + 1
         yield _named({"messages": [one.raw for one in found.messages]}, data, name, nth)
         nth += 1
@@ -590,11 +594,11 @@ def _named(raw: JsonObject, data: bytes, name: str, nth: int) -> JsonObject:
     return fields | raw | fields  # in the order in which they are shown; what the file has empty is filled
 
 
-def _add_all(given: Iterable[_Given], failed: list[Finding], home: Home) -> ArchivedBatch:
+def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> ArchivedBatch:
+    """Add conversations to the archive; `batch` gets what came of it, and is returned."""
     place = drained(find(home))
     rules = _rules(place, None)
     _settle(place, rules.now)
-    batch = ArchivedBatch([], failed, [])
     waiting: dict[str, tuple[JsonObject, bytes | None]] = {}
     for nth, one in enumerate(given):
         try:

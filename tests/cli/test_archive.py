@@ -153,6 +153,15 @@ def test_each_file_that_cannot_be_read_is_named_and_the_others_are_added(here, c
     assert len(found) == 4
 
 
+def test_a_line_that_cannot_be_read_is_named(here, capsys, tmp_path):
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text('{"role":"user","content":"one"}\n{"role":"assist\n{"role":"user","content":"three"}\n')
+
+    assert "torn.jsonl: line 2: Left out: it is not JSON" in shown(capsys, "archive", "add", str(torn)).err
+    run = shown(capsys, "compact", "run", str(torn), "--window", "8000")
+    assert "torn.jsonl: line 2: Left out: it is not JSON" in run.err
+
+
 def test_failures_of_an_ageing_are_named_and_the_rest_goes_on(here, capsys, tmp_path):
     several = [old_talk() | {"id": f"talk-{nth}"} for nth in range(3)]
     (tmp_path / "several.json").write_text(json.dumps(several), encoding="utf-8")
