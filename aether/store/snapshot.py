@@ -15,8 +15,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
