@@ -8,7 +8,11 @@ from aether.api.home import Home, read
 from aether.errors import public
 from aether.memory import sessions
 from aether.memory.items import token_usage
-from aether.types import JsonObject
+
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+
+if TYPE_CHECKING:
+    from aether.types import JsonObject
 
 
 @public
