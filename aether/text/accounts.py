@@ -97,7 +97,7 @@ _CHOOSES = lazy(
     r"|\bshould\b(?! be (?:green|fine|good))|\blet me (?:add|fix|use|keep|update|create|take|move|make|put|inline|extract|drop|remove|replace|rename)\b",
     re.IGNORECASE,
 )
-_HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|not sure|i wonder)\b", re.IGNORECASE)
+_HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|whether|not sure|i wonder)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
 
@@ -168,7 +168,7 @@ def gives_reason(sentence: str) -> bool:
     said = sentence.replace("’", "'")
     if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith(("?", ":")):
         return False
-    if _OPENS_LOOK.match(said) or _HEDGES.search(said):
+    if _OPENS_LOOK.match(said) or _HEDGES.search(said) or said.lstrip().startswith("<"):
         return False
     if _REASON.search(said):
         return bool(_CHOOSES.search(said) or _NAMES.search(said))
@@ -204,9 +204,12 @@ def is_ahead(one: Paragraph) -> bool:
         return False
     if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
-    return bool(
-        _NEXT.search(said) or _NEXT_HEADING.search(one.heading) or _announced(one) or _ANNOUNCES.match(said)
-    )
+    return bool(_NEXT.search(said) or _opens_next(one) or _announced(one) or _ANNOUNCES.match(said))
+
+
+def _opens_next(one: Paragraph) -> bool:
+    """Return whether a paragraph is below a heading of open work; a whole sentence above a list reports."""
+    return bool(_NEXT_HEADING.search(one.heading)) and len(one.heading.split()) <= OPENING_WORDS
 
 
 def _announced(one: Paragraph) -> bool:
@@ -271,7 +274,7 @@ def left_open(said: Sequence[Paragraph]) -> list[str]:
 
 def reported(one: Paragraph, most: int) -> str:
     """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose or announce."""
-    if _OPTION_HEADING.search(one.heading) or _NEXT_HEADING.search(one.heading) or _announced(one):
+    if _OPTION_HEADING.search(one.heading) or _opens_next(one) or _announced(one):
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code

@@ -308,3 +308,17 @@ def test_a_next_step_with_a_command_holds_until_such_a_command_ran():
 
     assert injected(request("Go."), changed(), planned, later)[2] == [planned["content"]]
     assert injected(request("Go."), changed(), planned, ran, later)[2] == []
+
+
+def test_a_name_of_two_words_is_no_command():
+    said = answer("The next step is `probe visibility`: tests that count the probes.", day=5)
+
+    assert injected(request("Go."), changed(), said, answer("`load()` now sorts by time.", day=8))[2] == []
+
+
+def test_a_sentence_that_reports_is_no_heading_of_open_work():
+    said = "This commit also carried the pending work that was left in the tree from earlier turns:\n- `save()` is now gated by a flag and skips empty files"
+    state, _, ahead = injected(request("Go."), changed(), answer(said))
+
+    assert ahead == []
+    assert "`save()` is now gated by a flag and skips empty files" in state

@@ -41,8 +41,7 @@ MOST_ACCOUNTS = 60
 MOST_TASKS = 4
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
-# A command in a text: the program and what it does.
-_COMMAND = lazy(r"`([a-z][\w.-]+ [a-z][\w:-]+)\b[^`]*`")
+_SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
 _ISSUE = lazy(r"https://\S+/issues/\d+")
 _REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
@@ -205,11 +204,15 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
 
 def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     """Yield the newest next step of an earlier account that names a command, if no such command ran since."""
+    from aether.messages.shell import command_signature, is_notable
+
     for account in found[1:]:
         for one in account.paragraphs:
-            named = _COMMAND.search(one.text) if is_ahead(one) and not asks(one) else None
+            spans = _SPAN.findall(one.text) if is_ahead(one) and not asks(one) else []
+            named = [command_signature(span) for span in spans if " " in span and is_notable(span)]
             since = (item for item in items if item["metadata"]["timestamp"] >= account.at)
-            if named and not any(named[1] in item["content"] for item in since if item["type"] in _RUNS):
+            ran = [item["content"] for item in since if item["type"] in _RUNS] if named else []
+            if named and not any(named[0] in each for each in ran):
                 if text := whole(one.text):
                     yield _line("next", text, account)
                 return
