@@ -89,6 +89,8 @@ class Turn(NamedTuple):
     """Why edits were made, one sentence each."""
     under_way: tuple[str, ...] = ()
     """The announcements since its last message."""
+    said: str = ""
+    """Its last text that no edit has followed yet."""
 
 
 def progress_of(messages: Sequence[Message], calls: Sequence[Call]) -> Progress:
@@ -136,8 +138,8 @@ def _spoken(messages: Sequence[Message]) -> tuple[tuple[str, ...], list[Turn]]:
             turn = Turn()
             if not (is_empty_reply(said) and requests):
                 requests.append(said[:REQUEST_CHARS])
-        elif text and message.role == "assistant" and not is_summary(message):
-            turn = _with_text(turn, text, message)
+        elif message.role == "assistant" and not is_summary(message):
+            turn = _with_edits(_with_text(turn, text, message) if text else turn, message)
     turns += [turn] if turn != Turn() else []
     return (*requests[:1], *requests[-1:]) if len(requests) > 1 else tuple(requests), turns
 
@@ -154,10 +156,8 @@ def words_of_person(message: Message, text: str) -> str:
 
 def _with_text(turn: Turn, text: str, message: Message) -> Turn:
     """Return `turn` with the next text of the model."""
-    calls = [block for block in message.blocks if block.kind == "call"]
-    edits = (file_changes(block.arguments, shell_command(block.arguments)) for block in calls)
-    if len(text) >= LEAST_REASON and any(edits) and (reason := reason_in(text)):
-        turn = turn._replace(reasons=(*turn.reasons, reason))
+    turn = turn._replace(said=text)
+    calls = any(block.kind == "call" for block in message.blocks)
     if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
         return turn._replace(answer=text, under_way=())
     if calls:
@@ -166,6 +166,17 @@ def _with_text(turn: Turn, text: str, message: Message) -> Turn:
             under_way=(*turn.under_way, text)[-ANNOUNCEMENTS:],
         )
     return turn
+
+
+def _with_edits(turn: Turn, message: Message) -> Turn:
+    """Return `turn` with the reason for the edits of `message`, which the text before them gives."""
+    if len(turn.said) < LEAST_REASON:
+        return turn
+    calls = (block.arguments for block in message.blocks if block.kind == "call")
+    if not any(any(file_changes(given, shell_command(given))) for given in calls):
+        return turn
+    reason = reason_in(turn.said)
+    return turn._replace(said="", reasons=(*turn.reasons, reason) if reason else turn.reasons)
 
 
 def _shown_answers(answers: Sequence[str]) -> list[str]:

@@ -223,6 +223,15 @@ def test_the_reason_of_an_edit_is_kept_and_an_announcement_is_what_is_under_way(
     assert found.next == ("Now the writer.",)
 
 
+def test_the_reason_of_an_edit_may_be_a_message_of_its_own_before_it():
+    why = "I'm keeping the old writer behind a flag, so that exports made by hand stay as they are."
+    looked = bash("grep -n writer load.py", "12: writer")
+
+    found = progress(user("Fix the writer."), model(why), looked, edit("src/a.py"), model("Now the tests."), edit("b.py"))
+
+    assert found.earlier == (why,)
+
+
 def test_what_earlier_answers_changed_outlives_the_next_compaction():
     older = Facts(state=(*ACCOUNT.split("\n\n"), "pending: Write the docs"), earlier=("`a.py` was split.",))
 
