@@ -162,6 +162,15 @@ def test_words_with_which_a_call_was_refused_are_the_newest_request():
     assert found.current == ("put it in its own branch",)
 
 
+def test_edits_that_were_refused_are_not_taken_for_changes():
+    looked = (user("Fix the parser."), bash("cat src/a.py"), refused("not there"))
+    nothing = "No file was changed in this conversation, as far as the calls show."
+
+    assert progress(*looked).state[-2:] == ("Edits that the person refused: a.py.", nothing)
+    assert not {nothing, "Edits that the person refused: a.py."} & {*progress(*looked, edit("src/a.py")).state}
+    assert nothing not in progress(*looked[:2]).state
+
+
 def test_words_of_a_refusal_are_facts_of_the_removed_messages():
     messages = conversation(
         user("Fix the parser."),
