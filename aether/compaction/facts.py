@@ -164,7 +164,8 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     is_removed = set(removed).__contains__
     mine = [call for call in made if is_removed(call.at)]
     earlier = (parsed(messages[at].text) for at in summaries)
-    present = progress_of(messages, made)
+    kept = set(range(len(messages))).difference(removed)
+    present = progress_of(messages, made, stays=kept.__contains__)
     stays = not summaries and _opening(messages, summaries) not in removed
     facts = Facts(
         opening=present.opening if stays and present.opening != present.current else (),

@@ -8,7 +8,7 @@ or asks. Unlike the other facts they describe the present, so each compaction re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -86,6 +86,8 @@ class Turn(NamedTuple):
 
     answer: str = ""
     """Its last message, if it says more than that a call follows."""
+    stays: bool = False
+    """Whether that stays among the messages."""
     reasons: tuple[str, ...] = ()
     """Why edits were made, one sentence each."""
     under_way: tuple[str, ...] = ()
@@ -94,9 +96,14 @@ class Turn(NamedTuple):
     """Its last text that no edit has followed yet."""
 
 
-def progress_of(messages: Sequence[Message], calls: Sequence[Call]) -> Progress:
-    """Return the requests, the state and the next step of a conversation with these `calls`."""
-    requests, turns = _spoken(messages)
+def progress_of(
+    messages: Sequence[Message], calls: Sequence[Call], *, stays: Callable[[int], bool] = lambda _: False
+) -> Progress:
+    """Return the requests, the state and the next step of a conversation with these `calls`.
+
+    What was done earlier is not repeated from a message of which `stays`, given its position, says that it stays.
+    """
+    requests, turns = _spoken(messages, stays)
     plan = _plan(calls)
     newest = turns[-1] if turns else Turn()
     answers = [turn.answer for turn in turns if turn.answer]
@@ -123,12 +130,12 @@ def progress_of(messages: Sequence[Message], calls: Sequence[Call]) -> Progress:
     )
 
 
-def _spoken(messages: Sequence[Message]) -> tuple[tuple[str, ...], list[Turn]]:
+def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[tuple[str, ...], list[Turn]]:
     """Return the heads of the first and the newest request of a person, and the turns of the model, oldest first."""
     requests: list[str] = []
     turns: list[Turn] = []
     turn = Turn()
-    for message in messages:
+    for at, message in enumerate(messages):
         text = clean(without_injected(message.text)) if message.role in {"user", "assistant"} else ""
         said = words_of_person(message, text)
         if said and not is_summary(message):
@@ -140,7 +147,7 @@ def _spoken(messages: Sequence[Message]) -> tuple[tuple[str, ...], list[Turn]]:
             if not (is_empty_reply(said) and requests):
                 requests.append(said[:REQUEST_CHARS])
         elif message.role == "assistant" and not is_summary(message):
-            turn = _with_edits(_with_text(turn, text, message) if text else turn, message)
+            turn = _with_edits(_with_text(turn, text, message, stays=stays(at)) if text else turn, message)
     turns += [turn] if turn != Turn() else []
     return (*requests[:1], *requests[-1:]) if len(requests) > 1 else tuple(requests), turns
 
@@ -155,12 +162,12 @@ def words_of_person(message: Message, text: str) -> str:
     return clean(next(filter(None, refused), ""))
 
 
-def _with_text(turn: Turn, text: str, message: Message) -> Turn:
-    """Return `turn` with the next text of the model."""
-    turn = turn._replace(said=text)
+def _with_text(turn: Turn, text: str, message: Message, *, stays: bool) -> Turn:
+    """Return `turn` with the next text of the model; of a message that `stays`, no reason is noted."""
+    turn = turn._replace(said="" if stays else text)
     calls = any(block.kind == "call" for block in message.blocks)
     if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
-        return turn._replace(answer=text, under_way=())
+        return turn._replace(answer=text, stays=stays, under_way=())
     if calls:
         return turn._replace(
             answer=turn.answer if len(turn.answer) >= LEAST_ANSWER else "",
@@ -199,7 +206,7 @@ def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]
     left = set(older)
     found: list[str] = []
     for turn in turns:
-        if turn.answer in left and len(turn.answer) >= LEAST_ANSWER:
+        if not turn.stays and turn.answer in left and len(turn.answer) >= LEAST_ANSWER:
             found += done_in(turn.answer)
         found += turn.reasons
     kept, room = list[str](), EARLIER_CHARS

@@ -261,3 +261,14 @@ def test_a_work_tree_and_a_run_last_until_there_are_newer_ones():
 
     assert talked.state == ("The upload waits for access.", *older.state[1:])
     assert ran.state == ("It fails.", "Ran `make`: 2 errors", older.state[2])
+
+
+def test_what_stays_among_the_messages_is_not_repeated_as_done_before():
+    page = "The page on reading is written, and it says how blank lines are skipped. " * 3
+    messages = conversation(user("Fix the reader."), model(ACCOUNT), user("Now the docs."), model(page))
+
+    removed = facts_of(messages, [0, 1]).earlier
+    kept = facts_of(messages, [0]).earlier
+
+    assert "The test for empty files was skipped for now." in removed
+    assert kept == ()
