@@ -561,7 +561,11 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     places = [at for at, entry in enumerate(entries) if drop.drops(entry)]
     places = places[: max(0, len(places) - drop.stay)]
     if drop.share:
-        staying = _within(entries, drop.share * most, count, shortest=drop.left(entries[0]) is not None) if places else {*()}
+        staying = (
+            _within(entries, drop.share * most, count, shortest=drop.left(entries[0]) is not None)
+            if places
+            else {*()}
+        )
         places = [at for at in places if at not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.
     low, high, room = 0, len(places), most * LONGEST_TOKEN_CHARS

@@ -32,7 +32,7 @@ from aether.messages.tool_calls import (
     words_of_refusal,
     work_tree_lines,
 )
-from aether.text.accounts import LEAST_REASON, claims, left_open, paragraphs, reason_of
+from aether.text.accounts import LEAST_REASON, change_of, claims, left_open, paragraphs, reason_of
 from aether.text.choices import refuses
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
@@ -218,7 +218,10 @@ def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]
     return tuple(reversed(kept))
 
 
-reason_in = lru_cache(maxsize=CACHED_ANSWERS)(reason_of)
+@lru_cache(maxsize=CACHED_ANSWERS)
+def reason_in(text: str) -> str:
+    """Return the sentence of the text before an edit that says why it is made, else what is changed."""
+    return reason_of(text) or change_of(text)
 
 
 @lru_cache(maxsize=CACHED_ANSWERS)

@@ -111,7 +111,8 @@ def test_by_hand_it_is_done_without_a_trigger_and_takes_two_fifths():
 def test_by_hand_a_summary_says_the_state_even_if_shorter_results_are_enough():
     messages = conversation(
         user("Why does the nightly export stop?"),
-        bash("make export", LONG * 20), *(bash(f"make export RUN={at}", "ok") for at in range(4)),
+        bash("make export", LONG * 20),
+        *(bash(f"make export RUN={at}", "ok") for at in range(4)),
         model("The export stops because the disk of the runner is full. Shall I delete the old dumps?"),
         user("not yet, tell me how many there are"),
     )

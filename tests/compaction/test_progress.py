@@ -167,7 +167,9 @@ def test_edits_that_were_refused_are_not_taken_for_changes():
     nothing = "No file was changed in this conversation, as far as the calls show."
 
     assert progress(*looked).state[-2:] == ("Edits that the person refused: a.py.", nothing)
-    assert not {nothing, "Edits that the person refused: a.py."} & {*progress(*looked, edit("src/a.py")).state}
+    assert not {nothing, "Edits that the person refused: a.py."} & {
+        *progress(*looked, edit("src/a.py")).state
+    }
     assert nothing not in progress(*looked[:2]).state
 
 
@@ -236,7 +238,9 @@ def test_the_reason_of_an_edit_may_be_a_message_of_its_own_before_it():
     why = "I'm keeping the old writer behind a flag, so that exports made by hand stay as they are."
     looked = bash("grep -n writer load.py", "12: writer")
 
-    found = progress(user("Fix the writer."), model(why), looked, edit("src/a.py"), model("Now the tests."), edit("b.py"))
+    found = progress(
+        user("Fix the writer."), model(why), looked, edit("src/a.py"), model("Now the tests."), edit("b.py")
+    )
 
     assert found.earlier == (why,)
 
@@ -261,6 +265,16 @@ def test_a_work_tree_and_a_run_last_until_there_are_newer_ones():
 
     assert talked.state == ("The upload waits for access.", *older.state[1:])
     assert ran.state == ("It fails.", "Ran `make`: 2 errors", older.state[2])
+
+
+def test_before_an_edit_the_text_without_a_reason_says_what_is_changed():
+    what = "I'm adding a package `internal/clock` with a fake clock, and it is imported by the tests of the runner."
+
+    found = progress(
+        user("Fix the flaky test."), model(what), edit("internal/clock/fake.go"), user("and the docs?")
+    )
+
+    assert found.earlier == (what,)
 
 
 def test_what_stays_among_the_messages_is_not_repeated_as_done_before():
