@@ -182,6 +182,24 @@ def reason_of(text: str) -> str:
     return max(reversed(chosen), key=lambda one: bool(_CHOOSES.search(one.replace("’", "'"))), default="")
 
 
+def change_of(text: str) -> str:
+    """Return the last sentence of an agent's `text` that says by name what is changed, or "".
+
+    >>> change_of("The fault is clear. I'm moving the retry loop into a package `internal/backoff`.")
+    "I'm moving the retry loop into a package `internal/backoff`."
+    >>> change_of("Let me look at the retry loop in `sync.go`, and at the tests of it, first.")
+    ''
+    """
+    said = [one for each in paragraphs(text) for one in sentences(each.text.replace("**", ""))]
+    return next((one for one in reversed(said) if _names_change(one.replace("’", "'"))), "")
+
+
+def _names_change(said: str) -> bool:
+    if not LEAST_REASON <= len(said) <= LINE_CHARS or said.rstrip().endswith(("?", ":")):
+        return False
+    return not _OPENS_LOOK.match(said) and bool(_CHOOSES.search(said) and _NAMES.search(said))
+
+
 def closes_asking(said: Sequence[Paragraph]) -> bool:
     """Return whether an account ends with a question."""
     return any(map(asks, said[-2:]))
