@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
+import os
 import socket
 import socketserver
 import tempfile
@@ -14,6 +16,14 @@ from aether import paths
 from tests import effort, homes
 
 effort.load_profile()
+# Where pytest makes its temporary directories, those of each worker too.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", homes.IN_MEMORY)
+
+
+def pytest_collection_finish():
+    """Let garbage collections pass over what the collected tests made: it stays, and it is most of what there is."""
+    gc.collect()
+    gc.freeze()
 
 
 class YouForgotToChooseAHome(AssertionError):
