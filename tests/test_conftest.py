@@ -60,7 +60,7 @@ def test_this_machine_can_be_reached():
 
 
 def test_a_test_that_needs_an_optional_package_is_found_by_its_mark():
-    """Or continuous integration would never run it: it runs `-m "slow or extras"` once those are installed."""
+    """Or continuous integration would never run it: it runs those marked `extras` or `slow` once those are installed."""
     tests = Path(__file__).parent
     sources = {path: path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py")}
 
