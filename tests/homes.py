@@ -66,6 +66,7 @@ def fresh(directory: Path) -> Path:
         else:
             path.write_bytes(content)
         path.chmod(mode)
+    snapshot.load(home)  # this process knows the home, as if it had made it
     return home
 
 
