@@ -166,7 +166,7 @@ def test_failures_of_an_ageing_are_named_and_the_rest_goes_on(here, capsys, tmp_
     several = [old_talk() | {"id": f"talk-{nth}"} for nth in range(3)]
     (tmp_path / "several.json").write_text(json.dumps(several), encoding="utf-8")
     shown(capsys, "archive", "add", "several.json")
-    bad = next(Path(".aether/archive/2026").rglob("*talk-1*"))
+    (bad,) = Path(".aether/archive/2026").rglob("*talk-1*")
     bad.write_bytes(bad.read_bytes()[:-50])
 
     done = shown(capsys, "archive", "age", "--now", MONTH, "--yes", code=4)
