@@ -500,13 +500,13 @@ _DROPS = (
     _Drop("ends of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
     _Drop("ends of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
     _Drop("earlier results", "earlier", stay=NEWEST_DONE),
+    _Drop("opening requests", "opening"),
     _Drop("names", "names"),
     _Drop("requests", "requests", share=WORDS_SHARE),
     _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
     _Drop("earlier results", "earlier"),
     _Drop("ends of requests", "requests", _is_long, left=_shorter),
     _Drop("requests", "requests", stay=NEWEST),
-    _Drop("opening requests", "opening"),
     _Drop("current requests", "current"),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Drop("files that were read", "files", _is_read),
@@ -560,12 +560,9 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     entries: tuple[Any, ...] = getattr(facts, drop.field)
     places = [at for at, entry in enumerate(entries) if drop.drops(entry)]
     places = places[: max(0, len(places) - drop.stay)]
-    if drop.share:
-        staying = (
-            _within(entries, drop.share * most, count, shortest=drop.left(entries[0]) is not None)
-            if places
-            else {*()}
-        )
+    if drop.share and places:
+        shortest = drop.left(entries[places[0]]) is not None
+        staying = _within(entries, drop.share * most, count, shortest=shortest)
         places = [at for at in places if at not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.
     low, high, room = 0, len(places), most * LONGEST_TOKEN_CHARS
