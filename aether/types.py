@@ -5,23 +5,29 @@ tokens by the counter of the home; times are text as `clock.stamp` writes it.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NotRequired, TypedDict, get_args
 
-from aether.values import DETAILS as DETAILS  # noqa: PLC0414 - it is to be imported from here
-from aether.values import RELEVANCE_OF_TYPE as RELEVANCE_OF_TYPE  # noqa: PLC0414 - it is to be imported from here
-from aether.values import Change as Change  # noqa: PLC0414 - it is to be imported from here
-from aether.values import Finding as Finding  # noqa: PLC0414 - it is to be imported from here
+from aether.tuples import NamedTuple
 
 JsonObject = dict[str, Any]
 Layer = Literal["working_memory", "short_term_memory", "long_term_memory", "archive"]
 Level = Literal["error", "warning", "info"]
 Detail = Literal["full", "key_points", "summary", "metadata"]
 """How much of an archived conversation is left."""
+DETAILS: tuple[Detail, ...] = get_args(Detail)
+"""From the whole conversation to its description."""
 Operation = dict[str, Any]
 """One RFC 6902 operation: `op`, `path` and, as the op asks, `value` or `from`."""
 Patch = list[Operation]
 Counter = Callable[[str], int]
 """Text to whole tokens; each home records which one it uses."""
+
+# The known types of items, each with its importance where nothing else decides it: how much a colleague would miss it.
+# Above 0.8 one sighting is enough for long-term memory, which is right for a person's demands and for nothing else.
+RELEVANCE_OF_TYPE = {
+    "constraint": 0.8, "preference": 0.75, "decision": 0.8, "blocker": 0.75, "solution": 0.75, "user_input": 0.7,
+    "outcome": 0.7, "error": 0.65, "code_change": 0.6, "command": 0.5, "observation": 0.4,
+}  # fmt: skip
 
 
 class Link(TypedDict):
@@ -200,6 +206,24 @@ class Hit(TypedDict):
     """Of an archived conversation, how much of it is kept."""
     archived: NotRequired[Archived]
     neighbours: NotRequired[dict[str, list[JsonObject]]]
+
+
+class Change(NamedTuple):
+    """The change that a pure function plans: patches by document, records by append-only file, a result."""
+
+    patches: dict[str, Patch]
+    appends: dict[str, list[JsonObject]] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    result: Any = None
+
+
+class Finding(NamedTuple):
+    """One result of a check."""
+
+    level: Level
+    code: str
+    where: str
+    message: str
+    fix: str
 
 
 State = Literal["IDLE", "INIT", "PLANNING", "EXECUTING", "VERIFYING", "COMPLETED", "FAILED"]

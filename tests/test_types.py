@@ -5,10 +5,7 @@ import re
 from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints, is_typeddict
 
-import pytest
-
-from aether import types, values
-from aether.messages import model
+from aether import types
 from aether.paths import resource
 from aether.schemas import check
 from tests.tables import rows
@@ -138,16 +135,3 @@ def test_every_setting_of_the_memory_is_read_by_the_code():
     unread = {name for name in settings if not re.search(rf"""["'/]{re.escape(name)}["'/]""", code)}
 
     assert unread == {"eviction_policy"}
-
-
-@rows("name", {"STATES": "State", "DECISIONS": "Decision", "LAYERS": "Layer", "DETAILS": "Detail"}.items())
-def test_a_closed_list_has_the_names_of_its_type(name):
-    listed, kind = name
-
-    assert getattr(values, listed) == get_args(getattr(types, kind))
-
-
-def test_the_formats_of_providers_are_those_of_their_type():
-    assert get_args(model.ProviderFormat) == model.PROVIDER_FORMATS
-    with pytest.raises(AttributeError):
-        model.NoSuchType  # noqa: B018 - reading it is the test

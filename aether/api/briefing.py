@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import Any
 
 from aether.api import hook_sessions, kept_briefs
 from aether.api.home import Home, counter_of, drained, find, now, read
@@ -16,14 +17,7 @@ from aether.errors import AetherError
 from aether.paths import project_root
 from aether.store import config
 from aether.store.snapshot import Snapshot, load
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import JsonObject
-
+from aether.types import JsonObject
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3

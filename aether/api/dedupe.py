@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
+from typing import Any
 
 from aether import clock
 from aether.api.hook_sessions import HOOKS
@@ -17,14 +18,7 @@ from aether.memory import items
 from aether.memory.snapshots import REMOVED
 from aether.store import archive, files
 from aether.store.snapshot import Snapshot
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Counter, JsonObject
-
+from aether.types import Counter, JsonObject
 
 # Items of one commit: enough that the disk does not dominate, few enough to lose little in a crash.
 BATCH_ITEMS = 500

@@ -20,6 +20,7 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.api import dedupe, hook_sessions, telemetry
@@ -38,17 +39,13 @@ from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.text.words import pluralize
 from aether.tokens.counters import counter_of
-from aether.tuples import NamedTuple, cast
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from aether.tuples import NamedTuple
+from aether.types import Change, JsonObject
 
 if TYPE_CHECKING:
     from datetime import datetime
-    from typing import Any
 
     from aether.memory.phases import PhaseMarker
-    from aether.types import JsonObject
 
     Step = Callable[[Mapping[str, Any]], Change]
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from aether import clock, paths
 from aether.api import telemetry
@@ -17,14 +18,7 @@ from aether.errors import AetherError
 from aether.store.commit import Author, Committed, commit, fold_home
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Change, Counter, JsonObject
-
+from aether.types import Change, Counter, JsonObject
 
 Home = str | os.PathLike[str] | None
 

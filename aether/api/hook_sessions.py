@@ -14,6 +14,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict, cast
 
 from aether import regular
 from aether.errors import AetherError
@@ -21,16 +22,13 @@ from aether.store import archive, spool
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
 from aether.text.regex import lazy
-from aether.tuples import TypedDict, cast
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from aether.types import JsonObject
 
 if TYPE_CHECKING:
     from aether.memory.capture.extract import State
     from aether.memory.capture.notes import Draft
     from aether.memory.phases import PhaseMarker
     from aether.messages.records import Record
-    from aether.types import JsonObject
 
 SESSIONS_DIRECTORY = "sessions"
 INJECTED_DIRECTORY = "injected"
@@ -183,7 +181,7 @@ def _read(path: Path) -> Session | None:
         found = json.loads(regular.read(path))
     except (FileNotFoundError, ValueError, RecursionError):
         return None
-    whole = isinstance(found, dict) and found.keys() >= Session.__annotations__.keys()
+    whole = isinstance(found, dict) and found.keys() >= Session.__required_keys__
     return cast("Session", found) if whole else None
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path, PurePath
+from typing import Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
@@ -32,16 +33,7 @@ from aether.store.snapshot import Snapshot, load
 from aether.text.synonyms import with_synonyms
 from aether.text.tags import memory_block
 from aether.text.words import query_terms, terms
-from aether.tuples import cast
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Counter, Hit, JsonObject
-
+from aether.types import Change, Counter, Hit, JsonObject
 
 __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]
 
@@ -229,7 +221,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     return Source(find, read)
 
 
-class RecallHit(dict[str, "Any"]):
+class RecallHit(dict[str, Any]):
     """A `Hit` whose fields are attributes too, as they are of a `RecallLine`."""
 
     def __getattr__(self, name: str) -> Any:

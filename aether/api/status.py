@@ -8,11 +8,7 @@ from aether.api.home import Home, read
 from aether.errors import public
 from aether.memory import sessions
 from aether.memory.items import token_usage
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.types import JsonObject
+from aether.types import JsonObject
 
 
 @public

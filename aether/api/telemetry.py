@@ -10,18 +10,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from aether.errors import AetherError
 from aether.paths import HOME_NAME, inside
 from aether.store import config
-from aether.tuples import cast
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from aether.types import JsonObject
 
 if TYPE_CHECKING:
     from aether.events.events import Exporter
     from aether.events.exporters import Kind
-    from aether.types import JsonObject
 
 NO_EXPORTER = ("", "none")
 # Where the exporter `file` appends to in a home.

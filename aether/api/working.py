@@ -7,6 +7,7 @@ that left working memory is corrected by `api.forget.supersede`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
@@ -19,15 +20,10 @@ from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
 from aether.tuples import NamedTuple
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from aether.types import Change, Item, JsonObject
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from aether.api.compress import Prepared
-    from aether.types import Item, JsonObject
 
 
 class ItemId(str):
@@ -101,8 +97,6 @@ class StoredEntries(NamedTuple):
     """Those that were stored, in the order of their ids."""
     ids: list[ItemId]
     revision: int
-    needed: bool
-    """Whether working memory is so full that it should be compressed."""
 
 
 def store_entries(
@@ -112,12 +106,10 @@ def store_entries(
     home: Home,
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
-    is_last: bool = True,
 ) -> StoredEntries:
     """Store checked entries in one commit and return the result.
 
-    `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
-    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`.
+    `wanted` chooses among them under the lock; the change `beside` is committed with them.
     """
     at = now()
     entries = copied(files.checked_json(entries, where="item"))
@@ -139,17 +131,16 @@ def store_entries(
 
     done = commit(drained(find(home)), plan, author, now=at)
     chosen, added, needed = done.result
-    path = prepare_handoff(home) if needed and is_last else ""
+    path = _prepare_handoff(home) if needed else ""
     made = []
     for new in added.ids:
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
-    return StoredEntries(chosen, made, done.revision, needed)
+    return StoredEntries(chosen, made, done.revision)
 
 
-def prepare_handoff(home: Home) -> str:
-    """Return the path of the hand-off of the current phase, prepared now if none is open; "" if that fails."""
+def _prepare_handoff(home: Home) -> str:
     try:
         return str(prepare_current_phase(home, by=AETHER).path or "")
     except AetherError:
@@ -214,7 +205,7 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
 
     updated, needed = change(home, plan, Author("update", reason=id)).result
     if needed:
-        prepare_handoff(home)
+        _prepare_handoff(home)
     item: Item = updated
     return item
 

@@ -26,19 +26,13 @@ from aether.messages.convert import META
 from aether.messages.model import as_arguments
 from aether.messages.shell import is_notable, outcome_line, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.classify import binding_kind, classify, is_reply, prose, states_choice
+from aether.text.classify import Kind, binding_kind, classify, is_reply, prose, states_choice
 from aether.text.identifiers import identifiers
 from aether.text.model_faults import model_fault
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems, words
 from aether.types import Counter as TokenCounter
 from aether.types import JsonObject
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.text.classify import Kind
-
 
 # Of the characters of speech. Beside it, of those of tools, but never more than a part of what is kept of speech, or a page.
 SHARES: dict[Level, float] = {"key_points": 0.70, "summary": 0.40}
@@ -63,7 +57,7 @@ ANSWER_WORTH, LAST_SENTENCES = 4.0, 6
 MACHINE_SHARE = 0.5
 # Arguments of tools that look something up.
 READ_KEYS = frozenset({"file_path", "path", "pattern", "glob", "notebook_path"})
-RULES: frozenset[Kind] = frozenset({"constraint", "decision", "preference"})
+RULES = frozenset[Kind]({"constraint", "decision", "preference"})
 _TOOLS = ("tool_call", "tool_result")
 LABELS = {
     "user": "User: ",

@@ -18,16 +18,10 @@ from aether.compaction.summary import is_summary
 from aether.messages.convert import META
 from aether.messages.model import Block, Group, Message, as_object, as_text, groups, turns
 from aether.messages.tool_calls import file_changes
-from aether.text.classify import classify, rule
+from aether.text.classify import Kind, classify, rule
 from aether.text.picking import heaviest_fitting
 from aether.text.words import sentences
 from aether.types import Counter, JsonObject
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.text.classify import Kind
-
 
 _YES = frozenset({"true", "yes", "1", "on"})
 _HEAD = "<COMPACT-SUMMARY v"

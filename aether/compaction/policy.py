@@ -18,18 +18,13 @@ from aether.store.keys import (
     MODEL,
     WINDOW,
     Key,
+    Rule,
     any_share,
     check_value,
     not_empty,
     positive_share,
 )
 from aether.tokens.models import profile
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.store.keys import Rule
-
 
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
 

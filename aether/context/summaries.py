@@ -23,17 +23,11 @@ from aether.compaction.shapes import RemovedText
 from aether.context.modes import mode_rules, never_compressed
 from aether.context.shapes import COMPACT, DETAILED
 from aether.messages.model import Message
-from aether.text.classify import classify, is_empty_reply
+from aether.text.classify import Kind, classify, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, stems
 from aether.types import Counter, JsonObject
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.text.classify import Kind
-
 
 # Of the room of a model's checkpoint: the rest is for facts that its text lacks.
 MODEL_SHARE = 0.6
@@ -44,7 +38,7 @@ WORTH: dict[Kind, float] = {
     "constraint": 3.0, "decision": 3.0, "preference": 3.0, "blocker": 2.0, "solution": 2.0, "outcome": 1.0,
     "fact": 0.4, "exploration": 0.1, "chatter": 0.0,
 }  # fmt: skip
-RULES: frozenset[Kind] = frozenset({"constraint", "decision", "preference"})
+RULES = frozenset[Kind]({"constraint", "decision", "preference"})
 NAME_WORTH, PROPER_WORTH, USER_WORTH, KEPT_WORTH, GOAL_WORTH = 1.0, 0.5, 0.5, 3.0, 0.5
 MOST_NAMES_COUNTED = 3
 # Without a name a statement of less worth is left out at a level.

@@ -9,23 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.values import STATES, Change, Finding
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import HistoryEntry, Patch, State, Worker
-
+from aether.types import Change, Finding, HistoryEntry, Patch, State, Worker
 
 # Largest whole number that every JSON reader returns exactly (2**53 - 1, RFC 8259 section 6).
 MAX_PHASE = 9_007_199_254_740_991
 
 DOCUMENT = "COLONY_STATE"
+STATES: tuple[State, ...] = get_args(State)
 EDGES: dict[State, tuple[State, ...]] = {
     "IDLE": ("INIT",),
     "INIT": ("PLANNING",),

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
@@ -23,16 +24,11 @@ from aether.memory.colony import check_phase
 from aether.memory.sessions import average_ratio, compression_ratio, sessions_of
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
-from aether.tuples import NamedTuple, cast
-from aether.values import Change, Finding
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from aether.tuples import NamedTuple
+from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from aether.store.search_index import Row
-    from aether.types import Counter, Item, JsonObject, Layer, Patch
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -204,7 +200,7 @@ def _new_item(entry: JsonObject, *, id: str, at: str, count: Counter) -> Item:
         "id": id, "type": entry["type"], "content": entry["content"], "token_count": count(entry["content"]),
         "metadata": metadata, "associative_links": [],
     }  # fmt: skip
-    return cast("Item", item)
+    return cast(Item, item)
 
 
 def _make_room(memory: Mapping[str, Any], items: Sequence[Item], needed: int) -> list[int]:

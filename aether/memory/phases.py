@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
+from typing import Any, Literal, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -25,26 +26,20 @@ from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, p
 from aether.store.patch import chain_changes, join_changes
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
-from aether.values import DECISIONS, Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from aether.types import (
-        Adaptation,
-        Decision,
-        JsonObject,
-        Patch,
-        Pattern,
-        QueenCheckin,
-        RoadmapPhase,
-        State,
-    )
-
+from aether.types import (
+    Adaptation,
+    Change,
+    Decision,
+    JsonObject,
+    Patch,
+    Pattern,
+    QueenCheckin,
+    RoadmapPhase,
+    State,
+)
 
 NewId = Callable[[str, datetime, int], str]
+DECISIONS: tuple[Decision, ...] = get_args(Decision)
 # The legal way from each state into the work of a phase.
 ROUTES_TO_EXECUTING: dict[State, list[State]] = {
     "IDLE": ["INIT", "PLANNING", "EXECUTING"],

@@ -8,18 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from aether.memory import sessions
 from aether.store.search_index import instant_text
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Counter, JsonObject
-
+from aether.types import Counter, JsonObject
 
 # Enough characters to distinguish entries; sixteen to twenty-five tokens.
 EXCERPT_CHARS = 100

@@ -25,6 +25,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
+from typing import Any, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
@@ -43,15 +44,8 @@ from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.synonyms import with_synonyms
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms, sentences, terms
-from aether.tuples import NamedTuple, cast
-from aether.values import LAYERS
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Archived, Hit, Layer
+from aether.tuples import NamedTuple
+from aether.types import Archived, Hit, Layer
 
 
 class _NotGiven(int):
@@ -59,6 +53,7 @@ class _NotGiven(int):
 
 
 LIMIT = _NotGiven(20)
+LAYERS: tuple[Layer, ...] = get_args(Layer)
 # Relevance by the kind of match: the whole text or the id; the phrase; the words.
 EXACT_RELEVANCE = 1.0
 PHRASE_RELEVANCE = 0.7

@@ -11,20 +11,12 @@ import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any, cast
 
 from aether import clock
 from aether.errors import Conflict, NotFound, shown
 from aether.tokens.counters import ANSWER_FIELDS, session_tokens
-from aether.tuples import cast
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Counter, JsonObject, Patch, Session
-
+from aether.types import Change, Counter, JsonObject, Patch, Session
 
 PART = "/short_term_memory"
 # The built-in architect, which quotes the items word for word and copies their types.
@@ -70,7 +62,7 @@ def build_session(
     }  # fmt: skip
     session["compressed_tokens"] = session_tokens(session, count)
     session["compression_ratio"] = compression_ratio(original_tokens, session["compressed_tokens"])
-    return cast("Session", session)
+    return cast(Session, session)
 
 
 def store_session(memory: Mapping[str, Any], session: Session) -> Change:

@@ -14,20 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
+from typing import Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory.colony import check_phase, phase_number
-from aether.tuples import cast
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import ActiveSignal, JsonObject, Operation, Signal, SignalType
-
+from aether.types import ActiveSignal, Change, JsonObject, Operation, Signal, SignalType
 
 DOCUMENT = "pheromones"
 # At this strength and below, a signal is not active (facts of the original colony).

@@ -11,24 +11,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidDocument, shown
 from aether.memory import items, sessions
 from aether.memory.colony import DOCUMENT, MAX_AUTOMATIC_SNAPSHOTS
 from aether.store.patch import apply, diff, join_changes
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import JsonObject, Snapshot
-
-    Upgrade = Callable[[str, Any], Any]
-    """Brings a saved document, given its name, to the current version."""
-
+from aether.types import Change, JsonObject, Snapshot
 
 MAX_LABEL_CHARS = 200
 # The fields that are long.
@@ -37,6 +27,9 @@ CONTENT = ("documents", "conversations")
 REMOVED = "removed"
 # The fields that listing and pruning read, with their types.
 _METADATA_TYPES = {"snapshot_id": str, "timestamp": str, "label": str, "automatic": bool, "revision": int}
+
+Upgrade = Callable[[str, Any], Any]
+"""Brings a saved document, given its name, to the current version."""
 
 
 def take_snapshot(

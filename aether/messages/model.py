@@ -15,44 +15,20 @@ import json
 import re
 from collections.abc import Sequence
 from types import MappingProxyType
+from typing import Any, Literal, get_args
 
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
+from aether.types import JsonObject
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+ProviderFormat = Literal["anthropic", "openai", "responses", "gemini", "plain"]
+"""The form of messages at a provider: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses items, Gemini
+contents, and `{role, content, meta?}` of no provider in particular."""
+PROVIDER_FORMATS: tuple[ProviderFormat, ...] = get_args(ProviderFormat)
+Role = Literal["system", "user", "assistant", "tool"]
+BlockKind = Literal["text", "call", "result", "reasoning", "media", "other"]
+GroupKind = Literal["system", "user", "assistant", "tools", "orphan"]
 
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from aether.types import JsonObject
-
-    ProviderFormat = Literal["anthropic", "openai", "responses", "gemini", "plain"]
-    """The form of messages at a provider: Anthropic Messages, OpenAI Chat Completions, OpenAI Responses items, Gemini
-    contents, and `{role, content, meta?}` of no provider in particular."""
-    Role = Literal["system", "user", "assistant", "tool"]
-    BlockKind = Literal["text", "call", "result", "reasoning", "media", "other"]
-    GroupKind = Literal["system", "user", "assistant", "tools", "orphan"]
-else:
-    _NAMES = {
-        "ProviderFormat": ("anthropic", "openai", "responses", "gemini", "plain"),
-        "Role": ("system", "user", "assistant", "tool"),
-        "BlockKind": ("text", "call", "result", "reasoning", "media", "other"),
-    }
-
-    def __getattr__(name: str) -> object:
-        """Return a type that another module imports, made when it asks: a hook needs none of them.
-
-        Raises:
-            AttributeError: there is no such type.
-        """
-        if name not in _NAMES:
-            raise AttributeError(name)
-        from typing import Literal
-
-        return Literal[_NAMES[name]]
-
-
-PROVIDER_FORMATS: tuple[ProviderFormat, ...] = ("anthropic", "openai", "responses", "gemini", "plain")
 NOTHING: Any = MappingProxyType({})
 IMAGE = "[image]"
 IMAGES = frozenset({"image", "image_url", "input_image"})

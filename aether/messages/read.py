@@ -20,6 +20,7 @@ from aether.messages.model import as_object, as_text
 from aether.messages.records import (
     FORMATS,
     BadLine,
+    Format,
     OnBad,
     Record,
     decode_line,
@@ -31,12 +32,6 @@ from aether.messages.sources.chat import conversations, is_item, is_line, is_mes
 from aether.messages.sources.openhands import events_of
 from aether.redact.redact import is_private
 from aether.text.regex import lazy
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.messages.records import Format
-
 
 # Text that starts like this is meant as JSON; a Markdown link or a checkbox is not.
 _JSON_START = lazy(r'\s*(?:\{\s*(?:["}]|$)|\[\s*(?:[\[{"\]\d-]|$))')

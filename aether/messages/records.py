@@ -14,23 +14,16 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Any, Literal, get_args
 
 from aether.messages.model import IMAGE, NOTHING, as_arguments, as_text, content_text, is_failure_text
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
+from aether.types import JsonObject
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from aether.types import JsonObject
-
-    Kind = Literal["user", "assistant", "call", "result", "boundary", "summary", "system", "text", "item"]
-    Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
-
-
-FORMATS: tuple[Format, ...] = ("claude_code", "codex", "chat", "openhands", "items", "plain")
+Kind = Literal["user", "assistant", "call", "result", "boundary", "summary", "system", "text", "item"]
+Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
+FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
 SPANNING_BYTES = 64 * 1024 * 1024
 _STRINGS = lazy(r'"(?:[^"\\]|\\.)*"')

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
+from typing import Literal, NotRequired, TypedDict
 
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
@@ -28,18 +29,10 @@ from aether.messages.shell import (
 from aether.redact.redact import redact, without_blocks
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple, TypedDict
+from aether.tuples import NamedTuple
+from aether.types import JsonObject
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Literal, NotRequired
-
-    from aether.types import JsonObject
-
-    Action = Literal["read", "changed", "created", "deleted"]
-
-
+Action = Literal["read", "changed", "created", "deleted"]
 _COMMAND_KEYS = ("command", "cmd", "script")
 _SHELLS = frozenset({"bash", "sh", "zsh"})
 # An editor tool that takes its verb as `command`; the file is named beside it.

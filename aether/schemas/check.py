@@ -10,16 +10,12 @@ from __future__ import annotations
 
 import json
 from functools import lru_cache
+from typing import Any
 
 from aether.errors import InvalidDocument
 from aether.paths import resource
 from aether.store.patch import pointer
-from aether.values import Finding
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
+from aether.types import Finding
 
 
 @lru_cache(maxsize=32)

@@ -8,18 +8,12 @@ becomes the same one, because it may be read many times before a commit. A docum
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from aether.errors import InvalidDocument
 from aether.paths import resource
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Counter, Finding, JsonObject
-
+from aether.types import Counter, Finding, JsonObject
 
 VERSION = 3
 

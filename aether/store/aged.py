@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import regular
 from aether.errors import (
@@ -32,18 +33,12 @@ from aether.paths import directory_name, inside
 from aether.store import files, index_file, recovery
 from aether.text.words import terms
 from aether.tuples import NamedTuple
-from aether.values import DETAILS
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from aether.types import DETAILS, JsonObject
 
 if TYPE_CHECKING:
     import sqlite3
-    from typing import Any, TypeVar
 
-    from aether.types import JsonObject
-
-    T = TypeVar("T")
-
+T = TypeVar("T")
 
 VERSION = 1
 DIRECTORY = "archive"
@@ -577,8 +572,7 @@ def rows(home: Path, *, month: str = "", level: str = "", limit: int | None = No
     """Return archived conversations, the newest first; of one `month` (YYYY-MM), at one `level`."""
     if is_empty(home):
         return []
-    wanted: list[str] = []
-    given: list[Any] = []
+    wanted, given = [], list[Any]()
     if month:
         wanted.append("created >= ? AND created < ?")
         given += [month, f"{month}~"]

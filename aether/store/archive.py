@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
+from typing import BinaryIO
 
 from aether import regular
 from aether.errors import CorruptDocument, NotFound, shown
@@ -29,14 +30,7 @@ from aether.store.files import (
     sealed_body,
 )
 from aether.store.snapshot import Pending, Snapshot
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
-
-    from aether.types import JsonObject
-
+from aether.types import JsonObject
 
 # Monthly, because it grows without bound; the others are one small line per larger event.
 MONTHLY = {"items": "data/archive/items"}

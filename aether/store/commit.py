@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict
@@ -51,13 +52,7 @@ from aether.store.snapshot import (
     scan_journal,
 )
 from aether.tuples import NamedTuple
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
+from aether.types import Change
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8

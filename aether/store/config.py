@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from aether import regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
@@ -22,13 +23,7 @@ from aether.store import files, trust
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
 from aether.tuples import NamedTuple
-from aether.values import Finding
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
+from aether.types import Finding
 
 NAME = "config.toml"
 FORMS = {".toml": "toml", ".yaml": "yaml", ".yml": "yaml", ".json": "json"}

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
+from typing import Any, Literal
 
 from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound, shown
@@ -21,16 +22,7 @@ from aether.paths import resource
 from aether.store import files
 from aether.store.files import make_directory, write_whole
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any, Literal
-
-    from aether.types import JsonObject
-
-    State = Literal["good", "edited", "unstamped", "corrupt", "missing"]
-
+from aether.types import JsonObject
 
 ALWAYS = ("memory", "pheromones", "COLONY_STATE")
 OPTIONAL = ("graph", "memories", "goals", "retention")
@@ -38,6 +30,8 @@ NAMES = (*ALWAYS, *OPTIONAL)
 # Previous versions kept beside each document; older states are reached through the journal.
 BACKUPS_KEPT = 5
 _STAMP = re.compile(rb',\n  "stamp": \{"revision": (\d+), "checksum": "([0-9a-f]{16})"\}\n\}\n?$')
+
+State = Literal["good", "edited", "unstamped", "corrupt", "missing"]
 
 
 class Document(NamedTuple):

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from aether import regular
 from aether.errors import (
@@ -32,14 +33,7 @@ from aether.errors import (
 from aether.regular import checksum as checksum  # noqa: PLC0414 - with the other forms in which bytes are stored
 from aether.regular import seal as seal  # noqa: PLC0414
 from aether.regular import sealed_body as sealed_body  # noqa: PLC0414
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import JsonObject
-
+from aether.types import JsonObject
 
 TEMP_SUFFIX = ".aether-tmp"
 # The number of the last line of a growing file, in a file beside it.

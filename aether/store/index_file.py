@@ -10,14 +10,12 @@ import stat
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
-    from typing import TypeVar
-
-    T = TypeVar("T")
     import sqlite3
+
+T = TypeVar("T")
 
 
 def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_seconds: float) -> tuple[T] | None:

@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from aether.errors import InvalidInput, shown
 from aether.store.files import LOCK_SECONDS
 from aether.tuples import NamedTuple
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any, TypeVar
-
-    T = TypeVar("T")
-    Rule = Callable[[Any], str]
-    """Value, of the right kind, to what it must be; empty where it is that."""
+T = TypeVar("T")
+Rule = Callable[[Any], str]
+"""Value, of the right kind, to what it must be; empty where it is that."""
 
 EXPORTERS = ("console", "file", "ariadne", "otlp", "none")
 STORAGES = ("fs", "s3", "none")

@@ -9,15 +9,10 @@ with `x-merge`: `sum` (counters: both differences count) or `touch` (bookkeeping
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from aether.store.patch import entry_id, json_equal
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
 
 Place = tuple[str, ...]
 Rules = dict[Place, str]

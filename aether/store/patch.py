@@ -9,16 +9,10 @@ two changes of one document is in `merge`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from aether.errors import InvalidInput, shown
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import JsonObject, Operation, Patch
+from aether.types import Change, JsonObject, Operation, Patch
 
 
 def pointer(*keys: str | int) -> str:

@@ -9,19 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from aether.errors import AetherError, InvalidInput
 from aether.store.files import sealed_body
 from aether.store.merge import Rules
 from aether.store.patch import apply, entry_id, get, json_equal, keys_of, pointer
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Operation, Patch
-
+from aether.types import Operation, Patch
 
 # Trying all bits costs the square of the length: a third of a second here.
 MOST_BYTES = 8192

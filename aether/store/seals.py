@@ -21,12 +21,7 @@ from aether import clock, regular
 from aether.errors import AetherError
 from aether.store import documents, files
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.types import JsonObject
-
+from aether.types import JsonObject
 
 PATH = "data/seals.json"
 MONTHS = "data/journal"

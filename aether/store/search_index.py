@@ -25,10 +25,10 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import clock
 from aether.errors import InvalidInput
@@ -36,17 +36,10 @@ from aether.store.index_file import on_index, writing
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+from aether.types import JsonObject
 
 if TYPE_CHECKING:
     import sqlite3
-    from typing import Any, TypeVar
-
-    from aether.types import JsonObject
-
-    _Answer = TypeVar("_Answer")
-    Records = Callable[[], Iterator[JsonObject]]
 
 # Items with the most points that are read and compared.
 CAP = 64
@@ -68,6 +61,8 @@ _CACHED_RUNS = 50_000
 _LABEL = lazy(r"\s*([^\W\d_][\w.'’ -]{0,30}):\s")
 # A time as `clock.stamp` writes it, as nearly all are.
 _STAMP = lazy(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", re.ASCII)
+
+Records = Callable[[], Iterator[JsonObject]]
 
 
 class Row(NamedTuple):
@@ -251,12 +246,10 @@ def instant_text(value: Any) -> str:
 @lru_cache(maxsize=CACHED_TEXTS)
 def _instant(text: str) -> str:
     try:
-        if _STAMP.fullmatch(text):
-            datetime.fromisoformat(text)  # whether it is a time: a prompt asks this of every entry of a home
-            return text
-        return clock.stamp(clock.parse(text))
-    except (InvalidInput, ValueError):
+        instant = clock.parse(text)
+    except InvalidInput:
         return ""
+    return text if _STAMP.fullmatch(text) else clock.stamp(instant)
 
 
 def unit_fraction(value: Any) -> float:
@@ -419,6 +412,7 @@ WHERE place IN (SELECT value FROM json_each(?)) AND position <= ? ORDER BY place
 _KEPT = """
 SELECT place FROM entry WHERE (:since IS NULL OR at >= :since) AND (:until IS NULL OR at IS NULL OR at < :until)
 """
+_Answer = TypeVar("_Answer")
 
 
 class Archive(NamedTuple):

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
@@ -29,14 +30,7 @@ from aether.store.files import head_path, lines_backwards, read_head, seal_json,
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import JsonObject, Patch
-
+from aether.types import JsonObject, Patch
 
 JOURNAL_FORMAT = 1
 # A fold replaces files for about ten milliseconds; this waits out many of them.

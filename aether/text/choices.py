@@ -9,18 +9,13 @@ one verbatim statement, never a reply without what it answers. A person's own ch
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems, words
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Literal
-
 
 # A longer reply is a request of its own, and what it takes up is not its whole content.
 REPLY_CHARS = 240

@@ -17,28 +17,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import lru_cache
+from typing import Literal
 
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, words
 from aether.tuples import NamedTuple
 
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Literal
-
-    Kind = Literal[
-        "decision",
-        "outcome",
-        "preference",
-        "constraint",
-        "solution",
-        "blocker",
-        "fact",
-        "exploration",
-        "chatter",
-    ]
-
+Kind = Literal[
+    "decision", "outcome", "preference", "constraint", "solution", "blocker", "fact", "exploration", "chatter"
+]
 
 # A sentence of these words alone is not worth remembering.
 CHATTER = frozenset(

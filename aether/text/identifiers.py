@@ -6,9 +6,9 @@ Each is verbatim text. Tokens are recognised one by one, so the cost is linear i
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
 
 
 class Identifiers(NamedTuple):

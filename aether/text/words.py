@@ -13,28 +13,21 @@ space. Only blanks and fence markers are lost. The cost is linear in the text.
 
 from __future__ import annotations
 
-import _thread  # threading would cost a hook milliseconds
 import re
 import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
+from threading import Lock
+from typing import Any
 
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
 
 # Runs written without spaces between words: Thai to Khmer, kana, Han, and the planes of rarer Han.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _RUN = lazy(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W\d_{UNSPACED}]+)*")
 # The same for ASCII, which most texts are: to compile the tables of the other takes milliseconds.
 _ASCII_RUN = lazy(r"[A-Za-z0-9]+(?:'[A-Za-z]+)*")
-# Marks that only separate words, as a blank does.
-_SEPARATORS = dict.fromkeys(map(ord, "–—“”„«»•·→←⇒✓✗│─§°±×≥≤≈"), " ")
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = lazy(rf"[{UNSPACED}]")
 
@@ -48,7 +41,7 @@ STOPWORDS = frozenset(
 )
 
 # The library's stemmer keeps the current word in its state: two threads would mix their words.
-_STEMMING = _thread.allocate_lock()
+_STEMMING = Lock()
 
 
 def runs(text: str) -> list[str]:
@@ -59,9 +52,7 @@ def runs(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_RUN.findall(text)
-    text = unicodedata.normalize("NFKC", text)
-    plain = text.translate(_SEPARATORS)  # the one foreign character of many English texts is a dash
-    return (_ASCII_RUN if plain.isascii() else _RUN).findall(plain)
+    return _RUN.findall(unicodedata.normalize("NFKC", text))
 
 
 def words(text: str) -> Iterator[str]:
@@ -290,8 +281,6 @@ _PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|B
 # An ellipsis may continue the sentence.
 _OPEN = lazy(r"(?:…|\.\.)\W*$")
 _OPENERS = "\"'“‘(`["
-# A message is split for each question that capture asks about it.
-_CACHED_BLOCKS = 256
 # Long enough for the longest abbreviation with the space before it.
 _LOOK_BACK_CHARS = 10
 
@@ -344,8 +333,7 @@ def _flush(wrapped: list[str], blocks: list[tuple[str, bool]]) -> None:
         wrapped.clear()
 
 
-@lru_cache(maxsize=_CACHED_BLOCKS)
-def _split(block: str) -> tuple[str, ...]:
+def _split(block: str) -> list[str]:
     found: list[str] = []
     start = ticks = seen = 0
     last_tick = block.rfind("`")
@@ -363,7 +351,7 @@ def _split(block: str) -> tuple[str, ...]:
         start = end.end()
     if block[start:].strip():
         found.append(block[start:].strip())
-    return tuple(found)
+    return found
 
 
 # Plurals that differ by more than an "s" at the end.

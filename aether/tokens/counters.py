@@ -11,18 +11,12 @@ import json
 import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache, partial
+from typing import Any
 
 from aether.errors import InvalidInput, shown
 from aether.tokens.estimate import estimate
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Counter, JsonObject
-
+from aether.types import Counter, JsonObject
 
 ESTIMATE = "estimate"
 # The vocabularies of `exact`, which is imported at the first count only.

@@ -15,16 +15,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from aether.text.classify import classify
+from aether.text.classify import Kind, classify
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import sentences
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.text.classify import Kind
-
 
 # A longer item is more than one statement.
 PIECE_CHARS = 400

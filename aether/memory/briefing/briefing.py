@@ -10,20 +10,14 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 from aether import clock
 from aether.memory.briefing import sections, standing
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, said_once, without_repeats
 from aether.memory.briefing.sections import newest_items, newest_sessions
 from aether.text.tags import memory_block, neutralize
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Counter, Item
-
+from aether.types import Counter, Item
 
 # Claude Code saves a longer hook output to a file and shows 2 KB of it (its limit is 10,000); the wrapping around the
 # block needs room too.

@@ -17,6 +17,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
+from typing import Any, cast
 
 from aether.memory import signals
 from aether.memory.briefing import standing
@@ -27,15 +28,8 @@ from aether.memory.sessions import EXTRACTIVE, sessions_of
 from aether.text.choices import endings
 from aether.text.regex import lazy
 from aether.text.words import stems
-from aether.tuples import NamedTuple, cast
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import Item
-
+from aether.tuples import NamedTuple
+from aether.types import Item
 
 # Characters: a rule is a sentence, a request or result is shortened to its start.
 RULE_CHARS = 300
@@ -604,7 +598,7 @@ def kept_in_session(sessions: Sequence[tuple[str, Mapping[str, Any]]], name: str
 
 def _item(type: str, content: str, at: str, source: str = SOURCE_MAIN) -> Item:
     metadata = {"timestamp": at, "caste": None, "source": source}
-    return cast("Item", {"type": type, "content": content, "metadata": metadata})
+    return cast(Item, {"type": type, "content": content, "metadata": metadata})
 
 
 def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:

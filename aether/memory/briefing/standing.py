@@ -31,12 +31,7 @@ from aether.text.accounts import (
 from aether.text.choices import refuses
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from aether.types import Item
-
+from aether.types import Item
 
 # Characters shown of the newest account, of the one before it, and of each earlier one.
 SHARES = (1300, 400, 260)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from typing import NotRequired, TypedDict
 
 from aether.memory.capture.notes import (
     RULE_RELEVANCE,
@@ -25,6 +26,7 @@ from aether.memory.capture.notes import (
     Draft,
     Note,
     Origin,
+    Role,
     draft,
     origin,
     person_notes,
@@ -59,15 +61,6 @@ from aether.text.classify import (
 )
 from aether.text.cleaning import clean, without_echoes
 from aether.text.regex import lazy
-from aether.tuples import TypedDict
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import NotRequired
-
-    from aether.memory.capture.notes import Role
-
 
 # Characters, at about four to a token: an answer of two pages.
 ANSWER_CHARS = 4_000

@@ -10,36 +10,13 @@ from __future__ import annotations
 import json
 import re
 from hashlib import sha256
+from typing import Literal, NotRequired, TypedDict
 
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple, TypedDict
-from aether.values import RELEVANCE_OF_TYPE
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Literal, NotRequired
-
-    from aether.types import Item, JsonObject
-
-    Evidence = Literal["person", "machine", "agent"]
-    Role = Literal[
-        "",
-        "request",
-        "answer",
-        "said",
-        "change",
-        "plan",
-        "commit",
-        "tree",
-        "summary",
-        "pending",
-        "current",
-        "next",
-    ]
-
+from aether.tuples import NamedTuple
+from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
 
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
@@ -84,6 +61,23 @@ class Origin(TypedDict):
     """The directory of the conversation, if the source names one."""
     named: NotRequired[bool]
     """Whether the source names its session; else `session` is made of the first text."""
+
+
+Evidence = Literal["person", "machine", "agent"]
+Role = Literal[
+    "",
+    "request",
+    "answer",
+    "said",
+    "change",
+    "plan",
+    "commit",
+    "tree",
+    "summary",
+    "pending",
+    "current",
+    "next",
+]
 
 
 # Each is the whole state at its time: a later one replaces it.

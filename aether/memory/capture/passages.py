@@ -11,21 +11,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.text.cleaning import clean, without_echoes
-from aether.values import Change
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import JsonObject, Patch
-
+from aether.types import Change, JsonObject, Patch
 
 TYPE = "history"
 # The reason in the archive records.

@@ -16,19 +16,13 @@ import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from typing import Any
 
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Record, parts, put_bounded, with_part
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-
-if TYPE_CHECKING:
-    from typing import Any
-
-    from aether.types import JsonObject
-
+from aether.types import JsonObject
 
 # Lines are rewritten soon after they were first written; sub-agents end within one stretch of work.
 _REMEMBERED_LINES = 65_536
