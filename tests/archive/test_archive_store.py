@@ -159,6 +159,26 @@ def test_archived_conversations_are_found_with_their_level_and_the_part_that_mat
     assert "5432" in full(["given"], home=home)[0]["text"]
 
 
+def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_them(home, monkeypatch):
+    """The best are chosen among all that hold a word, not among the newest of them."""
+    monkeypatch.setattr(aged, "_MOST_HELD", 8)
+    monkeypatch.setattr(aged, "_MOST_COMPARED", 4)
+    monkeypatch.setattr(aged, "_SAMPLED", 10)
+    answer = "The harbour crane. The crane of the harbour lifts; a harbour without a crane, a crane without a harbour."
+    add(home, talk("old", words=[answer]))
+    for nth in range(40):
+        add(
+            home,
+            talk(
+                f"talk {nth}",
+                words=[f"The harbour was busy on day {nth}.", f"A crane stood idle, number {nth}."],
+            ),
+        )
+
+    assert [hit.id for hit in aether.search_archive("harbour crane", limit=1, home=home)] == ["old"]
+    assert [hit.id for hit in aether.search_archive("crane", limit=1, home=home)] == ["old"]
+
+
 def test_the_index_can_be_lost_damaged_or_of_another_version(home):
     add(home, talk("a"), talk("b"))
     index = home / aged.INDEX
