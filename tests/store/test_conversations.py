@@ -435,6 +435,29 @@ def test_a_directory_in_the_place_of_a_log_is_reported_and_hides_no_other(home):
     assert doctor.repair(home, now=homes.NOW) == []
 
 
+def test_a_line_that_was_still_being_written_is_not_cut_off(home, monkeypatch):
+    """Without a lock that holds, a reader may see half of another writer's line."""
+    talk(home, "one")
+    path, head = path_of(home, ID), path_of(home, ID).with_name(files.HEAD)
+    before, known = path.read_bytes(), head.read_bytes()
+    talk(home, "two")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(before) + 20])
+    head.write_bytes(known)
+    real = conversations.cut_end
+
+    def finished(*given):
+        monkeypatch.setattr(conversations, "cut_end", real)
+        path.write_bytes(whole)
+        return real(*given)
+
+    monkeypatch.setattr(conversations, "cut_end", finished)
+    conversations._CACHE.clear()
+    talk(home, "three")
+
+    assert words(context(load(home, ID, whole=True))) == ["one", "two", "three"]
+
+
 def test_the_next_message_takes_the_place_of_a_torn_end(home):
     talk(home, "one")
     with path_of(home, ID).open("ab") as file:
