@@ -248,7 +248,7 @@ def _failure(reason: AetherError, where: str) -> Finding:
 def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], list[Finding]]:
     """Return the conversations that lose detail now, oldest first, and then those whose grace is over, unless `forever`.
 
-    Only those are read whose time has come.
+    Only those are read whose time has come; marked ones keep their fuller form.
     """
     latest = [clock.stamp(rules.now - timedelta(days=days)) for days in rules.boundaries]
     failed: list[Finding] = []
@@ -259,7 +259,8 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
         if "" < conversations.last_use(one) <= latest[0]
     ]
     _refresh_floors(place, rules)
-    for id in [*live, *(row.id for row in aged.ready(place, latest))]:  # noqa: A001
+    over = [] if forever else [row.id for row in aged.expired(place, clock.stamp(rules.now))]
+    for id in dict.fromkeys([*live, *(row.id for row in aged.ready(place, latest)), *over]):  # noqa: A001
         try:
             case = _case(place, id)
             found = rules.decide(case.conversation)
@@ -267,38 +268,17 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
             failed.append(_failure(reason, id))
             continue
         if LEVELS.index(found.level) > LEVELS.index(case.level):
-            size = ageing.bytes_of(place, id)
-            title = redact(case.conversation["title"])
-            plan.append(
-                Planned(id, title, found.days, found.score.total, found.rule, case.level, found.level, size)
-            )
-    plan.sort(key=lambda planned: (-planned.days, planned.id))
-    if not forever:
-        plan += _ending(place, rules, {planned.id for planned in plan}, failed)
-    return plan, failed
-
-
-def _ending(place: Path, rules: _Rules, ageing_now: Collection[str], failed: list[Finding]) -> list[Planned]:
-    """Return the conversations whose fuller form is removed because its grace is over; marked ones keep it.
-
-    A form that is read once more by a step that is taken now rests as long as the next one. `failed` gets the others.
-    """
-    ending = []
-    for row in aged.expired(place, clock.stamp(rules.now)):
-        if row.id in ageing_now or row.id in rules.marked:
+            # A form whose grace is over is read once more by this step, and then rests as long as the next.
+            step: tuple[str, str, str] = (found.rule, case.level, found.level)
+        elif id in over and id not in rules.marked:
+            grace = (case.old and case.old["grace"]) or {}
+            step = (GRACE_OVER, grace.get("level", case.level), case.level)
+        else:
             continue
-        try:
-            case = _case(place, row.id)
-            found = rules.decide(case.conversation)
-        except AetherError as reason:
-            failed.append(_failure(reason, row.id))
-            continue
-        fuller = ((case.old and case.old["grace"]) or {}).get("level", row.level)
-        size = ageing.bytes_of(place, row.id)
-        ending.append(
-            Planned(row.id, row.title, found.days, found.score.total, GRACE_OVER, fuller, row.level, size)
-        )
-    return ending
+        size = ageing.bytes_of(place, id)
+        title = redact(case.conversation["title"])
+        plan.append(Planned(id, title, found.days, found.score.total, *step, size))
+    return sorted(plan, key=lambda one: (one.rule == GRACE_OVER, -one.days, one.id)), failed
 
 
 def _refresh_floors(place: Path, rules: _Rules) -> None:

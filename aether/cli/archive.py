@@ -245,14 +245,14 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
         emit(ask, {**data, "conversation": done.conversation}, as_json(done.conversation))
     else:
         emit(ask, {**data, "conversation": None}, done.path)
-    if done.path:
-        note(ask, f"{id_} is restored, {how}.")
-    else:
+    if not done.path:
         note(
             ask,
             f"{id_} is printed above, {how}. The archive keeps it as it was: --output FILE writes a file.",
         )
-    if done.path and not output:
+        return
+    note(ask, f"{id_} is restored, {how}.")
+    if not output:
         note(ask, "It ages again by its last message: continue it, or run aether archive mark.")
 
 
@@ -301,15 +301,15 @@ def _marked(ask: Ask, ids: Iterable[str], *, marked: bool) -> int:
 
 def _effect(place: Any, id_: str, marked: bool) -> str:
     """Return what a mark means for a conversation, which may have lost detail already."""
-    from aether.api.archive import list_archived
+    from aether.store.aged import find
 
     if not marked:
         return "not marked: it ages by the rules."
-    level = next((one.level for one in list_archived(home=place) if one.id == id_), "full")
-    if level == "full":
+    row = find(place, id_)
+    if row is None or row.level == "full":
         return "marked: it stays full."
     return (
-        f"marked: it loses no more detail. It is at level {level} already; a fuller form that is still kept stays: "
+        f"marked: it loses no more detail. It is at level {row.level} already; a fuller form that is still kept stays: "
         f"aether archive restore {shlex.quote(id_)}"
     )
 

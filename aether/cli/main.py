@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import click
 
 from aether import __version__
 from aether.cli.output import Ask, Command, Group, drop_stdout, emit, note, open_missing, pass_ask, plain, say
-
-TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
-if TYPE_CHECKING:
-    from typing import NoReturn
 
 # The exit codes that shells expect after Ctrl-C, and after the reader closed the pipe.
 INTERRUPTED, BROKEN_PIPE = 130, 141

@@ -658,7 +658,13 @@ def _searched(db: sqlite3.Connection, weights: dict[str, float], limit: int) -> 
     """Compare in full those conversations that have the most points, old ones too; see `_OFTEN`."""
     total = db.execute("SELECT COUNT(*) FROM conversation").fetchone()[0]
     lists = {term: _lists(db, term) for term in weights}
-    known = {term: _holding(db, term, lists[term], total) for term in weights}
+    sampled = db.execute(
+        "SELECT n FROM conversation ORDER BY n DESC LIMIT 1 OFFSET ?", (_SAMPLED,)
+    ).fetchone()
+    known = {
+        term: _holding(db, term, lists[term], total, after=sampled[0] if sampled else None)
+        for term in weights
+    }
     worth = {term: weights[term] * _worth(total, known[term]) for term in weights if known[term]}
     points: dict[int, float] = {}
     for term, gain in worth.items():
@@ -711,15 +717,20 @@ def _lists(db: sqlite3.Connection, term: str) -> list[tuple[int, list[int]]]:
     return lists
 
 
-def _holding(db: sqlite3.Connection, term: str, lists: Sequence[tuple[int, list[int]]], total: int) -> int:
-    """Return how many conversations hold a term: of a common one by the share of the newest ones."""
+def _holding(
+    db: sqlite3.Connection,
+    term: str,
+    lists: Sequence[tuple[int, list[int]]],
+    total: int,
+    *,
+    after: int | None,
+) -> int:
+    """Return how many conversations hold a term: of a common one by the share of the newest ones, those `after` a number."""
     if len(lists) == len(_OFTEN):
         return len(lists[-1][1])
-    before = db.execute("SELECT n FROM conversation ORDER BY n DESC LIMIT 1 OFFSET ?", (_SAMPLED,)).fetchone()
-    after = before[0] if before else -1
     query = "SELECT COUNT(*) FROM words WHERE words MATCH ? AND rowid > ?"
-    held: int = db.execute(query, (f'"{term}"', after)).fetchone()[0]
-    return max(_MOST_HELD + 1, held * total // _SAMPLED) if before else held
+    held: int = db.execute(query, (_marked(term, 1), -1 if after is None else after)).fetchone()[0]
+    return held if after is None else max(_MOST_HELD + 1, held * total // _SAMPLED)
 
 
 def _scanned(
