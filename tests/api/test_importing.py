@@ -304,26 +304,25 @@ def test_past_the_threshold_the_handoff_is_prepared(home, tmp_path):
     assert list(home.glob("compressions/*.json"))
 
 
+def calls_of(monkeypatch, module, name):
+    """Return a list that grows with each call of a function."""
+    calls, whole = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given, **more: calls.append(given) or whole(*given, **more))
+    return calls
+
+
 def test_the_handoff_of_many_batches_is_prepared_once(home, tmp_path, monkeypatch):
-    prepared = []
-    whole = working.prepare_current_phase
-    monkeypatch.setattr(
-        working, "prepare_current_phase", lambda *given, **more: prepared.append(1) or whole(*given, **more)
-    )
+    prepared = calls_of(monkeypatch, working, "prepare_current_phase")
     limits(home, capacity=600)
 
     done = load(home, transcript(tmp_path, *map(note, range(80))))
 
     assert len(done.revisions) > 2
-    assert prepared == [1]
+    assert len(prepared) == 1
 
 
 def test_notes_are_compared_with_those_of_the_home_when_it_has_changed_only(home, tmp_path, monkeypatch):
-    compared = []
-    whole = dedupe.known_keys
-    monkeypatch.setattr(
-        dedupe, "known_keys", lambda *given, **more: compared.append(1) or whole(*given, **more)
-    )
+    compared = calls_of(monkeypatch, dedupe, "known_keys")
     limits(home, capacity=600)
 
     done = load(home, transcript(tmp_path, *map(note, range(80))))
