@@ -28,6 +28,7 @@ from aether.messages.tool_calls import (
     new_work_tree,
     publishes,
     record_in_work_tree,
+    record_refusal,
     shell_command,
     words_of_refusal,
     work_tree_lines,
@@ -295,21 +296,18 @@ def _checks(calls: Iterable[Call]) -> list[str]:
 
 def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
     """Yield what the calls show of refused edits, commits, pushes and later checks; `whole`: no call is missing."""
-    tree, refused, changed = new_work_tree(), dict[str, None](), False
+    tree, changed = new_work_tree(), False
     for call in calls:
         if call.result is None:
             continue
         edits = [change.path for change in file_changes(call.arguments, call.command)]
         if is_refusal(call.result.text):
-            refused.update(dict.fromkeys(edits))
+            record_refusal(tree, edits)
         elif not call.result.is_error:
             changed = changed or bool(edits)
-            for path in edits:
-                refused.pop(path, None)
             record_in_work_tree(tree, edits, call.command, call.result.text)
-    if refused:
-        names = (path.rpartition("/")[2] for path in refused)
-        yield f"Edits that the person refused: {', '.join(names)}."
+    if refused := tree.pop("refused", []):
+        yield f"Edits that the person refused: {', '.join(refused)}."
         if whole and not changed:
             yield "No file was changed in this conversation, as far as the calls show."
     yield from work_tree_lines(tree, whole=whole)
