@@ -1,4 +1,4 @@
-"""The command `compactctl` of requirement 002: check a configuration, and try, compare and do compactions by it.
+"""Ariadne's command `compactctl`: check a configuration, and try, compare and do compactions by it.
 
 It works by the configuration where `aether compact` works by options. Every failure ends
 with 1, as the requirement has it; which error it was is on stderr, and with --json in `error`.

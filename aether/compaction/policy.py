@@ -108,7 +108,7 @@ def _of(path: str) -> Any:
 class CompactPolicy:
     """The triggers of a compaction and the messages that stay; values out of range raise `InvalidInput`.
 
-    It is `Policy` under the names of requirement 002: `policy` returns that.
+    It is `Policy` under Ariadne's names: `policy` returns that.
     """
 
     trigger_pct: float = _of("policy.trigger_pct")

@@ -170,7 +170,7 @@ def validate(found: View, *, beside: int, limit: int, tier: Tier, limits: Limits
 
 
 def _suggestions(found: View, *, limit: int, overage: int) -> list[Suggestion]:
-    """Return the suggestions of requirement 003, by priority, each with its estimate."""
+    """Return the suggestions that OLLM-CLI makes, by priority, each with its estimate."""
     made = []
     assistant = [at for nth, group in enumerate(found.groups) if nth not in found.users for at in group]
     users = [group[0] for nth, group in enumerate(found.groups) if nth in found.users]

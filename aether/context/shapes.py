@@ -250,7 +250,7 @@ class Compression(NamedTuple):
 
     success: bool
     reason: str
-    """Why it did not succeed, in the words of requirement 003; else empty."""
+    """Why it did not succeed, in the words of OLLM-CLI; else empty."""
     tokens_before: int
     tokens_after: int
     validation: Validation

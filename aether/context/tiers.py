@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from aether.context.shapes import COMPACT, DETAILED, MODERATE, Tier
 
-# Requirement 003 allows 0, 1, 5, 10 and 15 checkpoints. With fewer than ten the oldest would be merged before they age at
+# OLLM-CLI allows 0, 1, 5, 10 and 15 checkpoints. With fewer than ten the oldest would be merged before they age at
 # 3, 6 and 10 compressions; a rollover leaves one.
 TIERS = (
     Tier(1, "minimal", 4_096, 200, 1, "rollover"),

@@ -24,7 +24,7 @@ from aether.text.words import pluralize
 
 # A compaction is six events: these are minutes of work while a server hangs, and a few megabytes.
 QUEUE_EVENTS = 10_000
-# Requirement 002: an exporter delays nobody for longer.
+# As in Ariadne: an exporter delays nobody for longer.
 TIMEOUT_SECONDS = 2.0
 
 

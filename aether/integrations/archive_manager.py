@@ -1,4 +1,4 @@
-"""The memory manager of requirement 000: conversations that are compressed, archived and kept by importance.
+"""Mai's memory manager: conversations that are compressed, archived and kept by importance.
 
 `MemoryManager`, `CompressionEngine`, `ArchivalManager` and `RetentionPolicy` have the names, signatures and results of
 the original; each method is a call of `api.archive` or of the pure `archive`. A path is that of a home, which is made if it
@@ -810,7 +810,7 @@ def _require_score(score: float) -> None:
 
 
 def _of_log(log: conversations.Log) -> JsonObject:
-    """Return a live conversation in the shape of requirement 000."""
+    """Return a live conversation in the shape of Mai's memory manager."""
     about = log.settings.get("about", {})
     importance = about.get("importance", {})
     messages = conversations.messages(log, conversations.said(log))
@@ -829,7 +829,7 @@ def _of_log(log: conversations.Log) -> JsonObject:
 
 
 def _conversation(archived: JsonObject) -> JsonObject:
-    """Return an archived conversation in the shape of requirement 000, as far as its level has it."""
+    """Return an archived conversation in the shape of Mai's memory manager, as far as its level has it."""
     content, stats = archived["content"], archived["metadata"]["summary_stats"]
     if archived["level"] == "full":
         known = {key: value for key, value in archived["metadata"].items() if key in FIELDS}

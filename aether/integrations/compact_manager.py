@@ -1,4 +1,4 @@
-"""The compaction manager of requirement 002: `preflight` before a model call, `manual_compact` when asked.
+"""The compaction manager of Ariadne: `preflight` before a model call, `manual_compact` when asked.
 
 It holds configuration only; the state is on disk, and each method is one call of `api`. Messages are dicts of any
 provider, or `Message` objects; kept ones come back as the very objects they were. Before a change the exact
@@ -151,7 +151,7 @@ class Summarizer(Protocol):
 
 
 class EventSink(Protocol):
-    """A caller's own exporter in the form of requirement 002."""
+    """A caller's own exporter in Ariadne's form."""
 
     def emit_event(self, event_type: str, properties: JsonObject, payload: JsonObject | None = None) -> Any:
         """Accept one event."""

@@ -1,10 +1,10 @@
-"""The context manager of requirement 001: whole conversations, and of each a context that fits a model's window.
+"""Mai's context manager: whole conversations, and of each a context that fits a model's window.
 
 From a share of the window on, old messages are summarised, important ones of the middle stay, and the recent ones, the
 opening request and permanent messages stay word for word. The conversation itself is never shortened: each model's
 context is made from the same messages. With a home, conversations outlive the process, and several processes may use
-one: each call first reads what the others have added. Names and numbers are those of requirement 001. A message's importance is computed on demand, so that it fades with time; metadata of the caller is
-never overwritten by a guess from the words.
+one: each call first reads what the others have added. A message's importance is computed on demand, so that it fades
+with time; metadata of the caller is never overwritten by a guess from the words.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ ROLES: tuple[str, ...] = get_args(MessageRole)
 KINDS: tuple[str, ...] = get_args(MessageType)
 SUMMARY_ID = "compressed_summary"
 
-# Words that make a message of a user an instruction (requirement 001), as whole words: not "prefix".
+# Words that make a message of a user an instruction (as Mai has them), as whole words: not "prefix".
 _INSTRUCTION = re.compile(r"\b(?:please|help|create|implement|fix)\b", re.IGNORECASE)
 _CODE = re.compile(r"```|\b(?:def|class) ")
-# Priorities by kind, and what is added for it; importance fades to a tenth over a day (requirement 001).
+# Priorities by kind, and what is added for it; importance fades to a tenth over a day (as Mai has them).
 _PRIORITY: dict[str, float] = {"instruction": 0.8, "question": 0.6, "context": 0.4, "system": 0.9, "response": 0.5, "error": 0.5}  # fmt: skip
 _ADDED: dict[str, float] = {"instruction": 0.3, "system": 0.3, "question": 0.2}
 PERMANENT, LONG, LONG_TOKENS = 0.4, 0.1, 100
@@ -325,16 +325,16 @@ def _foreign(raw: JsonObject) -> Message:
 
 # How often a context is compressed again because another process changed the conversation meanwhile.
 CONFLICT_TRIES = 8
-# Requirement 001 writes thresholds as percentages, too.
+# Mai writes thresholds as percentages, too.
 MOST_PERCENT = 100
-# Tokens that stay free beside a context (requirement 001), and the largest share of a small window for them.
+# Tokens that stay free beside a context (as Mai has them), and the largest share of a small window for them.
 SAFETY_MARGIN, MOST_MARGIN = 100, 0.1
 SUMMARY_PRIORITY = 0.8
 # Where a threshold is lowered, the target must follow, or every message would compress again.
 TARGET_OF_THRESHOLD = 0.7
-# With fewer removable messages nothing is compressed (requirement 001).
+# With fewer removable messages nothing is compressed (as Mai has them).
 LEAST_MESSAGES = 3
-# The messages that a summary in words shows, and the characters of each (requirement 001).
+# The messages that a summary in words shows, and the characters of each (as Mai has them).
 RECENT, RECENT_CHARS = 3, 100
 PLAIN_RECENT, PLAIN_RECENT_CHARS = 5, 80
 

@@ -1,4 +1,4 @@
-"""The context orchestrator of requirement 003, for one conversation, with the method names of the original.
+"""OLLM-CLI's context orchestrator for one conversation, with its method names.
 
 It holds configuration only, and each method is one call of `api`. The names of the original's services are methods here:
 storage (messages, snapshots, history), pipeline (`compress`), validation, lifecycle (`age_checkpoints`), emergency. What

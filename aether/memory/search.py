@@ -135,7 +135,7 @@ def search(
     of_layer: int | None = memory.get("search", {}).get("max_results_per_layer") or None
     if limit is not LIMIT:
         most, of_layer = (None, limit) if by_layer else (limit, None)
-    if by_layer:  # the order fixed by requirement 004: layer, then relevance, then recency
+    if by_layer:  # the order fixed by the first design: layer, then relevance, then recency
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))

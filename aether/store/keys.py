@@ -26,9 +26,9 @@ PRESETS = ("default", "research")
 STRATEGIES = ("task_state", "brief", "decision_log", "code_delta", "step_ledger", "requirements_ledger")
 MODES = ("developer", "planning", "assistant", "debugger", "user")
 STEPS = ("drop_reasoning", "shorten_results", "shorten_arguments", "fold_exploration", "summarise", "select", "reduce")  # fmt: skip
-# Where an Ariadne viewer listens by default (facts of requirement 002).
+# Where an Ariadne viewer listens by default (read from its sources).
 ARIADNE_URL = "http://localhost:5175/ingest"
-# Model and window that requirement 002 has where neither is set, and tokens below which nothing can be compacted.
+# Model and window that Ariadne has where neither is set, and tokens below which nothing can be compacted.
 MODEL, WINDOW, MIN_WINDOW = "gpt-4", 128_000, 1000
 # The smallest window that leaves room for a system prompt, a summary and a message.
 MIN_CONTEXT_WINDOW = 256
@@ -247,7 +247,7 @@ class Config(NamedTuple):
     chat_model: str = _key("chat.model", "", "its model; empty: AETHER_MODEL, or its default")
     chat_base_url: str = _key("chat.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
     chat_timeout_seconds: float = _key("chat.timeout_seconds", 300.0, "longest silence of the server, in seconds, while it loads a model or answers", _seconds, harmless=_WAIT)  # fmt: skip
-    # The numbers of requirement 003.
+    # The numbers of OLLM-CLI.
     context_window: int = _key("context.window", 0, "window of a new context in tokens; 0: that of its model, or of its server", lambda value: "" if not value or value >= MIN_CONTEXT_WINDOW else f"must be >= {MIN_CONTEXT_WINDOW}")  # fmt: skip
     context_model: str = _key("context.model", "", "model of a new context, whose tokens are counted", harmless=_UNDONE)  # fmt: skip
     context_mode: str = _key("context.mode", "assistant", f"mode of a new context: {', '.join(MODES)}", _one_of(*MODES), harmless=_UNDONE)  # fmt: skip

@@ -47,7 +47,7 @@ def ingest(home, given=None, phase=1):
 
 
 def test_prepared_data_holds_the_items_and_their_numbers(home):
-    """Requirement 004, data preparation: two items in, a file with two items out."""
+    """The first design, data preparation: two items in, a file with two items out."""
     ids = add(home)
 
     path = aether.prepare_compression_data(1, True, home=home)
@@ -210,7 +210,7 @@ def test_the_largest_phase_number_can_name_a_file(home):
 
 
 def test_the_flow_of_the_requirement(home):
-    """Requirement 004, phase boundary: the items go, one session comes, the metrics follow."""
+    """The first design, phase boundary: the items go, one session comes, the metrics follow."""
     add(home)
     aether.prepare_compression_data(1, True, home=home)
     compressed = {
@@ -383,7 +383,7 @@ def test_sessions_over_the_limit_go_to_the_archive_after_their_patterns_were_ext
 
 
 def test_ten_sessions_stay(home):
-    """Requirement 004: ten compressed sessions."""
+    """The first design: ten compressed sessions."""
     for nth in range(11):
         aether.create_short_term_session(
             nth, answer(f"s{nth}", compressed_at=f"2026-02-{nth + 1:02}"), home=home
@@ -409,7 +409,7 @@ def test_a_session_by_itself_is_stored_once(home):
 
 
 def test_sessions_of_the_requirement_make_one_pattern(home):
-    """Requirement 004, pattern extraction: one statement in two sessions is one pattern with two occurrences."""
+    """The first design, pattern extraction: one statement in two sessions is one pattern with two occurrences."""
     for nth in (1, 2):
         given = answer(
             f"test_{nth}",

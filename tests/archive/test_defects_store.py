@@ -1,4 +1,4 @@
-"""Defects 1, 7, 9, 10 and 16 of the program that requirement 000 describes: each is one that this archive does not have."""
+"""Defects 1, 7, 9, 10 and 16 of Mai's memory manager: each is one that this archive does not have."""
 
 from __future__ import annotations
 

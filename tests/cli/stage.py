@@ -135,7 +135,7 @@ def ollm_session() -> dict[str, Any]:
 
 
 def old_talk() -> dict[str, Any]:
-    """Return a conversation of last winter, in the shape of requirement 000."""
+    """Return a conversation of last winter, in the shape of Mai's memory manager."""
     texts = [
         "The webhook fails under load. What should we do?",
         "It retries at once, so the provider drops the calls. We decided to retry with exponential backoff, at most five times.",

@@ -219,7 +219,7 @@ def test_a_policy_that_makes_no_sense_is_refused_by_its_path(settings, path, wor
     assert refused.value.where == path
 
 
-def test_the_policy_of_requirement_002_is_the_default():
+def test_the_numbers_of_ariadne_are_the_defaults():
     policy = Policy()
 
     assert (policy.trigger, policy.reserve, policy.keep_recent_turns, policy.keep_tool_pairs) == (

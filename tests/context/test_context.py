@@ -461,7 +461,7 @@ def test_the_metrics_say_what_was_counted_and_what_was_not_again(home):
 
     assert (found.misses, found.recalculations, found.tokens) == (20, 0, sum(sizes))
     assert found.hits >= first.hits + 9 * 20
-    assert found.hit_rate > 0.85  # the target of requirement 003
+    assert found.hit_rate > 0.85  # the target of OLLM-CLI
     assert (found.largest_message, found.average_tokens) == (max(sizes), round(sum(sizes) / 20, 1))
     aether.set_model(ID, "claude-opus-4-5", window=8_192, home=home)  # another factor
     assert aether.context_status(ID, home=home).metrics.recalculations == 20
@@ -579,7 +579,7 @@ def test_profiles_that_cannot_be_read_say_where(text, words, tmp_path, monkeypat
         aether.open_context(ID, model="m", home=homes.fresh(tmp_path / "home"))
 
 
-def test_the_numbers_of_requirement_003_are_the_defaults_and_the_configuration_changes_them(home):
+def test_the_numbers_of_ollm_cli_are_the_defaults_and_the_configuration_changes_them(home):
     assert context_steps._limits(config.load(home)) == Limits()
     (home / "config.toml").write_text(
         "[context]\nwindow = 2048\n"  # with authority: not from a home that nobody trusts

@@ -35,7 +35,7 @@ def _here(tmp_path, monkeypatch):
 
 
 class Sink:
-    """An exporter as requirement 002 has it."""
+    """An exporter as Ariadne's compaction extension has it."""
 
     def __init__(self):
         self.events = []

@@ -19,7 +19,6 @@ from aether.memory.briefing.sections import (
     newest_sessions,
     parse_failure,
     path_shortener,
-    solutions,
     with_short_paths,
 )
 from tests.memory.briefs import NOW, at, documents, entry, item, pattern, session, signal
@@ -443,41 +442,6 @@ def test_only_the_newest_commands_are_read():
     runs = [item(f"Ran `make {number}`", "command", hour=number % 24) for number in range(100)]
 
     assert len(commands_run(newest(*runs))) == LOOKED_AT
-
-
-def test_to_run_it_again_is_no_news():
-    items = newest(
-        item("`make` failed: no rule\nWorked when run again: ok", "solution", day=1),
-        item("`make` failed: no rule\nWorked as `make -k`: ok", "solution", day=2),
-        item("`python3 -` failed: KeyError\nWorked after changes to a.py: ok", "solution", day=3),
-        item("The clock was wrong\nWorked after changes to a.py.", "solution", day=4),
-    )
-
-    assert texts(solutions(items)) == []
-
-
-def test_at_a_start_only_another_command_is_worth_knowing():
-    items = newest(
-        item("`make` failed: no rule\nWorked after changes to Makefile.", "solution", day=1),
-        item("`pytest` failed: no module\nWorked as `uv run pytest` after changes to a.toml: 3 passed", "solution", day=2),
-    )  # fmt: skip
-
-    assert texts(solutions(items, otherwise=True)) == [
-        "`pytest` failed: no module -> worked as `uv run pytest`"
-    ]
-    assert texts(solutions(items)) == [
-        "`pytest` failed: no module -> worked as `uv run pytest` after changes to a.toml",
-        "`make` failed: no rule -> worked after changes to Makefile",
-    ]
-
-
-def test_a_solution_names_the_fix():
-    items = newest(
-        item("`make` failed: no rule\nWorked after changes to Makefile: ok", "solution"),
-        item("Everything is fixed now and here is a long report", "solution"),
-    )
-
-    assert texts(solutions(items)) == ["`make` failed: no rule -> worked after changes to Makefile"]
 
 
 def test_each_command_is_listed_with_its_last_run_git_history_last():

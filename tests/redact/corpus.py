@@ -80,7 +80,7 @@ _PHRASE = "correct horse " + "battery staple"
 _RAW = drawn(18, seed=5)
 
 ASSIGNED = (
-    # The plain forms, as requirement 002 names them.
+    # The plain forms, as Ariadne's compaction extension names them.
     Case("spec", "api_key=sk-" + "abc123", ("abc123",), ("api_key=<REDACTED>",)),
     Case("colon", f"password: {_WORD}", (_WORD,), ("password: <REDACTED>",)),
     Case("no space", f"Password:{_WORD}", (_WORD,), ("Password:",)),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Seconds until the event must be in the spool, which takes a tenth of one on an idle machine: a little less than the
 # host waits, see aether.integrations.claude_code.install. Only then claude.deadline_seconds are counted.
-LIGHT_SECONDS, HEAVY_SECONDS, COMPACTION_SECONDS, SESSION_END_SECONDS = 4.0, 12.0, 27.0, 1.8
+LIGHT_DEADLINE, HEAVY_DEADLINE, COMPACTION_DEADLINE, SESSION_END_DEADLINE = 4.0, 12.0, 27.0, 1.8
 # Whatever a configuration says: the host waits no longer, and the configuration may come with a repository.
 MOST_SECONDS = 30.0
 # For an event whose storing took very long: it is still answered if the answer is quick.
@@ -277,10 +277,10 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
 
 def _seconds_to_keep(event: str) -> float:
     if event in COMPACTION_EVENTS:
-        return COMPACTION_SECONDS
+        return COMPACTION_DEADLINE
     if event in HEAVY_EVENTS:
-        return HEAVY_SECONDS
-    return SESSION_END_SECONDS if event == "SessionEnd" else LIGHT_SECONDS
+        return HEAVY_DEADLINE
+    return SESSION_END_DEADLINE if event == "SessionEnd" else LIGHT_DEADLINE
 
 
 def _parse(stdin: bytes) -> JsonObject:

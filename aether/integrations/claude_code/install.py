@@ -38,11 +38,11 @@ MODULE_ARGUMENTS = ("-P", "-m", "aether")
 SERVER = "aether"
 # Seconds after which Claude Code ends the process: above the program's own deadlines (4, 12 and 27 at most until the
 # event is kept), so that only a stuck one is ended from outside.
-LIGHT_SECONDS = 5
-HEAVY_SECONDS = 15
-COMPACTING_SECONDS = 30
+LIGHT_TIMEOUT = 5
+HEAVY_TIMEOUT = 15
+COMPACTION_TIMEOUT = 30
 # A person waits for the end of a session; it only writes one small file.
-LAST_SECONDS = 2
+SESSION_END_TIMEOUT = 2
 # Tools that change or run something or bring an answer; not aether's own MCP tools.
 TOOLS = (
     "^(Bash|PowerShell|Monitor|Edit|Write|MultiEdit|NotebookEdit|Task|Agent|SendMessage|ExitPlanMode|AskUserQuestion"
@@ -58,17 +58,17 @@ class EventHook(NamedTuple):
 
 
 EVENTS = {
-    "SessionStart": EventHook(HEAVY_SECONDS),
-    "UserPromptSubmit": EventHook(HEAVY_SECONDS),
-    "PostToolUse": EventHook(LIGHT_SECONDS, TOOLS),
-    "PostToolUseFailure": EventHook(LIGHT_SECONDS, TOOLS),
-    "SubagentStart": EventHook(HEAVY_SECONDS),
-    "SubagentStop": EventHook(HEAVY_SECONDS),
-    "PreCompact": EventHook(COMPACTING_SECONDS),
-    "PostCompact": EventHook(COMPACTING_SECONDS),
-    "Stop": EventHook(HEAVY_SECONDS),
-    "TaskCompleted": EventHook(LIGHT_SECONDS),
-    "SessionEnd": EventHook(LAST_SECONDS),
+    "SessionStart": EventHook(HEAVY_TIMEOUT),
+    "UserPromptSubmit": EventHook(HEAVY_TIMEOUT),
+    "PostToolUse": EventHook(LIGHT_TIMEOUT, TOOLS),
+    "PostToolUseFailure": EventHook(LIGHT_TIMEOUT, TOOLS),
+    "SubagentStart": EventHook(HEAVY_TIMEOUT),
+    "SubagentStop": EventHook(HEAVY_TIMEOUT),
+    "PreCompact": EventHook(COMPACTION_TIMEOUT),
+    "PostCompact": EventHook(COMPACTION_TIMEOUT),
+    "Stop": EventHook(HEAVY_TIMEOUT),
+    "TaskCompleted": EventHook(LIGHT_TIMEOUT),
+    "SessionEnd": EventHook(SESSION_END_TIMEOUT),
 }
 # A shell line that is silent if the program is missing: for files that are shared.
 _GUARDED = re.compile(r"\Acommand -v .+ && exec .*aether.* (\w+); exit 0\Z", re.DOTALL)

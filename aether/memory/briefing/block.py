@@ -47,7 +47,6 @@ HEADINGS = {
     "results": "Last results:",
     "files": "Files changed:",
     "commands": "Commits and commands, the last of each:",
-    "solutions": "Errors and what put them right:",
     "caste": "What this caste did last:",
     "noted": "Noted by agents, said by no person:",
     "learned": "Learned over sessions:",
@@ -59,7 +58,7 @@ _ECHOES = frozenset({"state", "next", "requests", "results"})
 KINDS = {
     "goal": "state", "protected": "rule", "state": "state", "next": "next", "rules": "rule", "signals": "rule",
     "decisions": "decision", "open": "open", "requests": "request", "results": "outcome", "files": "file",
-    "commands": "command", "solutions": "lesson", "caste": "outcome", "noted": "lesson", "learned": "lesson",
+    "commands": "command", "caste": "outcome", "noted": "lesson", "learned": "lesson",
     "earlier": "outcome",
 }  # fmt: skip
 

@@ -201,7 +201,6 @@ def _gather(
         "decisions": lambda: sections.decisions(everything, sessions),
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
         "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
-        "solutions": lambda: sections.solutions(items, otherwise=shares is _START),
         "earlier": lambda: sections.earlier_work(sessions),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }

@@ -7,7 +7,7 @@ so by a model architect, is *noted*, and a pattern of long-term memory is marked
 *Files and commands*: each changed file once, by its shortest path from the project's root, scratch files last; of a
 command line only the parts that test, build or change something, without the looking around.
 
-*Work*: requests, decisions, results, open problems and solutions. Items of working memory cover the time since the
+*Work*: requests, decisions, results and open problems. Items of working memory cover the time since the
 last compression, sessions the time before. Merging and layout of the lines is in `block`.
 """
 
@@ -351,7 +351,6 @@ _ON_THE_SPOT = lazy(
 _REDIRECTED = lazy(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
 _RAN = lazy(r"Ran `(.+?)`((?: \(\d+ runs\))?)(?:: (.*))?", re.DOTALL)
 _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
-_REMEDY = lazy(r"(?:as `(.+?)`)?(?: ?(after changes to .+?))?(?:: .*|\.)?", re.DOTALL)
 _CHECK = lazy(
     r"\b(?:test\w*|pytest|tox|nox|jest|vitest|mocha|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
 )
@@ -449,25 +448,6 @@ def _is_check(parts: Iterable[str]) -> bool:
     from aether.messages.shell import command_signature
 
     return any(_CHECK.search(command_signature(part)) for part in parts)
-
-
-def solutions(items: Iterable[Item], *, otherwise: bool = False) -> Iterator[Line]:
-    """Yield the failures that a change or another command solved; those that passed when run again are left out.
-
-    With `otherwise`, only those solved by another command: that one is worth knowing.
-    """
-    held = (item for item in items if item["type"] == "solution" and not item["metadata"].get("protected"))
-    for item, _ in zip(held, range(LOOKED_AT), strict=False):
-        before, worked, after = item["content"].partition("\nWorked ")
-        known, way = parse_failure(before), _REMEDY.fullmatch(after) if worked else None
-        if known and known.parts and way and _is_check(known.parts):
-            other = effective_parts(way[1]) if way[1] else []
-            differs = other and without_flags(other) != without_flags(known.parts)
-            how = [f"as `{_shown(other)}`"] if differs else []
-            how += [way[2]] if way[2] and not otherwise else []
-            if how:
-                text = f"{format_failure(known, TEXT_CHARS // 2)} -> worked {one_line(' '.join(how), TEXT_CHARS // 2)}"
-                yield Line("solutions", text, item["metadata"]["timestamp"])
 
 
 LOOKED_AT_OPEN = 30

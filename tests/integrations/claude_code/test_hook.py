@@ -563,7 +563,7 @@ def test_the_time_for_an_event_counts_from_when_the_host_has_said_it(project, mo
     monkeypatch.setattr(hook, "set_deadline", lambda seconds, *about: seen.append(seconds))
 
     assert hook.serve(["PostToolUse"]) == 0
-    assert seen[:3] == [hook.MOST_SECONDS, "read", hook.LIGHT_SECONDS]
+    assert seen[:3] == [hook.MOST_SECONDS, "read", hook.LIGHT_DEADLINE]
     assert len(entries(project)) == 1
 
 

@@ -450,7 +450,7 @@ def test_a_process_ends_itself_before_claude_code_ends_it(event):
         hook.COMPACTION_FACTOR if event in hook.COMPACTION_EVENTS else 1
     )
 
-    own = heavy if event in hook.HEAVY_EVENTS else hook.LIGHT_SECONDS
+    own = heavy if event in hook.HEAVY_EVENTS else hook.LIGHT_DEADLINE
     assert EVENTS[event].seconds > own
     assert EVENTS[event].seconds >= own + hook.GRACE_SECONDS
 

@@ -1,4 +1,4 @@
-"""Requirement 003, line by line: the tests that show it; and the names that others rely on."""
+"""What OLLM-CLI asked of a context, line by line: the tests that show it; and the names that others rely on."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ SHOWN_BY = {
     "FR-6.4": f"{SHELL}::test_a_failure_is_said_once_and_the_next_line_goes_on",
     "FR-6.5": f"{CRASH}::test_a_fault_at_any_call_leaves_the_steps_before_it_and_a_context_that_goes_on",
     "FR-7.1": f"{SUMMARIES}::test_a_model_is_asked_with_level_mode_and_goal_and_everything_else_as_data",
-    "FR-7.2": "context/test_requirement_003::test_what_is_about_the_goal_comes_first",
+    "FR-7.2": "context/test_ollm_requirements::test_what_is_about_the_goal_comes_first",
     "FR-7.3": f"{GOALS}::test_the_prompt_has_the_goal_word_for_word_and_every_locked_decision",
     "FR-7.4": f"{GOALS}::test_progress_is_the_share_of_completed_steps",
     "FR-7.5": f"{CONTEXT}::test_a_marker_of_the_model_changes_the_goal_of_the_home",
@@ -94,9 +94,9 @@ SHOWN_BY = {
     "FR-12.3": f"{SUMMARIES}::test_a_model_is_asked_with_level_mode_and_goal_and_everything_else_as_data",
     "FR-12.4": f"{SUMMARIES}::test_the_mode_decides_what_is_never_compressed",
     "FR-12.5": f"{DEFECTS}::test_defect_16_rules_find_their_own_examples_all_of_them",
-    "FR-13.1": "context/test_requirement_003::test_larger_models_are_trusted_more_and_for_longer",
-    "FR-13.2": "context/test_requirement_003::test_larger_models_are_trusted_more_and_for_longer",
-    "FR-13.3": "context/test_requirement_003::test_larger_models_are_trusted_more_and_for_longer",
+    "FR-13.1": "context/test_ollm_requirements::test_larger_models_are_trusted_more_and_for_longer",
+    "FR-13.2": "context/test_ollm_requirements::test_larger_models_are_trusted_more_and_for_longer",
+    "FR-13.3": "context/test_ollm_requirements::test_larger_models_are_trusted_more_and_for_longer",
     "FR-13.4": f"{CONTEXT}::test_a_model_without_tools_is_sent_none_and_reads_calls_and_results_as_text",
     "FR-13.5": f"{CHAT}::test_the_model_and_the_window_may_change_in_the_middle",
     "FR-14.1": f"{CONTEXT}::test_profiles_of_ollm_are_read_and_not_computed",
@@ -108,7 +108,7 @@ SHOWN_BY = {
     "FR-15.2": f"{SUMMARIES}::test_a_model_is_asked_with_level_mode_and_goal_and_everything_else_as_data",
     "FR-15.3": f"{GOALS}::test_a_marker_is_read_whatever_its_dress",
     "FR-15.4": f"{GOALS}::test_markers_complete_steps_lock_decisions_and_record_files",
-    "FR-15.5": "context/test_requirement_003::test_what_is_about_the_goal_comes_first",
+    "FR-15.5": "context/test_ollm_requirements::test_what_is_about_the_goal_comes_first",
     "FR-16.1": f"{CONTEXT}::test_a_prompt_is_system_then_checkpoints_then_recent_then_new",
     "FR-16.2": f"{CONTEXT}::test_the_prefix_is_the_same_between_two_compressions",
     "FR-16.3": f"{CONTEXT}::test_a_prompt_is_system_then_checkpoints_then_recent_then_new",
@@ -126,7 +126,7 @@ SHOWN_BY = {
     "NFR-2.5": f"{SOAK}::test_hundreds_of_turns_go_on",
     "NFR-3.1": "test_architecture::test_arrows_point_down",
     "NFR-3.2": "test_init::test_a_public_function_is_documented_and_takes_a_home",
-    "NFR-3.3": "context/test_requirement_003::test_every_line_has_a_test",
+    "NFR-3.3": "context/test_ollm_requirements::test_every_line_has_a_test",
     "NFR-3.4": f"{CONTEXT}::test_every_event_of_a_context_is_in_the_table",
     "NFR-3.5": "test_architecture::test_most_functions_are_short",
     "NFR-4.1": f"{GOALS}::test_only_a_paused_goal_starts_and_only_the_current_one_pauses",
