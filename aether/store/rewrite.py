@@ -111,8 +111,10 @@ def _carry_out(home: Path, staged: Path, path: str, to: str, known: tuple[int, .
             make_directory(target.parent)
             os.replace(staged, target)
             sync_directory(target.parent)
-        elif not _caught_up(source, target, staged, known):
+        elif not _caught_up(source, target, staged, known, talk=talk):
             return False
+        else:
+            known = file_identity(source) or known
     if to != path and (file_identity(source) == known or not to):
         if to and talk:  # the conversation has another name now
             with suppress(FileNotFoundError):
@@ -129,8 +131,11 @@ def _carry_out(home: Path, staged: Path, path: str, to: str, known: tuple[int, .
     return True
 
 
-def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...]) -> bool:
-    """Return whether a changed file is as it should be, after adding the lines that were appended to it."""
+def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...], *, talk: bool) -> bool:
+    """Return whether a changed file is as it should be, after adding the lines that were appended to it.
+
+    Only a conversation is renamed with them: its lock is held.
+    """
     now = file_identity(source)
     if now is None:
         return True  # its owner removed it
@@ -139,9 +144,18 @@ def _caught_up(source: Path, target: Path, staged: Path, known: tuple[int, ...])
         return regular.read(source, regular.LOG_BYTES).startswith(
             fresh
         )  # its step was done before the process was killed
-    if source != target or source.suffix not in GROWING or now[2] < known[2]:
+    is_same = source == target or (talk and now[0] == known[0])
+    if not is_same or source.suffix not in GROWING or now[2] < known[2]:
         return False
     with regular.opened(source) as file:
         file.seek(known[2])
-        write_whole(target, fresh + file.read())
+        whole = fresh + file.read()
+    if source == target or not _starts_with(target, whole):
+        make_directory(target.parent)
+        write_whole(target, whole)
     return True
+
+
+def _starts_with(path: Path, data: bytes) -> bool:
+    """Return whether the file at `path` has `data`, and perhaps more that came after a kill."""
+    return path.exists() and regular.read(path, regular.LOG_BYTES).startswith(data)

@@ -143,3 +143,28 @@ def strike(home, calls, *, killed):
         act()
     except (KeyboardInterrupt, OSError, AetherError):
         gc.collect()
+
+
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_what_a_conversation_gains_while_it_is_renamed_goes_with_it(tmp_path, monkeypatch):
+    home = tmp_path / ".aether"
+    planted(home)
+    stage = api_forget.stage
+
+    def late(place, steps):
+        said = [{"role": "user", "content": "later"}]
+        writer = children.start(lambda: conversations.add_messages(TEXT, said, home=home))
+        assert children.ended(writer) == 0
+        stage(place, steps)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(api_forget, "stage", late)
+        erase(home)
+
+    store_conversations._CACHE.clear()
+    assert conversations.conversation_ids(home=home) == ["[ERASED]"]
+    assert [message["content"] for message in conversations.full_history("[ERASED]", home=home)] == [
+        "[ERASED]",
+        "later",
+    ]
+    assert [one for one in homes_of.examine(home=home) if one.level != "info"] == []

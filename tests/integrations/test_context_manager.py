@@ -581,7 +581,8 @@ def test_the_tokens_of_shortened_messages_are_their_present_ones():
         assert any(len(message.content) < 3000 for message in messages if message.role == "tool_result")
         for message in messages:
             if message.role in ("user", "assistant", "tool_result"):
-                assert abs(message.token_count - count(message.content)) < 20
+                # Beside the text: the role, and a call's random id, which is up to 20 tokens.
+                assert abs(message.token_count - count(message.content)) < 40
 
 
 def test_an_unknown_model_is_warned_of_once(monkeypatch, capsys):
