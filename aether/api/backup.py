@@ -374,7 +374,9 @@ def _piece(target: NamedFiles, piece: str) -> bytes:
     with suppress(zstandard.ZstdError, InvalidDocument):  # InvalidDocument: it is larger than one can be
         packed = target.get(name, MOST_OBJECT_BYTES)
         if zstandard.frame_content_size(packed) <= PIECE_BYTES:
-            data = zstandard.ZstdDecompressor().decompress(packed, max_output_size=PIECE_BYTES)
+            data = zstandard.ZstdDecompressor().decompress(
+                packed, max_output_size=PIECE_BYTES, allow_extra_data=False
+            )
     if data is None or piece_name(data) != piece:
         raise CorruptDocument("the object was changed.", fix=_AGAIN, where=target.where(name))
     return data

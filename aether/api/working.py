@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, public
+from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
 from aether.memory import items
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
 from aether.store import files
@@ -174,7 +174,7 @@ def prepare_current_phase(home: Home, *, by: str = "") -> Prepared:
 
 @public
 def get_working_memory_item(id: str, *, home: Home = None) -> Item:
-    """Return one item, having counted the access.
+    """Return one item, having counted the access, unless the home cannot be written.
 
     Raises:
         NotFound: it is not in working memory.
@@ -184,7 +184,11 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
         items.place_of(documents["memory"], id)
         return items.record_access(documents["memory"], [id], now=now())
 
-    found: Item = change(home, plan, Author("access")).result[0]
+    try:
+        found: Item = change(home, plan, Author("access")).result[0]
+    except (StorageFailed, LockTimeout):
+        memory = read(home).documents["memory"]
+        found = copied(items.items_of(memory)[items.place_of(memory, id)])
     return found
 
 

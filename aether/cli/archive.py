@@ -88,7 +88,8 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     }  # fmt: skip
     emit(ask, data, Table([_row(one) for one in done.added], head=_HEAD, right=[2]))
     number = pluralize(len({one.id for one in done.added}), "conversations")
-    note(ask, f"{number} added, or there already. Next: aether archive age --dry-run")
+    if done.added or not done.failed:
+        note(ask, f"{number} added, or there already. Next: aether archive age --dry-run")
     _report(done.findings)
     return _report(done.failed)
 

@@ -250,7 +250,7 @@ def unpacked(data: bytes, *, where: str) -> bytes:
     """Return compressed `data` as it was.
 
     Raises:
-        CorruptDocument: it is damaged, cut off, or larger than any file of a home.
+        CorruptDocument: it is damaged, cut off, followed by other bytes, or larger than any file of a home.
     """
     import zstandard
 
@@ -258,12 +258,16 @@ def unpacked(data: bytes, *, where: str) -> bytes:
     try:
         reader = zstandard.ZstdDecompressor().decompressobj()
         for at in range(0, len(data), files.BLOCK_BYTES):
+            if reader.eof:
+                raise CorruptDocument("other bytes follow.", fix='Run "aether doctor".', where=where)
             parts.append(reader.decompress(data[at : at + files.BLOCK_BYTES]))
             size += len(parts[-1])
             if size > regular.LOG_BYTES:
                 break
     except zstandard.ZstdError as reason:
         raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
+    if reader.unused_data:
+        raise CorruptDocument("other bytes follow.", fix='Run "aether doctor".', where=where)
     if not reader.eof:
         raise CorruptDocument("cut off, or too large.", fix='Run "aether doctor".', where=where)
     return b"".join(parts)

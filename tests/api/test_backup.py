@@ -266,6 +266,11 @@ def flip(path):
     path.write_bytes(data)
 
 
+def append(path):
+    with path.open("ab") as file:
+        file.write(b"x")
+
+
 def bomb(place):
     import zstandard
 
@@ -286,6 +291,7 @@ def elsewhere(place, path):
 FAULTS = [
     (lambda place: largest(place).unlink(), "missing-object", NotFound, "no such file"),
     (lambda place: flip(largest(place)), "changed-object", CorruptDocument, "object was changed"),
+    (lambda place: append(largest(place)), "changed-object", CorruptDocument, "object was changed"),
     (lambda place: largest(place).write_bytes(b""), "changed-object", CorruptDocument, "object was changed"),
     (
         lambda place: largest(place).write_bytes(bytes(9_000_000)),

@@ -4,8 +4,16 @@ import pickle
 import pytest
 
 import aether
-from aether.api import handoffs
-from aether.errors import AetherError, BudgetExceeded, InvalidDocument, InvalidInput, NotFound, StorageFailed
+from aether.api import handoffs, working
+from aether.errors import (
+    AetherError,
+    BudgetExceeded,
+    InvalidDocument,
+    InvalidInput,
+    LockTimeout,
+    NotFound,
+    StorageFailed,
+)
 from tests import homes
 from tests.api.calls import handed, limits, memory, snapshot, whole
 from tests.tables import rows
@@ -223,6 +231,20 @@ def test_the_list_is_in_the_order_of_use_and_counts_nothing(home):
     assert [each["id"] for each in aether.list_working_memory_items(home=home)] == [first, third, second]
     assert [each["id"] for each in aether.list_working_memory_items(2, home=home)] == [first, third]
     assert snapshot(home) == before
+
+
+@rows("trouble", [StorageFailed, LockTimeout])
+def test_an_item_of_a_home_that_cannot_be_written_can_be_read(trouble, home, monkeypatch):
+    item_id = add(home)
+
+    def refuse(*args, **options):
+        raise trouble("Read-only file system.", fix="Make it writable.")
+
+    monkeypatch.setattr(working, "change", refuse)
+
+    assert aether.get_working_memory_item(item_id, home=home)["id"] == item_id
+    with pytest.raises(NotFound):
+        aether.get_working_memory_item("wm_1_00000000", home=home)
 
 
 def test_clearing_moves_everything_to_the_archive_and_undo_brings_it_back(home):

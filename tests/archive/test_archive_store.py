@@ -11,7 +11,7 @@ import pytest
 import aether
 from aether.api import archive, forget
 from aether.api.admin import import_export
-from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath
+from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
 from aether.store import aged, conversations
 from aether.store.files import locked
@@ -315,6 +315,14 @@ def _cut(path):
 
 def _change_title(path):
     path.write_bytes(path.read_bytes().replace(b'"title": "Database"', b'"title": "Another"'))
+
+
+def test_bytes_after_the_end_of_a_compressed_file_are_found():
+    packed = aged.packed(b"body")
+    assert aged.unpacked(packed, where="x") == b"body"
+    for more in (b"y", bytes(aged.files.BLOCK_BYTES)):
+        with pytest.raises(CorruptDocument, match="other bytes follow"):
+            aged.unpacked(packed + more, where="x")
 
 
 @pytest.mark.parametrize(
