@@ -322,6 +322,8 @@ def candidates(conversation: Conversation) -> list[Sentence]:
                 END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
             )
             answer = ANSWER_WORTH * ((one.at, text) in answered)
+            if one.speaker == "user" and one.call_id:  # what a person chose holds by itself
+                answer = BINDING_WORTH
             sentence = _sentence(len(found), one, text, must=must, bonus=answer, plain=text in plain)
             found.append(sentence)
             placed.append(bonus)
@@ -368,6 +370,8 @@ def _lines(texts: Sequence[Said]) -> Iterator[tuple[Said, list[str]]]:
             short = one.text if len(one.text) <= LINE_CHARS and "\n" not in one.text else ""
             line = short or outcome_line(one.text)
             yield one, [line] if line and shown.get(one.call_id, bool(short)) else []
+        elif one.call_id:
+            yield one, one.text.split("\n")
         else:
             yield one, sentences(one.text)
 
@@ -490,7 +494,7 @@ def _stats(conversation: Conversation, texts: Sequence[Said]) -> JsonObject:
     numbers = [one for one in scores if isinstance(one, (int, float)) and not isinstance(one, bool)]
     times = [clock.parse(one) for one in conversation["times"] if one]
     return {
-        "user_message_count": len({one.at for one in texts if one.speaker == "user"}),
+        "user_message_count": len({one.at for one in texts if one.speaker == "user" and not one.call_id}),
         "assistant_message_count": len({one.at for one in texts if one.speaker == "assistant"}),
         "total_tokens": conversation["total_tokens"],
         "average_importance_score": round(sum(numbers) / len(numbers), 4) if numbers else 0.5,

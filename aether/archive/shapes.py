@@ -20,6 +20,7 @@ from aether.messages.content import as_json, encodable
 from aether.messages.convert import META, read
 from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
+from aether.messages.tool_calls import answers_in
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
 from aether.types import DETAILS, Detail, Finding, JsonObject
@@ -47,7 +48,10 @@ _MARKED = lazy(
 
 
 class Said(NamedTuple):
-    """One text of a conversation, without what programs wrote around it."""
+    """One text of a conversation, without what programs wrote around it.
+
+    What a person answered through a tool is theirs, a line for each question with its answer, and has a `call_id`.
+    """
 
     at: int
     """The position of its message."""
@@ -259,7 +263,11 @@ def _texts(at: int, message: Message) -> Iterator[Said]:
                 yield Said(at, speaker, text, "", protected)
         elif block.kind in ("call", "result") and block.text.strip():
             by: Speaker = "tool_call" if block.kind == "call" else "tool_result"
-            yield Said(at, by, without_escapes(block.text).strip(), block.tool, protected, block.call_id)
+            text = without_escapes(block.text).strip()
+            answers = answers_in(text) if by == "tool_result" and not protected else []
+            if answers:
+                by, text = "user", "\n".join(" ".join(one.split()) for one in answers)
+            yield Said(at, by, text, block.tool, protected, block.call_id)
 
 
 def _as_json(value: Any, where: str, found: list[Finding]) -> Any:

@@ -49,6 +49,11 @@ _TEXT_CHARS = 20_000
 LINE_CHARS = 100
 
 _PATCH_ACTIONS: dict[str, Action] = {"Add": "created", "Update": "changed", "Delete": "deleted"}
+_ANSWERED = lazy(
+    r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
+    re.DOTALL,
+)
+_ANSWER_PAIR = lazy(r'"[^"]+"="[^"]+"')
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<")
 _CATTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)")
@@ -495,6 +500,16 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):
         yield f"{COMMITS_LEAD}{'; '.join(made[: -commits - 1 : -1])}."
+
+
+def answers_in(result: str) -> list[str]:
+    """Return each question with a person's answer, if that is what the result of a tool says; else nothing.
+
+    >>> answers_in('Your questions have been answered: "Which port?"="8080". You can now continue.')
+    ['"Which port?"="8080"']
+    """
+    found = _ANSWERED.match(result)
+    return (_ANSWER_PAIR.findall(found[1]) or [found[1]]) if found else []
 
 
 def publishes(command: str) -> bool:

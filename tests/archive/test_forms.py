@@ -62,6 +62,32 @@ def test_a_question_stays_with_its_answer():
     assert "Shall I use PostgreSQL or SQLite?\nUser: the second" in summary
 
 
+def test_what_a_person_answers_through_a_tool_is_theirs_and_is_kept():
+    asked = {"questions": [{"question": "Which store shall it use?"}]}
+    said_so = 'Your questions have been answered: "Which store shall it use? I need to know."="SQLite", "When?"="At night". You can now continue.'
+    filler = [
+        {
+            "role": "assistant",
+            "content": f"The weather of day {at} was mild and somewhat cloudy in the afternoon.",
+        }
+        for at in range(12)
+    ]
+    raws = [
+        {"role": "user", "content": "Move the numbers somewhere safe."}, *filler,
+        {"role": "assistant", "content": [{"type": "tool_use", "id": "t1", "name": "AskUserQuestion", "input": asked}]},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": said_so}]}, *filler,
+    ]  # fmt: skip
+    talk, _ = read_conversation({"id": "asked", "messages": raws}, where="asked")
+
+    for step in ("key_points", "summary"):
+        made = forms.form(talk, step)
+        assert '"Which store shall it use? I need to know."="SQLite"' in forms.text_of(made), step
+        assert '"When?"="At night"' in forms.text_of(made), step
+    roles = {one["role"] for one in forms.form(talk, "key_points")["messages"] if "SQLite" in one["content"]}
+    assert roles == {"user"}
+    assert forms.metadata(talk)["summary_stats"]["user_message_count"] == 1
+
+
 def test_of_tools_only_work_and_its_outcome_are_kept():
     messages = [
         {"role": "user", "content": "Please make the tests of the parser pass again, they fail since Monday. It is urgent."},

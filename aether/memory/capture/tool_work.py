@@ -26,6 +26,7 @@ from aether.messages.tool_calls import (
     SHELL,
     FileChange,
     WorkTree,
+    answers_in,
     failure_key,
     file_changes,
     is_harmless,
@@ -72,10 +73,6 @@ _READS = lazy(
     r"(?:get|list|search|find|read|view|fetch|query|lookup|check|show|describe|calculate|think)(?:_|$)"
 )
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
-_ANSWERED = lazy(
-    r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
-    re.DOTALL,
-)
 # Commands, tools and files of aether: their output comes from memory, and is not noted again.
 _AETHER_COMMAND = lazy(
     r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
@@ -83,7 +80,6 @@ _AETHER_COMMAND = lazy(
 )
 _AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
 _MEMORY_FILES = "/memories"
-_ANSWER_PAIR = lazy(r'"[^"]+"="[^"]+"')
 _TASK_NUMBER = lazy(r"#(\d+)")
 _PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b")
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
@@ -289,11 +285,10 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
             return []
         # The sub-agent's own last message is the same text, and gives the same note.
         return [Note(call["at"], shorten(found, FINDING_CHARS), "outcome", "found", role="answer")]
-    if answered := _ANSWERED.match(text):
+    if said := answers_in(text):
         # One decision for each question, with its answer.
-        said = _ANSWER_PAIR.findall(clean(answered[1])) or [clean(answered[1])]
         return [
-            Note(call["at"], one, "decision", f"answered {at}" if at else "answered", by_person=True)
+            Note(call["at"], clean(one), "decision", f"answered {at}" if at else "answered", by_person=True)
             for at, one in enumerate(said)
         ]
     _record_plan(work, call, text)
