@@ -188,13 +188,34 @@ def test_a_commit_is_injected_by_its_subject_and_not_again_if_the_account_names_
 
 
 @rows(
+    ("opening", "shown"),
+    [
+        ("**Fix:** Added a check that skips any link it meets:", True),
+        ("**Fix:** Two fixes for what was seen in the manual tests:", False),
+        ("## Added a check that skips any link it meets:", False),
+    ],
+)
+def test_a_line_above_a_block_of_code_that_says_what_was_changed_is_no_heading(opening, shown):
+    state, *_ = injected(
+        answer(f"All is well in `a.py`, and the tests pass.\n\n{opening}\n\n```\nif link: skip\n```")
+    )
+
+    assert (opening.replace("**", "") in state) is shown
+
+
+@rows(
     ("said", "injected_as"),
     [
         (
             "Both should use the log of their session, instead of the `print` of today. Let me fix them.",
             ["Both should use the log of their session, instead of the `print` of today."],
         ),
+        (
+            "It is in `a.py`. Let me add `HASH_LENGTH` there and use it for all names of branches:",
+            ["Let me add `HASH_LENGTH` there and use it for all names of branches"],
+        ),
         ("Let me look at `a.py` so that I can find it.", []),
+        ("The reason is one that `a.py` gives away in its first few lines:", []),
         ("Now I see the problem in `a.py`.", []),
     ],
 )
