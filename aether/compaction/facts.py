@@ -68,7 +68,7 @@ _REVISES = re.compile(
 )
 # The lines of a state that are no account: the plan, the runs and the work tree.
 _STATUS = re.compile(
-    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The last commit|Nothing was |Commits, |Edits that |No file was )"
+    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The branch is |The last commit|Nothing was |Commits, |Edits that |No file was )"
 )
 # A summary that another program wrote in place of an earlier conversation is not a request.
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")

@@ -7,7 +7,7 @@ questions, offers or options.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from aether.text.regex import lazy
 from aether.text.words import sentences
@@ -99,6 +99,7 @@ _CHOOSES = lazy(
 )
 _HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|whether|not sure|i wonder)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
+_CODE = lazy(r"`[^`]*`")
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
 
 
@@ -266,7 +267,20 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         if len(text) <= room:
             kept.append((at, text))
             room -= len(text)
+    kept += [(at, text) for at, text in _openings(said, {at for at, _ in kept}) if len(text) <= room]
     return [text for _, text in sorted(kept)]
+
+
+def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
+    """Yield the places and texts of the paragraphs that open a list, of which an entry is `chosen`, and say what it shows."""
+    headings = {said[at].heading for at in chosen}
+    for at, one in enumerate(said):
+        opens = not one.entry and one.text.rstrip("*_ ").endswith(":") and one.text.rstrip(":*_ ") in headings
+        if not opens or at in chosen or HEADING.fullmatch(_CODE.sub("x", one.text)):
+            continue
+        for text in sentences(one.text.replace("**", "").strip())[-1:]:
+            if len(text.split()) >= NAMELESS_WORDS and _NAMES.search(text) and not supposes(text):
+                yield at, text
 
 
 def changes(said: Sequence[Paragraph], room: int) -> list[str]:

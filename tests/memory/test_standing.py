@@ -204,6 +204,23 @@ def test_a_line_above_a_block_of_code_that_says_what_was_changed_is_no_heading(o
 
 
 @rows(
+    ("opening", "shown"),
+    [
+        ("It is clear now. Two tests use both `t.Parallel()` and `os.Chdir()`:", "Two tests use both `t.Parallel()` and `os.Chdir()`:"),
+        ("Task 2 — the places (`reader.py:82-100`):", ""),
+        ("It is clear now. Two more of the tests are of this kind:", ""),
+        ("It is clear now. You could change one of these in `reader.py`:", ""),
+    ],
+)  # fmt: skip
+def test_an_entry_of_a_list_is_injected_with_the_sentence_that_opens_it(opening, shown):
+    entry = "`reader_test.py` has `t.Parallel()` at line 36, and only there"
+    state, *_ = injected(answer(f"Removed `a.py`, and the tests pass.\n\n{opening}\n- {entry}\n"))
+
+    assert [one for one in state if one.endswith(":")] == ([shown] if shown else [])
+    assert shown == "" or state.index(shown) + 1 == state.index(entry)
+
+
+@rows(
     ("said", "injected_as"),
     [
         (
