@@ -277,7 +277,8 @@ def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
     """Yield the contents of a person's message: what it settles of the text `before` it, rules, a choice, a request."""
     choice = settled(text, before) if before else None
     if choice and not choice.own:
-        said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else choice.text
+        settles = f"Asked: {choice.about}\nAnswered: {choice.text}" if choice.about else choice.text
+        said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else settles
         yield _Extract("decisions", said)
         return
     asked = closing_question(before) if before and is_reply(text) else ""

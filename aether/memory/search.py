@@ -85,7 +85,7 @@ HISTORY, USER_INPUT, OBSERVATION = "history", "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Share of the words of a match that a better one has: then it says nothing new.
 REPEATED = 0.8
-# To a question: a request is seldom its answer, whoever makes it and wherever it is kept, and a whole session holds many
+# To a question: a request is seldom its answer, whoever makes it and in any place, and a whole session holds many
 # words that have nothing to do with it; the message of a commit says what was done, and why.
 ASKED_FACTOR = 0.5
 COMMIT_FACTOR = 1.2
