@@ -68,7 +68,7 @@ _REVISES = re.compile(
 )
 # The lines of a state that are no account: the plan, the runs and the work tree.
 _STATUS = re.compile(
-    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The last commit|Nothing was |Commits, |Edits that |No file was )"
+    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The branch is |The last commit|Nothing was |Commits, |Edits that |No file was )"
 )
 # A summary that another program wrote in place of an earlier conversation is not a request.
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
@@ -277,7 +277,8 @@ def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
     """Yield the contents of a person's message: what it settles of the text `before` it, rules, a choice, a request."""
     choice = settled(text, before) if before else None
     if choice and not choice.own:
-        said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else choice.text
+        settles = f"Asked: {choice.about}\nAnswered: {choice.text}" if choice.about else choice.text
+        said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else settles
         yield _Extract("decisions", said)
         return
     asked = closing_question(before) if before and is_reply(text) else ""

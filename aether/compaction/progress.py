@@ -34,7 +34,7 @@ from aether.messages.tool_calls import (
     work_tree_lines,
 )
 from aether.text.accounts import LEAST_REASON, change_of, claims, left_open, paragraphs, reason_of
-from aether.text.choices import refuses
+from aether.text.choices import refuses, settled
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
@@ -135,7 +135,7 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
     """Return the heads of the first and the newest request of a person, and the turns of the model, oldest first."""
     requests: list[str] = []
     turns: list[Turn] = []
-    turn = Turn()
+    turn, before = Turn(), ""
     for at, message in enumerate(messages):
         text = clean(without_injected(message.text)) if message.role in {"user", "assistant"} else ""
         said = words_of_person(message, text)
@@ -146,11 +146,23 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
                 turns.append(turn._replace(under_way=()))
             turn = Turn()
             if not (is_empty_reply(said) and requests):
-                requests.append(said[:REQUEST_CHARS])
+                requests.append(_with_its_matter(said[:REQUEST_CHARS], before))
+            before = ""
         elif message.role == "assistant" and not is_summary(message):
+            before = text or before
             turn = _with_edits(_with_text(turn, text, message, stays=stays(at)) if text else turn, message)
     turns += [turn] if turn != Turn() else []
     return (*requests[:1], *requests[-1:]) if len(requests) > 1 else tuple(requests), turns
+
+
+def _with_its_matter(said: str, before: str) -> str:
+    """Return a person's words with what they take up of the message `before`: "3" says nothing alone."""
+    choice = settled(said, before) if before else None
+    if choice is None or choice.own:
+        return said
+    about = f"{choice.about}\n" if choice.about else ""
+    whole = f"Asked: {about}{choice.text}\nAnswered: {said}"
+    return whole if len(whole) <= REQUEST_CHARS else f"Asked: {choice.text}\nAnswered: {said}"
 
 
 def words_of_person(message: Message, text: str) -> str:

@@ -30,6 +30,7 @@ from typing import Any, cast, get_args
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory.capture.notes import STATES
+from aether.memory.capture.passages import PERSON
 from aether.memory.colony import phase_number
 from aether.memory.items import (
     SearchEntry,
@@ -39,7 +40,17 @@ from aether.memory.items import (
     entry_texts,
     search_entries,
 )
-from aether.store.search_index import EMPTY, EVERYTHING, Filter, Query, Source, phrase, plain_text, term_marks
+from aether.store.search_index import (
+    EMPTY,
+    EVERYTHING,
+    Filter,
+    Query,
+    Row,
+    Source,
+    phrase,
+    plain_text,
+    term_marks,
+)
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.synonyms import with_synonyms
@@ -70,12 +81,16 @@ _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
 _ID, _EXACT, _PHRASE, _WORDS = range(4)
 _WHY = ("id", "exact", "phrase", "words")
-HISTORY, USER_INPUT = "history", "user_input"
+HISTORY, USER_INPUT, OBSERVATION = "history", "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Share of the words of a match that a better one has: then it says nothing new.
 REPEATED = 0.8
-# To a question: a request is seldom its answer, and a whole session holds many words that have nothing to do with it.
+# To a question: a request is seldom its answer, whoever makes it and in any place, and a whole session holds many
+# words that have nothing to do with it; the message of a commit says what was done, and why.
 ASKED_FACTOR = 0.5
+COMMIT_FACTOR = 1.2
+# The label of a request to a sub-agent.
+_TASK = "task"
 _ASKING = lazy(
     r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
     re.IGNORECASE,
@@ -517,11 +532,19 @@ def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
     return near
 
 
+def _is_request(row: Row) -> bool:
+    if row.type == OBSERVATION:
+        return _TASK in row.labels.split("|")
+    return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
+
+
 def _factor(entry: SearchEntry, question: Question) -> float:
     row = entry.row
     factor = 1 + CONFIDENCE * (row.relevance - 0.5)
-    if question.asks and (entry.layer == "short_term_memory" or row.type == USER_INPUT):
+    if question.asks and (entry.layer == "short_term_memory" or _is_request(row)):
         factor *= ASKED_FACTOR
+    if question.asks and row.role == "commit":
+        factor *= COMMIT_FACTOR
     if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
         factor *= LABEL_FACTOR
     if question.dates:

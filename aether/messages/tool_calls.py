@@ -101,6 +101,13 @@ _LISTED_CHANGE = lazy(
     r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
     re.MULTILINE,
 )
+# The branch of the work, as git prints it; that of another directory is not this one.
+_SHOWS_BRANCH = lazy(r"\bgit (?:commit|status|checkout|switch|branch --show-current)\b")
+_BRANCH = lazy(
+    r"^\[(?!detached )([^\]\s]+)(?: \(root-commit\))? [0-9a-f]{7,}\] |^On branch (\S+)$|^## (?!HEAD )(\S+?)(?:\.\.\.\S+)?(?: \[.*\])?$"
+    r"|^Switched to (?:a new )?branch '([^'\n]+)'$",
+    re.MULTILINE,
+)
 _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
 MOST_EDITED = 60
 MOST_NAMED = 12
@@ -412,6 +419,8 @@ class WorkTree(TypedDict):
     """Name and subject of the commits made, the newest last; of those that a rebase rewrote, the subject."""
     refused: NotRequired[list[str]]
     """Names of the files whose last edit a person refused."""
+    branch: NotRequired[str]
+    """The branch, as git printed it last."""
 
 
 def new_work_tree() -> WorkTree:
@@ -429,6 +438,9 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
         if name in tree.get("refused", []):
             tree["refused"] = [one for one in tree["refused"] if one != name]
     _record_commits(tree, command, output)
+    if _SHOWS_BRANCH.search(command):
+        for named in _BRANCH.findall(output):
+            tree["branch"] = next(filter(None, named))
     if _TAKES_BACK.search(command):
         tree["edited"] = []  # which of the edits are left is unknown
     elif _COMMITS.search(command):
@@ -496,6 +508,8 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
             "" if names or tree["committed"] else ", and no other edit was made, as far as the calls show"
         )
         yield f"The person refused the edit of {', '.join(refused)}{nothing}."
+    if (branch := tree.get("branch")) and (names or tree["committed"]):
+        yield f"The branch is {branch}."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):

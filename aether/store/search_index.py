@@ -85,6 +85,8 @@ class Row(NamedTuple):
     project: str = ""
     conversation: str = ""
     """Id, title and file of its conversation, one per line."""
+    role: str = ""
+    """Its part in the conversation, of a passage who speaks."""
 
 
 class Filter(NamedTuple):
@@ -191,6 +193,7 @@ def row(record: JsonObject) -> Row:
         stretch=f"{phase}/{plain_text(record.get('compression_id') or record.get('session_id'))}",
         project=plain_text(metadata.get("project")),
         conversation=conversation_names(metadata),
+        role=plain_text(metadata.get("role") or metadata.get("speaker")),
     )
 
 

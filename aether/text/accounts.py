@@ -7,7 +7,7 @@ questions, offers or options.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from aether.text.regex import lazy
 from aether.text.words import sentences
@@ -91,7 +91,7 @@ _OPENS_LOOK = lazy(
     r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
     re.IGNORECASE,
 )
-LEAST_REASON, MOST_REASON = 40, 260
+LEAST_REASON, MOST_REASON = 40, 300
 _CHOOSES = lazy(
     r"\b(?:i'm|i am|we're) (?:going to |now )?(?:add|keep|mak|mov|us|restor|chang|replac|remov|plac|put|stor|renam|switch|leav|reject|register|edit)(?:ing|e)?\b"
     r"|\bshould\b(?! be (?:green|fine|good))|\blet me (?:add|fix|use|keep|update|create|take|move|make|put|inline|extract|drop|remove|replace|rename)\b",
@@ -99,6 +99,7 @@ _CHOOSES = lazy(
 )
 _HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|whether|not sure|i wonder)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
+_CODE = lazy(r"`[^`]*`")
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
 
 
@@ -141,6 +142,8 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
                 found += _row(bare, opening or heading)
         elif not open_lines and HEADING.fullmatch(line) and not _ENTRY.match(line):
             heading, opening = bare.strip("#*: "), ""
+            if _reports_change(bare):
+                found.append(Paragraph(bare, heading))
         elif entry := _ENTRY.match(line):
             close()
             listed = True
@@ -150,6 +153,12 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
             open_lines.append(bare)
     close()
     return found
+
+
+def _reports_change(line: str) -> bool:
+    """Return whether a line that opens a list or code says by itself what was changed."""
+    opens = line.endswith(":") and not line.startswith("#") and len(line.split()) >= OPENING_WORDS
+    return opens and rate_change(line) >= LEAST_CHANGE
 
 
 def _row(line: str, heading: str) -> list[Paragraph]:
@@ -166,10 +175,12 @@ def gives_reason(sentence: str) -> bool:
     (True, False)
     """
     said = sentence.replace("’", "'")
-    if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith(("?", ":")):
+    if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith("?"):
         return False
     if _OPENS_LOOK.match(said) or _HEDGES.search(said) or said.lstrip().startswith("<"):
         return False
+    if said.rstrip().endswith(":"):  # the edit follows
+        return bool(_CHOOSES.search(said) and _NAMES.search(said))
     if _REASON.search(said):
         return bool(_CHOOSES.search(said) or _NAMES.search(said))
     return bool(_CHOOSES.search(said) and _NAMES.search(said)) and not _NO_SUBJECT.match(said)
@@ -179,7 +190,8 @@ def reason_of(text: str) -> str:
     """Return the last sentence of an agent's `text` that chooses how something is done, else that says why, or ""."""
     said = [one for each in paragraphs(text) for one in sentences(each.text.replace("**", ""))]
     chosen = [one for one in said if gives_reason(one)]
-    return max(reversed(chosen), key=lambda one: bool(_CHOOSES.search(one.replace("’", "'"))), default="")
+    best = max(reversed(chosen), key=lambda one: bool(_CHOOSES.search(one.replace("’", "'"))), default="")
+    return best.rstrip(":")
 
 
 def change_of(text: str) -> str:
@@ -255,7 +267,20 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         if len(text) <= room:
             kept.append((at, text))
             room -= len(text)
+    kept += [(at, text) for at, text in _openings(said, {at for at, _ in kept}) if len(text) <= room]
     return [text for _, text in sorted(kept)]
+
+
+def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
+    """Yield the places and texts of the paragraphs that open a list, of which an entry is `chosen`, and say what it shows."""
+    headings = {said[at].heading for at in chosen}
+    for at, one in enumerate(said):
+        opens = not one.entry and one.text.rstrip("*_ ").endswith(":") and one.text.rstrip(":*_ ") in headings
+        if not opens or at in chosen or HEADING.fullmatch(_CODE.sub("x", one.text)):
+            continue
+        for text in sentences(one.text.replace("**", "").strip())[-1:]:
+            if len(text.split()) >= NAMELESS_WORDS and _NAMES.search(text) and not supposes(text):
+                yield at, text
 
 
 def changes(said: Sequence[Paragraph], room: int) -> list[str]:

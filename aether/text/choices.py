@@ -72,6 +72,7 @@ _RECOMMENDS = lazy(
     re.IGNORECASE,
 )
 _LEADS = r"^\W*(?:\w+ [-–—] )?(?:(?:i (?:think|feel like|guess)|so|and|but|then|ok(?:ay)?|yes|yeah|no|nah|actually|hmm|for now|also|please|q),?\W+)*"
+_LETS_ASKED = "let's, with a question mark"
 # A person's own choice for the work, by name; each is measured, see docs/judgement.md.
 OWN_CHOICES = {
     # One of two ways, and not the other, is chosen, whatever else is said.
@@ -80,6 +81,8 @@ OWN_CHOICES = {
         re.IGNORECASE,
     ),
     "let's": lazy(rf"{_LEADS}(?:let's|lets)\b", re.IGNORECASE),
+    # A proposal of the person, who need not wait for an answer; between two ways it asks.
+    _LETS_ASKED: lazy(rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", re.IGNORECASE),
     "we will": lazy(rf"{_LEADS}we(?:'ll| will| should)\b", re.IGNORECASE),
     "I'll handle it": lazy(
         rf"{_LEADS}i(?:'ll| will) (?:handle|take|do (?:it|that)|fix)\b|, i(?:'ll| will) (?:handle|take care of|do) (?:it|that|this|them)\b",
@@ -148,7 +151,7 @@ class Choice(NamedTuple):
     @property
     def asked(self) -> bool:
         """Return whether it has to be read with its answer: it is a question, or the answer adds something."""
-        return self.more or self.text.rstrip("*_ ").endswith("?")
+        return self.more or (not self.own and self.text.rstrip("*_ ").endswith("?"))
 
 
 def settled(reply: str, before: str) -> Choice | None:
@@ -248,11 +251,15 @@ def own_choice(sentence: str) -> str:
 
     >>> own_choice("we should log the scope, not the whole transcript"), own_choice("let's start")
     ('this, not that', '')
+    >>> own_choice("let's note on the ticket that it is obsolete?"), own_choice("let's keep the flag or drop it?")
+    ("let's, with a question mark", '')
     """
     said = sentence.replace("’", "'").strip()
-    if said.endswith(("?", ":")) or not len(said.split()) >= CHOICE_WORDS or len(said) > CHOICE_CHARS:
+    if said.endswith(":") or not len(said.split()) >= CHOICE_WORDS or len(said) > CHOICE_CHARS:
         return ""
-    name = next((name for name, cue in OWN_CHOICES.items() if cue.search(said)), "")
+    asked = said.endswith("?")
+    cues = (name for name, cue in OWN_CHOICES.items() if (name == _LETS_ASKED) == asked and cue.search(said))
+    name = next(cues, "")
     momentary = name != "this, not that" and _MOMENT.search(_THEN.split(said, maxsplit=1)[0])
     return "" if momentary or _DOUBTS.search(said) else name
 

@@ -26,6 +26,28 @@ def test_the_newest_request_is_the_current_one_and_thanks_do_not_replace_it():
     assert found.current == ("Add a test, too.",)
 
 
+def test_a_short_reply_is_the_current_request_with_what_it_takes_up():
+    asked = "The reason is kept but never shown.\n\n**Options:**\n1. Drop it\n2. Log it at each deletion\n\nWhich?"
+
+    picked, own = (
+        progress(user("Read the code."), model(asked), user(said))
+        for said in ("2", "Show it in the preview.")
+    )
+
+    assert picked.current == (
+        "Asked: The reason is kept but never shown.\nLog it at each deletion\nAnswered: 2",
+    )
+    assert own.current == ("Show it in the preview.",)
+    assert facts_of(*_whole(user("Read the code."), model(asked), user("2"))).decisions == (
+        "Asked: The reason is kept but never shown.\nAnswered: Log it at each deletion",
+    )
+
+
+def _whole(*parts):
+    messages = conversation(*parts)
+    return messages, range(len(messages))
+
+
 def test_the_last_answer_is_the_state_by_paragraph_and_its_question_the_next_step():
     found = progress(user("Fix the parser."), model("Let me look."), model(ANSWER))
 

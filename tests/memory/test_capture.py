@@ -984,7 +984,7 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
         )
     ]
     assert trees(user("Go on."), *committed, *run("git push")) == [
-        "The last commit, 1a2b3c4, was pushed. Commits, the newest first: 1a2b3c4 x."
+        "The last commit, 1a2b3c4, was pushed. The branch is main. Commits, the newest first: 1a2b3c4 x."
     ]
     assert trees(user("Look at it."), *run("cat a.py")) == []
 

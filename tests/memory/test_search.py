@@ -504,3 +504,26 @@ def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
     }  # fmt: skip
 
     assert search(memory, "cache flushed", now=NOW)[0]["id"] == "i14"
+
+
+@rows(
+    "request",
+    [
+        item("asked", "please flush the cache", kind="user_input"),
+        item("asked", "please flush the cache", kind="history", speaker="person"),
+        item("asked", "Task: flush the cache and report", phase=1),
+    ],
+)
+def test_a_request_is_no_answer_to_a_question_wherever_it_is_kept(request):
+    answer = item("done", "the job flushed the cache after each write, by a hook of its own", kind="history",
+                  speaker="agent", days=3)  # fmt: skip
+    for state, source in ((memory(request, answer), archive()), (memory(), archive(request, answer))):
+        assert found(state, "who flushed the cache?", archived=source)[0] == "done"
+        assert found(state, "flush cache", archived=source)[0] == "asked"
+
+
+def test_the_message_of_a_commit_answers_a_question_before_another_note_of_the_same_words():
+    said = "the cache is flushed by a job"
+    state = memory(item("a", said), item("commit", said, kind="outcome", role="commit"))
+    assert found(state, "how is the cache flushed?")[0] == "commit"
+    assert found(state, "cache job")[0] == "a"

@@ -188,13 +188,51 @@ def test_a_commit_is_injected_by_its_subject_and_not_again_if_the_account_names_
 
 
 @rows(
+    ("opening", "shown"),
+    [
+        ("**Fix:** Added a check that skips any link it meets:", True),
+        ("**Fix:** Two fixes for what was seen in the manual tests:", False),
+        ("## Added a check that skips any link it meets:", False),
+    ],
+)
+def test_a_line_above_a_block_of_code_that_says_what_was_changed_is_no_heading(opening, shown):
+    state, *_ = injected(
+        answer(f"All is well in `a.py`, and the tests pass.\n\n{opening}\n\n```\nif link: skip\n```")
+    )
+
+    assert (opening.replace("**", "") in state) is shown
+
+
+@rows(
+    ("opening", "shown"),
+    [
+        ("It is clear now. Two tests use both `t.Parallel()` and `os.Chdir()`:", "Two tests use both `t.Parallel()` and `os.Chdir()`:"),
+        ("Task 2 — the places (`reader.py:82-100`):", ""),
+        ("It is clear now. Two more of the tests are of this kind:", ""),
+        ("It is clear now. You could change one of these in `reader.py`:", ""),
+    ],
+)  # fmt: skip
+def test_an_entry_of_a_list_is_injected_with_the_sentence_that_opens_it(opening, shown):
+    entry = "`reader_test.py` has `t.Parallel()` at line 36, and only there"
+    state, *_ = injected(answer(f"Removed `a.py`, and the tests pass.\n\n{opening}\n- {entry}\n"))
+
+    assert [one for one in state if one.endswith(":")] == ([shown] if shown else [])
+    assert shown == "" or state.index(shown) + 1 == state.index(entry)
+
+
+@rows(
     ("said", "injected_as"),
     [
         (
             "Both should use the log of their session, instead of the `print` of today. Let me fix them.",
             ["Both should use the log of their session, instead of the `print` of today."],
         ),
+        (
+            "It is in `a.py`. Let me add `HASH_LENGTH` there and use it for all names of branches:",
+            ["Let me add `HASH_LENGTH` there and use it for all names of branches"],
+        ),
         ("Let me look at `a.py` so that I can find it.", []),
+        ("The reason is one that `a.py` gives away in its first few lines:", []),
         ("Now I see the problem in `a.py`.", []),
     ],
 )

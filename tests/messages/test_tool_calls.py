@@ -425,11 +425,19 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
         ),
         (
             [(["a.py"], "", ""), ([], "make test", "ok"), ([], "git commit -am x", "[main 1a2b3c4] x")],
-            ["Nothing was pushed in this conversation.", "Commits, the newest first: 1a2b3c4 x."],
+            [
+                "Nothing was pushed in this conversation.",
+                "The branch is main.",
+                "Commits, the newest first: 1a2b3c4 x.",
+            ],
         ),
         (
             [([], "git commit -am 'push it'", "[main 1a2b3c4] x"), ([], "git -C /p push", "")],
-            ["The last commit, 1a2b3c4, was pushed.", "Commits, the newest first: 1a2b3c4 x."],
+            [
+                "The last commit, 1a2b3c4, was pushed.",
+                "The branch is main.",
+                "Commits, the newest first: 1a2b3c4 x.",
+            ],
         ),
         (
             [
@@ -439,6 +447,7 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
             ],
             [
                 "Nothing was pushed in this conversation.",
+                "The branch is main.",
                 "Commits, the newest first: 3c4d5e6 Close the file twice; 1a2b3c4 Read quoted fields.",
             ],
         ),
@@ -447,14 +456,18 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
                 ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields"),
                 ([], "git rebase main", "Successfully rebased and updated refs/heads/x."),
             ],
-            ["Nothing was pushed in this conversation.", "Commits, the newest first: Read quoted fields."],
+            [
+                "Nothing was pushed in this conversation.",
+                "The branch is main.",
+                "Commits, the newest first: Read quoted fields.",
+            ],
         ),
         (
             [
                 ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields"),
                 ([], "git reset --hard HEAD~1", "HEAD is now at 0a1b2c3 Start"),
             ],
-            ["Nothing was pushed in this conversation."],
+            ["Nothing was pushed in this conversation.", "The branch is main."],
         ),
         (
             [
@@ -478,6 +491,7 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
             [
                 "Uncommitted, as far as the calls show: a.py, notes.",
                 "Nothing was committed in this conversation.",
+                "The branch is main.",
             ],
         ),
         (
@@ -500,6 +514,19 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
             ],
         ),
         ([(["a.py"], "", ""), ([], "make test", "ok"), ([], "git checkout -- a.py", "")], []),
+        ([([], "git status -sb", "## main...origin/main [ahead 1]")], []),
+        (
+            [
+                ([], "git checkout -b fix/log", "Switched to a new branch 'fix/log'"),
+                ([], "cat notes", "On branch other"),
+                ([], "git status -sb", "## fix/log.2...origin/fix/log.2 [ahead 1]\n M a.py"),
+            ],
+            [
+                "Uncommitted, as far as the calls show: a.py.",
+                "Nothing was committed in this conversation.",
+                "The branch is fix/log.2.",
+            ],
+        ),
     ],
 )
 def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines):

@@ -49,6 +49,7 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
         ),
         ("yes", "Want me to push?", None, True),
         ("yes", "I'd suggest:\n- this\n- that", None, True),
+        ("let's note that it is obsolete?", "All is done.", "let's note that it is obsolete?", True),
     ],
 )
 def test_a_reply_takes_up_the_words_of_the_agent(reply, before, taken, alone):
@@ -70,6 +71,10 @@ def test_a_reply_takes_up_the_words_of_the_agent(reply, before, taken, alone):
         ("intentional - keep it local!", "go with, keep"),
         ("just define the list on line 434 and drop the other", "just do"),
         ("we block this on the default branch, let's remove this restriction", "so let's drop it"),
+        ("then, let's note on #162 that nobody needs it any more?", "let's, with a question mark"),
+        ("let's look at the tests again, are they green?", ""),
+        ("let's keep the flag, or should we drop it?", ""),
+        ("should we keep the flag for now?", ""),
         ("let's look at the tests together", ""),
         ("just keep going until done", ""),
         ("I'm not sure we should keep it, not now", ""),
