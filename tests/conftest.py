@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aether import paths
-from tests import effort, homes
+from tests import effort, homes, postgres_server
 
 effort.load_profile()
 
@@ -97,3 +97,10 @@ def _require_loopback(host):
 def home(tmp_path):
     """Return a fresh home with the shipped documents in it."""
     return homes.fresh(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Run a PostgreSQL on a socket; a test that changes more than a colony of its own takes a database of its own."""
+    with postgres_server.running() as server:
+        yield server

@@ -21,7 +21,7 @@ from tests import homes
 ROOT = Path(__file__).parents[1]
 # Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text. Contexts are
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams have theirs.
-MAX_MODULES = 260
+MAX_MODULES = 262
 MAX_LINES = 78_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
@@ -57,6 +57,7 @@ HOMES = {
     "langchain_core": {"aether/integrations/langchain.py"},
     "mcp": {"aether/integrations/mcp_server"},
     "opentelemetry": {"aether/events/otlp.py"},
+    "psycopg": {"aether/store/postgres.py"},
     "yaml": {"aether/store/config.py"},
     "click": {"aether/cli"},
     "filelock": {"aether/store/files.py"},
@@ -76,6 +77,7 @@ HEAVY = {
     "jsonschema",
     "filelock",
     "snowballstemmer",
+    "psycopg",
     "sqlite3",
     "asyncio",
     "rich",

@@ -67,8 +67,10 @@ class Ledger(Protocol):
     """
 
     colony: str
-    identity: str
-    """Made once when the colony was made: two colonies of one name have two."""
+
+    @property
+    def identity(self) -> str:
+        """The name made once when the colony was made: two colonies of one name have two. It may connect."""
 
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
