@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 from aether import clock, paths
 from aether.api import telemetry
 from aether.errors import AetherError
-from aether.store.commit import Author, Committed, commit, fold_home
+from aether.store import ledger
+from aether.store.commit import Author, Committed, catch_up, commit, fold_home, settle, write_lock
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
@@ -27,6 +29,9 @@ now = clock.now
 READER_PATIENCE_SECONDS = 0.5
 # Homes whose last drain failed: a caller that has waited once does not wait again at each step.
 _UNDRAINED: set[Path] = set()
+# A shared home is asked for news of other replicas no more often than this; one whose server failed, far less.
+FRESH_SECONDS, FAILED_SECONDS = 1.0, 60.0
+_NEXT_LOOK: dict[Path, float] = {}
 
 
 def find(home: Home) -> Path:
@@ -44,7 +49,12 @@ def read(home: Home) -> Snapshot:
 
 
 def drained(place: Path) -> Path:
-    """Return `place` after draining its spool; entries that cannot be stored now stay there."""
+    """Return `place` after draining its spool; entries that cannot be stored now stay there.
+
+    A shared home has what other replicas wrote until a second ago, unless its server cannot be reached.
+    """
+    if os.path.exists(f"{place}/{ledger.PLACE}"):
+        _refresh(place)
     try:
         spooled = any(name.endswith(".json") for name in os.listdir(f"{place}/hooks/spool"))
     except OSError:
@@ -55,6 +65,18 @@ def drained(place: Path) -> Path:
         left = drain(place, patience=0 if place in _UNDRAINED else READER_PATIENCE_SECONDS).left
         (_UNDRAINED.add if left else _UNDRAINED.discard)(place)
     return place
+
+
+def _refresh(place: Path) -> None:
+    at = time.monotonic()
+    if at < _NEXT_LOOK.get(place, at):
+        return
+    _NEXT_LOOK[place] = at + FRESH_SECONDS
+    try:
+        with write_lock(place, timeout=READER_PATIENCE_SECONDS):
+            catch_up(settle(load(place), now=now()))
+    except AetherError:
+        _NEXT_LOOK[place] = at + FAILED_SECONDS
 
 
 def change(

@@ -180,7 +180,7 @@ def share_revoke(role: str, home: Home = None) -> None:
 
 
 @public
-def update(home: Home = None) -> int:
+def update_share(home: Home = None) -> int:
     """Take what other replicas wrote into a shared home, and return its revision.
 
     Raises:

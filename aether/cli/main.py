@@ -40,6 +40,7 @@ NOUNS = {
     "state": ("colony", "Show or change the state of the colony"),
     "snapshot": ("home", "Save the whole colony and restore it"),
     "backup": ("backup", "Back the whole home up, and restore it elsewhere"),
+    "share": ("share", "Share a colony between machines"),
     "tokens": ("tokens", "Count tokens and choose the counter"),
     "messages": ("compact", "Check conversations against a provider's rules"),
     "claude": ("claude", "Install in Claude Code, and check the installation"),

@@ -266,7 +266,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
 
 
 def _agree(snapshot: Snapshot, line: bytes) -> bool:
-    """Let the ledger of a shared home take `line` after the state it was planned for; return False where there is none.
+    """Let the ledger of a shared home take `line` after the state it was planned for; return False if it has no ledger.
 
     Raises:
         ConcurrentWrite: others were first; what they wrote is in the journal now.
@@ -363,7 +363,7 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
 
 
 def catch_up(snapshot: Snapshot) -> Snapshot:
-    """Return the state of a shared home after taking in what is new in its ledger; the caller holds the lock.
+    """Return the state of a shared home after appending what is new in its ledger to its journal; the caller holds the lock.
 
     Raises:
         Offline: the ledger cannot be asked.

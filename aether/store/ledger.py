@@ -10,8 +10,8 @@ Without `data/share.json` a home is not shared: its journal file is its ledger, 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
@@ -166,7 +166,8 @@ class Ledger(Protocol):
         """Give the connections back."""
 
 
-# By home: the process that opened its ledger, and the ledger.
+_STAYS_LOCAL: list[bool] = []
+# By home: what its ledger was opened for, and the ledger.
 _OPEN: dict[Path, tuple[Share, str, Ledger]] = {}
 
 
@@ -187,6 +188,16 @@ def shared(home: Path) -> Share | None:
         raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
 
 
+@contextmanager
+def staying_local() -> Iterator[None]:
+    """Ask no server during the block."""
+    _STAYS_LOCAL.append(True)
+    try:
+        yield
+    finally:
+        _STAYS_LOCAL.pop()
+
+
 def write_share(home: Path, share: Share) -> None:
     """Make `home` a replica of the colony from now on."""
     files.write_whole(home / PLACE, files.json_document({"format": 1, **share._asdict()}))
@@ -203,6 +214,9 @@ def of(home: Path) -> Ledger | None:
     share = shared(home)
     if share is None:
         return None
+    if _STAYS_LOCAL:
+        what = "a hook does not wait for the server of a shared home. Nothing was stored."
+        raise Offline(what, fix="The next command takes it from the spool.", where=str(home))
     try:
         address = url()
     except InvalidInput as reason:

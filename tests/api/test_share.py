@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.store import commit as commits
@@ -37,7 +38,7 @@ class Colony:
     def agree(self) -> Path:
         """Check that every replica has the same documents and the same history, and that doctor finds no fault."""
         for home in self.made:
-            sharing.update(home)
+            sharing.update_share(home)
         first = self.made[0]
         for home in self.made:
             assert [each for each in doctor.examine(home) if each.level == "error"] == []
@@ -128,10 +129,10 @@ def test_an_undo_a_hand_edit_and_a_fold_are_the_same_everywhere(colony):
     homes.add(one, "a")
     fold_home(one, now=homes.NOW)
     path = documents.path_of(two, "memory")
-    sharing.update(two)
+    sharing.update_share(two)
     path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
     homes.add(two, "b")
-    sharing.update(one)
+    sharing.update_share(one)
 
     aether.undo(home=one)
 
@@ -195,6 +196,19 @@ def test_two_replicas_in_one_conversation_lose_nothing(colony):
         assert conversations.path_of(one, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
     said = [message["content"] for message in conversations.history(conversations.load(one, "talk"))]
     assert said == ["0", "1", "2", "3", "4"]
+
+
+def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+
+    with ledger.staying_local():
+        assert len(aether.list_working_memory_items(home=two)) == 1
+        with pytest.raises(StorageFailed, match="does not wait"):
+            homes.add(two, "hook")
+    monkeypatch.setattr(access, "_NEXT_LOOK", {})
+
+    assert {each["id"] for each in aether.list_working_memory_items(home=two)} == {"before", "a"}
 
 
 def test_a_home_that_was_never_shared_imports_and_asks_nothing(home, monkeypatch):

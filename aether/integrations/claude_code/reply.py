@@ -12,7 +12,7 @@ import time
 from hashlib import sha256
 from pathlib import Path
 
-from aether.store import config
+from aether.store import config, ledger
 from aether.store.spool import is_real
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -42,15 +42,26 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
 
     At the end of a turn it is a line for the user: the rules that were learned, and how to forget them.
 
-    `left` is the number of seconds that remain, `note` takes failures that do not concern the model.
+    `left` is the number of seconds that remain, `note` takes failures that do not concern the model. The server of a
+    shared home is not asked: a user waits for a hook.
     """
+    with ledger.staying_local():
+        return _reply(event, entry, home, left=left, note=note)
+
+
+def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
     from aether.store.commit import HOOK
 
     learned = ""
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
-    if event in DRAINING_EVENTS and not (event == "SessionStart" and _stored_starts(home, session)):
+    shared = ledger.shared(Path(home)) is not None  # what it spools is stored by the next command
+    if (
+        event in DRAINING_EVENTS
+        and not shared
+        and not (event == "SessionStart" and _stored_starts(home, session))
+    ):
         from aether.api.drain import drain
 
         started = time.monotonic()
