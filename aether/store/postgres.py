@@ -101,9 +101,9 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
         UnsafePath: the role may not make tables or colonies.
         StorageFailed: the server cannot be used; nothing was made.
     """
-    ledger = open_ledger(url, colony, replica="", timeout=timeout)
     if not colony.strip():
         raise InvalidInput("a colony needs a name.", fix="Name it.", where="colony")
+    ledger = open_ledger(url, colony, replica="", timeout=timeout)
     upgrade(ledger)
     try:
         with ledger.connected(greet=False) as connection:
@@ -431,6 +431,11 @@ class PostgresLedger:
         listening, self._listening = self._listening, None
         if listening:
             listening.close()
+
+    def __del__(self) -> None:
+        """Close what its user has forgotten."""
+        with suppress(Exception):
+            self.close()
 
     def call(self, statement: str, *arguments: object) -> tuple[Any, ...]:
         """Return the one row that a statement gives, as `rows`."""
