@@ -24,10 +24,12 @@ from aether.store.files import (
     append,
     checked_json,
     head_path,
+    lines_backwards,
     locked,
     require_exclusive,
     set_head,
     storage_errors,
+    unsealed,
     write_whole,
 )
 from aether.store.patch import apply_with_inverse, diff
@@ -129,15 +131,21 @@ def _committed(
     now: datetime,
     settings: config.Config,
 ) -> Committed:
-    home = snapshot.home
+    home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
     for _ in range(CONFLICT_TRIES):
         change = plan(snapshot)
         if not any(change.patches.values()) and not any(change.appends.values()):
             return Committed(snapshot.revision, change.result, changed=False)
         try:
             after = _append(snapshot, change, author, now)
-        except ConcurrentWrite:
+        except ConcurrentWrite as reason:
+            if reason.tried:
+                tried[reason.tried[0]] = reason.tried[1], change
             snapshot = settle(load(home), now=now)
+            # After loading: what is carried into a new journal later makes this state too old to append to.
+            for revision, (line, made) in tried.items():
+                if _is_stored(home, revision, line):
+                    return Committed(revision, made.result, changed=True)
             continue
         if after.end > settings.fold_bytes:
             # The commit is durable: the next opener folds, and doctor reports.
@@ -199,8 +207,12 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     with storage_errors(home):
         if not end:
             sealed = (home / seals.PATH).exists()
-            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed)
-        append(journal_path(home), line, at=end)
+            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
+        try:
+            append(journal_path(home), line, at=end)
+        except ConcurrentWrite as reason:
+            reason.tried = entry.revision, line
+            raise
         end += len(line)
         set_head(head_path(home), entry.revision)
         grown = None  # if it cannot be asked for, the next load reads again
@@ -221,12 +233,85 @@ def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
     return journal_header(base, made=made, sealed=sealed)
 
 
-def _start_journal(home: Path, base: int, stamps: Iterable[str], *, sealed: bool) -> int:
+def _start_journal(
+    home: Path, base: int, stamps: Iterable[str], *, sealed: bool, old: tuple[int, int] | None
+) -> int:
     first = _header(base, stamps, sealed=sealed)
-    write_whole(journal_path(home), first)
+    _replace_journal(home, first, base, old)
     if not head_path(home).exists():
         set_head(head_path(home), base)
     return len(first)
+
+
+def _journal_id(home: Path) -> tuple[int, int] | None:
+    """Return inode and size of the journal: what changes when somebody replaces it or appends to it."""
+    found = file_id(str(journal_path(home)))
+    return found and (found[0], found[2])
+
+
+def _replace_journal(home: Path, data: bytes, head: int, old: tuple[int, int] | None) -> None:
+    """Put a journal whose last revision is `head` in the place of the one that was read, whose inode and size are `old`.
+
+    Without a working lock others may have written to the journal since. They lose nothing: the two files are exchanged
+    in one step, and the lines that the old one has beyond `head` are appended to the new one. A writer who comes later
+    notices that the journal is another.
+
+    Raises:
+        ConcurrentWrite: the journal is not the one that was read, and is still in its place.
+    """
+    path = journal_path(home)
+
+    def is_known(found: Path) -> bool:
+        now = file_id(str(found))
+        return (now and (now[0], now[2])) == old
+
+    try:
+        write_whole(path, data, is_known=is_known)
+    except EditedMeanwhile as grown:
+        if not grown.aside:
+            raise ConcurrentWrite(path) from grown
+        _carry(home, grown.aside, head)
+
+
+def _carry(home: Path, aside: Path, head: int) -> None:
+    """Append to the journal what `aside`, which was the journal until now, has beyond revision `head`."""
+    held = {
+        fields["revision"]: line
+        for place in (*month_files(home), aside)
+        for line in regular.read(place, regular.LOG_BYTES).splitlines(keepends=True)
+        if line.endswith(b"\n") and (fields := unsealed(line)) and fields.get("revision", 0) > head
+    }
+    for _ in range(CONFLICT_TRIES):
+        data = regular.read(journal_path(home), regular.LOG_BYTES)
+        found = scan_journal(data, where=str(aside))
+        reached = found.base + len(found.entries)
+        more = [held[revision] for revision in sorted(held) if revision > reached]
+        try:
+            if more:
+                append(journal_path(home), b"".join(more), at=len(data))
+        except ConcurrentWrite:
+            continue
+        if all(_is_stored(home, revision, line) for revision, line in held.items()):
+            aside.unlink()
+            return
+        break
+    # Their writers may have planned them again, so that they are in the home twice if they are applied here.
+    what = f"kept aside as {aside.name}: it was written while the journal was replaced, although the lock was held."
+    spool.log_failure(str(home), "commit", "", what)
+
+
+def _is_stored(home: Path, revision: int, line: bytes) -> bool:
+    """Return whether `line` is the one that counts for its revision, in the journal or in the history."""
+    with storage_errors(home):
+        found = read_journal(home)
+        if revision > found.base:
+            return line in found.lines[revision - found.base - 1 : revision - found.base]
+        for path in reversed(month_files(home)):
+            for held in lines_backwards(path):
+                number = (unsealed(held) or {}).get("revision", revision)
+                if held == line or number < revision:
+                    return held == line
+    return False
 
 
 def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
@@ -240,15 +325,14 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     if snapshot.torn:
         home, path = snapshot.home, journal_path(snapshot.home)
         with storage_errors(home):
-            tail = regular.read(path, regular.LOG_BYTES)[snapshot.end :]
-            if scan_journal(tail, base=snapshot.revision, where=str(path)).end:
-                # Whole by now: another writer appended although the lock was held. It is not ours to cut.
-                snapshot = load(home)
-            else:
+            old, data = _journal_id(home), regular.read(path, regular.LOG_BYTES)
+            kept, tail = data[: snapshot.end], data[snapshot.end :]
+            # If it is whole by now, another writer appended although the lock was held. It is not ours to cut.
+            if not scan_journal(tail, base=snapshot.revision, where=str(path)).end:
                 documents.quarantine(home, "journal", tail, at=clock.stamp(now))
-                os.truncate(path, snapshot.end)
-                snapshot = snapshot._replace(torn=False, files=(file_id(str(path)), *snapshot.files[1:]))
-                remember(snapshot)
+                with suppress(ConcurrentWrite):
+                    _replace_journal(home, kept, snapshot.revision, old and (old[0], len(data)))
+            snapshot = load(home)
     return fold(snapshot, now=now) if snapshot.irregular or snapshot.known else snapshot
 
 
@@ -259,6 +343,7 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
     """
     path, done = journal_path(home), []
     with storage_errors(home):
+        old = _journal_id(home)
         found = found or read_journal(home)
         if not found.harm:
             return []
@@ -286,10 +371,14 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
             done.append(f"the damaged journal is in {seals.place(home, kept)}")
         if record.losses and record.state != "damaged":
             seals.write(home, record if record.state == "good" else seals.appended(home, record, {}))
-        write_whole(
-            path, journal_header(found.base, made=found.made, sealed=found.sealed) + b"".join(found.lines)
-        )
-        set_head(head_path(home), found.base + len(found.entries))
+        head = found.base + len(found.entries)
+        data = journal_header(found.base, made=found.made, sealed=found.sealed) + b"".join(found.lines)
+        try:
+            _replace_journal(home, data, head, old)
+        except ConcurrentWrite as reason:
+            what = "another process wrote to the journal while it was repaired, although the lock was held."
+            raise Conflict(what, fix="Try again; keep the home on a local disk.", where=str(path)) from reason
+        set_head(head_path(home), head)
     return done
 
 
@@ -379,7 +468,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
     with storage_errors(home, left="The commits are in the journal."):
         if snapshot.revision > 1:  # a home that is being made has nothing to lose
             require_exclusive(home)
-        found = read_journal(home)
+        old, found = _journal_id(home), read_journal(home)
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
         # The lines move byte for byte; a fold that is done again adds nothing.
@@ -414,10 +503,11 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         kept = known.state == "good" or not found.sealed
         if kept and (record != known or not found.sealed):
             seals.write(home, record._replace(revision=snapshot.revision))
-        end = _start_journal(home, snapshot.revision, stamps, sealed=True)
+        end = _start_journal(home, snapshot.revision, stamps, sealed=True, old=old)
+        started = file_id(str(journal_path(home)))
         after = snapshot._replace(
             stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={}, refused={},
-            files=(file_id(str(journal_path(home))), *made.values()),
+            files=(started and (*started[:2], end), *made.values()),
         )  # fmt: skip
     remember(after)
     return after

@@ -81,6 +81,9 @@ class EditedMeanwhile(Exception):
 class ConcurrentWrite(Exception):
     """Another process wrote to a file although the lock was held; `commit` plans again."""
 
+    tried: tuple[int, bytes] | None = None
+    """The revision and the line that were to be appended, which may be in the home by now."""
+
 
 def require_writable(directory: str | os.PathLike[str]) -> None:
     """Raise unless files can be made in `directory`, before long work whose result would be lost.
@@ -276,7 +279,7 @@ def append(path: Path, data: bytes, *, at: int) -> None:
             _require_ours(handle, path, data, at)
         except BaseException:
             with contextlib.suppress(OSError):
-                if os.fstat(handle).st_size <= at + len(data):  # else another's bytes follow
+                if data.startswith(os.pread(handle, len(data) + 1, at)):  # else another's bytes are there
                     os.ftruncate(handle, at)
                     os.fsync(handle)
             raise
@@ -516,7 +519,7 @@ def require_exclusive(directory: Path) -> None:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             name = _HELD.get(str(path))
-            if name is None or os.pread(handle, len(name), 0) == name:
+            if name is not None and os.pread(handle, len(name), 0) == name:
                 return
         finally:
             close(handle)
@@ -538,7 +541,7 @@ def _acquire(path: Path, timeout: float) -> int:
                 words = " ".join(map(os.path.basename, sys.argv[:2]))[:60]
                 words = f"process {os.getpid()}: {words} on {os.uname().nodename}"
                 name = words.encode(errors="replace")[:100].ljust(100) + b"\n"
-                _HELD.pop(str(path), None)
+                _HELD[str(path)] = b""
                 with contextlib.suppress(OSError):  # a full disk shows in the write that follows
                     os.pwrite(handle, name, 0)
                     _HELD[str(path)] = name

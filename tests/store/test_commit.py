@@ -341,6 +341,119 @@ def test_a_lock_that_another_machine_has_taken_too_is_noticed(home):
             files.require_exclusive(home)
 
 
+def between(monkeypatch, name, act, *, before=True, module=files):
+    """Let a child `act` once, just before or just after the next call of `module.name`."""
+    real, left = getattr(module, name), [act]
+
+    def call(*args, **kwargs):
+        if before and left:
+            assert faults.in_child(left.pop()) == 0
+        made = real(*args, **kwargs)
+        if left and not before:
+            assert faults.in_child(left.pop()) == 0
+        return made
+
+    monkeypatch.setattr(module, name, call)
+
+
+def fold_unlocked(home):
+    """Fold as a process of another machine does, which has a lock of its own."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(commits, "require_exclusive", lambda home: None)
+        patched.setattr(store_snapshot, "_CACHE", {})
+        fold_home(home, now=homes.NOW)
+
+
+@pytest.mark.usefixtures("no_lock")
+def test_a_line_that_another_process_folds_before_it_is_acknowledged_is_stored_once(home, monkeypatch):
+    homes.add(home, "before")
+    between(monkeypatch, "_require_ours", lambda: fold_unlocked(home))
+
+    done = homes.add(home, "ours")
+
+    assert homes.ids(home) == ["before", "ours"]
+    assert (done.revision, done.changed) == (3, True)
+
+
+@pytest.mark.usefixtures("no_lock")
+def test_a_line_behind_one_that_counts_for_nothing_is_stored_once(home, monkeypatch):
+    homes.add(home, "before")
+    path = snapshot.journal_path(home)
+    last = path.read_bytes().splitlines(keepends=True)[-1]
+
+    def write_again():
+        with path.open("ab") as file:
+            file.write(last)
+
+    between(monkeypatch, "write_all", write_again)
+
+    homes.add(home, "ours")
+
+    assert homes.ids(home) == ["before", "ours"]
+
+
+@pytest.mark.usefixtures("no_lock")
+def test_lines_that_reach_a_journal_while_it_is_folded_are_in_the_next_one(home, monkeypatch):
+    homes.add(home, "before")
+    between(monkeypatch, "_replace_journal", lambda: homes.add(home, "theirs"), module=commits)
+
+    fold_unlocked(home)
+    homes.add(home, "after")
+
+    assert homes.ids(home) == ["before", "theirs", "after"]
+    assert list(files.leftover_temps(home)) == []
+    assert not [each for each in doctor.examine(home) if each["level"] == "error"]
+
+
+@pytest.mark.usefixtures("no_lock")
+def test_a_line_and_the_journal_of_a_fold_that_was_in_between_are_both_kept(home, monkeypatch):
+    homes.add(home, "before")
+
+    def others():
+        homes.add(home, "one")
+        fold_unlocked(home)
+        homes.add(home, "two")
+
+    between(monkeypatch, "_replace_journal", others, module=commits)
+
+    fold_unlocked(home)
+    homes.add(home, "after")
+
+    assert homes.ids(home) == ["before", "one", "two", "after"]
+
+
+@pytest.mark.usefixtures("no_lock")
+def test_a_line_that_is_being_written_is_not_cut_as_torn(home, monkeypatch):
+    homes.add(home, "before")
+    path = snapshot.journal_path(home)
+    homes.add(home, "theirs")
+    whole = path.read_bytes()
+    os.truncate(path, len(whole) - 9)
+    files.set_head(home / "data" / files.HEAD, 2)
+
+    def complete():
+        with path.open("ab") as file:
+            file.write(whole[-9:])
+
+    between(monkeypatch, "quarantine", complete, module=documents)
+
+    homes.add(home, "ours")
+
+    assert homes.ids(home) == ["before", "theirs", "ours"]
+
+
+@pytest.mark.usefixtures("no_lock")
+def test_a_home_whose_lock_this_process_never_took_is_not_rewritten(home):
+    homes.add(home, "one")
+    with (home / "lock").open("ab") as held:
+        import fcntl
+
+        fcntl.flock(held, fcntl.LOCK_EX)
+
+        with pytest.raises(Conflict, match="does not honour locks"):
+            files.require_exclusive(home)
+
+
 @pytest.mark.usefixtures("lying_lock")
 def test_many_writers_and_folders_with_a_lock_that_lies_lose_nothing(home):
     acknowledged = children.acknowledged(
