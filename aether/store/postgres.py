@@ -347,20 +347,16 @@ class PostgresLedger:
         """
         number = self.number
         with self.connected() as connection:
-            connection.execute("begin")
-            connection.execute(
-                "select set_config('idle_in_transaction_session_timeout', %s, true) "
-                "from aether.lock_stream(%s, %s, %s)",
-                (str(int(TURN_SECONDS * 1000)), number, stream, self._wait_ms()),
-            )
-            head, lines = _row(
-                connection, "select * from aether.lines_after(%s, %s, %s, %s, %s, %s)",
-                (number, stream, mark.revision, mark.checksum, READ_LINES, READ_BYTES),
+            # Statements in one message: one round trip.
+            cursor = self._driver.ClientCursor(connection).execute(
+                "begin; select * from aether.take_turn(%s, %s, %s, %s, %s, %s, %s, %s)",
+                (number, stream, mark.revision, mark.checksum, READ_LINES, READ_BYTES, self._wait_ms(),
+                 int(TURN_SECONDS * 1000)),
             )  # fmt: skip
+            cursor.nextset()
+            head, lines = cursor.fetchone()
             if lines:
-                self.call_nothing(
-                    "call aether.flush()"
-                )  # by another connection: this one must not commit yet
+                self.call("select aether.sync()")  # by another connection: this one must not commit yet
             turns = self._turns.__dict__.setdefault("of", {})
             turns[stream] = connection
             try:
@@ -450,11 +446,6 @@ class PostgresLedger:
             self._drop_idle()  # the server was restarted: they are closed, all of them
             with self.connected() as connection:
                 return list(connection.execute(statement, arguments, binary=True))
-
-    def call_nothing(self, statement: str) -> None:
-        """Run a statement that gives no row."""
-        with self.connected() as connection:
-            connection.execute(statement)
 
     @contextmanager
     def connected(self, *, greet: bool = True) -> Iterator[Any]:
@@ -559,15 +550,13 @@ class PostgresLedger:
     def _append_in_turn(self, connection: Any, arguments: tuple[Any, ...]) -> Appended:
         """Append in the transaction that has the turn, and end it."""
         with self._failures(connection):
-            done, head, lines, revision = _row(
-                connection,
-                "select a.* from set_config('synchronous_commit', 'off', true), "
-                "aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s) a",
+            cursor = self._driver.ClientCursor(connection).execute(
+                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s); "
+                "commit; select aether.sync()",
                 arguments,
             )
-            connection.execute("commit")
-            connection.execute("call aether.flush()")
-        return Appended(done, head, lines, revision)
+            done, head, lines, revision = cursor.fetchone()
+        return Appended(done, head, lines or [], revision)
 
     def _settled(self, arguments: tuple[Any, ...], lost: _LostAnswer) -> Appended:
         """Return what became of lines whose answer was lost.
@@ -630,7 +619,7 @@ def _append(connection: Any, arguments: tuple[Any, ...]) -> Appended:
         "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, %s, null, null, null, null)",
         arguments,
     )
-    return Appended(done, head, lines, revision)
+    return Appended(done, head, lines or [], revision)
 
 
 # Why a server refuses, by the SQLSTATE: our error, what it means, and what to do.

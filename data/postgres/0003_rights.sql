@@ -82,13 +82,13 @@ grant execute on function
     aether.readable(), aether.hello(text, text), aether.seen(integer, text, bigint),
     aether.head(integer, text), aether.heads(integer, text), aether.base(integer, text),
     aether.lines_after(integer, text, bigint, text, integer, bigint),
-    aether.get_blob(integer, text), aether.faults(integer)
+    aether.get_blob(integer, text), aether.faults(integer), aether.sync()
     to aether_read;
 grant execute on procedure
-    aether.flush(), aether.read_after(integer, text, bigint, text, integer, bigint, bigint, bytea[])
+    aether.read_after(integer, text, bigint, text, integer, bigint, bigint, bytea[])
     to aether_read;
 grant execute on function
-    aether.lock_stream(integer, text, integer),
+    aether.take_turn(integer, text, bigint, text, integer, bigint, integer, integer),
     aether.append_lines(integer, text, bigint, text, bytea[], text, integer),
     aether.put_blob(integer, bytea), aether.set_base(integer, text, bigint, text, integer)
     to aether_write;

@@ -142,7 +142,7 @@ def test_no_member_can_change_history_by_sql(postgres, colony, role):
             "drop table aether.entries",
             "alter table aether.entries disable row level security",
             "create function aether.require(integer, text, text) returns void language sql as ''",
-            "create or replace procedure aether.flush() language sql as ''",
+            "create or replace function aether.sync() returns void language sql as ''",
             f"select aether.require({number}, 'read')",
         ],
     ):
@@ -187,7 +187,7 @@ def test_a_stranger_of_the_database_may_call_nothing(postgres, colony, role):
     for statement in (
         "select * from aether.colonies",
         f"select aether.hello('{colony}', '')",
-        "call aether.flush()",
+        "select aether.sync()",
     ):
         assert refused(postgres, name, statement) == "42501"
     with (
