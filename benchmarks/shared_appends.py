@@ -6,7 +6,7 @@ about 430 bytes, and counts when its writer has the answer. In turns, in each of
 - bare: each writer inserts a row by one statement, committed and synced; psycopg prepares it.
 - streams: each writer appends to a stream of its own, as conversations do.
 - grouped: all writers append to one stream, from four replicas at most; a replica sends the lines of its waiting writers
-  together, and takes its turn after a conflict. This is a journal, with group commit.
+  together, and takes turns from a conflict until nobody else was in between. This is a journal, with group commit.
 - alone: all writers append to one stream, each its own line by itself. This is a journal at the worst.
 
 The lag is the time from the start of an append to its line in a second ledger that waits for it, one line at a time.
@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 
 from aether.store import postgres as store  # noqa: E402 - found beside this directory
-from aether.store.ledger import Mark  # noqa: E402
+from aether.store.ledger import Appended, Mark  # noqa: E402
 from tests import postgres_server  # noqa: E402
 
 SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 3.0
@@ -65,11 +65,14 @@ def appending(url: str, stream: str, batch: int) -> Iterator[int]:
     ledger = store.open_ledger(url, "bench", replica="", timeout=30)
     mark = Mark(ledger.head(stream), "")
     lines = [line(number) for number in range(batch)]
+    contended = False
     while True:
-        answer = ledger.append_if(stream, mark, lines)
+        answer = Appended(False, 0, []) if contended else ledger.append_if(stream, mark, lines)
+        contended = not answer.done
         while not answer.done:
             mark = Mark(mark.revision + len(answer.lines), "")
             with ledger.turn(stream, mark) as news:
+                contended = bool(news.lines)
                 mark = Mark(mark.revision + len(news.lines), "")
                 answer = ledger.append_if(stream, mark, lines)
         mark = Mark(mark.revision + batch, "")

@@ -188,8 +188,8 @@ begin
     done := true;
     if p_key <> '' then
         perform aether.lock_stream(p_colony, p_stream, p_wait);
-        select t.head, e.revision into head, revision from aether.streams t
-            join aether.entries e on e.colony = t.colony and e.stream = t.stream and e.key = p_key
+        select t.head, k.revision into head, revision from aether.streams t
+            join aether.keys k on k.colony = t.colony and k.stream = t.stream and k.key = p_key
             where t.colony = p_colony and t.name = p_stream;
         if found then
             return;
@@ -203,10 +203,18 @@ begin
                 and (p_checksum = '' or t.head = t.start or t.checksum = convert_to(p_checksum, 'UTF8'))
             returning t.stream, t.head into s, head;
         if s is not null then
-            insert into aether.entries (colony, stream, revision, line, key)
-                select p_colony, s, p_mark + l.nth, l.line, case when l.nth = 1 then nullif(p_key, '') end
-                from unnest(p_lines) with ordinality l (line, nth);
+            if added = 1 then
+                insert into aether.entries (colony, stream, revision, line, checksum)
+                    values (p_colony, s, head, last, substr(last, length(last) - 18, 16));
+            else
+                insert into aether.entries (colony, stream, revision, line, checksum)
+                    select p_colony, s, p_mark + l.nth, l.line, substr(l.line, length(l.line) - 18, 16)
+                    from unnest(p_lines) with ordinality l (line, nth);
+            end if;
             revision := p_mark + 1;
+            if p_key <> '' and added > 0 then
+                insert into aether.keys values (p_colony, s, p_key, revision);
+            end if;
             -- No name of a stream: every role of the database may listen.
             perform pg_notify('aether_' || p_colony, s || ' ' || head);
             return;
