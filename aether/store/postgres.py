@@ -52,7 +52,6 @@ SEEN_SECONDS = 10.0
 FIRST_WAIT_SECONDS = 0.02
 LONGEST_WAIT_SECONDS = 0.5
 READ_LINES = 1000
-DEFAULT_SECONDS = 10.0
 # Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
 _INHERITED: list[Any] = []
 _UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
@@ -469,9 +468,11 @@ class PostgresLedger:
 
     def _connect(self) -> Any:
         try:
-            return _connection_type().connect(**self._address, autocommit=True, prepare_threshold=None)
+            made = _connection_type().connect(**self._address, autocommit=True, prepare_threshold=None)
         except self._driver.Error as reason:
             raise self._unreachable(str(reason)) from None
+        made.seconds = self.timeout
+        return made
 
     def _unreachable(self, reason: str) -> AetherError:
         """Return the error of a connection that could not be made; libpq gives only words for it."""
@@ -691,13 +692,10 @@ def _connection_type() -> Any:
 
     class Connection(driver.Connection):  # type: ignore[misc, name-defined]
         greeted = False
+        seconds = 10.0
 
         def wait(self, generator: Any, *rest: Any, **options: Any) -> Any:
             return super().wait(_limited(generator, self.seconds), *rest, **options)
-
-        @property
-        def seconds(self) -> float:
-            return float(self.info.get_parameters().get("connect_timeout", DEFAULT_SECONDS))
 
     def _limited(generator: Any, seconds: float) -> Any:
         """Yield what `generator` yields, and return what it returns, for so many seconds."""
