@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict
-from aether.store import archive, config, documents, rewrite, seals, spool
+from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
+from aether.store import archive, config, documents, ledger, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
@@ -39,6 +39,7 @@ from aether.store.snapshot import (
     Journal,
     Pending,
     Snapshot,
+    advance,
     entry_line,
     file_id,
     folded_entries,
@@ -132,15 +133,19 @@ def _committed(
     settings: config.Config,
 ) -> Committed:
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
-    for _ in range(CONFLICT_TRIES):
-        change = plan(snapshot)
-        if not any(change.patches.values()) and not any(change.appends.values()):
-            return Committed(snapshot.revision, change.result, changed=False)
-        try:
-            after = _append(snapshot, change, author, now)
-        except ConcurrentWrite as reason:
-            if reason.tried:
-                tried[reason.tried[0]] = reason.tried[1], change
+    shared = ledger.shared(home) is not None
+    for attempt in range(CONFLICT_TRIES):
+        with _in_turn(snapshot, now) if shared and attempt else nullcontext(snapshot) as found:
+            seen, change = _planned(found, plan, now, shared=shared)
+            if not _does_something(change):
+                return Committed(seen.revision, change.result, changed=False)
+            try:
+                after = _append(seen, change, author, now)
+            except ConcurrentWrite as reason:
+                if reason.tried:
+                    tried[reason.tried[0]] = reason.tried[1], change
+                after = None
+        if after is None:
             snapshot = settle(load(home), now=now)
             # After loading: what is carried into a new journal later makes this state too old to append to.
             for revision, (line, made) in tried.items():
@@ -155,6 +160,32 @@ def _committed(
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
     raise Conflict(what, fix=fix, where=str(home))
+
+
+def _does_something(change: Change) -> bool:
+    return any(change.patches.values()) or any(change.appends.values())
+
+
+def _planned(
+    seen: Snapshot, plan: Callable[[Snapshot], Change], now: datetime, *, shared: bool
+) -> tuple[Snapshot, Change]:
+    """Return the change that `plan` makes, and the state it made it of.
+
+    A shared home may lack what others wrote: that a plan refuses, or has nothing to do, counts for the newest state only.
+    """
+    while True:
+        refusal = None
+        change = Change({})
+        try:
+            change = plan(seen)
+        except AetherError as reason:
+            refusal = reason
+        if shared and not _does_something(change) and (newer := _newer(seen, now)):
+            seen = newer
+        elif refusal:
+            raise refusal
+        else:
+            return seen, change
 
 
 def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snapshot | None, Change | None]:
@@ -208,11 +239,17 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
+        taken = _agree(snapshot, line)
         try:
             append(journal_path(home), line, at=end)
         except ConcurrentWrite as reason:
             reason.tried = entry.revision, line
             raise
+        except OSError:
+            if not taken:
+                raise
+            # It is in the ledger: acknowledged here, and in the journal when this home catches up.
+            return snapshot._replace(revision=entry.revision, documents=state)
         end += len(line)
         set_head(head_path(home), entry.revision)
         grown = None  # if it cannot be asked for, the next load reads again
@@ -226,6 +263,124 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     )  # fmt: skip
     remember(after)
     return after
+
+
+def _agree(snapshot: Snapshot, line: bytes) -> bool:
+    """Let the ledger of a shared home take `line` after the state it was planned for; return False where there is none.
+
+    Raises:
+        ConcurrentWrite: others were first; what they wrote is in the journal now.
+        Offline: the ledger could not take it.
+        UnsafePath, Conflict: the role may not write, or the ledger has another history.
+    """
+    home = snapshot.home
+    server = ledger.of(home)
+    if server is None:
+        return False
+    try:
+        ledger.require_identity(server, home)
+        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line])
+    except StorageFailed as reason:
+        raise _offline(reason) from reason
+    if not answer.done:
+        take_in(snapshot, answer.lines)
+        raise ConcurrentWrite(home)
+    return True
+
+
+def _offline(reason: StorageFailed) -> ledger.Offline:
+    if isinstance(reason, ledger.Offline):
+        return reason
+    made = ledger.Offline(f"{reason.what} Nothing was stored.", fix=reason.fix, where=reason.where)
+    if isinstance(reason, ledger.Unsettled):
+        what = f"{reason.what} Whether the change is stored is not known."
+        made = ledger.Offline(what, fix='See "aether log" when the server is back.', where=reason.where)
+        made.sent = True
+    return made
+
+
+@contextmanager
+def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
+    """Keep writers of other replicas waiting, and yield the newest state of a shared home."""
+    server = ledger.of(snapshot.home)
+    if server is None:  # it has left the colony meanwhile
+        yield snapshot
+        return
+    with server.turn(ledger.JOURNAL, mark_of(snapshot)) as news:
+        yield settle(take_in(snapshot, news.lines), now=now)
+
+
+def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
+    """Return the state of a shared home after what is new in its ledger; None if nothing is, or it cannot be asked."""
+    with suppress(StorageFailed):
+        found = catch_up(snapshot)
+        return settle(found, now=now) if found.revision != snapshot.revision else None
+    return None
+
+
+def mark_of(snapshot: Snapshot) -> ledger.Mark:
+    """Return how far the journal of a shared home reaches."""
+    home, line = snapshot.home, b""
+    with storage_errors(home), suppress(FileNotFoundError), regular.opened(journal_path(home)) as file:
+        if snapshot.end > len(file.readline()):
+            file.seek(max(0, snapshot.end - ledger.CHECKSUM_END))
+            line = file.read(min(snapshot.end, ledger.CHECKSUM_END))
+    if not line:
+        for path in reversed(month_files(home)):
+            line = next(lines_backwards(path), b"")
+            if line:
+                break
+    return ledger.Mark(snapshot.revision, ledger.checksum_of(line))
+
+
+def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
+    """Append lines of the ledger to the journal of a shared home, and return its state; the caller holds the lock.
+
+    Raises:
+        CorruptDocument: they do not follow its state; nothing was appended.
+        StorageFailed: the disk refused.
+    """
+    if not lines:
+        return snapshot
+    home, data = snapshot.home, b"".join(lines)
+    found = scan_journal(data, base=snapshot.revision, where=ledger.PLACE)
+    if found.lines != lines:
+        what = f"the ledger has other lines after revision {snapshot.revision} than this home can read."
+        fix = "Join the colony in a new home; if that fails too, restore its database."
+        raise CorruptDocument(what, fix=fix, where=str(home))
+    with storage_errors(home):
+        end = snapshot.end
+        if not end:
+            sealed = (home / seals.PATH).exists()
+            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
+        made = advance(snapshot, found.entries, end=end + len(data), torn=False, files=snapshot.files)
+        append(journal_path(home), data, at=end)
+        set_head(head_path(home), made.revision)
+        written = file_id(str(journal_path(home)))
+    after = made._replace(files=(written and (*written[:2], made.end), *snapshot.files[1:]))
+    remember(after)
+    return after
+
+
+def catch_up(snapshot: Snapshot) -> Snapshot:
+    """Return the state of a shared home after taking in what is new in its ledger; the caller holds the lock.
+
+    Raises:
+        Offline: the ledger cannot be asked.
+        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `take_in`, `Ledger.read_after`.
+    """
+    server = ledger.of(snapshot.home)
+    if server is None:
+        return snapshot
+    while True:
+        try:
+            ledger.require_identity(server, snapshot.home)
+            news = server.read_after(ledger.JOURNAL, mark_of(snapshot))
+        except StorageFailed as reason:
+            raise _offline(reason) from reason
+        if not news.lines:
+            return snapshot
+        snapshot = take_in(snapshot, news.lines)
 
 
 def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
@@ -406,6 +561,10 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
         for _ in range(CONFLICT_TRIES):
             try:
                 return _fold(_with_files_committed(snapshot, now))
+            except ConcurrentWrite:
+                if ledger.shared(snapshot.home) is None:
+                    raise
+                snapshot = load(snapshot.home)  # an edit lost the race to another replica
             except EditedMeanwhile as edited:
                 snapshot = load(snapshot.home)
                 if edited.aside:
@@ -489,16 +648,16 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 record.grown.pop(seals.place(home, path), None)
         _require_unedited(snapshot, documents.NAMES)
         # The ids of the files that were written, not of what is there by now: that may be saved by somebody since.
-        made = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
+        made, stamps = dict(zip(documents.NAMES, snapshot.files[1:], strict=True)), dict(snapshot.stamps)
         for name in sorted(written):
             _require_unedited(snapshot, [name])
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.backup_default(home, name, found.base)
+            stamps[name] = _last_change(home, name, found) or snapshot.revision
             made[name] = documents.write(
-                home, name, snapshot.documents[name], snapshot.revision,
+                home, name, snapshot.documents[name], stamps[name],
                 is_known=_is_loaded(snapshot, name), grown=snapshot.end,
             )  # fmt: skip
-        stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         # A record that was damaged or removed is not made again by itself: that would hide what it would have shown.
         kept = known.state == "good" or not found.sealed
         if kept and (record != known or not found.sealed):
@@ -511,6 +670,14 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         )  # fmt: skip
     remember(after)
     return after
+
+
+def _last_change(home: Path, name: str, found: Journal) -> int:
+    """Return the last revision that changed document `name`, which is its stamp in every replica; 0 if none is known."""
+    for entry in reversed(found.entries):
+        if name in entry.patches:
+            return entry.revision
+    return next((one.revision for one in folded_entries(home, newest_first=True) if name in one.patches), 0)
 
 
 def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:

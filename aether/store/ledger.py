@@ -9,12 +9,30 @@ Without `data/share.json` a home is not shared: its journal file is its ledger, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
 
-from aether.errors import StorageFailed
+from aether import regular
+from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed
+from aether.store import files
 from aether.tuples import NamedTuple
+
+# What a shared home knows of its colony; neither an address nor a password.
+PLACE = "data/share.json"
+URL = "AETHER_SHARE_URL"
+# How an address starts, and the module whose `open_ledger` and `create_colony` know such servers.
+MODULES = {
+    **dict.fromkeys(("postgresql://", "postgres://", "service=", "host=", "dbname="), "aether.store.postgres")
+}
+# libpq's own variables: with one of them an empty address is enough.
+_OWN = ("PGSERVICE", "PGHOST", "PGDATABASE")
+TIMEOUT_SECONDS = 10.0
+# A sealed line ends in 16 digits, a quote, a brace and a newline.
+CHECKSUM_END = 19
 
 # The stream of the journal; that of a conversation is `conversations/<id>`.
 JOURNAL = ""
@@ -22,6 +40,23 @@ JOURNAL = ""
 
 class Unsettled(StorageFailed):
     """The connection broke after lines were sent, and the server could not be asked whether it has stored them."""
+
+
+class Offline(StorageFailed):
+    """The ledger could not take a line: it is unreachable, full or read-only; the home is as it was."""
+
+    sent = False
+    """Whether the line may be in the ledger all the same."""
+
+
+class Share(NamedTuple):
+    """What a shared home knows of its colony."""
+
+    colony: str
+    identity: str
+    """See `Ledger.identity`."""
+    replica: str
+    """The name of this home among the replicas of the colony."""
 
 
 class Mark(NamedTuple):
@@ -129,3 +164,112 @@ class Ledger(Protocol):
 
     def close(self) -> None:
         """Give the connections back."""
+
+
+# By home: the process that opened its ledger, and the ledger.
+_OPEN: dict[Path, tuple[Share, str, Ledger]] = {}
+
+
+def shared(home: Path) -> Share | None:
+    """Return what `home` knows of its colony; None if it is not shared.
+
+    Raises:
+        CorruptDocument: the file cannot be read.
+    """
+    path = f"{home}/{PLACE}"
+    if not os.path.exists(path):
+        return None
+    try:
+        fields = files.parse_json(regular.read(path), where=PLACE)
+        return Share(str(fields["colony"]), str(fields["identity"]), str(fields["replica"]))
+    except (KeyError, TypeError) as reason:
+        fix = "Join the colony in a new home, or run aether share leave."
+        raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
+
+
+def write_share(home: Path, share: Share) -> None:
+    """Make `home` a replica of the colony from now on."""
+    files.write_whole(home / PLACE, files.json_document({"format": 1, **share._asdict()}))
+
+
+def of(home: Path) -> Ledger | None:
+    """Return the ledger of `home`, not connected yet; None if it is not shared.
+
+    Raises:
+        Offline: the environment names no server.
+        BackendUnavailable: the package that reaches it is not installed.
+        CorruptDocument: as `shared`.
+    """
+    share = shared(home)
+    if share is None:
+        return None
+    try:
+        address = url()
+    except InvalidInput as reason:
+        raise Offline(reason.what, fix=reason.fix, where=reason.where) from None
+    known = _OPEN.get(home)
+    if known and known[:2] == (share, address):
+        return known[2]
+    made = opened(address, share.colony, replica=share.replica)
+    _OPEN[home] = share, address, made
+    return made
+
+
+def require_identity(ledger: Ledger, home: Path) -> None:
+    """Check that the colony of `ledger` is the one that `home` is a replica of.
+
+    Raises:
+        Conflict: it is another one of the same name.
+        StorageFailed, UnsafePath: it cannot be asked.
+    """
+    share = shared(home)
+    if share and ledger.identity != share.identity:
+        what = f"the server has another colony of the name {share.colony}."
+        fix = f"Set {URL} to the server of this home's colony, or join the other one in a new home."
+        raise Conflict(what, fix=fix, where=str(home))
+
+
+def url(given: str = "") -> str:
+    """Return the address of the server: as given, else of the environment; it is never kept in a home.
+
+    Raises:
+        InvalidInput: none is named, or nothing here reaches such a server.
+    """
+    found = given or os.environ.get(URL, "")
+    if not found and any(os.environ.get(name) for name in _OWN):
+        found = "postgresql://"
+    if not found:
+        fix = f"Set {URL}, such as postgresql://HOST/DATABASE; the password belongs in .pgpass."
+        raise InvalidInput("no server is named.", fix=fix, where=URL)
+    return found
+
+
+def module(address: str) -> Any:
+    """Return the module that knows servers of this kind of address.
+
+    Raises:
+        InvalidInput: none does.
+    """
+    for start, name in MODULES.items():
+        if address.startswith(start):
+            return import_module(name)
+    raise InvalidInput(
+        "it is no address of a server.", fix="Use one such as postgresql://HOST/DATABASE.", where=URL
+    )
+
+
+def opened(address: str, colony: str, *, replica: str) -> Ledger:
+    """Return the ledger of a colony on the server at `address`, not connected yet."""
+    made: Ledger = module(address).open_ledger(address, colony, replica=replica, timeout=TIMEOUT_SECONDS)
+    return made
+
+
+def created(address: str, colony: str) -> Ledger:
+    """Make a colony on the server at `address` and return its ledger."""
+    made: Ledger = module(address).create_colony(address, colony, timeout=TIMEOUT_SECONDS)
+    return made
+
+
+def checksum_of(line: bytes) -> str:
+    """Return the checksum at the end of a sealed line, as a `Mark` has it."""
+    return line[-CHECKSUM_END:-3].decode("ascii", "replace")

@@ -103,11 +103,14 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
     if not colony.strip():
         raise InvalidInput("a colony needs a name.", fix="Name it.", where="colony")
     ledger = open_ledger(url, colony, replica="", timeout=timeout)
-    upgrade(ledger)
     try:
+        upgrade(ledger)
         with ledger.connected(greet=False) as connection:
             connection.execute("select aether.create_colony(%s)", (colony,))
-    except Conflict:
+    except BaseException as reason:
+        ledger.close()
+        if not isinstance(reason, Conflict):
+            raise
         what = "there is a colony of this name already."
         raise Conflict(
             what, fix="Join it with aether share join, or use another name.", where=ledger.where

@@ -11,9 +11,8 @@ import pytest
 
 from aether.errors import Conflict, NotFound
 from aether.store.ledger import JOURNAL, Mark
+from tests import directory_ledger
 from tests.children import ended, start
-
-pytestmark = pytest.mark.extras
 
 
 def line(number, words="x"):
@@ -34,10 +33,17 @@ def of_postgres(request) -> Callable[[str], object]:
     return lambda replica: postgres.open_ledger(server.url(), colony, replica=replica, timeout=10)
 
 
-KINDS = {"postgres": of_postgres}
+def of_directory(request) -> Callable[[str], object]:
+    """Return how the reference is opened that the tests of homes use."""
+    url = f"{directory_ledger.START}{request.getfixturevalue('tmp_path')}"
+    directory_ledger.create_colony(url, "c", timeout=1)
+    return lambda replica: directory_ledger.open_ledger(url, "c", replica=replica, timeout=1)
 
 
-@pytest.fixture(params=KINDS)
+KINDS = {"postgres": of_postgres, "directory": of_directory}
+
+
+@pytest.fixture(params=[pytest.param("postgres", marks=pytest.mark.extras), "directory"])
 def opened(request):
     """Return a function that opens the ledger of one colony, as another replica each time."""
     make, made = KINDS[request.param](request), []

@@ -1,0 +1,224 @@
+"""Shared homes over a ledger: every acknowledged write once in every replica, in one order, and byte for byte the same."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+
+import pytest
+
+import aether
+from aether.api import share as sharing
+from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
+from aether.store import commit as commits
+from aether.store import conversations, doctor, documents, ledger, snapshot
+from aether.store.commit import fold_home
+from tests import children, directory_ledger, homes
+
+
+class Colony:
+    """A colony on a server, and the replicas that a test makes of it."""
+
+    def __init__(self, directory: Path, url: str) -> None:
+        self.directory, self.url, self.made = directory, url, list[Path]()
+
+    def first(self) -> Path:
+        home = homes.fresh(self.directory / "first")
+        homes.add(home, "before")
+        sharing.share(home, self.url, "c")
+        self.made.append(home)
+        return home
+
+    def join(self) -> Path:
+        self.made.append(sharing.join(self.url, "c", self.directory / f"r{len(self.made)}").home)
+        return self.made[-1]
+
+    def agree(self) -> Path:
+        """Check that every replica has the same documents and the same history, and that doctor finds no fault."""
+        for home in self.made:
+            sharing.update(home)
+        first = self.made[0]
+        for home in self.made:
+            assert [each for each in doctor.examine(home) if each.level == "error"] == []
+            for name in documents.NAMES:
+                assert content(home, name) == content(first, name)
+            assert history(home) == history(first)
+        return first
+
+
+def content(home, name):
+    path = documents.path_of(home, name)
+    return path.read_bytes() if path.exists() else b""
+
+
+def history(home):
+    return b"".join(path.read_bytes() for path in snapshot.month_files(home))
+
+
+@pytest.fixture(params=["directory", pytest.param("postgres", marks=pytest.mark.extras)])
+def colony(request, tmp_path, monkeypatch):
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres").database(f"d{uuid.uuid4().hex[:12]}")
+    else:
+        monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+        (tmp_path / "server").mkdir()
+        url = f"{directory_ledger.START}{tmp_path / 'server'}"
+    monkeypatch.setenv(ledger.URL, url)
+    yield Colony(tmp_path, url)
+    while ledger._OPEN:
+        ledger._OPEN.popitem()[1][2].close()
+
+
+def test_a_replica_has_everything_byte_for_byte(colony):
+    home = colony.first()
+    homes.add(home, "one")
+    homes.remove(home, "before")
+
+    other = colony.join()
+
+    assert homes.ids(other) == ["one"]
+    assert (other / "data/archive/items").is_dir()
+    colony.agree()
+
+
+def test_replicas_write_in_turns_and_see_each_other(colony):
+    one, two = colony.first(), colony.join()
+
+    homes.add(one, "a")
+    homes.add(two, "b")
+    homes.add(one, "c")
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
+    assert [each.revision for each in snapshot.folded_entries(one)] == list(range(1, 6))
+
+
+def test_a_refusal_counts_for_the_newest_state_only(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+
+    def plan(found):
+        if len(found.documents["memory"]["working_memory"]["items"]) < 2:
+            raise NotFound("there is no a.", fix="Add it.")
+        return homes.removal(found, "a")
+
+    commits.commit(two, plan, commits.Author("remove"), now=homes.NOW)  # `two` has not seen it yet
+    with pytest.raises(NotFound):
+        commits.commit(one, plan, commits.Author("remove"), now=homes.NOW)
+
+    assert homes.ids(colony.agree()) == ["before"]
+
+
+def test_many_writers_of_many_replicas_lose_nothing(colony):
+    replicas = [colony.first(), colony.join(), colony.join()]
+
+    def work(who):
+        for number in range(6):
+            homes.add(replicas[who % 3], f"{who}-{number}")
+
+    started = [children.start(work, who) for who in range(6)]
+    assert [children.ended(child) for child in started] == [0] * 6
+
+    stored = homes.ids(colony.agree())
+    assert sorted(stored) == sorted(["before", *(f"{who}-{n}" for who in range(6) for n in range(6))])
+
+
+def test_an_undo_a_hand_edit_and_a_fold_are_the_same_everywhere(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    fold_home(one, now=homes.NOW)
+    path = documents.path_of(two, "memory")
+    sharing.update(two)
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    homes.add(two, "b")
+    sharing.update(one)
+
+    aether.undo(home=one)
+
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    assert b'"edited"' in content(one, "memory")
+
+
+def test_a_home_without_its_server_refuses_and_goes_on_later(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    monkeypatch.delenv(ledger.URL)
+
+    with pytest.raises(StorageFailed, match=ledger.URL):
+        homes.add(two, "lost")
+    assert homes.ids(two) == ["before"]
+    assert sharing.share_status(two)["reachable"] is False
+
+    monkeypatch.setenv(ledger.URL, colony.url)
+    homes.add(two, "a")
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    assert sharing.share_status(one)["lag"] == 0
+
+
+def test_a_replica_killed_after_the_ledger_took_its_line_has_it_after_the_next_write(colony):
+    _one, two = colony.first(), colony.join()
+
+    def killed():
+        commits.append = lambda *args, **kwargs: os._exit(9)
+        homes.add(two, "a")
+
+    assert children.ended(children.start(killed)) == 9
+    homes.add(two, "b")
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+def test_a_home_that_leaves_goes_on_alone(colony):
+    one, two = colony.first(), colony.join()
+
+    sharing.leave_share(two)
+    colony.made.remove(two)
+    homes.add(two, "alone")
+    homes.add(one, "shared")
+
+    assert homes.ids(two) == ["before", "alone"]
+    assert homes.ids(colony.agree()) == ["before", "shared"]
+    with pytest.raises(NotFound, match="not shared"):
+        sharing.leave_share(two)
+
+
+def test_two_replicas_in_one_conversation_lose_nothing(colony):
+    one = colony.first()
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    two = colony.join()
+
+    for number, home in enumerate((one, two, two, one), 1):
+        conversations.extend(home, "talk", [{"role": "user", "content": str(number)}], now=homes.NOW)
+    conversations.extend(two, "other", [{"role": "user", "content": "x"}] * 3, now=homes.NOW)
+    colony.agree()
+
+    for talk in ("talk", "other"):
+        assert conversations.path_of(one, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
+    said = [message["content"] for message in conversations.history(conversations.load(one, "talk"))]
+    assert said == ["0", "1", "2", "3", "4"]
+
+
+def test_a_home_that_was_never_shared_imports_and_asks_nothing(home, monkeypatch):
+    monkeypatch.setattr(ledger, "opened", os.abort)
+
+    homes.add(home, "one")
+
+    assert not (home / ledger.PLACE).exists()
+
+
+def test_a_home_is_shared_once_and_joined_where_none_is(colony):
+    home = colony.first()
+
+    with pytest.raises(Conflict, match="already"):
+        sharing.share(home, colony.url, "c")
+    other = homes.fresh(colony.directory / "other")
+    with pytest.raises(Conflict, match="of this name already"):
+        sharing.share(other, colony.url, "c")
+    with pytest.raises(Conflict, match="a home already"):
+        sharing.join(colony.url, "c", colony.directory / "other")
+    with pytest.raises((NotFound, StorageFailed)):
+        sharing.join(colony.url, uuid.uuid4().hex, colony.directory / "none")
+    assert not (colony.directory / "none" / ".aether").exists()
+    with pytest.raises(InvalidInput, match="no address"):
+        sharing.join("what", "c", colony.directory / "none")
+    assert ledger.shared(other) is None
+    assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledger.shared(home))
