@@ -183,20 +183,18 @@ def running(**settings: str) -> Iterator[Server]:
 
 
 class Proxy:
-    """A loopback between clients and the socket of a server, which delays, cuts and swallows what passes.
-
-    `to_server` and `to_client` say how many bytes of that direction still pass on each new connection (None: all).
-    """
+    """A loopback between clients and the socket of a server, which delays, cuts and swallows what passes."""
 
     def __init__(self, upstream: str) -> None:
         self.upstream = upstream
-        self.to_server: int | None = None
-        self.to_client: int | None = None
         self.silent = False
-        """Whether what does not pass is swallowed, and the connection stays open, instead of being cut."""
+        """Whether a connection that has passed all it may is left open, and swallows the rest, instead of being cut."""
+        self.refuses = False
+        """Whether new connections are cut at once."""
         self.delay = 0.0
         self.cuts = 0
-        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        """How many connections were cut by a limit."""
+        self._pairs: list[_Pair] = []
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -204,11 +202,20 @@ class Proxy:
     def url(self, role: str = OWNER, database: str = "postgres") -> str:
         return f"postgresql://{role}@127.0.0.1:{self.port}/{database}?sslmode=disable&gssencmode=disable"
 
+    def limit(self, *, to_server: int | None = None, to_client: int | None = None) -> None:
+        """Let so many further bytes pass on each connection that is open now, then cut it."""
+        for pair in self._pairs:
+            pair.left = {"to_server": to_server, "to_client": to_client}
+
+    def release_after(self, seconds: float) -> None:
+        """Cut all connections after a while."""
+        threading.Timer(seconds, self.cut).start()
+
     def cut(self) -> None:
         """Cut all connections."""
         pairs, self._pairs = self._pairs, []
         for pair in pairs:
-            self._end(pair)
+            pair.end()
 
     def close(self) -> None:
         self._listener.close()
@@ -222,41 +229,46 @@ class Proxy:
                 return
             server = socket.socket(socket.AF_UNIX)
             try:
+                if self.refuses:
+                    raise ConnectionRefusedError
                 server.connect(self.upstream)
             except OSError:
                 client.close()
+                server.close()
                 continue
-            pair = client, server
+            pair = _Pair(client, server)
             self._pairs.append(pair)
-            for source, sink, direction in ((client, server, "to_server"), (server, client, "to_client")):
-                threading.Thread(target=self._pump, args=(source, sink, pair, direction), daemon=True).start()
+            for direction in ("to_server", "to_client"):
+                threading.Thread(target=self._pump, args=(pair, direction), daemon=True).start()
 
-    def _pump(
-        self,
-        source: socket.socket,
-        sink: socket.socket,
-        pair: tuple[socket.socket, socket.socket],
-        direction: str,
-    ) -> None:
-        passed = 0
+    def _pump(self, pair: _Pair, direction: str) -> None:
+        source, sink = (pair.client, pair.server)[:: 1 if direction == "to_server" else -1]
         with suppress(OSError):
             while data := source.recv(65536):
                 if self.delay:
                     time.sleep(self.delay)
-                most = getattr(self, direction)
-                if most is not None and len(data) > most - passed:
-                    sink.sendall(data[: max(0, most - passed)])
+                left = pair.left[direction]
+                if left is not None and len(data) > left:
+                    sink.sendall(data[:left])
                     self.cuts += 1
                     while self.silent and source.recv(65536):
                         pass
                     break
-                passed += len(data) if most is not None else 0
+                if left is not None:
+                    pair.left[direction] = left - len(data)
                 sink.sendall(data)
-        self._end(pair)
+        pair.end()
 
-    @staticmethod
-    def _end(pair: tuple[socket.socket, socket.socket]) -> None:
-        for one in pair:
+
+class _Pair:
+    """The two ends of a connection, and how many bytes still pass in each direction (None: all)."""
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client, self.server = client, server
+        self.left: dict[str, int | None] = {"to_server": None, "to_client": None}
+
+    def end(self) -> None:
+        for one in (self.client, self.server):
             with suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
             one.close()

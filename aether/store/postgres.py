@@ -52,7 +52,6 @@ SEEN_SECONDS = 10.0
 FIRST_WAIT_SECONDS = 0.02
 LONGEST_WAIT_SECONDS = 0.5
 READ_LINES = 1000
-DEFAULT_SECONDS = 10.0
 # Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
 _INHERITED: list[Any] = []
 _UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
@@ -101,9 +100,9 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
         UnsafePath: the role may not make tables or colonies.
         StorageFailed: the server cannot be used; nothing was made.
     """
-    ledger = open_ledger(url, colony, replica="", timeout=timeout)
     if not colony.strip():
         raise InvalidInput("a colony needs a name.", fix="Name it.", where="colony")
+    ledger = open_ledger(url, colony, replica="", timeout=timeout)
     try:
         upgrade(ledger)
         with ledger.connected(greet=False) as connection:
@@ -350,20 +349,16 @@ class PostgresLedger:
         """
         number = self.number
         with self.connected() as connection:
-            connection.execute("begin")
-            connection.execute(
-                "select set_config('idle_in_transaction_session_timeout', %s, true) "
-                "from aether.lock_stream(%s, %s, %s)",
-                (str(int(TURN_SECONDS * 1000)), number, stream, self._wait_ms()),
-            )
-            head, lines = _row(
-                connection, "select * from aether.lines_after(%s, %s, %s, %s, %s, %s)",
-                (number, stream, mark.revision, mark.checksum, READ_LINES, READ_BYTES),
+            # Statements in one message: one round trip.
+            cursor = self._driver.ClientCursor(connection).execute(
+                "begin; select * from aether.take_turn(%s, %s, %s, %s, %s, %s, %s, %s)",
+                (number, stream, mark.revision, mark.checksum, READ_LINES, READ_BYTES, self._wait_ms(),
+                 int(TURN_SECONDS * 1000)),
             )  # fmt: skip
+            cursor.nextset()
+            head, lines = cursor.fetchone()
             if lines:
-                self.call_nothing(
-                    "call aether.flush()"
-                )  # by another connection: this one must not commit yet
+                self.call("select aether.sync()")  # by another connection: this one must not commit yet
             turns = self._turns.__dict__.setdefault("of", {})
             turns[stream] = connection
             try:
@@ -435,6 +430,11 @@ class PostgresLedger:
         if listening:
             listening.close()
 
+    def __del__(self) -> None:
+        """Close what its user has forgotten."""
+        with suppress(Exception):
+            self.close()
+
     def call(self, statement: str, *arguments: object) -> tuple[Any, ...]:
         """Return the one row that a statement gives, as `rows`."""
         return self.rows(statement, *arguments)[0]
@@ -448,11 +448,6 @@ class PostgresLedger:
             self._drop_idle()  # the server was restarted: they are closed, all of them
             with self.connected() as connection:
                 return list(connection.execute(statement, arguments, binary=True))
-
-    def call_nothing(self, statement: str) -> None:
-        """Run a statement that gives no row."""
-        with self.connected() as connection:
-            connection.execute(statement)
 
     @contextmanager
     def connected(self, *, greet: bool = True) -> Iterator[Any]:
@@ -476,9 +471,11 @@ class PostgresLedger:
 
     def _connect(self) -> Any:
         try:
-            return _connection_type().connect(**self._address, autocommit=True, prepare_threshold=None)
+            made = _connection_type().connect(**self._address, autocommit=True, prepare_threshold=None)
         except self._driver.Error as reason:
             raise self._unreachable(str(reason)) from None
+        made.seconds = self.timeout
+        return made
 
     def _unreachable(self, reason: str) -> AetherError:
         """Return the error of a connection that could not be made; libpq gives only words for it."""
@@ -557,15 +554,13 @@ class PostgresLedger:
     def _append_in_turn(self, connection: Any, arguments: tuple[Any, ...]) -> Appended:
         """Append in the transaction that has the turn, and end it."""
         with self._failures(connection):
-            done, head, lines, revision = _row(
-                connection,
-                "select a.* from set_config('synchronous_commit', 'off', true), "
-                "aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s) a",
+            cursor = self._driver.ClientCursor(connection).execute(
+                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s); "
+                "commit; select aether.sync()",
                 arguments,
             )
-            connection.execute("commit")
-            connection.execute("call aether.flush()")
-        return Appended(done, head, lines, revision)
+            done, head, lines, revision = cursor.fetchone()
+        return Appended(done, head, lines or [], revision)
 
     def _settled(self, arguments: tuple[Any, ...], lost: _LostAnswer) -> Appended:
         """Return what became of lines whose answer was lost.
@@ -628,7 +623,7 @@ def _append(connection: Any, arguments: tuple[Any, ...]) -> Appended:
         "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, %s, null, null, null, null)",
         arguments,
     )
-    return Appended(done, head, lines, revision)
+    return Appended(done, head, lines or [], revision)
 
 
 # Why a server refuses, by the SQLSTATE: our error, what it means, and what to do.
@@ -700,13 +695,10 @@ def _connection_type() -> Any:
 
     class Connection(driver.Connection):  # type: ignore[misc, name-defined]
         greeted = False
+        seconds = 10.0
 
         def wait(self, generator: Any, *rest: Any, **options: Any) -> Any:
             return super().wait(_limited(generator, self.seconds), *rest, **options)
-
-        @property
-        def seconds(self) -> float:
-            return float(self.info.get_parameters().get("connect_timeout", DEFAULT_SECONDS))
 
     def _limited(generator: Any, seconds: float) -> Any:
         """Yield what `generator` yields, and return what it returns, for so many seconds."""

@@ -3,12 +3,12 @@
 --
 -- Conditions: AE001 there is no such colony for this role, AE002 another history, AE003 the tables are incomplete.
 
--- The next two are called by the others only, which fix the search path. In PL/pgSQL, which keeps its plans: they are
--- the first step of every call.
+-- The next two are called by the others only, which fix the search path and make the owner the current user. In
+-- PL/pgSQL, which keeps its plans, because they are the first step of every call.
 create function aether.right_of(p_colony integer) returns text
 language plpgsql stable as $$
 begin
-    if pg_has_role(session_user, (select n.nspowner from pg_namespace n where n.nspname = 'aether'), 'member') then
+    if pg_has_role(session_user, current_user, 'member') then
         return 'admin';
     end if;
     return (
@@ -23,8 +23,13 @@ create function aether.require(p_colony integer, p_right text) returns void
 language plpgsql stable as $$
 declare
     ranks constant text[] := array['read', 'write', 'admin'];
-    found constant text := aether.right_of(p_colony);
+    found text;
 begin
+    select m."right" into found from aether.members m where m.colony = p_colony and m.role = session_user;
+    if found = p_right then
+        return;  -- most calls: the role itself has just this right
+    end if;
+    found := aether.right_of(p_colony);
     if found is null then
         raise exception 'role "%" has no right in this colony', session_user using errcode = 'AE001';
     elsif array_position(ranks, found) < array_position(ranks, p_right) then
@@ -46,8 +51,7 @@ language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
     c aether.colonies;
     v constant integer := (select max(version) from aether.migrations);
-    owner constant boolean :=
-        pg_has_role(session_user, (select nspowner from pg_namespace where nspname = 'aether'), 'member');
+    owner constant boolean := pg_has_role(session_user, current_user, 'member');
     missing text;
 begin
     -- A restored backup has its rows first, then its keys and its row security.
@@ -176,49 +180,76 @@ create function aether.append_lines(
 )
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-    s constant aether.streams := aether.lock_stream(p_colony, p_stream, p_wait);
-    last bytea;
+    s bigint;
+    added constant integer := cardinality(p_lines);
+    last constant bytea := p_lines[added];
 begin
-    done := false;
-    head := s.head;
-    news := '{}';
-    revision := 0;
+    perform aether.require(p_colony, 'write'), set_config('lock_timeout', p_wait::text, true);
+    done := true;
     if p_key <> '' then
-        select e.revision into revision from aether.entries e
-        where e.colony = p_colony and e.stream = s.stream and e.key = p_key;
-        if revision is not null then
-            done := true;
+        perform aether.lock_stream(p_colony, p_stream, p_wait);
+        select t.head, k.revision into head, revision from aether.streams t
+            join aether.keys k on k.colony = t.colony and k.stream = t.stream and k.key = p_key
+            where t.colony = p_colony and t.name = p_stream;
+        if found then
             return;
         end if;
-        revision := 0;
     end if;
-    if s.head <> p_mark then
-        select l.head, l.news into head, news
-        from aether.lines_after(p_colony, p_stream, p_mark, p_checksum, 256, 1000000) l;
-        return;
-    elsif p_checksum <> '' and s.checksum is distinct from convert_to(p_checksum, 'UTF8') and s.head > s.start then
-        raise exception 'the stream has another line at revision %', p_mark using errcode = 'AE002';
-    end if;
-    done := true;
-    revision := p_mark + 1;
-    if cardinality(p_lines) = 0 then
-        return;
-    end if;
-    head := p_mark + cardinality(p_lines);
-    last := p_lines[cardinality(p_lines)];
-    insert into aether.entries (colony, stream, revision, line, key)
-        select p_colony, s.stream, p_mark + l.nth, l.line, case when l.nth = 1 then nullif(p_key, '') end
-        from unnest(p_lines) with ordinality l (line, nth);
-    update aether.streams t set head = append_lines.head, checksum = substr(last, length(last) - 18, 16)
-        where t.colony = p_colony and t.name = p_stream;
-    -- No name of a stream: every role of the database may listen.
-    perform pg_notify('aether_' || p_colony, s.stream || ' ' || append_lines.head);
+    for attempt in 1 .. 2 loop
+        -- This waits for whoever has the row, and then compares with what they left.
+        update aether.streams t
+            set head = p_mark + added, checksum = coalesce(substr(last, length(last) - 18, 16), t.checksum)
+            where t.colony = p_colony and t.name = p_stream and t.head = p_mark
+                and (p_checksum = '' or t.head = t.start or t.checksum = convert_to(p_checksum, 'UTF8'))
+            returning t.stream, t.head into s, head;
+        if s is not null then
+            if added = 1 then
+                insert into aether.entries (colony, stream, revision, line, checksum)
+                    values (p_colony, s, head, last, substr(last, length(last) - 18, 16));
+            else
+                insert into aether.entries (colony, stream, revision, line, checksum)
+                    select p_colony, s, p_mark + l.nth, l.line, substr(l.line, length(l.line) - 18, 16)
+                    from unnest(p_lines) with ordinality l (line, nth);
+            end if;
+            revision := p_mark + 1;
+            if p_key <> '' and added > 0 then
+                insert into aether.keys values (p_colony, s, p_key, revision);
+            end if;
+            -- No name of a stream: every role of the database may listen.
+            perform pg_notify('aether_' || p_colony, s || ' ' || head);
+            return;
+        end if;
+        exit when exists (select from aether.streams t where t.colony = p_colony and t.name = p_stream);
+        perform aether.lock_stream(p_colony, p_stream, p_wait);  -- makes it
+    end loop;
+    done := false;
+    revision := 0;
+    -- The answer may already have the end that others reached meanwhile; only if it is another history, this raises.
+    select l.head, l.news into head, news
+    from aether.lines_after(p_colony, p_stream, p_mark, p_checksum, 256, 1000000) l;
 end
 $$;
 
--- Everything that is visible to others is on the disk, and where standbys are synchronous, there too, when this
--- returns: a commit is written after all commits before it, and many callers share one sync of the disk.
-create procedure aether.flush() language plpgsql as $$
+-- Take the turn in a stream until the transaction ends, for so many milliseconds at most, and return what is new.
+create function aether.take_turn(
+    p_colony integer, p_stream text, p_mark bigint, p_checksum text, p_limit integer, p_bytes bigint,
+    p_wait integer, p_idle integer, out head bigint, out news bytea[]
+)
+language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+begin
+    perform set_config('idle_in_transaction_session_timeout', p_idle::text, true);
+    perform aether.lock_stream(p_colony, p_stream, p_wait);
+    select l.head, l.news into head, news
+    from aether.lines_after(p_colony, p_stream, p_mark, p_checksum, p_limit, p_bytes) l;
+    -- The commit of this transaction frees the row before the disk is synced; aether.sync() follows it.
+    perform set_config('synchronous_commit', 'off', true);
+end
+$$;
+
+-- Everything that is visible to others is on the disk, and where standbys are synchronous, there too, when the
+-- transaction of this call has been committed: a commit is written after all commits before it, and many callers share
+-- one sync of the disk.
+create function aether.sync() returns void language plpgsql as $$
 begin
     if not pg_is_in_recovery() then
         if current_setting('synchronous_commit') = 'off' then
@@ -226,7 +257,6 @@ begin
         end if;
         perform pg_logical_emit_message(true, 'aether', '');
     end if;
-    commit;
 end
 $$;
 
@@ -242,7 +272,8 @@ begin
     select a.done, a.head, a.news, a.revision into done, head, news, revision
     from aether.append_lines(p_colony, p_stream, p_mark, p_checksum, p_lines, p_key, p_wait) a;
     commit;
-    call aether.flush();
+    perform aether.sync();
+    commit;
 end
 $$;
 
@@ -256,7 +287,8 @@ begin
     from aether.lines_after(p_colony, p_stream, p_mark, p_checksum, p_limit, p_bytes) l;
     commit;
     if cardinality(news) > 0 then
-        call aether.flush();
+        perform aether.sync();
+        commit;
     end if;
 end
 $$;

@@ -62,6 +62,7 @@ $$;
 alter table aether.colonies enable row level security;
 alter table aether.streams enable row level security;
 alter table aether.entries enable row level security;
+alter table aether.keys enable row level security;
 alter table aether.blobs enable row level security;
 alter table aether.members enable row level security;
 alter table aether.replicas enable row level security;
@@ -69,6 +70,7 @@ alter table aether.replicas enable row level security;
 create policy members_read on aether.colonies for select using (colony = any (array(select aether.readable())));
 create policy members_read on aether.streams for select using (colony = any (array(select aether.readable())));
 create policy members_read on aether.entries for select using (colony = any (array(select aether.readable())));
+create policy members_read on aether.keys for select using (colony = any (array(select aether.readable())));
 create policy members_read on aether.blobs for select using (colony = any (array(select aether.readable())));
 create policy members_read on aether.members for select using (colony = any (array(select aether.readable())));
 create policy members_read on aether.replicas for select using (colony = any (array(select aether.readable())));
@@ -82,13 +84,13 @@ grant execute on function
     aether.readable(), aether.hello(text, text), aether.seen(integer, text, bigint),
     aether.head(integer, text), aether.heads(integer, text), aether.base(integer, text),
     aether.lines_after(integer, text, bigint, text, integer, bigint),
-    aether.get_blob(integer, text), aether.faults(integer)
+    aether.get_blob(integer, text), aether.faults(integer), aether.sync()
     to aether_read;
 grant execute on procedure
-    aether.flush(), aether.read_after(integer, text, bigint, text, integer, bigint, bigint, bytea[])
+    aether.read_after(integer, text, bigint, text, integer, bigint, bigint, bytea[])
     to aether_read;
 grant execute on function
-    aether.lock_stream(integer, text, integer),
+    aether.take_turn(integer, text, bigint, text, integer, bigint, integer, integer),
     aether.append_lines(integer, text, bigint, text, bytea[], text, integer),
     aether.put_blob(integer, bytea), aether.set_base(integer, text, bigint, text, integer)
     to aether_write;
