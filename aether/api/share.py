@@ -13,7 +13,7 @@ from aether import clock, regular
 from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
-from aether.store import conversations, documents, files, ledger
+from aether.store import aged, conversations, documents, files, ledger
 from aether.store.commit import catch_up, fold, mark_of, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
@@ -194,7 +194,8 @@ def update_share(home: Home = None) -> int:
     server = ledger.of(place)
     if server:
         for stream, head in server.heads(conversations.STREAMS).items():
-            _fill_conversation(server, place, stream, head)
+            if not aged.find(place, stream.removeprefix(conversations.STREAMS)):  # this home has archived it
+                _fill_conversation(server, place, stream, head)
     return snapshot.revision
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import aether
+from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
@@ -166,6 +167,27 @@ def test_a_replica_killed_after_the_ledger_took_its_line_has_it_after_the_next_w
     homes.add(two, "b")
 
     assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+def test_an_answer_that_is_lost_is_said_to_be_unknown_and_its_line_is_kept_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+    (tmp_path / "server").mkdir()
+    url = f"{directory_ledger.START}{tmp_path / 'server'}"
+    monkeypatch.setenv(ledger.URL, url)
+    colony = Colony(tmp_path, url)
+    _one, two = colony.first(), colony.join()
+    (tmp_path / "server" / "lose").write_text("append_if")
+
+    with pytest.raises(StorageFailed, match="Whether the change is stored is not known"):
+        homes.add(two, "a")
+    homes.add(two, "b")
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+def test_no_text_is_erased_from_one_replica_alone(colony):
+    with pytest.raises(Conflict, match="cannot be erased from one replica"):
+        forgetting.erase(match="a secret text", home=colony.first())
 
 
 def test_a_home_that_leaves_goes_on_alone(colony):
