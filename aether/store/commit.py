@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -306,7 +306,11 @@ def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
     if server is None:  # it has left the colony meanwhile
         yield snapshot
         return
-    with server.turn(ledger.JOURNAL, mark_of(snapshot)) as news:
+    with ExitStack() as turn:
+        try:
+            news = turn.enter_context(server.turn(ledger.JOURNAL, mark_of(snapshot)))
+        except StorageFailed as reason:
+            raise _offline(reason) from reason
         yield settle(take_in(snapshot, news.lines), now=now)
 
 
