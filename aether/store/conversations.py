@@ -1182,7 +1182,8 @@ def _call(home: Path, log: Log, records: list[bytes]) -> bytes:
         files.seal(_numbered(record, nth, more=nth < first + len(records) - 1))
         for nth, record in enumerate(records, first)
     )
-    return lines if log.end else header(log.id, listed=(home / LIST).exists()) + lines
+    # The list is made with the first line of a home that has documents.
+    return lines if log.end else header(log.id, listed=(home / LIST).parent.is_dir()) + lines
 
 
 def _numbered(record: bytes, nth: int, *, more: bool) -> bytes:
