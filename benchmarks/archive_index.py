@@ -2,7 +2,8 @@
 
 Archives of 10^3, 10^4 and 10^5 generated conversations over twenty years: six messages each of words drawn by Zipf's law
 from 20,000. A tenth of a percent of them is ready to age. Timed are calls of the functions that a program uses: to list one month,
-to search (queries of one to six words, a third of them of common words only), the sums, and a dry run and a whole pass of
+to search (queries of one to six words, a third of them of common words only, half of them with an answer among the oldest
+conversations, which says each of its words four times), the sums, and a dry run and a whole pass of
 ageing; beside the times, the archive files that each of them reads. A list of everything shows what a cost by size would be.
 
 The files are written without syncs, because only what follows is measured. The index is made from them; beyond 5,000
@@ -41,6 +42,8 @@ FILES = 5_000
 LISTS = 40
 # So many conversations of the newest month are 31 days old: they are ready to age.
 READY_OF = 1_000
+# Queries with an answer among the oldest conversations.
+PLANTED = 40
 
 
 def main() -> None:
@@ -76,10 +79,14 @@ def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
     rules = edge._rules(home, NOW)  # noqa: SLF001 - as the functions of the archive do
     given = edge._Given(_talk("seed", NOW, words, rng), {"kind": "dict", "name": ""}, None)  # noqa: SLF001
     shape, _, _ = edge._full(given, rules, 0)  # noqa: SLF001
+    asked = _asked(words)
     for nth in range(size):
         ready = nth % READY_OF == 0
         at = NOW - (timedelta(days=31) if ready else timedelta(days=rng.uniform(0, DAYS)))
         talk = _talk(f"conversation {nth}", at, words, rng)
+        if 0 < nth <= PLANTED:
+            at = NOW - timedelta(days=DAYS + nth)
+            talk = _answer(f"answer {nth - 1}", asked[nth - 1], at, words, rng)
         level = "full" if ready or at > NOW - timedelta(days=30) else "summary"
         content = {"messages": talk["messages"], "given": {**talk, "messages": None}}
         if level == "summary":
@@ -108,11 +115,12 @@ def _repeat(home: Path, size: int) -> None:
             first = copy * 10_000_000
             db.execute(
                 "INSERT INTO conversation SELECT n + ?, id || ' ' || ?, name, title, created, level, bytes, since, level, "
-                "policy, grace, until FROM conversation WHERE n < 10000000",
+                "policy, grace, until FROM conversation WHERE n < 10000000 AND id NOT LIKE 'answer %'",
                 (first, copy),
             )
             db.execute(
-                "INSERT INTO words (rowid, said) SELECT rowid + ?, said FROM words WHERE rowid < 10000000",
+                "INSERT INTO words (rowid, said) SELECT rowid + ?, said FROM words WHERE rowid < 10000000 "
+                "AND rowid NOT IN (SELECT n FROM conversation WHERE id LIKE 'answer %')",
                 (first,),
             )
 
@@ -130,6 +138,19 @@ def _talk(name: str, at: datetime, words: list[str], rng: random.Random) -> dict
         {"role": ("user", "assistant")[nth % 2], "content": f"{one}."} for nth, one in enumerate(said)
     ]
     return {"id": name, "title": said[0][:40], "created_at": aether_time(at), "messages": messages}
+
+
+def _asked(words: list[str]) -> list[str]:
+    """Return the queries that are measured; the first ones have an answer."""
+    return queries(words, random.Random(len(words)))
+
+
+def _answer(name: str, query: str, at: datetime, words: list[str], rng: random.Random) -> dict:
+    """Return a short conversation that says each word of a query four times."""
+    filler = " ".join(rng.choices(words, k=20))
+    said = [f"{query}. {query}.", f"{filler}. {query}, {query}."]
+    messages = [{"role": ("user", "assistant")[nth], "content": one} for nth, one in enumerate(said)]
+    return {"id": name, "title": filler[:40], "created_at": aether_time(at), "messages": messages}
 
 
 def _measured(home: Path, words: list[str], rng: random.Random) -> dict:
@@ -150,7 +171,8 @@ def _measured(home: Path, words: list[str], rng: random.Random) -> dict:
             "of_a_month": len(aether.list_archived(month=months[0], home=home)),
             "list_all": _one(lambda: aether.list_archived(home=home)),
             "stats": _one(lambda: aether.archive_stats(home=home)),
-            "search": _spread([lambda q=query: aether.search_archive(q, home=home) for query in queries(words, rng)]),
+            "search": _spread([lambda q=query: aether.search_archive(q, home=home) for query in _asked(words)]),
+            "answers_among_ten_of": [_answered(home, words), PLANTED],
         }  # fmt: skip
         reads.clear()
         found["plan"] = _one(lambda: aether.age_archive(now=NOW, dry_run=True, home=home))
@@ -168,6 +190,14 @@ def _measured(home: Path, words: list[str], rng: random.Random) -> dict:
         return found
     finally:
         aged.read_bytes = real
+
+
+def _answered(home: Path, words: list[str]) -> int:
+    """Return for how many of the planted answers a search shows them among its first ten."""
+    return sum(
+        f"answer {nth}" in {hit.id for hit in aether.search_archive(query, limit=10, home=home)}
+        for nth, query in enumerate(_asked(words)[:PLANTED])
+    )
 
 
 def _one(work: Callable[[], object]) -> dict:

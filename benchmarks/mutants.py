@@ -463,7 +463,7 @@ def run_in_fork(number: int, items: list[pytest.Item], writing: int, directory: 
         os.setsid()
         mutant_switch.active = number
         engine.MAX_SHRINKING_SECONDS = 1  # that a law fails is enough
-        os.environ |= {"MUTANT_ACTIVE": str(number), "TMPDIR": directory}
+        os.environ |= {"MUTANT_ACTIVE": str(number), "TMPDIR": directory, "PYTEST_DEBUG_TEMPROOT": directory}
         tempfile.tempdir = None
         for item, following in zip(items, [*items[1:], None], strict=True):
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
+import os
+import shutil
 import socket
 import socketserver
 import tempfile
@@ -14,6 +17,14 @@ from aether import paths
 from tests import effort, homes, postgres_server
 
 effort.load_profile()
+# Where pytest makes its temporary directories, those of each worker too.
+os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", homes.IN_MEMORY)
+
+
+def pytest_collection_finish():
+    """Let garbage collections pass over what the collected tests made: it stays, and it is most of what there is."""
+    gc.collect()
+    gc.freeze()
 
 
 class YouForgotToChooseAHome(AssertionError):
@@ -44,6 +55,14 @@ def _only_chosen_homes(monkeypatch, tmp_path_factory):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(nowhere))
     monkeypatch.chdir(nowhere)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _nothing_left(request, tmp_path_factory):
+    """Free the memory at the end, unless a failure is to be looked into; not after each test, which may patch `os` still."""
+    yield
+    if not request.session.testsfailed:
+        shutil.rmtree(tmp_path_factory.getbasetemp(), ignore_errors=True)
 
 
 @pytest.fixture(autouse=True, scope="session")

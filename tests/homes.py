@@ -6,6 +6,7 @@ import os
 import signal
 import tempfile
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,24 @@ from aether.store.commit import Author, Committed, commit, fold_home
 from aether.store.snapshot import Snapshot
 from aether.types import Change
 
-# Thousands of small files belong in memory, where the machine has such a place.
-IN_MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
+# What a run of the suite may need at most.
+ROOM_BYTES = 2 * 2**30
+
+
+def _in_memory(place: str = "/dev/shm") -> str:
+    """Return a directory in memory that has room for a run and lets programs start, or the usual temporary one.
+
+    Thousands of small files belong there: on a disk each sync waits for milliseconds, a test makes thirty of them.
+    """
+    if not os.access(place, os.W_OK):
+        return tempfile.gettempdir()
+    found = os.statvfs(place)
+    roomy = found.f_bavail * found.f_frsize >= ROOM_BYTES
+    runs = not found.f_flag & getattr(os, "ST_NOEXEC", 0)
+    return place if roomy and runs else tempfile.gettempdir()
+
+
+IN_MEMORY = _in_memory()
 NOW = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
 
 
@@ -25,11 +42,31 @@ def later(seconds: float) -> datetime:
     return NOW + timedelta(seconds=seconds)
 
 
+@cache
+def _folded() -> dict[Path, tuple[int, bytes | None]]:
+    """Return mode and content of each file of a new home, None for a directory: folding costs as much as ten tests."""
+    with tempfile.TemporaryDirectory(dir=IN_MEMORY) as directory:
+        home = Path(directory)
+        (home / "data").mkdir()
+        fold_home(home, now=NOW)
+        return {
+            path.relative_to(home): (path.stat().st_mode, path.read_bytes() if path.is_file() else None)
+            for path in sorted(home.rglob("*"))
+        }
+
+
 def fresh(directory: Path) -> Path:
     """Return a new home below `directory`, with the shipped documents in it."""
     home = directory / ".aether"
-    (home / "data").mkdir(parents=True)
-    fold_home(home, now=NOW)
+    home.mkdir(parents=True)
+    for name, (mode, content) in _folded().items():
+        path = home / name
+        if content is None:
+            path.mkdir()
+        else:
+            path.write_bytes(content)
+        path.chmod(mode)
+    snapshot.load(home)  # this process knows the home, as if it had made it
     return home
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
 
@@ -10,6 +11,7 @@ import pytest
 
 def test_the_module_runs_the_command(monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["aether", "--version"])
+    monkeypatch.setattr(os, "_exit", sys.exit)
     monkeypatch.delitem(sys.modules, "aether.__main__", raising=False)
 
     with pytest.raises(SystemExit) as left:

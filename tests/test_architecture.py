@@ -1,24 +1,19 @@
-"""The shape of the code: sizes, names, layers, and one home for each third-party import.
-
-Every module is parsed once, for all rules.
-"""
+"""The shape of the code: sizes, names, layers, and one home for each third-party import."""
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
 from statistics import median
-from typing import NamedTuple
 
 import pytest
 
 from tests import homes
+from tests.sources import ROOT, modules
 
-ROOT = Path(__file__).parents[1]
 # Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text. Contexts are
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams have theirs.
 MAX_MODULES = 262
@@ -89,68 +84,23 @@ HEAVY_FOR_A_TOOL = HEAVY | set(
 )
 
 
-class Module(NamedTuple):
-    """One module of aether, read and parsed."""
-
-    name: str
-    path: str
-    lines: list[str]
-    tree: ast.Module
-
-
-@cache
-def modules() -> dict[str, Module]:
-    """Return every module of aether by its dotted name."""
-    found = {}
-    for file in sorted((ROOT / "aether").rglob("*.py")):
-        place, text = file.relative_to(ROOT), file.read_text(encoding="utf-8")
-        name = ".".join(place.with_suffix("").parts).removesuffix(".__init__")
-        found[name] = Module(name, place.as_posix(), text.splitlines(), ast.parse(text))
-    return found
-
-
-@cache
 def functions() -> list[tuple[str, int]]:
     """Return the name of every function with the lines of its body."""
-    return [
-        (f"{module.path}: {node.name}", body_lines(node))
-        for module in modules().values()
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ]
-
-
-def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    body = function.body
-    if isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Constant) and len(body) > 1:
-        body = body[1:]  # the docstring is not what a reader holds in mind
-    return (body[-1].end_lineno or 0) - body[0].lineno + 1
+    return [function for module in modules().values() for function in module.functions]
 
 
 @cache
 def imports() -> dict[str, set[str]]:
     """Return the dotted names that each module imports, at its top and inside functions."""
-    return {name: _imports(module) for name, module in modules().items()}
-
-
-def _imports(module: Module) -> set[str]:
-    found = set()
-    skipped = {
-        inner
-        for node in ast.walk(module.tree)
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
-        for inner in ast.walk(node)
-    }
-    for node in ast.walk(module.tree):
-        if node in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+    return {
+        name: {
             # What is imported from a package may be a module of it.
-            below = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= {name if name in modules() else node.module for name in below}
-    return found - {module.name}
+            f"{package}.{part}" if f"{package}.{part}" in modules() else package
+            for package, part in module.imports
+        }
+        - {name}
+        for name, module in modules().items()
+    }
 
 
 def ours(name: str) -> set[str]:
@@ -234,7 +184,7 @@ def test_most_functions_are_short():
 
 
 def test_a_module_says_what_it_owns():
-    assert [module.path for module in modules().values() if not ast.get_docstring(module.tree)] == []
+    assert [module.path for module in modules().values() if not module.docstring] == []
 
 
 def test_a_third_party_package_has_one_home():

@@ -1,13 +1,17 @@
 """The guards of the suite hold."""
 
+import os
 import re
 import socket
+import tempfile
+import types
 from pathlib import Path
 
 import pytest
 
 from aether import paths
 from aether.errors import NotFound
+from tests import homes
 
 # The package anthropic is always there.
 OPTIONAL = re.compile(r"importorskip\((?!\"anthropic)")
@@ -22,6 +26,22 @@ def test_no_home_is_found_by_accident():
 def test_a_home_outside_the_temporary_directories_is_an_error():
     with pytest.raises(AssertionError, match="/somewhere"):
         paths.find_home("/somewhere/.aether")
+
+
+def test_a_place_in_memory_is_used_only_with_room_and_where_programs_start(tmp_path, monkeypatch):
+    if not hasattr(os, "ST_NOEXEC"):
+        pytest.skip("no such flag here")
+    usual = tempfile.gettempdir()
+
+    def found(free, flag=0, place=tmp_path):
+        made = types.SimpleNamespace(f_bavail=free, f_frsize=1, f_flag=flag)
+        monkeypatch.setattr(os, "statvfs", lambda path: made)
+        return homes._in_memory(str(place))
+
+    assert found(homes.ROOM_BYTES) == str(tmp_path)
+    assert found(homes.ROOM_BYTES - 1) == usual
+    assert found(homes.ROOM_BYTES, os.ST_NOEXEC) == usual
+    assert found(homes.ROOM_BYTES, place=tmp_path / "missing") == usual
 
 
 def test_another_machine_cannot_be_reached():
@@ -40,7 +60,7 @@ def test_this_machine_can_be_reached():
 
 
 def test_a_test_that_needs_an_optional_package_is_found_by_its_mark():
-    """Or continuous integration would never run it: it runs `-m "slow or extras"` once those are installed."""
+    """Or continuous integration would never run it: it runs those marked `extras` or `slow` once those are installed."""
     tests = Path(__file__).parent
     sources = {path: path.read_text(encoding="utf-8") for path in tests.rglob("test_*.py")}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -63,7 +64,31 @@ SHOWN = {
 }  # fmt: skip
 
 
-@rows("name", [name for name in SHOWN if name not in NEEDS])
+ALONE = [name for name in SHOWN if name not in NEEDS]
+# Runs examples one after the other, each in a directory of its own, and prints what each printed.
+RUNNER = """
+import contextlib, io, json, os, runpy, sys
+printed = {}
+for path in sys.argv[1:]:
+    name = os.path.splitext(os.path.basename(path))[0]
+    os.mkdir(name)
+    with contextlib.chdir(name), contextlib.redirect_stdout(io.StringIO()) as out:
+        runpy.run_path(path, run_name="__main__")
+    printed[name] = out.getvalue()
+print(json.dumps(printed))
+"""
+
+
+def test_examples_print_what_they_show(tmp_path):
+    """In one process, which imports once; the slow tier runs each of them in its own."""
+    paths = [str(ROOT / "examples" / f"{name}.py") for name in ALONE]
+    printed = json.loads(ran(["-c", RUNNER, *paths], tmp_path))
+
+    assert [name for name in ALONE if not matches(printed[name], SHOWN[name])] == []
+
+
+@pytest.mark.slow
+@rows("name", ALONE)
 def test_an_example_prints_what_it_shows(name, tmp_path):
     require_shown(name, tmp_path)
 
@@ -76,13 +101,17 @@ def test_an_example_with_another_package_prints_what_it_shows(name, tmp_path):
 
 
 def require_shown(name, tmp_path):
-    ran = subprocess.run(
-        [sys.executable, str(ROOT / "examples" / f"{name}.py")], cwd=tmp_path, check=False,
+    assert matches(ran([str(ROOT / "examples" / f"{name}.py")], tmp_path), SHOWN[name])
+
+
+def ran(words, directory):
+    """Run the interpreter in `directory`, and return what it printed."""
+    done = subprocess.run(
+        [sys.executable, *words], cwd=directory, check=False,
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
     )  # fmt: skip
-
-    assert ran.returncode == 0, ran.stderr
-    assert matches(ran.stdout, SHOWN[name])
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 def matches(printed, shown):
@@ -138,6 +167,7 @@ def test_an_example_without_its_package_says_how_to_install_it(name, tmp_path):
     assert f"pip install 'aether-memory[{NEEDS[name]}]'" in ran.stderr
 
 
+@pytest.mark.slow
 def test_an_orchestrator_with_typed_results_passes_the_strictest_check(tmp_path):
     mypy = pytest.importorskip("mypy.api", reason="needs mypy")
     cache = ROOT / ".mypy_cache"

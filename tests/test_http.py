@@ -1,7 +1,6 @@
 import contextlib
 import socket
 import threading
-import time
 
 import pytest
 
@@ -99,14 +98,11 @@ def test_the_content_may_be_left_unread():
 
 @pytest.mark.parametrize("step", [viewers.HANGS, viewers.DRIPS])
 def test_the_deadline_holds_for_the_whole_answer(step):
-    started = time.monotonic()
-
     with viewers.viewer(step) as found:
         reply = asked(found.url, 0.3, body=b"{}")
-        took = time.monotonic() - started
 
+    # After a minute the viewer closes the connection, which is another failure.
     assert (reply.status, reply.failure) == (0, "timeout")
-    assert took < 5
 
 
 @pytest.mark.parametrize(

@@ -41,8 +41,10 @@ from aether.types import Change, Finding, JsonObject
 BATCH = 64
 # Of a conversation without a title, so much of its first line.
 TITLE_CHARS = 60
+# The rule by which a fuller form is removed.
+GRACE_OVER = "grace over"
 # A month of the archive, as `list_archived` takes it.
-_MONTH = re.compile(r"\d{4}-\d{2}", re.ASCII)
+_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])", re.ASCII)
 _TIME = re.compile(rb'"timestamp":\s*"([^"]{10,40})"')
 _SESSION = re.compile(rb'"session_?[iI]d":\s*"([^"]{1,200})"')
 # What of a conversation is returned that no caller gave as an object.
@@ -51,7 +53,7 @@ Progress = Callable[[int, int], None]
 
 
 class Planned(NamedTuple):
-    """A conversation whose age asks for a lesser level than it has."""
+    """A conversation whose age asks for a lesser level than it has, or whose fuller form has rested long enough."""
 
     id: str
     title: str
@@ -209,7 +211,7 @@ def age_archive(
     rules = _rules(place, now, preset)
     if not dry_run:
         _settle(place, rules.now)
-    plan, failed = _plan(place, rules)
+    plan, failed = _plan(place, rules, forever=forever)
     if ids is not None:
         plan = [one for one in plan if one.id in ids]
         failed = [one for one in failed if one.where in ids]
@@ -217,30 +219,18 @@ def age_archive(
         return Ageing(plan, [], failed, 0)
     done: list[JsonObject] = []
     saved = 0
-    # A form whose grace is over is read once more by the step that is taken now, and then rests as long as the next.
-    aging = {planned.id for planned in plan}
-    over = (
-        [] if forever else [row for row in aged.expired(place, clock.stamp(rules.now)) if row.id not in aging]
-    )
-    steps: list[tuple[str, Callable[[], tuple[JsonObject, int]]]] = [
-        *(
-            (planned.id, lambda planned=planned: _age(place, planned, rules, forever, backend))
-            for planned in plan
-        ),
-        *((row.id, lambda row=row: _end_grace(place, row.id, rules)) for row in over),
-    ]
-    for nth, (id, step) in enumerate(steps):  # noqa: A001
+    for nth, planned in enumerate(plan):
         if until is not None and time.monotonic() > until:
             break
         try:
-            receipt, less = step()
+            receipt, less = _age(place, planned, rules, forever, backend)
         except AetherError as reason:
-            failed.append(_failure(reason, id))
+            failed.append(_failure(reason, planned.id))
         else:
             done.append(receipt)
             saved += less
         if progress:
-            progress(nth + 1, len(steps))
+            progress(nth + 1, len(plan))
     return Ageing(plan, done, failed, saved)
 
 
@@ -255,8 +245,11 @@ def _failure(reason: AetherError, where: str) -> Finding:
     return Finding("error", reason.code, where, reason.what, reason.fix)
 
 
-def _plan(place: Path, rules: _Rules) -> tuple[list[Planned], list[Finding]]:
-    """Return the conversations that lose detail now, oldest first; only those are read whose age asks for it."""
+def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], list[Finding]]:
+    """Return the conversations that lose detail now, oldest first, and then those whose grace is over, unless `forever`.
+
+    Only those are read whose time has come; marked ones keep their fuller form.
+    """
     latest = [clock.stamp(rules.now - timedelta(days=days)) for days in rules.boundaries]
     failed: list[Finding] = []
     plan: list[Planned] = []
@@ -266,7 +259,8 @@ def _plan(place: Path, rules: _Rules) -> tuple[list[Planned], list[Finding]]:
         if "" < conversations.last_use(one) <= latest[0]
     ]
     _refresh_floors(place, rules)
-    for id in [*live, *(row.id for row in aged.ready(place, latest))]:  # noqa: A001
+    over = [] if forever else [row.id for row in aged.expired(place, clock.stamp(rules.now))]
+    for id in dict.fromkeys([*live, *(row.id for row in aged.ready(place, latest)), *over]):  # noqa: A001
         try:
             case = _case(place, id)
             found = rules.decide(case.conversation)
@@ -274,12 +268,17 @@ def _plan(place: Path, rules: _Rules) -> tuple[list[Planned], list[Finding]]:
             failed.append(_failure(reason, id))
             continue
         if LEVELS.index(found.level) > LEVELS.index(case.level):
-            size = ageing.bytes_of(place, id)
-            title = redact(case.conversation["title"])
-            plan.append(
-                Planned(id, title, found.days, found.score.total, found.rule, case.level, found.level, size)
-            )
-    return sorted(plan, key=lambda planned: (-planned.days, planned.id)), failed
+            # A form whose grace is over is read once more by this step, and then rests as long as the next.
+            step: tuple[str, str, str] = (found.rule, case.level, found.level)
+        elif id in over and id not in rules.marked:
+            grace = (case.old and case.old["grace"]) or {}
+            step = (GRACE_OVER, grace.get("level", case.level), case.level)
+        else:
+            continue
+        size = ageing.bytes_of(place, id)
+        title = redact(case.conversation["title"])
+        plan.append(Planned(id, title, found.days, found.score.total, *step, size))
+    return sorted(plan, key=lambda one: (one.rule == GRACE_OVER, -one.days, one.id)), failed
 
 
 def _refresh_floors(place: Path, rules: _Rules) -> None:
@@ -367,6 +366,8 @@ def _age(
         Conflict: the conversation was changed meanwhile.
         AetherError: it stays as it was.
     """
+    if planned.rule == GRACE_OVER:
+        return _end_grace(place, planned.id, rules)
     case = _case(place, planned.id)
     found = rules.decide(case.conversation)
     if (case.level, found.level) != (planned.from_level, planned.to_level):
@@ -467,7 +468,7 @@ def _end_grace(place: Path, id: str, rules: _Rules) -> tuple[JsonObject, int]:
     if not old or not old["grace"] or not "" < old["grace"]["until"] <= clock.stamp(rules.now):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=id)
     value = {**old, "grace": None}
-    receipt = _receipt(value, old["level"], "grace over", files.json_line(old["content"]), rules.now)
+    receipt = _receipt(value, old["level"], GRACE_OVER, files.json_line(old["content"]), rules.now)
     receipt["bytes_before"] = ageing.bytes_of(place, id)
     receipt["removed"] = {"level": old["grace"]["level"], "bytes": old["grace"]["bytes"]}
     _seal_receipt(value, receipt)
@@ -493,7 +494,7 @@ def archive_conversations(conversations: Iterable[Mapping[str, Any]], *, home: H
     One that is there already is left as it is; one that has grown since takes its place.
     """
     given = (_Given(cast("JsonObject", one), {"kind": "dict", "name": ""}, None) for one in conversations)
-    return _add_all(given, [], home)
+    return _add_all(given, ArchivedBatch([], [], []), home)
 
 
 @public
@@ -502,19 +503,19 @@ def archive_files(paths: Iterable[str | os.PathLike[str]], *, home: Home = None)
 
     The file itself rests compressed beside it, so that it can be restored byte for byte.
     """
-    failed: list[Finding] = []
-    return _add_all(_read_files(paths, failed), failed, home)
+    batch = ArchivedBatch([], [], [])
+    return _add_all(_read_files(paths, batch), batch, home)
 
 
-def _read_files(paths: Iterable[str | os.PathLike[str]], failed: list[Finding]) -> Iterator[_Given]:
+def _read_files(paths: Iterable[str | os.PathLike[str]], batch: ArchivedBatch) -> Iterator[_Given]:
     for path in paths:
         name = os.fspath(path)
         try:
             with regular.named(path) as file:
                 data = file.read()
-            raws = [*_raws(data, name)]
+            raws = [*_raws(data, name, batch.findings)]
         except AetherError as reason:
-            failed.append(_failure(reason, name))
+            batch.failed.append(_failure(reason, name))
             continue
         for raw in raws:
             yield _Given(
@@ -522,8 +523,10 @@ def _read_files(paths: Iterable[str | os.PathLike[str]], failed: list[Finding]) 
             )
 
 
-def _raws(data: bytes, name: str) -> Iterator[JsonObject]:
+def _raws(data: bytes, name: str, unread: list[Finding] | None = None) -> Iterator[JsonObject]:
     """Yield the conversations in a file: conversation objects, or the transcript of any known agent.
+
+    `unread` gets the lines that are in none of them.
 
     Raises:
         InvalidInput: it has none.
@@ -543,6 +546,8 @@ def _raws(data: bytes, name: str) -> Iterator[JsonObject]:
     nth, others = 0, 1
     while nth < others:
         found = load_conversation(io.BytesIO(data), nth=nth)
+        if unread is not None and not nth:
+            unread.extend(one._replace(where=f"{name}: {one.where}") for one in found.unread)
         others = found.others + 1
         yield _named({"messages": [one.raw for one in found.messages]}, data, name, nth)
         nth += 1
@@ -569,11 +574,11 @@ def _named(raw: JsonObject, data: bytes, name: str, nth: int) -> JsonObject:
     return fields | raw | fields  # in the order in which they are shown; what the file has empty is filled
 
 
-def _add_all(given: Iterable[_Given], failed: list[Finding], home: Home) -> ArchivedBatch:
+def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> ArchivedBatch:
+    """Add conversations to the archive; `batch` gets what came of it, and is returned."""
     place = drained(find(home))
     rules = _rules(place, None)
     _settle(place, rules.now)
-    batch = ArchivedBatch([], failed, [])
     waiting: dict[str, tuple[JsonObject, bytes | None]] = {}
     for nth, one in enumerate(given):
         try:

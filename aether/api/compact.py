@@ -102,7 +102,7 @@ class Options(NamedTuple):
     settings: Settings | None = None
     counter: Counter | None = None
     counter_name: str = "caller"
-    """What `counter` is called in """
+    """The name of `counter` in results and logs."""
     storage: StorageAdapter | None = None
     exporter: Exporter | None = None
     rules: Rules | None = DEFAULT

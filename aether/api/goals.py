@@ -111,12 +111,12 @@ def finish_goal(goal: str = "", *, abandoned: bool = False, home: Home = None) -
 @public
 def set_step(
     words: str, status: SubtaskStatus = "pending", *, goal: str = "", depends_on: Iterable[str] = (),
-    blocked_by: str = "", home: Home = None,
+    blocked_by: str = "", add: bool = True, home: Home = None,
 ) -> JsonObject:  # fmt: skip
     """Add a step to a goal, or change the status of the one with these words, and return the goal.
 
     Raises:
-        NotFound: there is no such goal, or no such step in `depends_on`.
+        NotFound: there is no such goal, no such step in `depends_on`, or no step with these words and `add` is false.
         InvalidInput: a text is empty or too long, the goal has ended, or has too many steps.
     """
     needed = [_plain(each) for each in depends_on]
@@ -124,7 +124,7 @@ def set_step(
         "set step", goal,
         lambda document, found: pure.set_step(
             document, found, _plain(words), status, now=now(), new_id=new_id, depends_on=needed,
-            blocked_by=_plain(blocked_by),
+            blocked_by=_plain(blocked_by), add=add,
         ),
         home,
     )  # fmt: skip

@@ -21,7 +21,7 @@ from aether import clock, regular
 from aether.api import dedupe
 from aether.api.conversations import record_directory
 from aether.api.home import Home, counter_of, now, read
-from aether.api.working import store_entries
+from aether.api.working import prepare_handoff, store_entries
 from aether.clock import new_id
 from aether.compaction.shapes import Receipt
 from aether.context.checkpoints import checkpoint_message
@@ -106,6 +106,10 @@ class _Tally:
     """The name of this import in the journal: its transactions are undone as one."""
     foreign: set[str] = field(default_factory=set)
     """Keys found in the home when a batch was committed."""
+    revision: int = -1
+    """The revision of the home up to which `foreign` is known."""
+    is_full: bool = False
+    """Whether working memory should be compressed."""
     revisions: list[int] = field(default_factory=list)
     records: int = 0
     items: int = 0
@@ -196,6 +200,13 @@ def import_transcripts(
                     raise
                 # One foreign file in a directory does not stop the import; it is named like a bad line.
                 tally.bad.append({"file": name, "line": 0, "reason": reason.what})
+    return _imported(files, tally, home)
+
+
+def _imported(files: int, tally: _Tally, home: Home) -> Imported:
+    """Return the result of an import, having prepared the hand-off that a full working memory asks for."""
+    if tally.is_full:
+        prepare_handoff(home)
     return Imported(
         files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
         sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
@@ -285,8 +296,9 @@ def _commit(
 
     def wanted(snapshot: Snapshot, entries: list[JsonObject]) -> list[JsonObject]:
         # Only under the lock are all notes visible that another process, importing the same, has stored.
-        tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
-        tally.archive_read = archive.head(snapshot, "items")
+        if snapshot.revision != tally.revision:
+            tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
+            tally.archive_read = archive.head(snapshot, "items")
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
     def beside(snapshot: Snapshot) -> Change:
@@ -295,7 +307,9 @@ def _commit(
     by = batch[0]["source"] if batch else DEFAULT_SOURCE
     reason = f"{words.file} ({pluralize(len(batch), 'items')})"
     author = Author("import", by, reason, part=f"{tally.whole}/{len(tally.revisions) + 1}")
-    stored = store_entries(batch, author, home=home, wanted=wanted, beside=beside)
+    stored = store_entries(batch, author, home=home, wanted=wanted, beside=beside, is_last=False)
+    # What this import stored itself is known by its notes; nothing else is in a revision that follows the last one.
+    tally.revision, tally.is_full = stored.revision, tally.is_full or stored.needed
     tally.known += len(batch) - len(stored.entries)
     if stored.ids:
         tally.evicted += stored.ids[0].evicted  # the same for every id of a batch

@@ -97,6 +97,8 @@ class StoredEntries(NamedTuple):
     """Those that were stored, in the order of their ids."""
     ids: list[ItemId]
     revision: int
+    needed: bool
+    """Whether working memory is so full that it should be compressed."""
 
 
 def store_entries(
@@ -106,10 +108,12 @@ def store_entries(
     home: Home,
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
+    is_last: bool = True,
 ) -> StoredEntries:
     """Store checked entries in one commit and return the result.
 
-    `wanted` chooses among them under the lock; the change `beside` is committed with them.
+    `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
+    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`.
     """
     at = now()
     entries = copied(files.checked_json(entries, where="item"))
@@ -131,16 +135,17 @@ def store_entries(
 
     done = commit(drained(find(home)), plan, author, now=at)
     chosen, added, needed = done.result
-    path = _prepare_handoff(home) if needed else ""
+    path = prepare_handoff(home) if needed and is_last else ""
     made = []
     for new in added.ids:
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
-    return StoredEntries(chosen, made, done.revision)
+    return StoredEntries(chosen, made, done.revision, needed)
 
 
-def _prepare_handoff(home: Home) -> str:
+def prepare_handoff(home: Home) -> str:
+    """Return the path of the hand-off of the current phase, prepared now if none is open; "" if that fails."""
     try:
         return str(prepare_current_phase(home, by=AETHER).path or "")
     except AetherError:
@@ -205,7 +210,7 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
 
     updated, needed = change(home, plan, Author("update", reason=id)).result
     if needed:
-        _prepare_handoff(home)
+        prepare_handoff(home)
     item: Item = updated
     return item
 

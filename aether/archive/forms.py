@@ -49,6 +49,8 @@ NAME_WORTH, QUOTE_WORTH, USER_WORTH, QUESTION_WORTH = 2.0, 2.0, 2.0, 3.0
 BINDING_WORTH = 8.0
 # The messages that open and end it say what it was for and what came of it; the first sentence of one what it is about.
 END_WORTH, LEAD_WORTH = 4.0, 1.0
+# So much of the words of a sentence on the matter come up in others.
+MATTER_SHARE = 1 / 3
 # A question and the answer to it say nothing without each other.
 ANSWER_WORTH, LAST_SENTENCES = 4.0, 6
 # Of the worth of a sentence: code and tables.
@@ -311,6 +313,7 @@ def candidates(conversation: Conversation) -> list[Sentence]:
     ends = {speech[0].at, speech[-1].at} if speech else set[int]()
     answered = _answered(speech)
     found: list[Sentence] = []
+    placed: list[float] = []
     for one, lines in _lines(texts):
         plain = frozenset(prose(one.text)) if one.speaker in ("user", "assistant") else frozenset(lines)
         for nth, text in enumerate(lines):
@@ -318,9 +321,24 @@ def candidates(conversation: Conversation) -> list[Sentence]:
             bonus = (
                 END_WORTH * (one.at in ends) + USER_WORTH * (one.speaker == "user") + LEAD_WORTH * (nth == 0)
             )
-            bonus += ANSWER_WORTH * ((one.at, text) in answered)
-            found.append(_sentence(len(found), one, text, must=must, bonus=bonus, plain=text in plain))
-    return found
+            answer = ANSWER_WORTH * ((one.at, text) in answered)
+            sentence = _sentence(len(found), one, text, must=must, bonus=answer, plain=text in plain)
+            found.append(sentence)
+            placed.append(bonus)
+    # A greeting at the end is no conclusion: its words are nowhere else, and it names nothing.
+    number = Counter(concept for one in found if one.kind != "chatter" for concept in one.concepts)
+    return [
+        one._replace(worth=one.worth + bonus * _is_on_the_matter(one, number))
+        for one, bonus in zip(found, placed, strict=True)
+    ]
+
+
+def _is_on_the_matter(one: Sentence, number: Mapping[str, int]) -> bool:
+    """Return whether a sentence has a name or a number, or enough of its words come up in others."""
+    if one.kind == "chatter":
+        return False
+    again = sum(number[concept] > 1 for concept in one.concepts)
+    return again >= MATTER_SHARE * len(one.concepts) or any(name.startswith("=") for name in one.concepts)
 
 
 def _answered(speech: Sequence[Said]) -> set[tuple[int, str]]:

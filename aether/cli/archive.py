@@ -145,8 +145,9 @@ def age(
             progress=lambda so_far, all_: report(100 * so_far // max(all_, 1), f"{so_far} of {all_}"),
         )  # fmt: skip
     emit(ask, _aged(done, dry_run=False), _summed(done))
-    if done.done:
-        note(ask, f"To get one back: aether archive restore {shlex.quote(plan.plan[0].id)}")
+    resting = next((one["conversation"] for one in done.done if one["grace_until"] is not None), "")
+    if resting:
+        note(ask, f"To get one back: aether archive restore {shlex.quote(resting)}")
     return _report(done.failed)
 
 
@@ -174,7 +175,8 @@ def list_(ask: Ask, month: str | None, level: str | None, limit: int | None) -> 
     found = list_archived(month=month, level=level, limit=limit, home=ask.place())
     emit(ask, [_archived(one) for one in found], Table([_row(one) for one in found], head=_HEAD, right=[2]))
     if not found:
-        note(ask, "No conversation is archived here: aether archive add FILE adds one.")
+        nothing = "No conversation is archived here: aether archive add FILE adds one."
+        note(ask, "No archived conversation is of that month and level." if month or level else nothing)
 
 
 @archive_command.command("show")
@@ -216,14 +218,15 @@ def search(ask: Ask, words: tuple[str, ...], limit: int) -> None:
 @archive_command.command("restore")
 @click.argument("id_", metavar="ID")
 @click.option(
-    "--output", type=click.Path(dir_okay=False), help="Write it to this file, and leave the archive as it is"
+    "--output", type=click.Path(dir_okay=False), help="Write it to this file, and change nothing in the home"
 )
 @pass_ask
 def restore(ask: Ask, id_: str, output: str | None) -> None:
     """Restore a conversation to the fullest form that exists.
 
     While the fuller form is kept (archive.grace_days), this is exactly what was archived, byte for byte; afterwards it is
-    the form that is left, and the command says so. A conversation of this home becomes a live one again.
+    the form that is left, and the command says so. A conversation of this home becomes a live one again; one that was added
+    from a file is printed, or written to --output, and stays in the archive.
 
     \b
     Example:
@@ -242,8 +245,14 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
         emit(ask, {**data, "conversation": done.conversation}, as_json(done.conversation))
     else:
         emit(ask, {**data, "conversation": None}, done.path)
+    if not done.path:
+        note(
+            ask,
+            f"{id_} is printed above, {how}. The archive keeps it as it was: --output FILE writes a file.",
+        )
+        return
     note(ask, f"{id_} is restored, {how}.")
-    if done.path and not output:
+    if not output:
         note(ask, "It ages again by its last message: continue it, or run aether archive mark.")
 
 
@@ -280,14 +289,29 @@ def _marked(ask: Ask, ids: Iterable[str], *, marked: bool) -> int:
     place = ask.place()
     done = {id_: mark_conversation_important(id_, marked, home=place) for id_ in ids}
     unknown = [id_ for id_, found in done.items() if not found]
-    verb = "marked: it stays full" if marked else "not marked: it ages by the rules"
+    known = [id_ for id_, found in done.items() if found]
     emit(
-        ask, {"marked": marked, "ids": [id_ for id_, found in done.items() if found], "unknown": unknown},
-        [plain(f"{id_} is {verb}.") for id_, found in done.items() if found],
+        ask, {"marked": marked, "ids": known, "unknown": unknown},
+        [plain(f"{id_} is {_effect(place, id_, marked)}") for id_ in known],
     )  # fmt: skip
     for id_ in unknown:
         say(plain(f"{id_}: no such conversation. aether archive list shows those that are archived."))
     return NotFound.exit_code if unknown else 0
+
+
+def _effect(place: Any, id_: str, marked: bool) -> str:
+    """Return what a mark means for a conversation, which may have lost detail already."""
+    from aether.store.aged import find
+
+    if not marked:
+        return "not marked: it ages by the rules."
+    row = find(place, id_)
+    if row is None or row.level == "full":
+        return "marked: it stays full."
+    return (
+        f"marked: it loses no more detail. It is at level {row.level} already; a fuller form that is still kept stays: "
+        f"aether archive restore {shlex.quote(id_)}"
+    )
 
 
 @archive_command.command("explain")

@@ -69,7 +69,7 @@ def list_command(ask: Ask, destination: str) -> None:
     found = backup.backups(destination)
     head = ("id", "when (UTC)", "files", "size", "added", "home")
     table = Table([_row(one) for one in found], head=head, right=[2, 3, 4])
-    emit(ask, [one._asdict() for one in found], table if found else "There are no backups.")
+    emit(ask, [one._asdict() for one in found], table if found else f"There are no backups in {destination}.")
 
 
 def _row(one: Backup) -> tuple[object, ...]:

@@ -360,6 +360,8 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
         raise InvalidInput("no window and no model is given.", fix="Pass --window or --model.", where=file)
     report("reading")
     loaded = load_conversation(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
+    for finding in gathered(loaded.unread):
+        say(plain(f"{file}: {finding.where}: {finding.message} {finding.fix}"))
     if loaded.others:
         note(ask, f"The file holds {pluralize(loaded.others, 'more conversations')}; --nth names one.")
     if chosen["provider"]:

@@ -163,7 +163,7 @@ def done(ask: Ask, *, goal: str, step: str, abandoned: bool) -> None:
         )
     place = ask.place()
     if step:
-        _report(ask, goals.set_step(step, "completed", goal=goal, home=place))
+        _report(ask, goals.set_step(step, "completed", goal=goal, add=False, home=place))
     else:
         _report(ask, goals.finish_goal(goal, abandoned=abandoned, home=place))
         if goals.current_goal(home=place) is None:

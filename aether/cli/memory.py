@@ -236,6 +236,9 @@ def clear(ask: Ask, yes: bool) -> int:
 
     place = ask.place()
     number = len(working.list_working_memory_items(home=place))
+    if not number:
+        emit(ask, {"archived": 0}, "Working memory is empty already: nothing was changed.")
+        return 0
     if not confirmed(f"{pluralize(number, 'items')} will move to the archive.", yes=yes):
         emit(ask, {"archived": 0}, [])
         return 1

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 # Columns of the text of --help: as many as two windows side by side have room for.
 HELP_COLUMNS = 100
+# Of the line below a head, where a cell may be as long as a message.
+LONGEST_RULE = 60
 # A last column narrower than this says nothing: on a narrow terminal the widest of the others shrinks instead.
 LEAST_COLUMNS = 12
 # Shorter work shows no progress: a spinner that flashes up distracts.
@@ -218,7 +220,7 @@ def aligned(table: Table) -> list[str]:
         return []
     widths = _widths(table, cells)
     if table.head:
-        cells = [list(table.head), ["─" * width for width in widths], *cells]
+        cells = [list(table.head), ["─" * min(width, LONGEST_RULE) for width in widths], *cells]
     right = set(table.right)
     lines = []
     for row in cells:

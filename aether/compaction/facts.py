@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache, reduce
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 from aether.compaction.progress import done_in, progress_of, words_of_person
@@ -68,7 +68,7 @@ _REVISES = re.compile(
 )
 # The lines of a state that are no account: the plan, the runs and the work tree.
 _STATUS = re.compile(
-    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The last commit|Nothing was |Commits, )"
+    r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The last commit|Nothing was |Commits, |Edits that |No file was )"
 )
 # A summary that another program wrote in place of an earlier conversation is not a request.
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
@@ -91,7 +91,8 @@ NEWEST_READ = 3
 # Paragraphs of the state: about the newest answer and what the calls show.
 NEWEST_STATE = 24
 NEWEST_DONE = 12
-NEWEST_REQUESTS = 24
+# Of the room, for the newest words of a person: about 5 % of the window.
+WORDS_SHARE = 0.28
 # The newest of the dropped requests, whose names may stay.
 NAMED_REQUESTS = 100
 # On average no text has longer tokens.
@@ -163,7 +164,8 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     is_removed = set(removed).__contains__
     mine = [call for call in made if is_removed(call.at)]
     earlier = (parsed(messages[at].text) for at in summaries)
-    present = progress_of(messages, made)
+    kept = set(range(len(messages))).difference(removed)
+    present = progress_of(messages, made, stays=kept.__contains__)
     stays = not summaries and _opening(messages, summaries) not in removed
     facts = Facts(
         opening=present.opening if stays and present.opening != present.current else (),
@@ -461,6 +463,8 @@ class _Drop(NamedTuple):
     drops: Callable[[Any], object] = lambda _: True
     stay: int = 0
     """How many of the newest are kept."""
+    share: float = 0.0
+    """Share of the room within which the newest are kept; if something is left of each, the shortest as a whole."""
     left: Callable[[Any], Any] = lambda _: None
     """The remainder of a dropped entry; None: nothing."""
 
@@ -493,15 +497,16 @@ _DROPS = (
     _Drop("files that were read", "files", _is_read, stay=NEWEST_READ),
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
     _Drop("names", "names", stay=NEWEST_NAMES),
-    _Drop("ends of requests", "requests", _is_long, left=_shorter),
+    _Drop("ends of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
     _Drop("ends of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
     _Drop("earlier results", "earlier", stay=NEWEST_DONE),
     _Drop("opening requests", "opening"),
     _Drop("names", "names"),
-    _Drop("requests", "requests", stay=NEWEST_REQUESTS),
+    _Drop("requests", "requests", share=WORDS_SHARE),
     _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
-    _Drop("requests", "requests", stay=NEWEST),
     _Drop("earlier results", "earlier"),
+    _Drop("ends of requests", "requests", _is_long, left=_shorter),
+    _Drop("requests", "requests", stay=NEWEST),
     _Drop("current requests", "current"),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Drop("files that were read", "files", _is_read),
@@ -555,6 +560,10 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     entries: tuple[Any, ...] = getattr(facts, drop.field)
     places = [at for at, entry in enumerate(entries) if drop.drops(entry)]
     places = places[: max(0, len(places) - drop.stay)]
+    if drop.share and places:
+        shortest = drop.left(entries[places[0]]) is not None
+        staying = _within(entries, drop.share * most, count, shortest=shortest)
+        places = [at for at in places if at not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.
     low, high, room = 0, len(places), most * LONGEST_TOKEN_CHARS
     for number in range(len(places), 0, -1):
@@ -572,12 +581,20 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     return _dropped(facts, drop, places[:low]), low
 
 
+def _within(entries: Sequence[str], most: float, count: Counter, *, shortest: bool) -> set[int]:
+    """Return the places of the newest entries that have at most so many tokens together, or of the `shortest`."""
+    places = range(len(entries) - 1, -1, -1)
+    ranked = sorted(places, key=lambda at: len(entries[at])) if shortest else places
+    sizes = accumulate(count(entries[at]) for at in ranked)
+    return {at for at, size in zip(ranked, sizes, strict=True) if size <= most}
+
+
 def _dropped(facts: Facts, drop: _Drop, places: Sequence[int]) -> Facts:
     entries: tuple[Any, ...] = getattr(facts, drop.field)
     removed = set(places)
     left = ((drop.left(entry) if at in removed else entry) for at, entry in enumerate(entries))
     changed: dict[str, Any] = {drop.field: tuple(entry for entry in left if entry is not None)}
-    if drop.field == "requests" and drop.stay and places:
+    if drop.field == "requests" and (drop.stay or drop.share) and places:
         # The ids and numbers of a dropped request are kept, as they cost little.
         names = [name for at in places[-NAMED_REQUESTS:] for name in names_in(entries[at])]
         added = dict.fromkeys(name for name in names if name not in facts.names)

@@ -151,9 +151,11 @@ def fit_conversation(
     tokens: Sequence[int],
     pointer: Callable[[int], str],
     rules: Rules | None = DEFAULT,
+    by_hand: bool = False,
 ) -> FitResult:
     """Return the conversation after as many steps of `policy` as the limits need.
 
+    `by_hand` somebody asked for it, and gets a summary even if all messages stay, as far as shortening made room for one.
     What a summary holds is taken from copies redacted by `rules`: in a name without its context no secret is recognised.
 
     Raises:
@@ -176,7 +178,8 @@ def fit_conversation(
     if not run.removes or not steps.cannot_reach(draft, policy, loose, goal=limits.goal):
         steps.shorten_groups(draft, policy.steps, loose, goal=limits.goal)
     if _fits(run, limits.goal, 0) and len(parts.summaries) <= 1:
-        return _result(run, policy, None, folded=False)
+        summary = _summary_of_cuts(run, loose) if by_hand and run.has_prose else None
+        return _result(run, policy, summary, folded=summary is not None)
     if "fold_exploration" in policy.steps and steps.fold_exploration(
         draft, loose, goal=limits.goal - run.frame
     ):
@@ -189,6 +192,28 @@ def fit_conversation(
         if _fits(run, limits.ceiling, summary.tokens) and _wanted_tokens(run, summary) <= summary.room:
             return _result(run, policy, summary, folded=True)
     return _remove_oldest(run, loose)
+
+
+def _summary_of_cuts(run: _Fit, loose: Sequence[int]) -> _SummaryDraft | None:
+    """Return a summary beside messages that all stay, some of them shortened; None if that makes no room for it."""
+    draft, goal = run.draft, run.limits.goal
+    kept, summary = [*draft.kept], None
+    for _ in range(_ROUNDS):
+        saved = sum(draft.given) - sum(draft.tokens)
+        room = min(run.most_summary, int(SUMMARY_OF_REMOVED * saved))
+        if room < run.frame:
+            break
+        cut = sorted({at for at, _ in draft.cuts})
+        facts = facts_of_removed(run.public(), cut, run.before, draft.pointer)
+        summary = _with_facts(run, cut, facts, room)._replace(prose=0)
+        _drop_summaries(draft)
+        if _fits(run, goal, summary.tokens):
+            return summary
+        steps.shorten_groups(draft, run.policy.steps, loose, goal=goal - summary.tokens)
+    if summary and _fits(run, run.limits.ceiling, summary.tokens):
+        return summary
+    draft.kept[:] = kept
+    return None
 
 
 def _fits(run: _Fit, most: int, more: int) -> bool:

@@ -128,7 +128,7 @@ def plan(
         limits = limits._replace(goal=min(limits.goal, int(BY_HAND_SHARE * budget.used)))
     found = fit_conversation(
         messages, partition(messages, policy), policy, count, limits=limits, overhead=overhead, tokens=known,
-        pointer=pointer or (lambda _: ""), rules=rules,
+        pointer=pointer or (lambda _: ""), rules=rules, by_hand=force,
     )  # fmt: skip
     gained = budget.used - found.total
     dropped = len(messages) - len(found.kept) - (found.place >= 0)

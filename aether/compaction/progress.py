@@ -8,7 +8,7 @@ or asks. Unlike the other facts they describe the present, so each compaction re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -24,14 +24,16 @@ from aether.messages.shell import (
 from aether.messages.tool_calls import (
     Call,
     file_changes,
+    is_refusal,
     new_work_tree,
     publishes,
     record_in_work_tree,
+    record_refusal,
     shell_command,
     words_of_refusal,
     work_tree_lines,
 )
-from aether.text.accounts import LEAST_REASON, claims, left_open, paragraphs, reason_of
+from aether.text.accounts import LEAST_REASON, change_of, claims, left_open, paragraphs, reason_of
 from aether.text.choices import refuses
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
@@ -85,15 +87,24 @@ class Turn(NamedTuple):
 
     answer: str = ""
     """Its last message, if it says more than that a call follows."""
+    stays: bool = False
+    """Whether that stays among the messages."""
     reasons: tuple[str, ...] = ()
     """Why edits were made, one sentence each."""
     under_way: tuple[str, ...] = ()
     """The announcements since its last message."""
+    said: str = ""
+    """Its last text that no edit has followed yet."""
 
 
-def progress_of(messages: Sequence[Message], calls: Sequence[Call]) -> Progress:
-    """Return the requests, the state and the next step of a conversation with these `calls`."""
-    requests, turns = _spoken(messages)
+def progress_of(
+    messages: Sequence[Message], calls: Sequence[Call], *, stays: Callable[[int], bool] = lambda _: False
+) -> Progress:
+    """Return the requests, the state and the next step of a conversation with these `calls`.
+
+    What was done earlier is not repeated from a message of which `stays`, given its position, says that it stays.
+    """
+    requests, turns = _spoken(messages, stays)
     plan = _plan(calls)
     newest = turns[-1] if turns else Turn()
     answers = [turn.answer for turn in turns if turn.answer]
@@ -120,12 +131,12 @@ def progress_of(messages: Sequence[Message], calls: Sequence[Call]) -> Progress:
     )
 
 
-def _spoken(messages: Sequence[Message]) -> tuple[tuple[str, ...], list[Turn]]:
+def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[tuple[str, ...], list[Turn]]:
     """Return the heads of the first and the newest request of a person, and the turns of the model, oldest first."""
     requests: list[str] = []
     turns: list[Turn] = []
     turn = Turn()
-    for message in messages:
+    for at, message in enumerate(messages):
         text = clean(without_injected(message.text)) if message.role in {"user", "assistant"} else ""
         said = words_of_person(message, text)
         if said and not is_summary(message):
@@ -136,8 +147,8 @@ def _spoken(messages: Sequence[Message]) -> tuple[tuple[str, ...], list[Turn]]:
             turn = Turn()
             if not (is_empty_reply(said) and requests):
                 requests.append(said[:REQUEST_CHARS])
-        elif text and message.role == "assistant" and not is_summary(message):
-            turn = _with_text(turn, text, message)
+        elif message.role == "assistant" and not is_summary(message):
+            turn = _with_edits(_with_text(turn, text, message, stays=stays(at)) if text else turn, message)
     turns += [turn] if turn != Turn() else []
     return (*requests[:1], *requests[-1:]) if len(requests) > 1 else tuple(requests), turns
 
@@ -152,20 +163,29 @@ def words_of_person(message: Message, text: str) -> str:
     return clean(next(filter(None, refused), ""))
 
 
-def _with_text(turn: Turn, text: str, message: Message) -> Turn:
-    """Return `turn` with the next text of the model."""
-    calls = [block for block in message.blocks if block.kind == "call"]
-    edits = (file_changes(block.arguments, shell_command(block.arguments)) for block in calls)
-    if len(text) >= LEAST_REASON and any(edits) and (reason := reason_in(text)):
-        turn = turn._replace(reasons=(*turn.reasons, reason))
+def _with_text(turn: Turn, text: str, message: Message, *, stays: bool) -> Turn:
+    """Return `turn` with the next text of the model; of a message that `stays`, no reason is noted."""
+    turn = turn._replace(said="" if stays else text)
+    calls = any(block.kind == "call" for block in message.blocks)
     if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
-        return turn._replace(answer=text, under_way=())
+        return turn._replace(answer=text, stays=stays, under_way=())
     if calls:
         return turn._replace(
             answer=turn.answer if len(turn.answer) >= LEAST_ANSWER else "",
             under_way=(*turn.under_way, text)[-ANNOUNCEMENTS:],
         )
     return turn
+
+
+def _with_edits(turn: Turn, message: Message) -> Turn:
+    """Return `turn` with the reason for the edits of `message`, which the text before them gives."""
+    if len(turn.said) < LEAST_REASON:
+        return turn
+    calls = (block.arguments for block in message.blocks if block.kind == "call")
+    if not any(any(file_changes(given, shell_command(given))) for given in calls):
+        return turn
+    reason = reason_in(turn.said)
+    return turn._replace(said="", reasons=(*turn.reasons, reason) if reason else turn.reasons)
 
 
 def _shown_answers(answers: Sequence[str]) -> list[str]:
@@ -187,7 +207,7 @@ def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]
     left = set(older)
     found: list[str] = []
     for turn in turns:
-        if turn.answer in left and len(turn.answer) >= LEAST_ANSWER:
+        if not turn.stays and turn.answer in left and len(turn.answer) >= LEAST_ANSWER:
             found += done_in(turn.answer)
         found += turn.reasons
     kept, room = list[str](), EARLIER_CHARS
@@ -199,7 +219,10 @@ def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]
     return tuple(reversed(kept))
 
 
-reason_in = lru_cache(maxsize=CACHED_ANSWERS)(reason_of)
+@lru_cache(maxsize=CACHED_ANSWERS)
+def reason_in(text: str) -> str:
+    """Return the sentence of the text before an edit that says why it is made, else what is changed."""
+    return reason_of(text) or change_of(text)
 
 
 @lru_cache(maxsize=CACHED_ANSWERS)
@@ -272,11 +295,19 @@ def _checks(calls: Iterable[Call]) -> list[str]:
 
 
 def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
-    """Yield what the calls show of commits, pushes and checks after the last edits; `whole`: no call is missing."""
-    tree = new_work_tree()
+    """Yield what the calls show of refused edits, commits, pushes and later checks; `whole`: no call is missing."""
+    tree, changed = new_work_tree(), False
     for call in calls:
-        if call.result is None or call.result.is_error:
+        if call.result is None:
             continue
-        paths = [change.path for change in file_changes(call.arguments, call.command)]
-        record_in_work_tree(tree, paths, call.command, call.result.text)
+        edits = [change.path for change in file_changes(call.arguments, call.command)]
+        if is_refusal(call.result.text):
+            record_refusal(tree, edits)
+        elif not call.result.is_error:
+            changed = changed or bool(edits)
+            record_in_work_tree(tree, edits, call.command, call.result.text)
+    if refused := tree.pop("refused", []):
+        yield f"Edits that the person refused: {', '.join(refused)}."
+        if whole and not changed:
+            yield "No file was changed in this conversation, as far as the calls show."
     yield from work_tree_lines(tree, whole=whole)

@@ -329,20 +329,20 @@ def finish(document: Mapping[str, Any], goal_id: str, *, now: datetime, abandone
 
 def set_step(
     document: Mapping[str, Any], goal_id: str, words: str, status: SubtaskStatus, *, now: datetime, new_id: NewId,
-    depends_on: Iterable[str] = (), blocked_by: str = "",
+    depends_on: Iterable[str] = (), blocked_by: str = "", add: bool = True,
 ) -> Change:  # fmt: skip
-    """Return the change that gives a step this status; a step that is not there is added.
+    """Return the change that gives a step this status; a step that is not there is added, unless `add` is false.
 
     `words` are those of the step, whatever their case; `depends_on` names steps that come first, likewise.
 
     Raises:
         InvalidInput: the text is empty or too long, the goal has ended, or has too many steps.
-        NotFound: there is no step of `depends_on`.
+        NotFound: there is no step of `depends_on`, or, without `add`, none with these words.
     """
     text = _line(words)
 
     def change(goal: JsonObject) -> None:
-        step = _step(goal, text)
+        step = _step(goal, text) if add else _known_step(goal, text)
         if step is None:
             if len(goal["subtasks"]) >= MOST_STEPS:
                 raise _full("steps", MOST_STEPS, goal_id)

@@ -74,7 +74,7 @@ class BackgroundExporter:
         self.name = name
         self.timeout_seconds = timeout_seconds
         self.lost = 0
-        """Events that were dropped or not delivered."""
+        """Events that were dropped, not delivered, or still without an answer when the exporter was closed."""
         self._send = send
         self._most = queue_events
         self._closed = False
@@ -85,7 +85,7 @@ class BackgroundExporter:
         """Start with an empty queue, also in a forked child, which has no thread and perhaps a held lock."""
         self._waiting: deque[Event] = deque()
         self._changed = threading.Condition()
-        self._busy = False
+        self._sending = 0
         self._thread: threading.Thread | None = None
 
     def emit(self, event: Event) -> None:
@@ -113,8 +113,8 @@ class BackgroundExporter:
     def _end(self, seconds: float) -> None:
         self._wait(seconds)
         with self._changed:
-            if self._waiting:
-                self._lose(len(self._waiting), f"they were not sent within {self.timeout_seconds:g} s")
+            if not self._closed and (late := self._sending + len(self._waiting)):
+                self._lose(late, f"they were not sent within {self.timeout_seconds:g} s")
                 self._waiting.clear()
             self._closed = True
             self._changed.notify_all()
@@ -122,7 +122,7 @@ class BackgroundExporter:
 
     def _wait(self, seconds: float) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: not self._waiting and not self._busy, max(0.0, seconds))
+            self._changed.wait_for(lambda: not self._waiting and not self._sending, max(0.0, seconds))
 
     def _start(self) -> bool:
         self._thread = threading.Thread(target=self._run, name=f"aether {self.name} exporter", daemon=True)
@@ -141,8 +141,8 @@ class BackgroundExporter:
             except Exception as reason:  # noqa: BLE001 - one batch that cannot be sent must not end the thread
                 sent = SendResult(len(events), f"{type(reason).__name__}: {reason}")
             with self._changed:
-                self._busy = False
-                if sent.lost:
+                self._sending = 0
+                if sent.lost and not self._closed:  # closing counted all that was being sent
                     self._lose(sent.lost, sent.trouble)
                 self._changed.notify_all()
 
@@ -152,7 +152,7 @@ class BackgroundExporter:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             events = list(self._waiting)
             self._waiting.clear()
-            self._busy = bool(events)
+            self._sending = len(events)
             return events
 
     def _lose(self, count: int, why: str) -> None:

@@ -75,7 +75,7 @@ _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Share of the words of a match that a better one has: then it says nothing new.
 REPEATED = 0.8
 # To a question: a request is seldom its answer, and a whole session holds many words that have nothing to do with it.
-ASKED_FACTOR = 0.7
+ASKED_FACTOR = 0.5
 _ASKING = lazy(
     r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
     re.IGNORECASE,

@@ -64,13 +64,14 @@ _SUMMARY = lazy(
 _COMMITTED = lazy(r"\[[^\]]+ [0-9a-f]{7,}\] ")
 _ERROR = lazy(
     r"\b(?:error|failed|failure|fatal|panic|exception|undefined|cannot|can't|could not|unable|denied|refused|not found|no such|"
-    r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)",
+    r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)|^(?:\[[\w:.-]+\] )?[\w./-]+\.\w+:\d+(?::\d+)?: \S",
     re.IGNORECASE,
 )
 # Lines of test runners, builds and shells that report a failure, for outputs without an exit code.
 _FAILURE = lazy(
     r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b(?:, \d+ \w+)*(?: in \d|\s*=*$)|^FAILED(?: \S+::| \((?:failures|errors)=)|^ERROR \S+::|"
     r"^(?:--- FAIL: |FAIL(?:\t|$))|^test result: FAILED|^Tests:\s+[1-9]\d* failed|^npm (?:ERR!|error) |^\S*make(?:\[\d+\])?: \*\*\* |"
+    r"^(?:\[[\w:.-]+\] )?(?:[1-9]\d* issues?:|ERROR task failed)$|"
     r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command )?not found$|^\S+: command not found: |^(?:error(?:\[\w+\])?|fatal): |^Traceback \(most recent|^[\w.]*(?:Error|Exception): ",
     re.MULTILINE,
 )
@@ -242,6 +243,15 @@ def reports_failure(command: str, output: str) -> bool:
     if only_reads(command):
         return False
     return bool(_FAILURE.search("\n".join(_lines(output[-_TAIL_CHARS:]))))
+
+
+def hides_failure(command: str, output: str) -> bool:
+    r"""Return whether a check failed although its exit code is that of the filter behind it.
+
+    >>> hides_failure("pytest -q | tail -3", "1 failed in 0.4s"), hides_failure("cat run.log | tail", "1 failed in 0.4s")
+    (True, False)
+    """
+    return "|" in command and is_notable(command) and reports_failure(command, output)
 
 
 def is_empty_search(command: str, output: str) -> bool:

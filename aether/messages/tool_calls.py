@@ -405,6 +405,8 @@ class WorkTree(TypedDict):
     """Whether nothing was built or tested since the last edit."""
     commits: NotRequired[list[str]]
     """Name and subject of the commits made, the newest last; of those that a rebase rewrote, the subject."""
+    refused: NotRequired[list[str]]
+    """Names of the files whose last edit a person refused."""
 
 
 def new_work_tree() -> WorkTree:
@@ -419,6 +421,8 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
         name = path.rpartition("/")[2]
         tree["edited"] = [*(one for one in tree["edited"] if one != name), name][-MOST_EDITED:]
         tree["unchecked"] = True
+        if name in tree.get("refused", []):
+            tree["refused"] = [one for one in tree["refused"] if one != name]
     _record_commits(tree, command, output)
     if _TAKES_BACK.search(command):
         tree["edited"] = []  # which of the edits are left is unknown
@@ -434,6 +438,13 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
     return tree != before
+
+
+def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
+    """Record that a person refused the edit of `paths`."""
+    names = [path.rpartition("/")[2] for path in paths]
+    kept = [one for one in tree.get("refused", []) if one not in names]
+    tree["refused"] = [*kept, *dict.fromkeys(names)][-MOST_NAMED:]
 
 
 def _record_commits(tree: WorkTree, command: str, output: str) -> None:
@@ -475,6 +486,11 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
         )
     elif tree["commit"] and tree["pushed"]:
         yield f"The last commit{name} was pushed."
+    if refused := tree.get("refused"):
+        nothing = (
+            "" if names or tree["committed"] else ", and no other edit was made, as far as the calls show"
+        )
+        yield f"The person refused the edit of {', '.join(refused)}{nothing}."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):

@@ -1,15 +1,14 @@
-"""Secrets recognised by their context: under a secret's name, in commands, SQL statements and Docker's configuration.
+"""Secrets recognised by their context: under a secret's name, and where a person says one.
 
 Names: a key is split into words (`accessToken`, `ACCESS_TOKEN` and `access-token` are the same two), and its last
 words decide: `api_key` holds a secret, `api_key_url` does not, `token` does, `max_token` and `token_count` do not.
 
 Assignments (`password = …`, `"api_key": "…"`, `--token …`, `<secret>…</secret>`): a search finds a word of a secret's
-name; the whole name is read around it, then the sign after it, then the extent of the value: to its closing quote, the
+name and reads the whole name around it, the sign after it, and the value as far as it goes: to its closing quote, the
 end of a YAML line, the next parameter of a URL. Code that fetches a secret, type hints, templates and prose stay.
 
-Commands: `mysql -pSECRET`, `sshpass -p SECRET`, `IDENTIFIED BY 'SECRET'`, `SET PASSWORD FOR … = 'SECRET'`.
 Every pattern looks a bounded distance ahead, so the time is linear in the length of the text. Secrets that are
-recognised by their own form are in `forms`.
+recognised by their own form are in `forms`, those in commands and SQL in `commands`.
 """
 
 from __future__ import annotations
@@ -107,7 +106,8 @@ _MODIFIERS = frozenset(
     "value values hash base64 b64 plain plaintext str new old prod production dev test staging live primary "
     "secondary backup current confirm confirmation again raw pem base".split()
 )
-_FORGETTING = 4096
+# Names whose answer stays in memory.
+_CACHED_NAMES = 4096
 # `<any other>_key`, `_auth`, `_pat` hold a secret if their value is drawn at random, but not after one of these.
 _DOUBTFUL = frozenset(
     "key keys auth pat sas dsn salt pepper pass pin otp signature nonce hmac bearer license licence code sid".split()
@@ -120,7 +120,7 @@ _NO_KEY_OF = frozenset(
 )
 
 
-@lru_cache(maxsize=_FORGETTING)
+@lru_cache(maxsize=_CACHED_NAMES)
 def is_secret_name(key: str) -> bool:
     """Return whether a value under `key` is a secret.
 
@@ -152,7 +152,7 @@ def is_secret_name(key: str) -> bool:
     return pairs.get(last, False)
 
 
-@lru_cache(maxsize=_FORGETTING)
+@lru_cache(maxsize=_CACHED_NAMES)
 def may_be_secret_name(key: str) -> bool:
     """Return whether a value under `key` is a secret if it looks drawn at random: `travis_key`, `REGISTRY_AUTH`.
 
@@ -205,7 +205,7 @@ _STEMS = (
 # Rare ones are searched only in texts that hold one of them.
 _RARE = (
     *"senha kennwort wachtwoord heslo sifre clave mdp motdepasse zugangsdaten geheimnis salasana adgangskode parola pincode".split(),
-    *"losenord jelszo lozinka mnemonic seedphrase totp phpsessid jsessionid dockerconfigjson stringdata pswd passord".split(),
+    *"losenord jelszo lozinka mnemonic seedphrase totp phpsessid jsessionid dockerconfigjson stringdata pswd passord parole".split(),
     *FOREIGN,
 )
 _STEM = lazy(_STEMS)
@@ -299,7 +299,7 @@ _PROSE = frozenset(
     "should can will no only option flag".split()
 )
 # So are these in German, in any place, with more words after them.
-_PROSA = frozenset(
+_GERMAN_PROSE = frozenset(
     "see read ask wird werden wurde ist sind muss müssen siehe steht bitte nicht kein keine der die das wie noch".split()
 )
 _RESOURCE = lazy(r"\b(?:arn|urn):[\w:/.-]{0,80}\Z")
@@ -653,7 +653,7 @@ def _is_prose(place: _Place, value: str) -> bool:
     if _COUNTED.search(before):
         return True
     first, _, rest = value.partition(" ")
-    if rest and first.lower() in _PROSA:
+    if rest and first.lower() in _GERMAN_PROSE:
         return True
     if rest and place.text[place.start : place.end].lower() == "cookie":
         return "=" not in value

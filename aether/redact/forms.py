@@ -85,8 +85,8 @@ _BETWEEN = r"""(?:\\{1,4}[rn]|[\s"'+,>|#*]){1,40}"""
 _HEADER = r"(?:Proc-Type|DEK-Info|Version|Comment): [^\n\\]{1,80}"
 _CUT_TAIL = lazy(rf"(?:{_BETWEEN}(?:[A-Za-z0-9+/=]{{16,}}|{_HEADER}))+(?:{_BETWEEN}[A-Za-z0-9+/=]{{1,15}})?")
 # Read from its end to its start, so the joints are spelt backwards.
-_NEEWTEB = r"""(?:[rn]\\{1,4}|[\s"'+,>|#*]){1,40}"""
-_CUT_HEAD = lazy(rf"(?:{_NEEWTEB}[A-Za-z0-9+/=]{{1,15}})?(?:{_NEEWTEB}[A-Za-z0-9+/=]{{16,}})+")
+_BETWEEN_PARTS = r"""(?:[rn]\\{1,4}|[\s"'+,>|#*]){1,40}"""
+_CUT_HEAD = lazy(rf"(?:{_BETWEEN_PARTS}[A-Za-z0-9+/=]{{1,15}})?(?:{_BETWEEN_PARTS}[A-Za-z0-9+/=]{{16,}})+")
 # The longest private keys in use (RSA 16384, armoured) are under 16 KB.
 _LONGEST_KEY = 1 << 14
 # The first line of a key's body, by which it is recognised when both marks were cut off: DER of RSA, PKCS 8, EC; OpenSSH.

@@ -393,7 +393,7 @@ class Row(NamedTuple):
     """When that goes; "" if it stays."""
 
 
-_INDEX_VERSION = 1
+_INDEX_VERSION = 2
 _BUSY_SECONDS = 10.0
 _COLUMNS = "id, name, title, created, level, bytes, since, floor, policy, grace, until"
 _TABLES = (
@@ -411,10 +411,14 @@ _TABLES = (
 # The terms of each conversation, as search compares words. SQLite without FTS5 has no such table: the files are read.
 _WORDS = (
     "CREATE VIRTUAL TABLE words USING fts5 (said, tokenize = 'unicode61 remove_diacritics 0', detail = 'none')",
-    "CREATE VIRTUAL TABLE held USING fts5vocab (words, 'row')",
 )
-# Conversations with a term that are looked at for one query, and of those the best that are compared in full.
-_MOST_HELD, _MOST_COMPARED = 3_000, 40
+# A conversation that holds a term 2, 4 or 8 times holds it with a mark and that number, too, so that those that say most
+# about a common word are found among all that hold it. No term has such a mark; it follows the terms themselves.
+_MARK, _OFTEN = "\ue000", (8, 4, 2, 1)
+# Conversations that are looked at for one mark of a term, and of all those the best that are compared in full.
+_MOST_HELD, _MOST_COMPARED = 500, 60
+# The newest ones by which is judged how common a word is that more hold.
+_SAMPLED = 5_000
 
 
 def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -529,7 +533,16 @@ def _put(db: sqlite3.Connection, home: Path, name: str, value: JsonObject) -> No
     )  # fmt: skip
     if _has_words(db):
         said = words_of("\n".join([value["title"], *texts(value["content"])]))
-        db.execute("INSERT INTO words (rowid, said) VALUES (?, ?)", (made.lastrowid, " ".join(said)))
+        marks = [
+            f"{word}{_MARK}{times}"
+            for word, number in Counter(said).items()
+            for times in _OFTEN[:-1]
+            if number >= times
+        ]
+        db.execute(
+            "INSERT INTO words (rowid, said) VALUES (?, ?)",
+            (made.lastrowid, " ".join(said) + "\n" + " ".join(marks)),
+        )
 
 
 def words_of(text: str) -> list[str]:
@@ -642,29 +655,82 @@ def search(home: Path, wanted: dict[str, float], *, limit: int) -> list[tuple[Ro
 
 
 def _searched(db: sqlite3.Connection, weights: dict[str, float], limit: int) -> list[tuple[Any, float]]:
+    """Compare in full those conversations that have the most points, old ones too; see `_OFTEN`."""
     total = db.execute("SELECT COUNT(*) FROM conversation").fetchone()[0]
-    marks = ", ".join("?" * len(weights))
-    known = dict(db.execute(f"SELECT term, doc FROM held WHERE term IN ({marks})", [*weights]))  # noqa: S608 - marks only
-    rare = sorted((term for term in weights if known.get(term)), key=lambda term: known[term])
+    lists = {term: _lists(db, term) for term in weights}
+    sampled = db.execute(
+        "SELECT n FROM conversation ORDER BY n DESC LIMIT 1 OFFSET ?", (_SAMPLED,)
+    ).fetchone()
+    known = {
+        term: _holding(db, term, lists[term], total, after=sampled[0] if sampled else None)
+        for term in weights
+    }
+    worth = {term: weights[term] * _worth(total, known[term]) for term in weights if known[term]}
     points: dict[int, float] = {}
-    for term in rare:
-        if points and known[term] > _MOST_HELD:
-            break  # the rarer words decide; of the best ones every word is compared
-        newest = db.execute(
-            "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?",
-            (f'"{term}"', _MOST_HELD),
-        )
-        for (n,) in newest:
-            points[n] = points.get(n, 0.0) + weights[term] * _worth(total, known[term])
+    for term, gain in worth.items():
+        found: dict[int, int] = {}
+        for times, held in lists[term]:
+            for n in held:
+                found.setdefault(n, times)
+        for n, times in found.items():
+            points[n] = points.get(n, 0.0) + gain * times / (times + 1)
+    common = sum(gain for term, gain in worth.items() if known[term] > _MOST_HELD)
+    if common:  # of those that hold every word, the ones that do so most often
+        for times in _OFTEN:
+            together = _with(db, " ".join(_marked(term, times) for term in worth), _MOST_HELD)
+            for n in together:
+                points[n] = points.get(n, 0.0) + common * times / (times + 1)
+            if len(together) == _MOST_HELD:
+                break
     best = sorted(points, key=lambda n: (-points[n], -n))[: max(limit, _MOST_COMPARED)]
     marks = ", ".join("?" * len(best))
-    held = db.execute(f"SELECT rowid, said FROM words WHERE rowid IN ({marks})", best)  # noqa: S608 - marks only
-    scored = {n: _score(said.split(), weights, total, known) for n, said in held}
+    texts_of = db.execute(f"SELECT rowid, said FROM words WHERE rowid IN ({marks})", best)  # noqa: S608 - marks only
+    scored = {n: _score(said.partition("\n")[0].split(), weights, total, known) for n, said in texts_of}
     chosen = sorted(scored, key=lambda n: (-scored[n], -n))[:limit]
     return [
         (db.execute(f"SELECT {_COLUMNS} FROM conversation WHERE n = ?", (n,)).fetchone(), scored[n])  # noqa: S608 - a constant
         for n in chosen
     ]
+
+
+def _marked(term: str, times: int) -> str:
+    """Return the term of the index for conversations that hold `term` so many times at least, quoted."""
+    return f'"{term}{_MARK}{times}"' if times > 1 else f'"{term}"'
+
+
+def _with(db: sqlite3.Connection, match: str, most: int) -> list[int]:
+    """Return the newest conversations that match."""
+    found = db.execute(
+        "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?", (match, most)
+    )
+    return [n for (n,) in found]
+
+
+def _lists(db: sqlite3.Connection, term: str) -> list[tuple[int, list[int]]]:
+    """Return the conversations that hold a term 8, 4, 2 times, once; as far as there are not too many of them."""
+    lists = []
+    for times in _OFTEN:
+        held = _with(db, _marked(term, times), _MOST_HELD + 1)
+        if len(held) > _MOST_HELD:
+            break
+        lists.append((times, held))
+    return lists
+
+
+def _holding(
+    db: sqlite3.Connection,
+    term: str,
+    lists: Sequence[tuple[int, list[int]]],
+    total: int,
+    *,
+    after: int | None,
+) -> int:
+    """Return how many conversations hold a term: of a common one by the share of the newest ones, those `after` a number."""
+    if len(lists) == len(_OFTEN):
+        return len(lists[-1][1])
+    query = "SELECT COUNT(*) FROM words WHERE words MATCH ? AND rowid > ?"
+    held: int = db.execute(query, (_marked(term, 1), -1 if after is None else after)).fetchone()[0]
+    return held if after is None else max(_MOST_HELD + 1, held * total // _SAMPLED)
 
 
 def _scanned(

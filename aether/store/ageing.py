@@ -19,7 +19,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocumen
 from aether.redact.redact import redact, redacted
 from aether.schemas import check
 from aether.store import aged, archive, conversations, documents, files, seals
-from aether.store.commit import Author, commit_locked, write_lock
+from aether.store.commit import ARCHIVE, Author, commit_locked, write_lock
 from aether.store.files import storage_errors
 from aether.store.snapshot import Snapshot
 from aether.types import Change, Finding, JsonObject
@@ -165,22 +165,31 @@ def set_aside(home: Path, id: str, *, now: datetime) -> bool:
     """Move an archived conversation and its fuller form to quarantine, and return whether it was there.
 
     Raises:
-        LockTimeout, StorageFailed: some of it is still there.
+        LockTimeout, StorageFailed: it is as it was, or the next step ends this one.
     """
     with write_lock(home):
         settle(home, now=now)
         found = aged.find(home, id)
         if found is None:
             return False
-        names = [name for name in (found.name, found.grace) if name and aged.size(home, name)]
+        names = [name for name in (found.name, found.grace) if name]
         for name in names:
-            data = regular.read(aged.placed(home, name), regular.LOG_BYTES)
-            documents.quarantine(home, f"archive-{Path(name).name}", data, at=clock.stamp(now))
-        conversations.strike(home, id, now=now)
-        for name in names:
-            aged.remove(home, name)
-        aged.take_out(home, id)
+            path = aged.placed(home, name)
+            with storage_errors(path), suppress(FileNotFoundError):
+                data = regular.read(path, regular.LOG_BYTES)
+                documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
+        step = {"kind": "remove", "id": id, "names": names}
+        aged.set_step(home, step)
+        _remove(home, step, now)
+        aged.set_step(home, None)
     return True
+
+
+def _remove(home: Path, step: JsonObject, now: datetime) -> None:
+    conversations.strike(home, step["id"], now=now)
+    for name in step["names"]:
+        aged.remove(home, name)
+    aged.take_out(home, step["id"])
 
 
 def settle(home: Path, *, now: datetime) -> str:
@@ -201,6 +210,9 @@ def settle(home: Path, *, now: datetime) -> str:
                     _come_back(home, step, now, again=True)
                     return f"completed the return of conversation {shown(step['id'])}"
             done = f"undid the return of conversation {shown(step['id'])}"
+        case "remove":
+            _remove(home, step, now)
+            done = f"completed the removal of conversation {shown(step['id'])}"
         case _:
             aged.rebuild_index(home)
     aged.set_step(home, None)
@@ -276,7 +288,7 @@ def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> No
             {}, {} if any(one.get("id") == receipt["id"] for _, one in known) else {"receipts": [receipt]}
         )
 
-    author = Author("restore" if receipt["rule"] == "restored" else "age", by="archive")
+    author = Author("restore" if receipt["rule"] == "restored" else "age", by=ARCHIVE)
     commit_locked(home, plan, author, now=now)
 
 

@@ -59,6 +59,8 @@ from aether.types import Change
 CONFLICT_TRIES = 8
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
+# The author of steps of the archive, which change no document.
+ARCHIVE = "archive"
 # The author of edits that a person made in a file.
 HAND = "hand"
 # The operation that makes the documents: there is nothing before it to restore.

@@ -31,7 +31,7 @@ from aether.store.conversations import (
     stored_conversations,
     unseen,
 )
-from aether.store.files import storage_errors, write_whole
+from aether.store.files import ConcurrentWrite, storage_errors, write_whole
 from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
@@ -175,7 +175,10 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             log = load(home, stored.id, whole=True)
             after = repaired(home, log, head, now)
             if log.torn and after is log:
-                cut_end(home, log, now)
+                try:
+                    cut_end(home, log, now)
+                except ConcurrentWrite:  # it is being written: there is nothing to repair
+                    continue
                 done.append(f"cut off the torn end of {place}")
             if after is not log:
                 lost = after.lost - log.lost

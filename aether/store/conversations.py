@@ -1195,8 +1195,16 @@ def _numbered(record: bytes, nth: int, *, more: bool) -> bytes:
 
 
 def cut_end(home: Path, log: Log, now: datetime) -> int:
-    """Return the end of the log after cutting off its torn end, which is kept if it has a whole line."""
+    """Return the end of the log after cutting off its torn end, which is kept if it has a whole line.
+
+    Raises:
+        ConcurrentWrite: the torn end was a line that another writer, whose lock did not hold, has written on since.
+    """
     if log.torn:
+        with regular.opened(log.path) as file:
+            file.seek(log.end)
+            if file.read(len(log.torn) + 1) != log.torn:
+                raise ConcurrentWrite(log.path)
         lines = log.torn.splitlines(keepends=True)
         if any(line.endswith(b"\n") and files.sealed_body(line) is None for line in lines):
             documents.quarantine(home, f"conversation-{log.path.parent.name}", log.torn, at=clock.stamp(now))

@@ -25,6 +25,7 @@ import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -246,10 +247,12 @@ def instant_text(value: Any) -> str:
 @lru_cache(maxsize=CACHED_TEXTS)
 def _instant(text: str) -> str:
     try:
-        instant = clock.parse(text)
-    except InvalidInput:
+        if _STAMP.fullmatch(text):
+            datetime.fromisoformat(text)  # whether it is a time: a prompt asks this of every entry of a home
+            return text
+        return clock.stamp(clock.parse(text))
+    except (InvalidInput, ValueError):
         return ""
-    return text if _STAMP.fullmatch(text) else clock.stamp(instant)
 
 
 def unit_fraction(value: Any) -> float:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -160,8 +161,11 @@ def require_home(place: Path) -> Path:
 
     Raises:
         NotFound: it has none of our files; any project may have a `data/` of its own.
+        StorageFailed: this process may not look.
     """
     if not any(map(os.path.exists, _paths(place)[: 1 + len(documents.ALWAYS)])):
+        with storage_errors(place), suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(f"{place}/data/.")
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
     return place
 

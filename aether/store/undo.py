@@ -12,7 +12,7 @@ from typing import Any
 
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
-from aether.store.commit import AETHER, HOOK, INIT
+from aether.store.commit import AETHER, ARCHIVE, HOOK, INIT
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
 from aether.store.snapshot import Entry, Snapshot, folded_entries, read_journal
@@ -166,8 +166,8 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
 
     Raises:
         NotFound: there is no such revision.
-        Conflict: it was erased or is undone already, a later change depends on it, or it made the document in the
-            first place.
+        Conflict: it was erased or is undone already, a later change depends on it, it made the document in the
+            first place, or it changed no document.
     """
     if not 1 <= revision <= snapshot.revision:
         raise _unknown(snapshot, revision)
@@ -183,9 +183,19 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
         if entry.revision in parts:
             _undo_one(snapshot, state, steps[: at + 1], after, befores[at])
     undone = [entry for entry, _ in steps if entry.revision in parts]
+    if not any(entry.inverse for entry in undone):
+        raise _without_inverse(snapshot, undone[0])
     touched = {name for entry in undone for name in entry.patches}
     patches = {name: diff(snapshot.documents[name], state[name]) for name in state if name in touched}
     return Change(patches, result=undone[0])
+
+
+def _without_inverse(snapshot: Snapshot, entry: Entry) -> Conflict:
+    what = f"revision {entry.revision} ({entry.operation}) cannot be undone: it changed no document."
+    fix = 'See "aether log".'
+    if entry.by == ARCHIVE:
+        fix = '"aether archive restore ID" brings back a conversation while its fuller form is kept.'
+    return Conflict(what, fix=fix, where=str(snapshot.home))
 
 
 def _undo_one(

@@ -29,6 +29,8 @@ _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]+\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
 _TABLE = lazy(r"\s*[|│┌└├+>]")
+# Below the head of a table.
+_RULE = lazy(r"[|:\s-]*--[|:\s-]*")
 _SHORTENED = "characters left out …]"
 # Entries below these say how something was tested, or what was wrong before it was fixed.
 _DETAIL_HEADING = lazy(
@@ -89,12 +91,14 @@ _OPENS_LOOK = lazy(
     r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
     re.IGNORECASE,
 )
-LEAST_REASON, MOST_REASON = 60, 260
+LEAST_REASON, MOST_REASON = 40, 260
 _CHOOSES = lazy(
     r"\b(?:i'm|i am|we're) (?:going to |now )?(?:add|keep|mak|mov|us|restor|chang|replac|remov|plac|put|stor|renam|switch|leav|reject|register|edit)(?:ing|e)?\b"
     r"|\bshould\b(?! be (?:green|fine|good))|\blet me (?:add|fix|use|keep|update|create|take|move|make|put|inline|extract|drop|remove|replace|rename)\b",
     re.IGNORECASE,
 )
+_HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|whether|not sure|i wonder)\b", re.IGNORECASE)
+_NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
 
 
@@ -106,10 +110,11 @@ class Paragraph(NamedTuple):
     entry: bool = False
 
 
-def paragraphs(text: str) -> list[Paragraph]:
-    r"""Return the paragraphs and list entries of `text` in order, without headings, code and tables.
+def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
+    r"""Return the paragraphs and list entries of `text` in order, without headings and code.
 
-    The heading of a list is the line above it that opens it ("Next:"), else that of its part.
+    The heading of a list is the line above it that opens it ("Next:"), else that of its part. With `tables`, each row of
+    a table that is more than names and numbers is an entry, without the bars at its ends.
 
     >>> paragraphs("## Done\n\n- added `a.py`\n\n```\nx = 1\n```\nAll tests pass. Next:\n- **push** it")[1:]
     [Paragraph(text='All tests pass. Next:', heading='Done', entry=False), Paragraph(text='**push** it', heading='All tests pass. Next', entry=True)]
@@ -127,10 +132,13 @@ def paragraphs(text: str) -> list[Paragraph]:
             found.append(Paragraph(whole, opening or heading if listed else heading, listed))
             open_lines.clear()
 
-    for line in _FENCE.sub("\n\n", text).split("\n"):
+    lines = _FENCE.sub("\n\n", text).split("\n")
+    for line, after in zip(lines, [*lines[1:], ""], strict=True):
         bare = line.strip()
         if not bare or _TABLE.match(line) or _SHORTENED in line:
             close()
+            if tables and bare.startswith("|") and not _RULE.fullmatch(after.strip() or "x"):
+                found += _row(bare, opening or heading)
         elif not open_lines and HEADING.fullmatch(line) and not _ENTRY.match(line):
             heading, opening = bare.strip("#*: "), ""
         elif entry := _ENTRY.match(line):
@@ -144,6 +152,13 @@ def paragraphs(text: str) -> list[Paragraph]:
     return found
 
 
+def _row(line: str, heading: str) -> list[Paragraph]:
+    """Return a row of a table as an entry, none if no cell says anything."""
+    cells = [one.strip() for one in line.strip("|").split("|")]
+    says = any(len(one.split()) > LEAST_WORDS for one in cells) and _SHORTENED not in line
+    return [Paragraph(" | ".join(filter(None, cells)), heading, True)] if says and len(cells) > 1 else []
+
+
 def gives_reason(sentence: str) -> bool:
     """Return whether an agent's `sentence` chooses how something is done, or says why.
 
@@ -153,9 +168,11 @@ def gives_reason(sentence: str) -> bool:
     said = sentence.replace("’", "'")
     if not LEAST_REASON <= len(said) <= MOST_REASON or said.rstrip().endswith(("?", ":")):
         return False
-    if _OPENS_LOOK.match(said) or not _REASON.search(said):
+    if _OPENS_LOOK.match(said) or _HEDGES.search(said) or said.lstrip().startswith("<"):
         return False
-    return bool(_CHOOSES.search(said) or _NAMES.search(said))
+    if _REASON.search(said):
+        return bool(_CHOOSES.search(said) or _NAMES.search(said))
+    return bool(_CHOOSES.search(said) and _NAMES.search(said)) and not _NO_SUBJECT.match(said)
 
 
 def reason_of(text: str) -> str:
@@ -163,6 +180,24 @@ def reason_of(text: str) -> str:
     said = [one for each in paragraphs(text) for one in sentences(each.text.replace("**", ""))]
     chosen = [one for one in said if gives_reason(one)]
     return max(reversed(chosen), key=lambda one: bool(_CHOOSES.search(one.replace("’", "'"))), default="")
+
+
+def change_of(text: str) -> str:
+    """Return the last sentence of an agent's `text` that says by name what is changed, or "".
+
+    >>> change_of("The fault is clear. I'm moving the retry loop into a package `internal/backoff`.")
+    "I'm moving the retry loop into a package `internal/backoff`."
+    >>> change_of("Let me look at the retry loop in `sync.go`, and at the tests of it, first.")
+    ''
+    """
+    said = [one for each in paragraphs(text) for one in sentences(each.text.replace("**", ""))]
+    return next((one for one in reversed(said) if _names_change(one.replace("’", "'"))), "")
+
+
+def _names_change(said: str) -> bool:
+    if not LEAST_REASON <= len(said) <= LINE_CHARS or said.rstrip().endswith(("?", ":")):
+        return False
+    return not _OPENS_LOOK.match(said) and bool(_CHOOSES.search(said) and _NAMES.search(said))
 
 
 def closes_asking(said: Sequence[Paragraph]) -> bool:
@@ -187,9 +222,12 @@ def is_ahead(one: Paragraph) -> bool:
         return False
     if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
-    return bool(
-        _NEXT.search(said) or _NEXT_HEADING.search(one.heading) or _announced(one) or _ANNOUNCES.match(said)
-    )
+    return bool(_NEXT.search(said) or _opens_next(one) or _announced(one) or _ANNOUNCES.match(said))
+
+
+def _opens_next(one: Paragraph) -> bool:
+    """Return whether a paragraph is below a heading of open work; a whole sentence above a list reports."""
+    return bool(_NEXT_HEADING.search(one.heading)) and len(one.heading.split()) <= OPENING_WORDS
 
 
 def _announced(one: Paragraph) -> bool:
@@ -208,7 +246,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         if asking and OPTION.match(one.text.replace("**", "")):
             continue  # one of the options of the question at its end
         text = reported(one, most)
-        if len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text):
+        if _WAS_WRONG.match(text) or (len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text)):
             continue
         if text and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))
@@ -254,7 +292,7 @@ def left_open(said: Sequence[Paragraph]) -> list[str]:
 
 def reported(one: Paragraph, most: int) -> str:
     """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose or announce."""
-    if _OPTION_HEADING.search(one.heading) or _NEXT_HEADING.search(one.heading) or _announced(one):
+    if _OPTION_HEADING.search(one.heading) or _opens_next(one) or _announced(one):
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code
@@ -265,7 +303,8 @@ def reported(one: Paragraph, most: int) -> str:
             break
         kept.append(sentence)
     if len(kept) > 1 and kept[-1].endswith(":"):
-        del kept[-1]
+        # Where only the opening of the list names something ("Yes, fixed. I changed `a` in two places:"), it says more.
+        kept = kept[:-1] if _NAMES.search(" ".join(kept[:-1])) or not _NAMES.search(kept[-1]) else kept[-1:]
     text = " ".join(kept)
     if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text)):
         return ""  # the opening of a list says nothing without it

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems, words
@@ -25,6 +26,8 @@ CHOICE_CHARS = 300
 # Shorter ones say nothing without their neighbours.
 CHOICE_WORDS = 4
 _OPTION_CHARS = 600
+# A message recommends in its last sentences; what is recommended further up is reported.
+_CLOSING = 8
 # Fewer beside a pick are "then", "please", "is fine".
 MORE_WORDS = 3
 
@@ -59,7 +62,7 @@ _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
     re.IGNORECASE,
 )
-# An act in a certain way is a choice.
+# A way back, or one act instead of another.
 _MANNER = lazy(
     r"^(?=(?:\S+\s+){5})[^?]*\b(?:without|instead of|rather than|revert|roll(?:ed)? back|go back|only|as a separate|as its own)\b(?![^?]* or\b)",
     re.IGNORECASE,
@@ -139,6 +142,8 @@ class Choice(NamedTuple):
     own: bool
     more: bool = False
     """Whether the reply that takes it up adds something."""
+    about: str = ""
+    """Of an entry of a list: what the list answers, or what is said below the entry."""
 
     @property
     def asked(self) -> bool:
@@ -150,9 +155,9 @@ def settled(reply: str, before: str) -> Choice | None:
     r"""Return what a person's `reply` settles, given the agent's message `before` it, or None.
 
     >>> settled("let's do b then", "Two ways:\n\n(a) gate it on the flag\n\n(b) keep the endpoint in a field of its own")
-    Choice(text='keep the endpoint in a field of its own', own=False, more=False)
+    Choice(text='keep the endpoint in a field of its own', own=False, more=False, about='')
     >>> settled("yes", "I'd recommend SQLite, because it needs no server. Shall I use it?")
-    Choice(text="I'd recommend SQLite, because it needs no server.", own=False, more=False)
+    Choice(text="I'd recommend SQLite, because it needs no server.", own=False, more=False, about='')
     >>> settled("yes", "All tests pass. Want me to push?") is None
     True
     """
@@ -161,9 +166,10 @@ def settled(reply: str, before: str) -> Choice | None:
         to_question = _ANSWERS.search(said)
         picked = _PICKED.match(said[to_question.start() :] if to_question else said)
         if picked and (option := option_of(before, picked["label"])) and not _opens_list(option):
-            return Choice(option, own=False, more=_says_more(said, picked))
-        agrees = _YES.match(said) or _BACK.search(said)
-        taken = proposal_of(before) if agrees and not _BUT.search(said) else ""
+            return Choice(option, own=False, more=_says_more(said, picked), about=about_of(before, option))
+        back = _BACK.search(said)
+        agrees = _YES.match(said) or back
+        taken = proposal_of(before, back=bool(back)) if agrees and not _BUT.search(said) else ""
         if agrees and taken and not _opens_list(taken):
             return Choice(taken, own=False, more=_says_more(said, agrees))
     if len(reply) > MESSAGE_CHARS:
@@ -271,20 +277,48 @@ def option_of(text: str, label: str) -> str:
     return first_statement(text[rows[-1].start() :][:_OPTION_CHARS]).strip("| ") if rows else ""
 
 
-def proposal_of(text: str) -> str:
-    """Return what an agent's message `text` proposes: its recommendation, or the choice of its closing question."""
-    found = [
-        one for one in prose(text) if _RECOMMENDS.search(one) and not one.rstrip("*_ ").endswith(("?", ":"))
-    ]
+def about_of(text: str, option: str) -> str:
+    r"""Return what the entry `option` of a list in `text` is about: what is said below it, else what is said above the list.
+
+    >>> about_of("The reason is never shown.\n\n**Options:**\n1. Drop it\n2. Log it\n\nWhich?", "Log it")
+    'The reason is never shown.'
+    >>> about_of("## (b) a field of its own\n\nThe URL stays as it was typed.", "a field of its own")
+    'The URL stays as it was typed.'
+    """
+    before, _, after = text.rpartition(option)
+    line = before.rpartition("\n")[2]
+    if line.lstrip().startswith("#"):
+        said = [one for one in paragraphs(after)[:1] if not one.entry]
+    else:
+        above = paragraphs(before.removesuffix(line))
+        said = [one for one in above if not one.entry and not OPTION.match(one.text)][-1:]
+    found = whole(said[0].text, CHOICE_CHARS) if said else ""
+    kept = sentences(found)
+    if kept and kept[-1].endswith(":"):
+        found = " ".join(kept[:-1])
+    return (
+        found
+        if len(found.split()) >= CHOICE_WORDS and found in " ".join(text.replace("**", "").split())
+        else ""
+    )
+
+
+def proposal_of(text: str, *, back: bool = False) -> str:
+    """Return what an agent's message `text` proposes: its recommendation, or the choice of its closing question.
+
+    With `back`, the closing question may offer the way back that the person takes.
+    """
+    said = prose(text)[-_CLOSING:]
+    found = [one for one in said if _RECOMMENDS.search(one) and not one.rstrip("*_ ").endswith(("?", ":"))]
     if found and len(found[-1].split()) >= CHOICE_WORDS:
         return found[-1]
     asked = closing_question(text)
-    offers = _OFFERS.search(asked) and not _MANNER.search(asked)
-    if not asked or offers or not (_MANNER.search(asked) or asks_for_decision(asked)):
+    way = back and _MANNER.search(asked)
+    if not asked or (not way and (_OFFERS.search(asked) or not asks_for_decision(asked))):
         return ""
     after = text.rpartition(asked)[2].strip() if asked in text else ""
-    whole = f"{asked} {after}"
-    return whole if after and whole in text and len(whole) <= CHOICE_CHARS else asked
+    both = f"{asked} {after}"
+    return both if after and both in text and len(both) <= CHOICE_CHARS else asked
 
 
 def first_statement(text: str) -> str:

@@ -28,6 +28,8 @@ UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4
 _RUN = lazy(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W\d_{UNSPACED}]+)*")
 # The same for ASCII, which most texts are: to compile the tables of the other takes milliseconds.
 _ASCII_RUN = lazy(r"[A-Za-z0-9]+(?:'[A-Za-z]+)*")
+# Marks that only separate words, as a blank does.
+_SEPARATORS = dict.fromkeys(map(ord, "–—“”„«»•·→←⇒✓✗│─§°±×≥≤≈"), " ")
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = lazy(rf"[{UNSPACED}]")
 
@@ -52,7 +54,9 @@ def runs(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_RUN.findall(text)
-    return _RUN.findall(unicodedata.normalize("NFKC", text))
+    text = unicodedata.normalize("NFKC", text)
+    plain = text.translate(_SEPARATORS)  # the one foreign character of many English texts is a dash
+    return (_ASCII_RUN if plain.isascii() else _RUN).findall(plain)
 
 
 def words(text: str) -> Iterator[str]:
@@ -281,6 +285,8 @@ _PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|B
 # An ellipsis may continue the sentence.
 _OPEN = lazy(r"(?:…|\.\.)\W*$")
 _OPENERS = "\"'“‘(`["
+# A message is split for each question that capture asks about it.
+_CACHED_BLOCKS = 256
 # Long enough for the longest abbreviation with the space before it.
 _LOOK_BACK_CHARS = 10
 
@@ -333,7 +339,8 @@ def _flush(wrapped: list[str], blocks: list[tuple[str, bool]]) -> None:
         wrapped.clear()
 
 
-def _split(block: str) -> list[str]:
+@lru_cache(maxsize=_CACHED_BLOCKS)
+def _split(block: str) -> tuple[str, ...]:
     found: list[str] = []
     start = ticks = seen = 0
     last_tick = block.rfind("`")
@@ -351,7 +358,7 @@ def _split(block: str) -> list[str]:
         start = end.end()
     if block[start:].strip():
         found.append(block[start:].strip())
-    return found
+    return tuple(found)
 
 
 # Plurals that differ by more than an "s" at the end.

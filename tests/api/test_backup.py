@@ -251,7 +251,7 @@ def largest(place):
 
 
 def manifest(place):
-    return next((Path(place) / "manifests").iterdir())
+    return min((Path(place) / "manifests").iterdir())
 
 
 def rewritten(path, **fields):

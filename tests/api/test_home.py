@@ -13,7 +13,7 @@ import pytest
 import aether
 from aether.api import home as api_home
 from aether.api import telemetry
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound, StorageFailed
 from aether.memory import signals
 from aether.store import snapshot, spool
 from aether.types import Change
@@ -81,6 +81,21 @@ def test_a_data_directory_of_somebody_else_is_no_home(tmp_path):
     with pytest.raises(NotFound, match="is not a home"):
         aether.add_working_memory_item("x", "note", home=tmp_path / "project")
     assert [path.name for path in (tmp_path / "project" / "data").iterdir()] == ["sales.csv"]
+
+
+def test_a_home_that_may_not_be_looked_into_is_not_said_to_be_none(tmp_path, monkeypatch):
+    place = aether.init(tmp_path / ".aether")
+    real = os.stat
+
+    def closed(path, *args, **kwargs):
+        if str(path).startswith(f"{place}/data"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path, *args, **kwargs)
+
+    monkeypatch.setattr(os, "stat", closed)
+
+    with pytest.raises(StorageFailed, match="Permission denied"):
+        aether.list_working_memory_items(home=place)
 
 
 def test_the_home_in_a_project_is_meant_although_the_project_has_data_of_its_own(tmp_path):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.api import admin, conversations, dedupe, importing
+from aether.api import admin, conversations, dedupe, importing, working
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
@@ -302,6 +302,33 @@ def test_past_the_threshold_the_handoff_is_prepared(home, tmp_path):
     load(home, transcript(tmp_path, *map(note, range(40))))
 
     assert list(home.glob("compressions/*.json"))
+
+
+def calls_of(monkeypatch, module, name):
+    """Return a list that grows with each call of a function."""
+    calls, whole = [], getattr(module, name)
+    monkeypatch.setattr(module, name, lambda *given, **more: calls.append(given) or whole(*given, **more))
+    return calls
+
+
+def test_the_handoff_of_many_batches_is_prepared_once(home, tmp_path, monkeypatch):
+    prepared = calls_of(monkeypatch, working, "prepare_current_phase")
+    limits(home, capacity=600)
+
+    done = load(home, transcript(tmp_path, *map(note, range(80))))
+
+    assert len(done.revisions) > 2
+    assert len(prepared) == 1
+
+
+def test_notes_are_compared_with_those_of_the_home_when_it_has_changed_only(home, tmp_path, monkeypatch):
+    compared = calls_of(monkeypatch, dedupe, "known_keys")
+    limits(home, capacity=600)
+
+    done = load(home, transcript(tmp_path, *map(note, range(80))))
+
+    assert len(done.revisions) > 2
+    assert len(compared) == 2  # once for all, and once under the lock
 
 
 def test_the_sample_is_imported_phase_by_phase(home):

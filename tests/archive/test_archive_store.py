@@ -159,6 +159,26 @@ def test_archived_conversations_are_found_with_their_level_and_the_part_that_mat
     assert "5432" in full(["given"], home=home)[0]["text"]
 
 
+def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_them(home, monkeypatch):
+    """The best are chosen among all that hold a word, not among the newest of them."""
+    monkeypatch.setattr(aged, "_MOST_HELD", 8)
+    monkeypatch.setattr(aged, "_MOST_COMPARED", 4)
+    monkeypatch.setattr(aged, "_SAMPLED", 10)
+    answer = "The harbour crane. The crane of the harbour lifts; a harbour without a crane, a crane without a harbour."
+    add(home, talk("old", words=[answer]))
+    for nth in range(40):
+        add(
+            home,
+            talk(
+                f"talk {nth}",
+                words=[f"The harbour was busy on day {nth}.", f"A crane stood idle, number {nth}."],
+            ),
+        )
+
+    assert [hit.id for hit in aether.search_archive("harbour crane", limit=1, home=home)] == ["old"]
+    assert [hit.id for hit in aether.search_archive("crane", limit=1, home=home)] == ["old"]
+
+
 def test_the_index_can_be_lost_damaged_or_of_another_version(home):
     add(home, talk("a"), talk("b"))
     index = home / aged.INDEX
@@ -227,6 +247,41 @@ def test_forever_keeps_the_fuller_form(home):
     aether.age_archive(now=LATER + timedelta(days=4000), home=home)
     assert levels(home) == {"given": "metadata"}
     assert aether.restore_conversation("given", home=home).conversation == talk()
+
+
+def test_the_end_of_a_grace_is_planned_like_every_other_loss(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    later = LATER + timedelta(days=60)
+
+    (planned,) = aether.age_archive(now=later, dry_run=True, home=home).plan
+    done = aether.age_archive(now=later, home=home)
+
+    assert (planned.id, planned.rule, planned.from_level, planned.to_level) == (
+        "given", "grace over", "full", "summary",
+    )  # fmt: skip
+    assert [one["rule"] for one in done.done] == ["grace over"]
+    assert not aether.restore_conversation("given", home=home).exact
+    assert aether.age_archive(now=later, home=home).plan == []
+
+
+def test_a_mark_keeps_the_fuller_form_of_what_has_aged(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    aether.mark_conversation_important("given", home=home)
+    aether.age_archive(now=LATER + timedelta(days=60), home=home)
+
+    assert aether.restore_conversation("given", home=home).conversation == talk()
+
+
+def test_a_step_of_the_archive_is_not_undone_as_if_it_were_a_change_of_a_document(home):
+    add(home, talk())
+    aether.age_archive(now=LATER, home=home)
+    revision = aether.log(home=home)[0].revision
+
+    with pytest.raises(Conflict, match="it changed no document") as caught:
+        aether.undo(revision, home=home)
+    assert "aether archive restore" in caught.value.fix
 
 
 def test_receipts_say_what_went_and_hold_no_text(home):

@@ -28,6 +28,23 @@ def test_decisions_rules_numbers_and_results_come_before_talk():
     assert "Thanks" not in summary
 
 
+def test_a_greeting_at_the_end_takes_no_room_from_a_fact():
+    talk = [
+        ("user", "Hello there, hope you had a good weekend!"),
+        ("assistant", "Mail goes over the relay mx1.example.net. Its certificate expires on 14 March 2027."),
+        (
+            "assistant",
+            "The mailboxes are saved at 02:00 and kept for 30 days. The relay was idle last night.",
+        ),
+        ("user", "Lovely, that was really helpful!"),
+        ("assistant", "Enjoy your evening and write again whenever anything else turns up."),
+    ]
+    points = forms.text_of(forms.form(conversation(talk), "key_points"))
+
+    assert "Its certificate expires on 14 March 2027." in points
+    assert "weekend" not in points
+
+
 def test_a_question_stays_with_its_answer():
     texts = [
         (

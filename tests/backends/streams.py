@@ -24,7 +24,9 @@ class Answer(NamedTuple):
     status: int = 200
     cut: bool = False
     then: object = None
-    """An event to wait for behind the first line."""
+    """An event to wait for behind the first lines."""
+    first: int = 1
+    """How many lines these are."""
     pause: float = 0.0
     """Seconds between two lines."""
 
@@ -71,7 +73,7 @@ def answering(answer):
             self.end_headers()
             try:
                 for nth, line in enumerate(found.lines):
-                    if nth == 1 and found.then is not None:
+                    if nth == found.first and found.then is not None:
                         found.then.wait(30)
                     self.chunk(line.encode())
                     time.sleep(found.pause)
@@ -98,8 +100,11 @@ def scripted(*answers):
     return lambda _path, _body: left.pop(0) if len(left) > 1 else left[0]
 
 
-def ollama(window, *, pause=0.0):
-    """Return an Ollama whose model has `window` tokens, a quarter of the characters each, and refuses more."""
+def ollama(window, *, pause=0.0, then=None, first=1):
+    """Return an Ollama whose model has `window` tokens, a quarter of the characters each, and refuses more.
+
+    Its replies pause between words, and behind the `first` of them for the event `then`.
+    """
 
     def answer(path, body):
         if path == "/api/ps":
@@ -118,7 +123,7 @@ def ollama(window, *, pause=0.0):
             "model": body["model"], "message": {"role": "assistant", "content": ""}, "done": True,
             "done_reason": "stop", "prompt_eval_count": tokens, "eval_count": len(words),
         }  # fmt: skip
-        return ndjson(*made, end)._replace(pause=pause)
+        return ndjson(*made, end)._replace(pause=pause, then=then, first=first)
 
     return answer
 

@@ -116,6 +116,27 @@ def test_a_marked_conversation_stays_full_and_explain_says_why(archived, capsys)
     assert found["days"] == 725
 
 
+def test_a_mark_says_what_it_means_for_one_that_has_aged(archived, capsys):
+    shown(capsys, "archive", "age", "--now", "2026-12-30", "--yes")
+    out = shown(capsys, "archive", "mark", "old-talk").out
+
+    assert "it loses no more detail. It is at level summary already" in out
+    assert "aether archive restore old-talk" in out
+
+
+def test_a_file_that_is_printed_is_not_said_to_be_back(archived, capsys):
+    shown(capsys, "archive", "age", "--now", "2026-12-30", "--yes")
+    printed = shown(capsys, "archive", "restore", "old-talk")
+
+    assert "is printed above, exactly as it was archived. The archive keeps it as it was" in printed.err
+    assert level(capsys) == {"old-talk": "summary"}
+
+
+def test_an_empty_list_says_whether_anything_is_archived(archived, capsys):
+    assert "is of that month and level" in shown(capsys, "archive", "list", "--month", "2026-02").err
+    assert "is not a month" in shown(capsys, "archive", "list", "--month", "2026-13", code=2).err
+
+
 def test_each_file_that_cannot_be_read_is_named_and_the_others_are_added(here, capsys, tmp_path):
     (tmp_path / "torn.json").write_text('{"messages": [', encoding="utf-8")
     several = [old_talk() | {"id": f"talk-{nth}"} for nth in range(3)]
@@ -132,11 +153,20 @@ def test_each_file_that_cannot_be_read_is_named_and_the_others_are_added(here, c
     assert len(found) == 4
 
 
+def test_a_line_that_cannot_be_read_is_named(here, capsys, tmp_path):
+    torn = tmp_path / "torn.jsonl"
+    torn.write_text('{"role":"user","content":"one"}\n{"role":"assist\n{"role":"user","content":"three"}\n')
+
+    assert "torn.jsonl: line 2: Left out: it is not JSON" in shown(capsys, "archive", "add", str(torn)).err
+    run = shown(capsys, "compact", "run", str(torn), "--window", "8000")
+    assert "torn.jsonl: line 2: Left out: it is not JSON" in run.err
+
+
 def test_failures_of_an_ageing_are_named_and_the_rest_goes_on(here, capsys, tmp_path):
     several = [old_talk() | {"id": f"talk-{nth}"} for nth in range(3)]
     (tmp_path / "several.json").write_text(json.dumps(several), encoding="utf-8")
     shown(capsys, "archive", "add", "several.json")
-    bad = next(Path(".aether/archive/2026").rglob("*talk-1*"))
+    (bad,) = Path(".aether/archive/2026").rglob("*talk-1*")
     bad.write_bytes(bad.read_bytes()[:-50])
 
     done = shown(capsys, "archive", "age", "--now", MONTH, "--yes", code=4)

@@ -8,6 +8,7 @@ import os
 import select
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -194,7 +195,8 @@ class Terminal:
 @posix
 def test_at_a_terminal_a_reply_is_ended_input_is_kept_and_ctrl_c_twice_leaves(here, tmp_path):
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    with streams.answering(streams.ollama(4096, pause=0.05)) as (url, _):
+    ended = threading.Event()
+    with streams.answering(streams.ollama(4096, then=ended, first=8)) as (url, _):
         terminal = Terminal(
             tmp_path, "chat", "--backend", "ollama", "--model", "m", "talk", OLLAMA_HOST=url, PYTHONPATH=root,
             HOME=str(tmp_path),
@@ -209,6 +211,7 @@ def test_at_a_terminal_a_reply_is_ended_input_is_kept_and_ctrl_c_twice_leaves(he
             time.sleep(0.2)
             terminal.type("\x03")
             terminal.wait_for("The reply was ended")
+            ended.set()
             terminal.wait_for("What you typed meanwhile is kept: next que")
             terminal.wait_for("> ")
             terminal.type("stion\n")
@@ -221,6 +224,7 @@ def test_at_a_terminal_a_reply_is_ended_input_is_kept_and_ctrl_c_twice_leaves(he
             terminal.wait_for("To go on: aether chat talk")
             assert terminal.end() == 0
         finally:
+            ended.set()
             with_kill(terminal.pid)
 
     said = [one["content"] for one in conversations.full_history("talk", home=tmp_path / ".aether")]

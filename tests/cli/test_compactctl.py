@@ -240,6 +240,7 @@ def test_every_failure_ends_with_one_and_says_why_on_stderr(words, what, capsys,
 
 
 def test_without_arguments_those_of_the_process_hold(monkeypatch):
+    monkeypatch.setattr(os, "_exit", sys.exit)
     monkeypatch.setattr(sys, "argv", ["compactctl", "dry-run", "--messages", "messages.json"])
 
     with pytest.raises(SystemExit) as left:

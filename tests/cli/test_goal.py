@@ -61,6 +61,13 @@ def test_an_empty_list_says_how_to_set_a_goal(here, capsys):
     assert "aether goal add" in shown(capsys, "goal", "list").err
 
 
+def test_a_step_that_is_not_there_is_not_completed(here, capsys):
+    shown(capsys, "goal", "add", "Ship the parser", "--step", "Write it")
+
+    assert "there is no step 'Wrte it'" in shown(capsys, "goal", "done", "--step", "Wrte it", code=3).err
+    assert "0% of 1 step" in shown(capsys, "goal", "block", "No key").out
+
+
 def test_a_step_is_added_as_the_next(here, capsys):
     shown(capsys, "goal", "add", "Ship it")
     assert "No step is open" in shown(capsys, "goal", "next").err

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from aether import errors
-from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, main
+from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, leave, main
 from aether.errors import AetherError, InvalidInput, StorageFailed
 from tests import homes
 from tests.cli import stage
@@ -222,3 +222,50 @@ def test_words_are_completed(monkeypatch, capsys):
     assert main([]) == 0
 
     assert "plain,search" in capsys.readouterr().out
+
+
+def ended(directory, code):
+    """Return the exit code and the output of a process that runs `code` and then the command line."""
+    whole = f"import sys\nsys.argv = ['aether', '--version']\n{code}\nfrom aether.cli.main import run\nrun()"
+    # A process whose coverage is measured has work at its end.
+    given = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
+    environment = {**given, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [sys.executable, "-c", whole], cwd=directory, env=environment, capture_output=True, check=False
+    )
+    return done.returncode, done.stdout.decode()
+
+
+def test_a_process_with_nothing_left_to_do_ends_at_once(tmp_path):
+    code, printed = ended(tmp_path, "import atexit; atexit.register(print, 'freed')")
+
+    assert code == 0
+    assert printed.startswith("aether ")
+    assert "freed" not in printed
+
+
+def test_a_process_with_work_at_its_end_does_it(tmp_path):
+    threads = (
+        "import threading, time; threading.Thread(target=lambda: (time.sleep(0.3), print('sent'))).start()"
+    )
+    for work in (threads, "import atexit, tempfile; atexit.register(print, 'sent')"):
+        code, printed = ended(tmp_path, work)
+
+        assert code == 0
+        assert "aether " in printed
+        assert "sent" in printed, work
+
+
+def test_an_output_that_cannot_be_written_at_the_end_is_reported(tmp_path, monkeypatch):
+    class Full:
+        def flush(self):
+            raise OSError(28, "No space left on device")
+
+    left = []
+    monkeypatch.setattr(os, "_exit", left.append)
+    monkeypatch.setattr(sys, "stdout", Full())
+    monkeypatch.setattr("aether.cli.main.WORK_AT_EXIT", frozenset())
+    with pytest.raises(SystemExit) as ending:
+        leave(3, at_once=True)
+    assert ending.value.code == 3
+    assert left == []

@@ -139,6 +139,15 @@ def test_clearing_needs_a_yes_and_says_what_it_did(here, capsys):
     assert shown(capsys, "memory", "list").err == "Working memory is empty.\n"
 
 
+def test_clearing_nothing_promises_no_undo(here, capsys):
+    shown(capsys, "memory", "clear", "--yes")
+
+    assert (
+        shown(capsys, "memory", "clear", "--yes").out
+        == "Working memory is empty already: nothing was changed.\n"
+    )
+
+
 def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
     shown(capsys, "memory", "compress", "--phase", "1")
 

@@ -74,6 +74,13 @@ def long(here, tmp_path):
     return text.strip()
 
 
+def test_the_line_below_a_head_is_short_however_long_a_cell_is():
+    _head, rule, cell = aligned(Table([("a", "x" * 500)], head=("id", "text")))
+
+    assert rule == "──  " + "─" * 60
+    assert cell == "a   " + "x" * 500
+
+
 def test_a_table_in_a_pipe_is_aligned_and_nothing_is_cut():
     lines = aligned(Table([("a", 5, "x" * 300), ("bcd", 10, "y")], head=("id", "n", "text"), right=[1]))
 

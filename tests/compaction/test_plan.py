@@ -108,6 +108,26 @@ def test_by_hand_it_is_done_without_a_trigger_and_takes_two_fifths():
     assert plan(messages, policy("compact"), count, window=1_000_000, force=True).reason == "asked for"
 
 
+def test_by_hand_a_summary_says_the_state_even_if_shorter_results_are_enough():
+    messages = conversation(
+        user("Why does the nightly export stop?"),
+        bash("make export", LONG * 20),
+        *(bash(f"make export RUN={at}", "ok") for at in range(4)),
+        model("The export stops because the disk of the runner is full. Shall I delete the old dumps?"),
+        user("not yet, tell me how many there are"),
+    )
+
+    result = compacted(messages, window=16_000, force=True)
+    triggered = compacted(messages, window=window_for(messages, 0.9))
+
+    assert len(result.messages) == len(messages) + 1
+    assert result.summary.facts.opening == ("Why does the nightly export stop?",)
+    assert result.summary.facts.current == ("not yet, tell me how many there are",)
+    assert "The export stops because the disk of the runner is full." in result.summary.facts.state[0]
+    assert result.tokens_after <= 0.45 * result.tokens_before
+    assert (triggered.triggered, triggered.summary, len(triggered.messages)) == (True, None, len(messages))
+
+
 def test_by_hand_nothing_is_made_larger():
     messages = chat(2)
 

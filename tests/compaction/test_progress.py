@@ -162,6 +162,17 @@ def test_words_with_which_a_call_was_refused_are_the_newest_request():
     assert found.current == ("put it in its own branch",)
 
 
+def test_edits_that_were_refused_are_not_taken_for_changes():
+    looked = (user("Fix the parser."), bash("cat src/a.py"), refused("not there"))
+    nothing = "No file was changed in this conversation, as far as the calls show."
+
+    assert progress(*looked).state[-2:] == ("Edits that the person refused: a.py.", nothing)
+    assert not {nothing, "Edits that the person refused: a.py."} & {
+        *progress(*looked, edit("src/a.py")).state
+    }
+    assert nothing not in progress(*looked[:2]).state
+
+
 def test_words_of_a_refusal_are_facts_of_the_removed_messages():
     messages = conversation(
         user("Fix the parser."),
@@ -223,6 +234,17 @@ def test_the_reason_of_an_edit_is_kept_and_an_announcement_is_what_is_under_way(
     assert found.next == ("Now the writer.",)
 
 
+def test_the_reason_of_an_edit_may_be_a_message_of_its_own_before_it():
+    why = "I'm keeping the old writer behind a flag, so that exports made by hand stay as they are."
+    looked = bash("grep -n writer load.py", "12: writer")
+
+    found = progress(
+        user("Fix the writer."), model(why), looked, edit("src/a.py"), model("Now the tests."), edit("b.py")
+    )
+
+    assert found.earlier == (why,)
+
+
 def test_what_earlier_answers_changed_outlives_the_next_compaction():
     older = Facts(state=(*ACCOUNT.split("\n\n"), "pending: Write the docs"), earlier=("`a.py` was split.",))
 
@@ -243,3 +265,24 @@ def test_a_work_tree_and_a_run_last_until_there_are_newer_ones():
 
     assert talked.state == ("The upload waits for access.", *older.state[1:])
     assert ran.state == ("It fails.", "Ran `make`: 2 errors", older.state[2])
+
+
+def test_before_an_edit_the_text_without_a_reason_says_what_is_changed():
+    what = "I'm adding a package `internal/clock` with a fake clock, and it is imported by the tests of the runner."
+
+    found = progress(
+        user("Fix the flaky test."), model(what), edit("internal/clock/fake.go"), user("and the docs?")
+    )
+
+    assert found.earlier == (what,)
+
+
+def test_what_stays_among_the_messages_is_not_repeated_as_done_before():
+    page = "The page on reading is written, and it says how blank lines are skipped. " * 3
+    messages = conversation(user("Fix the reader."), model(ACCOUNT), user("Now the docs."), model(page))
+
+    removed = facts_of(messages, [0, 1]).earlier
+    kept = facts_of(messages, [0]).earlier
+
+    assert "The test for empty files was skipped for now." in removed
+    assert kept == ()

@@ -15,7 +15,7 @@ import pytest
 import aether
 from aether.store import consistent, conversations, doctor, spool
 from aether.store.commit import fold_home
-from tests import homes
+from tests import effort, homes
 from tests.api.test_backup import content
 from tests.children import ended, start
 from tests.crash import faults
@@ -170,7 +170,8 @@ def _look(home, place, acknowledged):
     shutil.rmtree(restored)
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(25, marks=pytest.mark.slow)])
+# Beside each of them the writers go on, so that the next one is larger.
+@pytest.mark.parametrize("times", [2, pytest.param(25 if effort.FULL_TRIALS else 10, marks=pytest.mark.slow)])
 def test_each_backup_beside_writers_is_a_whole_home_and_nobody_stops(home, times, tmp_path, unsynced):
     place = str(tmp_path / "backups")
     writers = [start(_work, home, who, times) for who in range(WRITERS)]

@@ -92,9 +92,27 @@ def test_nobody_waits_longer_than_the_timeout(capsys):
     one.flush()
     one.close()
 
-    assert (one.lost, batches) == (1, [["a"]])
-    assert "[test] 1 event lost: they were not sent within 0.05 s." in capsys.readouterr().err
+    assert (one.lost, batches) == (2, [["a"]])
+    assert "[test] 2 events lost: they were not sent within 0.05 s." in capsys.readouterr().err
     release.set()
+
+
+def test_what_is_lost_after_the_end_is_counted_once(capsys):
+    release, done = threading.Event(), []
+
+    def send(events, deadline):
+        release.wait(10)
+        done.append(len(events))
+        return SendResult(len(events), "nobody listens")
+
+    one = BackgroundExporter("test", send, timeout_seconds=0.05)
+    one.emit(summary())
+    one.close()
+    release.set()
+
+    assert eventually(lambda: done and one._sending == 0)
+    assert one.lost == 1
+    assert "nobody listens" not in capsys.readouterr().err
 
 
 def test_a_flush_with_nothing_to_send_returns():

@@ -17,6 +17,8 @@ from tests import loopback
 
 TAKES = 200
 HANGS, DROPS, DRIPS, REFUSES_UNREAD, RAMBLES = "hangs", "drops", "drips", "refuses unread", "rambles"
+# Longer than any test lets an exporter wait, so that who waits to the end sees the connection closed.
+MISBEHAVES_SECONDS = 60
 MAX_BODY = 256 * 1024
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 TRACE = {"type", "trace_id", "name", "group_id", "started_at", "ended_at", "metadata"}
@@ -135,11 +137,12 @@ def _answer(handler, status, body):
 
 def _misbehave(handler, step, release):
     if step == HANGS:
-        release.wait(10)
+        release.wait(MISBEHAVES_SECONDS)
     elif step == RAMBLES:
         handler.wfile.write(b"SSH-2.0-OpenSSH_9.6\r\n")
     elif step == DRIPS:
-        while not release.wait(0.02):
+        until = time.monotonic() + MISBEHAVES_SECONDS
+        while not release.wait(0.02) and time.monotonic() < until:
             try:
                 handler.wfile.write(b"H")
                 handler.wfile.flush()

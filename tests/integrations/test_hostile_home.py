@@ -31,7 +31,7 @@ from aether.store.keys import KEYS
 from tests import homes
 
 KEY = "sk-test-0123456789abcdefghijklmnop"
-LONG = [{"role": "user" if nth % 2 == 0 else "assistant", "content": f"Step {nth}. " + "word " * 400} for nth in range(60)]  # fmt: skip
+LONG = [{"role": "user" if nth % 2 == 0 else "assistant", "content": f"Step {nth}. " + "word " * 200} for nth in range(60)]  # fmt: skip
 
 
 class Trap:
@@ -96,13 +96,21 @@ def trap(tmp_path):
     made.server.close()
 
 
-@pytest.fixture
-def project(tmp_path, trap, monkeypatch):
-    """Return the root of a clone with such a home, its working memory full, and stand in it."""
-    root = tmp_path / "clone"
-    home = homes.fresh(root)
+@pytest.fixture(scope="module")
+def full(tmp_path_factory):
+    """Return a home whose working memory is full; no test changes it."""
+    home = homes.fresh(tmp_path_factory.mktemp("full"))
     for nth in range(12):
         aether.add_working_memory_item(f"Decision {nth}: use SQLite for part {nth}. " + "fact " * 900, "decision", 0.9, home=home)  # fmt: skip
+    return home
+
+
+@pytest.fixture
+def project(tmp_path, full, trap, monkeypatch):
+    """Return the root of a clone with such a home, its working memory full, and stand in it."""
+    root = tmp_path / "clone"
+    home = root / ".aether"
+    shutil.copytree(full, home)
     lines = [f"{path} = {json.dumps(value)}" for path, value in trap.settings().items()]
     (home / "config.toml").write_text("\n".join(lines) + "\n")
     aether.fold(home=home)

@@ -16,13 +16,14 @@ from aether import clock
 from aether.archive import forms, levels, retention
 from aether.archive.shapes import LEVELS, given_conversation, read_conversation, said
 from aether.text.words import sentences
+from tests import effort
 from tests.archive.conversations import NOW, conversation, random_given
 from tests.laws.json_values import keys, scalars, values
 from tests.tables import rows
 
 SEEDS = range(6)
-# What a person tries when the rules or the choice of sentences change.
-MORE_SEEDS = range(6, 200)
+# A person tries all of them when the rules or the choice of sentences change.
+MORE_SEEDS = range(6, 200 if effort.FULL_TRIALS else 60)
 TIERS = [SEEDS, pytest.param(MORE_SEEDS, marks=pytest.mark.slow)]
 LEAP_DAYS = (
     datetime(2024, 2, 29, tzinfo=UTC),

@@ -24,6 +24,8 @@ from tests.laws.histories import WORDS, history
 ID = "talk"
 MODELS = (None, "llama3:8b", "phi:3b", "qwen2.5:72b", "claude-opus-4-5", "gpt-4")
 SEEDS = 3
+# Two minutes of one test would be the end of a run that others wait for.
+BATCHES = 6
 STEPS = 14
 SYSTEM = "You are a careful colleague.\n\nNever force-push.  Two spaces stay."
 
@@ -172,8 +174,9 @@ def test_a_conversation_holds_all_laws_whatever_happens(seed, tmp_path):
 
 
 @pytest.mark.slow
-def test_many_conversations_hold_them(tmp_path):
-    for seed in range(SEEDS, 200 if effort.FULL_TRIALS else 40):
+@pytest.mark.parametrize("first", range(SEEDS, SEEDS + BATCHES))
+def test_many_conversations_hold_them(first, tmp_path):
+    for seed in range(first, 200 if effort.FULL_TRIALS else 40, BATCHES):
         drive(seed, tmp_path / str(seed), 45)
         context_steps._KNOWN.clear()
         conversations._CACHE.clear()

@@ -35,8 +35,20 @@ EVENTS = st.one_of(
 HISTORIES = st.lists(EVENTS, max_size=8).map(lambda groups: [each for group in groups for each in group])
 
 
+PLACES: list[Path] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _place():
+    """Have a place for the homes, one for each example, that is removed after the tests."""
+    with tempfile.TemporaryDirectory(prefix="aether-law-", dir=homes.IN_MEMORY) as directory:
+        PLACES.append(Path(directory))
+        yield
+        PLACES.clear()
+
+
 def fresh():
-    return homes.fresh(Path(tempfile.mkdtemp(prefix="aether-law-", dir=homes.IN_MEMORY)))
+    return homes.fresh(Path(tempfile.mkdtemp(dir=PLACES[0])))
 
 
 def notes(home):

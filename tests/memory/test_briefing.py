@@ -7,7 +7,16 @@ import json
 import pytest
 
 from aether.errors import InvalidInput
-from aether.memory.briefing.block import HEADINGS, Line, Share, lay_out, longest_fit, rank, without_repeats
+from aether.memory.briefing.block import (
+    HEADINGS,
+    Line,
+    Share,
+    lay_out,
+    longest_fit,
+    rank,
+    said_once,
+    without_repeats,
+)
 from aether.memory.briefing.briefing import (
     HINT,
     MOST_CHARS,
@@ -413,3 +422,24 @@ def test_no_more_lines_are_read_than_needed():
 
     assert [line.text for line in without_repeats(unread, most=2)] == ["One thing", "Another"]
     assert without_repeats([], most=2) == []
+
+
+def test_what_a_more_important_line_says_whole_is_not_said_again():
+    found = [
+        *lines("state", "load() sorts by time"),
+        *lines("decisions", "Keep it local"),
+        *lines("requests", "keep it LOCAL"),
+        *lines("results", "sorts by time", "dump() is gray"),
+    ]
+
+    assert [line.text for line in said_once(found)] == [
+        "load() sorts by time",
+        "Keep it local",
+        "dump() is gray",
+    ]
+
+
+def test_a_rule_or_decision_is_said_although_a_request_holds_it():
+    found = [*lines("requests", "Keep it local, and go on"), *lines("decisions", "Keep it local")]
+
+    assert len(said_once(found)) == 2

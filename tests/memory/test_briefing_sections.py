@@ -577,16 +577,47 @@ def test_only_what_a_person_settled_is_injected_as_a_decision():
     assert texts(sections.decisions(items, [])) == ["We keep one log per worktree"]
 
 
-def test_a_check_that_failed_before_the_person_moved_on_is_not_open():
+def test_a_check_that_failed_before_the_person_moved_on_is_open_only_if_nothing_was_changed_since():
     failed = item("`make test` failed: 2 tests", "error", day=2)
+    asked = item("Now the docs", "user_input", day=3, role="request")
+    changed = item("Changed docs/a.md", "code_change", day=4)
 
     assert texts(sections.open_problems(newest(failed))) == [failed["content"]]
-    assert (
-        texts(
-            sections.open_problems(newest(failed, item("Now the docs", "user_input", day=3, role="request")))
-        )
-        == []
-    )
+    assert texts(sections.open_problems(newest(failed, asked))) == [failed["content"]]
+    assert texts(sections.open_problems(newest(failed, asked, changed))) == []
+
+
+def test_a_test_that_failed_alone_is_over_when_all_tests_pass():
+    alone = item("`go test ./store -run TestAdd` failed: FAIL", "error", day=2)
+    lint = item("`make lint` failed: E501", "error", day=2)
+    passed = item("Ran `mise run test`: ok", "command", day=3)
+    other = item("Ran `go test ./other -run TestSub`: ok", "command", day=3)
+
+    assert texts(sections.open_problems(newest(alone, lint, passed))) == [lint["content"]]
+    assert len(texts(sections.open_problems(newest(alone, lint, other)))) == 2
+
+
+def test_of_a_pasted_log_only_the_words_around_it_are_shown():
+    log = "Mar  9 09:00:08.092 |DEBUG| opened the store\nMar  9 09:00:08.093 |INFO| closed it id=7\n"
+    asked = item(f"the lines still go to the wrong file:\n{log}\nwhy is that?", "user_input")
+
+    assert texts(sections.requests([asked])) == ["the lines still go to the wrong file: […] why is that?"]
+
+
+def test_a_remark_that_no_work_followed_is_no_request():
+    def request(text, day):
+        return item(text, "user_input", day=day, role="request")
+
+    work = item("Changed a.py", "code_change", day=4)
+    said = [
+        request("first one", 1),
+        request("and `b` affects it too", 2),
+        request("add `c` as well", 3),
+        work,
+        request("the last", 5),
+    ]
+
+    assert texts(sections.requests(newest(*said))) == ["the last", "first one", "add `c` as well"]
 
 
 def test_an_error_is_open_until_its_command_succeeds():

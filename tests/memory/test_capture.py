@@ -696,6 +696,25 @@ def test_a_refusal_gives_the_words_of_its_reason_and_the_account_before_it():
     assert after("STOP what you are doing.") == [("outcome", "The page is built.")]
 
 
+def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
+    refused = "The user doesn't want to proceed with this tool use. STOP what you are doing."
+    edit = {"file_path": "/p/a.py", "old_string": "a", "new_string": "b"}
+    call = Record("call", tool="Edit", arguments=edit, call_id="c")
+    result = Record("result", refused, call_id="c", is_error=True)
+
+    noted = [text for _, text in brief(user("Fix it."), call, result, said("I wait."))]
+    assert (
+        "The person refused the edit of a.py, and no other edit was made, as far as the calls show." in noted
+    )
+
+
+def test_a_check_whose_filter_hides_its_failure_is_an_error():
+    work = new_work()
+    shell(work, "make lint 2>&1 | tail -5", "[lint] a.go:3:1: unused x\n[lint] 1 issues:")
+
+    assert [note.kind for note in close_failures(work)] == ["error"]
+
+
 def test_the_finding_of_a_sub_agent_is_its_own():
     work = new_work()
     call = Record("call", tool="Task", arguments={"prompt": "Map.", "subagent_type": "scout"}, call_id="c")

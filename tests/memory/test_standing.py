@@ -254,3 +254,71 @@ def test_later_words_of_a_person_end_the_rule_or_decision_that_they_name():
     assert sections.revoked([request("The old rule is gone.", day=6), mocks]) == {mocks["id"]}
     later = item("The tests are slow.", "user_input", day=5, conversation="c")
     assert sections.revoked([request("nah, roll back", day=6), later, field]) == set()
+
+
+def test_the_rows_of_a_table_are_injected_but_not_its_head():
+    said = "Done:\n\n| Comment | What was changed |\n|---|---|\n| **Order** (line 22) | `load()` now sorts by time |\n| 7 | 8 |\n"
+
+    assert injected(request("Fix the order."), changed(), answer(said))[0] == [
+        "Order (line 22) | `load()` now sorts by time"
+    ]
+
+
+def test_work_done_by_commands_alone_has_accounts_too():
+    first = answer("Updated 35 files: the module is now `acme/tool`, and `go.mod` says so.", day=5)
+    second = answer("`go vet` passes, and all 16 packages pass their tests.", day=7)
+
+    state, _, _ = injected(
+        request("Rename the module.", day=4), first, request("Does it compile?", day=6), second
+    )
+    assert first["content"] in state
+    assert second["content"] in state
+
+
+def test_what_was_before_the_work_is_not_its_state():
+    said = "Cut at runes:\n\n- Before: `text[:77]` cut letters in two\n- After: `cut(text, 77)` keeps letters whole\n"
+
+    assert injected(request("Fix it."), changed(), answer(said))[0] == [
+        "After: `cut(text, 77)` keeps letters whole"
+    ]
+
+
+def test_of_an_opening_that_names_nothing_only_the_rest_is_injected():
+    said = "Great, exactly that is fixed now. I changed `load()` and `save()` so that both sort by time:\n\n```\nx\n```"
+
+    assert injected(request("Fix it."), changed(), answer(said))[0] == [
+        "I changed `load()` and `save()` so that both sort by time:"
+    ]
+
+
+def test_the_text_of_an_issue_is_no_account_of_work():
+    filed = "https://example.com/acme/tool/issues/7\n\nFollow fewer redirects\nThe client follows 10 redirects, and `push` then fails."
+    issue = item(filed, "outcome", day=6, role="commit", conversation="c")
+
+    state, results, _ = injected(
+        request("File it."), changed(), answer("Now `load()` sorts by time, and keeps the names."), issue
+    )
+    assert not any("10 redirects" in line for line in state + results)
+
+
+def test_a_next_step_with_a_command_holds_until_such_a_command_ran():
+    planned = answer("Next step when ready: `git tag v1 && git push origin v1` for a trial run.", day=5)
+    later = answer("`load()` now sorts by time.", day=8)
+    ran = item("Ran `git tag v1`", "command", day=7, conversation="c")
+
+    assert injected(request("Go."), changed(), planned, later)[2] == [planned["content"]]
+    assert injected(request("Go."), changed(), planned, ran, later)[2] == []
+
+
+def test_a_name_of_two_words_is_no_command():
+    said = answer("The next step is `probe visibility`: tests that count the probes.", day=5)
+
+    assert injected(request("Go."), changed(), said, answer("`load()` now sorts by time.", day=8))[2] == []
+
+
+def test_a_sentence_that_reports_is_no_heading_of_open_work():
+    said = "This commit also carried the pending work that was left in the tree from earlier turns:\n- `save()` is now gated by a flag and skips empty files"
+    state, _, ahead = injected(request("Go."), changed(), answer(said))
+
+    assert ahead == []
+    assert "`save()` is now gated by a flag and skips empty files" in state

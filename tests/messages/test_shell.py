@@ -4,6 +4,7 @@ from aether.messages.shell import (
     command_target,
     covers,
     error_excerpt,
+    hides_failure,
     is_notable,
     only_reads,
     outcome_line,
@@ -169,3 +170,28 @@ def test_a_long_complaint_keeps_its_first_and_last_lines():
     assert "…" in reported
     assert len(error_excerpt("error " + "x" * 9_000)) <= shell.RESULT_CHARS
     assert len(error_excerpt("\n".join(f"error {n} " + "x" * 230 for n in range(9)))) <= shell.ERROR_CHARS
+
+
+@rows(
+    ("command", "output", "hidden"),
+    [
+        (
+            "make lint 2>&1 | tail -5",
+            "[lint] a.go:3:1: unused x\n[lint] 1 issues:\n[lint] ERROR task failed",
+            True,
+        ),
+        ("golangci-lint run | tail -5", "a.go:3:1: unused x\n2 issues:", True),
+        ("make lint | tail -5", "0 issues.", False),
+        ("make lint", "1 issues:", False),
+        ("cat lint.log | tail -5", "1 issues:", False),
+        ("pytest -q | tail -1", "1 failed in 0.2s", True),
+    ],
+)
+def test_a_filter_behind_a_check_hides_its_failure(command, output, hidden):
+    assert hides_failure(command, output) is hidden
+
+
+def test_a_diagnostic_of_a_check_is_part_of_the_error():
+    output = "[lint] $ lint all\n[lint] app/a.go:12:16: string `x` has 3 uses, make it a constant\n[lint] 1 issues:"
+
+    assert error_excerpt(output) == "[lint] app/a.go:12:16: string `x` has 3 uses, make it a constant"

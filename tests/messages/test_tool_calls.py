@@ -15,6 +15,7 @@ from aether.messages.tool_calls import (
     merged_files,
     new_work_tree,
     record_in_work_tree,
+    record_refusal,
     shell_command,
     short_hash,
     work_tree_lines,
@@ -514,3 +515,14 @@ def test_of_a_conversation_without_its_beginning_only_what_was_seen_is_said():
     record_in_work_tree(tree, ["a.py"], "make test", "")
 
     assert [*work_tree_lines(tree, whole=False)] == ["Uncommitted, as far as the calls show: a.py."]
+
+
+def test_an_edit_that_a_person_refused_is_said_until_the_file_is_changed():
+    tree = new_work_tree()
+    record_refusal(tree, ["src/a.py", "src/b.py"])
+    assert [*work_tree_lines(tree, whole=True)] == [
+        "The person refused the edit of a.py, b.py, and no other edit was made, as far as the calls show."
+    ]
+
+    record_in_work_tree(tree, ["src/a.py"], "", "")
+    assert "The person refused the edit of b.py." in [*work_tree_lines(tree, whole=True)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from aether.redact import assignments
 from aether.redact.assignments import is_secret_name, without_assigned
 from aether.redact.commands import is_docker_auth, without_commands
 from tests.redact import corpus
@@ -79,6 +80,11 @@ query_string api_key_url private tokenize_text 2 resenha contraseñas 密码学
 @rows("name", SECRET.split())
 def test_names_of_secrets_are_recognised(name):
     assert is_secret_name(name)
+
+
+@rows("name", sorted(assignments._SECRET) + list(assignments.FOREIGN))
+def test_each_word_of_the_tables_is_found_in_a_text(name):
+    assert without_assigned(f"{name} = Tr0ub4dor3xyz") == f"{name} = <REDACTED>"
 
 
 @rows("name", [*PLAIN.split(), "", "…", "secret sauce recipe"])

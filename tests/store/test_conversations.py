@@ -17,7 +17,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import conversations, doctor, files, seals
+from aether.store import conversation_checks, conversations, doctor, files, seals
 from aether.store.conversations import (
     clear,
     compaction,
@@ -433,6 +433,41 @@ def test_a_directory_in_the_place_of_a_log_is_reported_and_hides_no_other(home):
         ("no-file", "conversations/odd/history.jsonl")
     ]
     assert doctor.repair(home, now=homes.NOW) == []
+
+
+def half_written(home, monkeypatch, module):
+    """Leave half of a second message in the log, which is whole when `module` comes to cut it off."""
+    talk(home, "one")
+    path, head = path_of(home, ID), path_of(home, ID).with_name(files.HEAD)
+    before, known = path.read_bytes(), head.read_bytes()
+    talk(home, "two")
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(before) + 20])
+    head.write_bytes(known)
+    real = module.cut_end
+
+    def finished(*given):
+        monkeypatch.setattr(module, "cut_end", real)
+        path.write_bytes(whole)
+        return real(*given)
+
+    monkeypatch.setattr(module, "cut_end", finished)
+    conversations._CACHE.clear()
+
+
+def test_a_line_that_was_still_being_written_is_not_cut_off(home, monkeypatch):
+    """Without a lock that holds, a reader may see half of another writer's line."""
+    half_written(home, monkeypatch, conversations)
+    talk(home, "three")
+
+    assert words(context(load(home, ID, whole=True))) == ["one", "two", "three"]
+
+
+def test_doctor_cuts_no_line_off_that_was_still_being_written(home, monkeypatch):
+    half_written(home, monkeypatch, conversation_checks)
+
+    assert [line for line in doctor.repair(home, now=homes.NOW) if "torn" in line] == []
+    assert words(context(load(home, ID, whole=True))) == ["one", "two"]
 
 
 def test_the_next_message_takes_the_place_of_a_torn_end(home):

@@ -157,7 +157,7 @@ def test_commits_behind_a_damaged_first_line_and_a_lost_commit_are_kept(home):
     doctor.repair(home, now=homes.NOW)
 
     assert homes.ids(home) == ["two", "three"]
-    assert lines[3] in next((home / "quarantine").iterdir()).read_bytes()
+    assert any(lines[3] in path.read_bytes() for path in (home / "quarantine").iterdir())
 
 
 @pytest.mark.parametrize("settings", ["garbage [", "[store]\nfold_bytez = 3\n"])

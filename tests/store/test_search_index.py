@@ -18,6 +18,7 @@ from aether.store.search_index import (
     Filter,
     Query,
     indexed_source,
+    instant_text,
     marked_terms,
     refresh,
     row,
@@ -453,3 +454,10 @@ def test_the_terms_of_a_text_are_those_of_its_runs():
     ):
         assert row(record("a", text)).marked == marked_terms(terms(text))
         assert row(record("a", text)).length == terms(text).length
+
+
+def test_what_only_looks_like_a_time_is_none():
+    assert instant_text("2026-02-01T06:00:00.000000Z") == "2026-02-01T06:00:00.000000Z"
+    assert instant_text("2026-13-01T06:00:00.000000Z") == ""
+    assert instant_text("2026-02-30T06:00:00.000000Z") == ""
+    assert instant_text("2026-W05-1T06:00:00.00000Z") == "2026-01-26T06:00:00.000000Z"

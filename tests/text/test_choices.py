@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from aether.text.choices import OWN_CHOICES, own_choice, settled
+from aether.text.choices import OWN_CHOICES, about_of, own_choice, settled
 from tests.tables import rows
 
 TABLE = """\
@@ -40,11 +40,12 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
             "Want to just revert to that pattern? We'd only keep `Type()`.",
             False,
         ),
+        ("yes please", "Want me to log it without changing the flow of the run?", None, True),
         (
-            "yes please",
-            "Shall I log it without changing the flow of the run?",
-            "Shall I log it without changing the flow of the run?",
-            False,
+            "yes, and spawn a review",
+            "The recommended order is not there yet.\n" + "It is a report.\n" * 9,
+            None,
+            True,
         ),
         ("yes", "Want me to push?", None, True),
         ("yes", "I'd suggest:\n- this\n- that", None, True),
@@ -78,3 +79,17 @@ def test_a_reply_takes_up_the_words_of_the_agent(reply, before, taken, alone):
 def test_a_person_chooses_by_a_named_cue(said, cue):
     assert own_choice(said) == cue
     assert not cue or cue in OWN_CHOICES
+
+
+@rows(
+    ("option", "text", "about"),
+    [
+        ("Log the deletion", "The reason is kept but never shown.\n\n**Options:**\n1. Drop it\n2. Log the deletion\n\nWhich?", "The reason is kept but never shown."),
+        ("a field of its own", "Two ways.\n\n### (b) a field of its own\n\nThe name stays as it was typed.\n\n```\nx\n```", "The name stays as it was typed."),
+        ("keep both", "(a) drop the first one there is\n\n(b) keep both", ""),
+        ("Log it", "Which of these?\n\n1. Drop it\n2. Log it", ""),
+        ("Log it", "Plan saved to `plan.md`. Two ways are left:\n\n1. Drop it\n2. Log it", "Plan saved to `plan.md`."),
+    ],
+)  # fmt: skip
+def test_an_entry_of_a_list_is_stored_with_what_it_is_about(option, text, about):
+    assert about_of(text, option) == about

@@ -253,3 +253,11 @@ def test_a_number_behind_a_word_ends_a_sentence_and_one_that_counts_does_not():
 )  # fmt: skip
 def test_one_thing_is_named_in_the_singular(number, what, said):
     assert pluralize(number, what) == said
+
+
+def test_a_mark_that_separates_words_does_so_among_all_letters():
+    for mark in ("–", "—", "“", "”", "•", "→", "✓", "≥"):
+        for before, after in (("cache", "port 7"), ("Größe", "日本語"), ("don’t", "e.g")):
+            parted = runs(f"{before}{mark}{after}")
+
+            assert parted == runs(f"{before} {after}"), (mark, before)

@@ -83,7 +83,6 @@ SHARED_MODE = 0o644
 # For shared files: it names nothing of this machine.
 SHARED_SERVER: JsonObject = {"command": COMMAND, "args": ["mcp"]}
 BYTE_ORDER_MARK = "\ufeff"
-# The memory of a project is not part of it, and must not be committed by accident.
 _Merge = Callable[[str], str]
 _Unmerge = Callable[[str, str], str]
 

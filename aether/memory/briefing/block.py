@@ -53,6 +53,8 @@ HEADINGS = {
     "learned": "Learned over sessions:",
     "earlier": "Earlier work:",
 }
+# A line of these sections says nothing where a more important one of another section says the same.
+_ECHOES = frozenset({"state", "next", "requests", "results"})
 # The word for the lines of a section to programs.
 KINDS = {
     "goal": "state", "protected": "rule", "state": "state", "next": "next", "rules": "rule", "signals": "rule",
@@ -93,6 +95,19 @@ def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> li
         for at, line in enumerate(lines.get(section, ())[: share.most])
     ]
     return [line for *_, line in sorted(numbered, key=lambda each: each[:3])]
+
+
+def said_once(lines: Iterable[Line]) -> list[Line]:
+    """Return `lines`, the most important first, without those of the work and requests that a more important one says whole."""
+    kept: list[Line] = []
+    said: list[str] = []
+    for line in lines:
+        folded = line.text.casefold()
+        if line.section in _ECHOES and any(folded in one for one in said):
+            continue
+        kept.append(line)
+        said.append(folded)
+    return kept
 
 
 def lay_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[str]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from aether import clock
 from aether.memory.briefing import sections, standing
-from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, without_repeats
+from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, said_once, without_repeats
 from aether.memory.briefing.sections import newest_items, newest_sessions
 from aether.text.tags import memory_block, neutralize
 from aether.types import Counter, Item
@@ -27,6 +27,8 @@ MOST_CHARS = 9_000
 STEERING_CHARS = 1_500
 # Lines read of each section, the newest: more than a block ever showed.
 _LOOKED_AT = 200
+# Of the name and subject of a commit: a list of commits shortens the subject.
+COMMIT_CHARS = 60
 RESUMED = frozenset({"resume", "fork"})
 
 HINT = 'Newest first; where two disagree, the newer holds. More: `aether recall "WORDS"`, or the MCP tool `recall`.'
@@ -44,7 +46,7 @@ _START = _FIRST | {
     "state": Share(0, 0.4, 12),
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
-    "decisions": Share(1, 0.7, 8),
+    "decisions": Share(1, 0.5, 10),
     "requests": Share(1, 0.6, 6),
     "commands": Share(1.5, 1.5, 4),
     "results": Share(2, 0.25, 20),
@@ -54,14 +56,14 @@ _START = _FIRST | {
     "noted": Share(6, 4, 2),
 }
 # Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
-START_TOKENS = 950
+START_TOKENS = 1000
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
     "next": Share(0.2, 1, 6),
     "open": Share(0, 1, 10),
     "requests": Share(0, 2, 6),
-    "decisions": Share(1, 1, 12),
-    "results": Share(2, 1, 10),
+    "decisions": Share(1, 0.5, 12),
+    "results": Share(2, 0.5, 14),
     "files": Share(3, 0.5, 10),
     "commands": Share(1, 1.5, 5),
     "noted": Share(8, 4, 4),
@@ -107,7 +109,7 @@ def brief_lines(
     if news:
         moment = clock.stamp(clock.parse(since, where="since"))
         found = {section: [line for line in lines if line.at > moment] for section, lines in found.items()}
-    lines = rank(found, shares)
+    lines = said_once(rank(found, shares))
     if whole:
         return _fitting(lines, occasion=occasion, now=now, count=count, budget=budget)
     first = [line for line in lines if line.section in _FIRST]
@@ -219,6 +221,9 @@ def _work(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]
     """Return the state of the work, its next steps and its results, by the items of one conversation."""
     found = standing.accounts(items)
     reported = standing.reports(found, standing.reasons(items))
+    # The work tree lists the newest commits.
+    listed = " ".join(line.text for line in standing.work_tree(items))
+    reported["state"] = [line for line in reported["state"] if line.text[:COMMIT_CHARS] not in listed]
     state = [*standing.from_summary(found, items, "current"), *reported["state"]]
     ahead = [*standing.from_summary(found, items, "next", "pending"), *standing.next_steps(found, items)]
     noted = sections.results(item for item in items if "pointer" not in item["metadata"])

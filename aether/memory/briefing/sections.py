@@ -355,6 +355,11 @@ _REMEDY = lazy(r"(?:as `(.+?)`)?(?: ?(after changes to .+?))?(?:: .*|\.)?", re.D
 _CHECK = lazy(
     r"\b(?:test\w*|pytest|tox|nox|jest|vitest|mocha|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
 )
+# A test that failed alone passes when all tests do.
+_TESTS = lazy(r"\b(?:test\w*|pytest|jest|vitest|mocha|rspec)\b")
+_ALL_TESTS = lazy(
+    r"(?:(?:pytest|tox|nox|jest|vitest)|(?:(?:mise|npm|pnpm|yarn|bun)(?: run)?|make|just|task|cargo|go|gradle|mvn|rake) (?:test|check|ci)(?:[:-]\w+)?(?: \./\.\.\.)?)\Z"
+)
 _HISTORY = lazy(r"(?:git|gh) ")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.
@@ -483,7 +488,10 @@ LEAST_ANSWER_WORDS = 2
 REPLY_CHARS = 80
 # A question or remark of so few words ("Ok, ETA?") is momentary; a task of so few names something.
 CHAT_WORDS = 9
+# A longer message asks for something, whatever followed it.
+REMARK_WORDS = 12
 LEAST_RESULT_WORDS = 12
+_WORK = frozenset({"code_change", "command", "solution", "error"})
 # Details that a session keeps beside its text: the last requests, results and open errors.
 MOST_ASKED = 4
 MOST_FOUND = 6
@@ -504,6 +512,11 @@ _TROUBLE = lazy(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
     r"doesn't|don't work|not work\w*|stuck|denied|refused|unavailable|conflicts?|leaks?|hangs?|time[sd]? out|inconsistent)\b",
     re.IGNORECASE,
+)
+# Lines of a log that a person pasted: each starts with a time, or an hour of a day.
+_LOGGED = lazy(
+    r"(?:^[ \t]*\W?(?:\d{4}-\d\d-\d\d[T ]\d\d:|[A-Z][a-z]{2} +\d{1,2} \d\d:|\d\d:\d\d:\d\d\b)[^\n]*(?:\n\s*|\Z)){2,}",
+    re.MULTILINE,
 )
 _WORD = lazy(r"[a-z']+")
 # Words of encouragement, without anything about the work.
@@ -604,23 +617,43 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
 
 
 def _requests(items: Iterable[Item]) -> Iterator[Item]:
-    last = True
-    for item in of_type(items, "user_input"):
-        if not noting_agent(item) and _answer(item["content"]) and (last or not _is_chat(item["content"])):
-            last = False
-            yield item
+    """Yield the newest requests: the last, the first, and of those between no remarks that no work followed."""
+    asked: list[Item] = []
+    idle: list[Item] = []
+    worked = False
+    for item in items:
+        if item["type"] in _WORK:
+            worked = True
+        elif (
+            item["type"] == "user_input" and not item["metadata"].get("protected") and not noting_agent(item)
+        ):
+            if _answer(item["content"]) and not (asked and _is_chat(item["content"])):
+                # Only what was captured with its role is known to be without work.
+                known = bool(asked) and not worked and item["metadata"].get("role") == "request"
+                if known and len(item["content"].split()) <= REMARK_WORDS:
+                    idle.append(item)
+                asked.append(item)
+            worked = False
+            if len(asked) == LOOKED_AT:
+                break
+    yield from (item for item in asked if item is asked[-1] or item not in idle)
 
 
 def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
-    answer = one_line(dialogue[2] if dialogue else text, most).lstrip("-*• ")
+    said = _LOGGED.sub("[…]\n", dialogue[2] if dialogue else text)
+    answer = one_line(said, most).lstrip("-*• ")
     words = _WORD.findall(answer.casefold().replace("’", "'"))
     encourages = words and not _NAMES.search(answer) and _ENCOURAGEMENT.issuperset(words)
     short = len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS
     if len(answer) <= REPLY_CHARS and (short or encourages):
         return ""
-    return f"{answer} (asked: {one_line(dialogue[1], TEXT_CHARS // 2)})" if dialogue else answer
+    if not dialogue:
+        return answer
+    asked = dialogue[1].rstrip("*_ ").endswith("?")
+    beside = one_line(dialogue[1], TEXT_CHARS // 2 if asked else TEXT_CHARS)
+    return f"{answer} ({'asked' if asked else 'about'}: {beside})"
 
 
 def _is_chat(text: str) -> bool:
@@ -652,15 +685,18 @@ def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, 
 def open_problems(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the checks that failed in the last turn and have not passed since, and the blockers that nothing calls solved.
 
-    Failures while looking around are not open, nor is one after which the person asked for something else.
+    Failures while looking around are not open, nor is one after which the person asked for something else, unless no file
+    was changed since: then it fails still.
     """
     ran: set[str] = set()
     ends: list[frozenset[str]] = []
     settling = looked = 0
-    moved_on = False
+    moved_on = asked = changed = False
     for item in items:
         kind, content = item["type"], item["content"]
-        moved_on = moved_on or item["metadata"].get("role") == "request"
+        asked = asked or item["metadata"].get("role") == "request"
+        changed = changed or kind == "code_change"
+        moved_on = asked and changed
         if kind in ("command", "solution") and settling < LOOKED_AT_COMMANDS:
             settling += 1
             ran |= commands_in(content)
@@ -672,7 +708,8 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
         known = parse_failure(content) if kind == "error" else None
         # The last part of a chain runs after all others succeeded.
         again = known is not None and without_flags(known.parts[-1:]) <= ran
-        over = known is not None and (moved_on or again or not _is_check(known.parts))
+        whole = known is not None and any(map(_TESTS.search, known.parts)) and any(map(_ALL_TESTS.match, ran))
+        over = known is not None and (moved_on or again or whole or not _is_check(known.parts))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
             over = not _TROUBLE.search(_CODE.sub("", content))

@@ -41,6 +41,9 @@ MOST_ACCOUNTS = 60
 MOST_TASKS = 4
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
+_SPAN = lazy(r"`([^`]+)`")
+_RUNS = frozenset({"command", "solution", "error"})
+_ISSUE = lazy(r"https://\S+/issues/\d+")
 _REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 
 
@@ -77,7 +80,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item):
             if not turned_down:
-                found.append(Account(item, tuple(paragraphs(item["content"])), worked=False))
+                found.append(Account(item, tuple(paragraphs(item["content"], tables=True)), worked=False))
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
             break
@@ -111,6 +114,8 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         for at, account in enumerate(found)
         if not account.published and claims(account.paragraphs, SHARES[0])
     ]
+    if not any(one.worked for one in found):  # the work was done by commands, if any was
+        found = [one._replace(worked=True) for one in found]
     newest = next((at for at in says if found[at].worked), says[0] if says else 0)
     room = SHARES[0]
     # In a short conversation each account has more room.
@@ -125,14 +130,17 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             state += [_line("state", text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
         elif at < min(newest, 2):
-            state += [_line("state", text, account) for text in claims(account.paragraphs, SHARES[2])]
+            state += [
+                _line("state", text, account)
+                for text in claims(account.paragraphs, max(SHARES[2], most // 2))
+            ]
         elif account.worked and not account.published:  # an old commit may have been changed since
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
         if at > newest and not account.published:
             rounds += [(-1, at, _line("results", text, account)) for text in left_open(account.paragraphs)]
-    rounds += [(0, len(found), line) for line in on_the_way]
+    rounds += [(0, sum(one.at > line.at for one in found), line) for line in on_the_way]
     return {"state": state, "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])]}
 
 
@@ -176,6 +184,7 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
             lines = (one.strip("#* \t") for one in last.item["content"].split("\n") if HEADING.fullmatch(one))
             for option in dict.fromkeys(one.replace("**", "") for one in lines if OPTION.match(one)):
                 yield _line("next", option, last)
+    yield from _never_run(found, items)
     plans = (
         item for item in items if item["metadata"].get("role") == "plan" and item["type"] == "observation"
     )
@@ -191,6 +200,22 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
                 (str(plan.get("id", "")),),
                 "machine",
             )
+
+
+def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
+    """Yield the newest next step of an earlier account that names a command, if no such command ran since."""
+    from aether.messages.shell import command_signature, is_notable
+
+    for account in found[1:]:
+        for one in account.paragraphs:
+            spans = _SPAN.findall(one.text) if is_ahead(one) and not asks(one) else []
+            named = [command_signature(span) for span in spans if " " in span and is_notable(span)]
+            since = (item for item in items if item["metadata"]["timestamp"] >= account.at)
+            ran = [item["content"] for item in since if item["type"] in _RUNS] if named else []
+            if named and not any(named[0] in each for each in ran):
+                if text := whole(one.text):
+                    yield _line("next", text, account)
+                return
 
 
 def _proposed(last: Account, asked: Sequence[Paragraph]) -> list[Paragraph]:
@@ -231,7 +256,8 @@ def _published(content: str) -> tuple[Paragraph, ...]:
     subject, _, body = said.partition("\n")
     commit = _COMMIT_NAME.match(named)
     shown = f"{(commit and commit[1]) or named} {subject.strip()}"
-    return Paragraph(shown, ""), *paragraphs(body)
+    # An issue says what is to be done, not what was.
+    return Paragraph(shown, ""), *([] if _ISSUE.match(named) else paragraphs(body))
 
 
 def of_conversation(items: Iterable[Item], session: str = "") -> list[Item]:

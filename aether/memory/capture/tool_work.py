@@ -14,7 +14,14 @@ from typing import Any, NotRequired, TypedDict
 from aether.memory.capture.notes import Note, Origin, shorten
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
-from aether.messages.shell import command_signature, error_excerpt, is_notable, outcome_line, short_command
+from aether.messages.shell import (
+    command_signature,
+    error_excerpt,
+    hides_failure,
+    is_notable,
+    outcome_line,
+    short_command,
+)
 from aether.messages.tool_calls import (
     SHELL,
     FileChange,
@@ -25,6 +32,7 @@ from aether.messages.tool_calls import (
     is_refusal,
     new_work_tree,
     record_in_work_tree,
+    record_refusal,
     resolves,
     shell_command,
     work_tree_lines,
@@ -198,9 +206,14 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
 def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[Note]:
     """Record a tool's answer, in `tree` too if given, and return the notes that are complete with it."""
     call = work["calls"].pop(record.call_id, None)
-    if call is None or is_refusal(record.text):
+    if call is None:
         return []
-    if record.is_error:
+    if is_refusal(record.text):
+        if tree is not None and call["changes"]:
+            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]])
+            tree["at"] = call["at"]
+        return []
+    if record.is_error or hides_failure(call["command"], record.text):
         return _failed(work, call, record)
     if tree is not None and record_in_work_tree(
         tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"], record.text

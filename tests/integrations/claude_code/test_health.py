@@ -235,7 +235,7 @@ def test_a_program_is_tried_away_from_every_home(script, tmp_path):
     ],
 )
 def test_a_program_that_fails_is_reported(script, monkeypatch, body, words):
-    monkeypatch.setattr(health, "RUN_SECONDS", 5 if "sleep" not in body else 0.2)
+    monkeypatch.setattr(health, "RUN_SECONDS", 60 if "sleep" not in body else 0.2)
 
     assert words in program_problem([str(script(body))])
 

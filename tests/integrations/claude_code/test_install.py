@@ -900,6 +900,7 @@ def test_the_arguments_of_a_command_never_reach_a_shell(path):
     assert r"`'` in it written as `'\''`" in body
 
 
+@pytest.mark.slow  # continuous integration has the program in that tier
 @pytest.mark.skipif(
     not CLAUDE, reason="the real Claude Code is not here (AETHER_TEST_CLAUDE, or claude on PATH)"
 )
