@@ -9,6 +9,7 @@ is done again.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
@@ -17,8 +18,9 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
-from aether.store import archive, config, documents, ledger, rewrite, seals, spool
+from aether.store import archive, config, documents, ledger, rewrite, seals, spool, waiting
 from aether.store.files import (
+    LONGEST_WAIT_SECONDS,
     ConcurrentWrite,
     EditedMeanwhile,
     append,
@@ -42,6 +44,7 @@ from aether.store.snapshot import (
     advance,
     entry_line,
     file_id,
+    file_ids,
     folded_entries,
     journal_header,
     journal_path,
@@ -57,6 +60,10 @@ from aether.types import Change
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
+# How often, about, a waiting writer looks whether its line is in the journal, or nobody sends it.
+LOOK_SECONDS = 0.003
+# How often, about, one who sends for all tries to get the lock of the home.
+SEND_SECONDS = 0.0001
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
 # The author of steps of the archive, which change no document.
@@ -107,13 +114,205 @@ def commit(
     """
     settings = settings or config.load(home)
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
+
+    def planned(found: Snapshot) -> Change:
+        return early if early is not None and found is seen else plan(found)
+
+    done = _committed_together(home, planned, author, now, settings) if ledger.shared(home) else None
+    if done:
+        return done
     with write_lock(home, timeout=settings.lock_timeout_seconds):
-        snapshot = settle(load(home), now=now)
+        return _committed(settle(load(home), now=now), planned, author, now, settings)
 
-        def planned(found: Snapshot) -> Change:
-            return early if early is not None and found is seen else plan(found)
 
-        return _committed(snapshot, planned, author, now, settings)
+def _committed_together(
+    home: Path,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    now: datetime,
+    settings: config.Config,
+) -> Committed | None:
+    """Commit as `commit` in a shared home, in one append with other writers of it; None if it has to be done alone.
+
+    Each plans on the state after the lines that wait already; while one of them sends, others plan for the next append.
+    """
+    for _ in range(CONFLICT_TRIES):
+        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=LOOK_SECONDS):
+            found = _ahead(_AHEAD.get(home)) or _ahead(_present(home, now))
+            if found is None:
+                return None
+            mark, before, known = found
+            try:
+                change = plan(known.after)
+            except AetherError:
+                return None  # it counts for the newest state only
+            if not _does_something(change):
+                return None
+            entry, state = _entry(known.after, change, author, now)
+            line, end = entry_line(entry), known.after.end
+            with storage_errors(home):
+                waiting.add(home, mark, before, line)
+            after = known.after._replace(revision=entry.revision, documents=state, end=end + len(line))
+            _AHEAD[home] = known._replace(lines=[*known.lines, line], after=after)
+        mine = waiting.Planned(entry.revision, line, (known.base.files[0] or (0,))[0], end)
+        try:
+            if _is_taken(home, mine, now, settings):
+                return Committed(mine.revision, change.result, changed=True)
+        except ledger.Offline as reason:
+            if reason.sent:
+                raise
+            return None
+    return None
+
+
+class _Ahead(NamedTuple):
+    """A state that this process has loaded, and the state after lines that wait, or are in the journal by now."""
+
+    base: Snapshot
+    lines: list[bytes]
+    after: Snapshot
+    taken: int
+    """How many of the lines are in the journal."""
+
+    def mark(self) -> ledger.Mark:
+        """Return the end of the journal."""
+        if not self.taken:
+            return mark_of(self.base)
+        return ledger.Mark(self.base.revision + self.taken, ledger.checksum_of(self.lines[self.taken - 1]))
+
+
+_AHEAD: dict[Path, _Ahead] = {}
+
+
+def _present(home: Path, now: datetime) -> _Ahead | None:
+    """Return the state of `home`; None where nothing can be planned ahead; the caller holds the lock."""
+    base = settle(load(home), now=now)
+    return _Ahead(base, [], base, 0) if base.end and not base.torn else None
+
+
+def _ahead(known: _Ahead | None) -> tuple[ledger.Mark, waiting.Waiting, _Ahead] | None:
+    """Return the end of the journal, the lines that wait after it, and the state after them; None if `known` is too old."""
+    with suppress(CorruptDocument, FileNotFoundError):
+        known = known and _with_journal(known)
+        if known is None:
+            return None
+        mark = known.mark()
+        before = waiting.read(known.base.home, mark)
+        held = known.lines[known.taken :]
+        if before.lines[: len(held)] == held:
+            return mark, before, _with_lines(known, before.lines[len(held) :])
+    return None
+
+
+def _with_journal(known: _Ahead) -> _Ahead | None:
+    """Return `known` with what the journal has by now; None if that does not follow it.
+
+    Raises:
+        CorruptDocument, FileNotFoundError: it does not, either.
+    """
+    base = known.base
+    now, then = file_ids(base.home), base.files
+    if now[1:] != then[1:] or not now[0] or not then[0] or now[0][0] != then[0][0]:
+        return None
+    size, at, taken = now[0][2], base.end, 0
+    while at < size and taken < len(known.lines):
+        at, taken = at + len(known.lines[taken]), taken + 1
+    end = known.lines[taken - 1][-ledger.CHECKSUM_END :] if taken else b""
+    with regular.opened(journal_path(base.home)) as file:
+        file.seek(at - len(end))
+        found = file.read(len(end) + max(0, size - at))
+    if at > size or not found.startswith(end):
+        return None
+    found = found[len(end) :]
+    return _with_lines(known._replace(taken=taken), found.splitlines(keepends=True), taken=True)
+
+
+def _with_lines(known: _Ahead, lines: list[bytes], *, taken: bool = False) -> _Ahead:
+    if not lines:
+        return known
+    found = scan_journal(b"".join(lines), base=known.after.revision, where=waiting.DIRECTORY)
+    if found.lines != lines:
+        raise CorruptDocument("they do not follow.", fix="Try again.", where=waiting.DIRECTORY)
+    end = known.after.end + found.end
+    after = advance(known.after, found.entries, end=end, torn=False, files=known.base.files)
+    return _Ahead(known.base, [*known.lines, *lines], after, known.taken + taken * len(lines))
+
+
+def _is_taken(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> bool:
+    """Wait until it is known whether the ledger has taken a waiting line, and send what waits if nobody else does.
+
+    Raises:
+        Offline: the ledger could not take it; or (`sent`) it may have, and cannot be asked.
+        UnsafePath, Conflict: the role may not write, or the ledger has another history.
+    """
+    give_up = time.monotonic() + settings.lock_timeout_seconds + 2 * ledger.TIMEOUT_SECONDS
+    journal = str(journal_path(home))
+    while True:
+        found = waiting.is_taken(journal, mine)
+        if found is None:
+            with waiting.sending(home) as alone:
+                if alone:
+                    found = _send_waiting(home, mine, now, settings)
+        if found is not None:
+            return found
+        if not alone:
+            if time.monotonic() > give_up:
+                raise _unknown("others were sending all the time.")
+            time.sleep(LOOK_SECONDS * (0.5 + os.urandom(1)[0] / 255))
+
+
+def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> bool | None:
+    """Let the ledger take all lines that wait, and return whether it took `mine`; None if the journal will say.
+
+    The caller holds the lock of `waiting.DIRECTORY`.
+
+    Raises:
+        Offline, UnsafePath, Conflict: as `_is_taken`; nothing waits any more.
+    """
+    found = _ahead(_AHEAD.get(home))
+    mark, lines = (found[0], found[1].lines) if found else (None, [])
+    if mark is None or mine.line not in lines:
+        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
+            mark = mark_of(settle(load(home), now=now))
+            lines = waiting.read(home, mark).lines
+            if mine.line not in lines:
+                if _is_stored(home, mine.revision, mine.line):
+                    return True
+                if waiting.is_unknown(home, mine.line):
+                    raise _unknown("the answer of the server was lost.")
+                return False
+    try:
+        server = ledger.of(home)
+        if server is None:
+            raise ledger.Offline("this home has left the colony.", fix="Try again.", where=str(home))
+        ledger.require_identity(server, home)
+        answer = server.append_if(ledger.JOURNAL, mark, lines)
+    except AetherError as reason:
+        waiting.drop(home, unknown=isinstance(reason, ledger.Unsettled))
+        if isinstance(reason, StorageFailed):
+            raise _offline(reason) from reason
+        raise
+    news = lines if answer.done else answer.lines
+    try:
+        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
+            snapshot = settle(load(home), now=now)
+            snapshot = take_in(snapshot, news[max(0, snapshot.revision - mark.revision) :])
+            if snapshot.end > settings.fold_bytes:
+                fold(snapshot, now=now)
+    except AetherError:
+        if not news[: len(lines)] == lines:
+            raise
+        return True  # it is in the ledger: acknowledged, and in the journal when this home catches up
+    return None
+
+
+def _unknown(what: str) -> ledger.Offline:
+    made = ledger.Offline(
+        f"{what} Whether the change is stored is not known.", fix='See "aether log" when the server is back.',
+        where=waiting.DIRECTORY,
+    )  # fmt: skip
+    made.sent = True
+    return made
 
 
 def commit_locked(
@@ -199,16 +398,18 @@ def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snap
 
 
 @contextmanager
-def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
+def write_lock(
+    home: Path, *, timeout: float | None = None, longest: float = LONGEST_WAIT_SECONDS
+) -> Iterator[None]:
     """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
 
-    Nothing may be written into half a rewrite. `timeout` is that of the home unless given.
+    Nothing may be written into half a rewrite. `timeout` is that of the home unless given, `longest` as for `files.locked`.
 
     Raises:
         LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
-    with locked(home, timeout=seconds):
+    with locked(home, timeout=seconds, longest=longest):
         if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
@@ -218,7 +419,8 @@ def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
         yield
 
 
-def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
+def _entry(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> tuple[Entry, dict[str, Any]]:
+    """Return the entry that makes `change` after `snapshot`, and the documents after it."""
     home, state, inverse = snapshot.home, dict(snapshot.documents), {}
     for name, patch in change.patches.items():
         if name not in state:
@@ -234,7 +436,15 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
         patches, {name: inverse[name] for name in patches}, records, part=author.part,
+        token=os.urandom(8).hex() if ledger.shared(home) else "",
     )  # fmt: skip
+    return entry, state
+
+
+def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
+    home = snapshot.home
+    entry, state = _entry(snapshot, change, author, now)
+    patches, records = entry.patches, entry.appends
     line = entry_line(entry)
     end = snapshot.end
     with storage_errors(home):

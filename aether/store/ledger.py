@@ -167,6 +167,8 @@ class Ledger(Protocol):
 
 
 _STAYS_LOCAL: list[bool] = []
+# By home: what its file was when it was read, and what it says.
+_SHARES: dict[Path, tuple[tuple[int, int, int], Share]] = {}
 # By home: what its ledger was opened for, and the ledger.
 _OPEN: dict[Path, tuple[Share, str, Ledger]] = {}
 
@@ -178,11 +180,18 @@ def shared(home: Path) -> Share | None:
         CorruptDocument: the file cannot be read.
     """
     path = f"{home}/{PLACE}"
-    if not os.path.exists(path):
+    try:
+        found = os.stat(path)
+    except OSError:
         return None
+    about, known = (found.st_ino, found.st_mtime_ns, found.st_size), _SHARES.get(home)
+    if known and known[0] == about:
+        return known[1]
     try:
         fields = files.parse_json(regular.read(path), where=PLACE)
-        return Share(str(fields["colony"]), str(fields["identity"]), str(fields["replica"]))
+        share = Share(str(fields["colony"]), str(fields["identity"]), str(fields["replica"]))
+        _SHARES[home] = about, share
+        return share
     except (KeyError, TypeError) as reason:
         fix = "Join the colony in a new home, or run aether share leave."
         raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
