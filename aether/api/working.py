@@ -133,7 +133,7 @@ def store_entries(
         }
         return Change(patches, appends, (chosen, *added.result))
 
-    done = commit(drained(find(home)), plan, author, now=at)
+    done = commit(drained(find(home)), plan, author, now=at, may_wait=not author.part)
     chosen, added, needed = done.result
     path = prepare_handoff(home) if needed and is_last else ""
     made = []

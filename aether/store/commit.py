@@ -17,7 +17,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
-from aether.store import archive, config, documents, ledger, rewrite, seals, spool
+from aether.store import archive, config, documents, ledger, offline, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
@@ -93,10 +93,12 @@ def commit(
     now: datetime,
     settings: config.Config | None = None,
     ahead: bool = False,
+    may_wait: bool = False,
 ) -> Committed:
     """Commit the change that `plan` makes of the present state, and return its result.
 
     With `ahead` a plan that takes long is made before the lock is taken; under it only if the home changed meanwhile.
+    With `may_wait` a change that the server of a shared home cannot take now waits for it, if `share.offline` says so.
 
     A plan that changes nothing commits nothing. `plan` may be called again if another writer was in between although
     the lock was held, so it must be pure. `settings` are those of the home unless given.
@@ -107,13 +109,25 @@ def commit(
     """
     settings = settings or config.load(home)
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
+    queues = may_wait and settings.share_offline == "queue" and ledger.shared(home) is not None
+    key = os.urandom(16).hex() if queues else ""
+
+    last: list[tuple[Snapshot, Change]] = []
+
+    def planned(found: Snapshot) -> Change:
+        last[:] = [(found, early if early is not None and found is seen else plan(found))]
+        return last[0][1]
+
     with write_lock(home, timeout=settings.lock_timeout_seconds):
-        snapshot = settle(load(home), now=now)
-
-        def planned(found: Snapshot) -> Change:
-            return early if early is not None and found is seen else plan(found)
-
-        return _committed(snapshot, planned, author, now, settings)
+        try:
+            return _committed(settle(load(home), now=now), planned, author, now, settings, key=key)
+        except ledger.Offline as reason:
+            if not key or ledger.stays_local():
+                raise
+            if reason.sent and last:  # the ledger may have it: the very same change waits, known by its key
+                return _queued(*last[0], author, now, key)
+            found = offline.present(load(home))
+            return _queued(found, plan(found), author, now, key)
 
 
 def commit_locked(
@@ -133,7 +147,10 @@ def _committed(
     author: Author,
     now: datetime,
     settings: config.Config,
+    *,
+    key: str = "",
 ) -> Committed:
+    snapshot = send_queue(snapshot, now)
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
     shared = ledger.shared(home) is not None
     for attempt in range(CONFLICT_TRIES):
@@ -142,7 +159,7 @@ def _committed(
             if not _does_something(change):
                 return Committed(seen.revision, change.result, changed=False)
             try:
-                after = _append(seen, change, author, now)
+                after = _append(seen, change, author, now, key=key)
             except ConcurrentWrite as reason:
                 if reason.tried:
                     tried[reason.tried[0]] = reason.tried[1], change
@@ -159,9 +176,89 @@ def _committed(
             with suppress(AetherError):
                 fold(after, now=now)
         return Committed(after.revision, change.result, changed=True)
+    raise _crowded(home)
+
+
+def _crowded(home: Path) -> Conflict:
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
-    raise Conflict(what, fix=fix, where=str(home))
+    return Conflict(what, fix=fix, where=str(home))
+
+
+def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: str) -> Committed:
+    """Let a change planned for `seen` wait for the server of a shared home; its revision is 0 until then."""
+    home = seen.home
+    if not _does_something(change):
+        return Committed(seen.revision, change.result, changed=False)
+    entry, _ = _entry(seen, change, author, now, key=key)
+    with storage_errors(home):
+        offline.put(home, entry._replace(revision=seen.revision), seen.documents)
+    offline.note_try(home, failed=True)
+    return Committed(0, change.result, changed=True)
+
+
+def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Snapshot:
+    """Send what waits for the server of a shared home, in its order, and return the newest state; the caller holds the lock.
+
+    What no longer fits what others wrote goes to quarantine. In a home that has left its colony the changes are made there.
+    A server that could not be reached some seconds ago is not asked, unless with `insist`.
+
+    Raises:
+        Offline: the ledger cannot take it; what is left waits on.
+        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `catch_up`.
+    """
+    home = snapshot.home
+    paths = offline.waiting(home)
+    if not paths:
+        return snapshot
+    if not insist and offline.tried_lately(home):
+        what = "the server of this home could not be reached a moment ago. Nothing was stored."
+        raise ledger.Offline(what, fix='See "aether share status".', where=str(home))
+    try:
+        snapshot = settle(catch_up(snapshot), now=now)
+        queue = [(path, offline.read(path)) for path in paths]
+        first = min((queued.entry.revision for _, queued in queue if queued), default=0)
+        known = offline.stored_keys(home, first)
+        for path, queued in queue:
+            snapshot = _sent(snapshot, path, queued, known, now)
+    except ledger.Offline:
+        offline.note_try(home, failed=True)
+        raise
+    offline.note_try(home, failed=False)
+    return snapshot
+
+
+def _sent(
+    snapshot: Snapshot, path: Path, queued: offline.Queued | None, known: set[str], now: datetime
+) -> Snapshot:
+    """Return the state after the change at `path`, which is in the history now or in quarantine.
+
+    The keys of the history, as far back as the change is old, are in `known`.
+    """
+    home = snapshot.home
+    for attempt in range(CONFLICT_TRIES):
+        if attempt and queued:
+            known |= offline.stored_keys(home, queued.entry.revision)
+        with _in_turn(snapshot, now) if attempt else nullcontext(snapshot) as seen:
+            if queued and queued.entry.key in known:
+                change: Change | None = Change({})
+            else:
+                patches = offline.fitted(seen.documents, queued) if queued else None
+                change = None if queued is None or patches is None else Change(patches, queued.entry.appends)
+            after: Snapshot | None = seen
+            if queued and change and _does_something(change):
+                entry = queued.entry
+                author = Author(entry.operation, entry.by, entry.reason, entry.part)
+                try:
+                    after = _append(seen, change, author, now, key=entry.key)
+                except ConcurrentWrite:
+                    after = None
+        if after:
+            with storage_errors(home):
+                offline.finish(path, fits=change is not None)
+            return after
+        snapshot = settle(load(home), now=now)
+    raise _crowded(home)
 
 
 def _does_something(change: Change) -> bool:
@@ -218,7 +315,10 @@ def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
         yield
 
 
-def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
+def _entry(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = ""
+) -> tuple[Entry, dict[str, Any]]:
+    """Return the entry that `change` makes after `snapshot`, and the documents after it."""
     home, state, inverse = snapshot.home, dict(snapshot.documents), {}
     for name, patch in change.patches.items():
         if name not in state:
@@ -233,8 +333,15 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
-        patches, {name: inverse[name] for name in patches}, records, part=author.part,
+        patches, {name: inverse[name] for name in patches}, records, part=author.part, key=key,
     )  # fmt: skip
+    return entry, state
+
+
+def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = "") -> Snapshot:
+    home = snapshot.home
+    entry, state = _entry(snapshot, change, author, now, key=key)
+    patches, records = entry.patches, entry.appends
     line = entry_line(entry)
     end = snapshot.end
     with storage_errors(home):
@@ -363,6 +470,8 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
         append(journal_path(home), data, at=end)
         set_head(head_path(home), made.revision)
         written = file_id(str(journal_path(home)))
+    if snapshot.irregular or snapshot.known:
+        return load(home)
     after = made._replace(files=(written and (*written[:2], made.end), *snapshot.files[1:]))
     remember(after)
     return after
