@@ -15,6 +15,7 @@ import pytest
 
 from aether import paths
 from tests import effort, homes, postgres_server
+from tests.colonies import colony  # noqa: F401 - a fixture
 
 effort.load_profile()
 # Where pytest makes its temporary directories, those of each worker too.

@@ -55,7 +55,7 @@ KINDS = {
     "data/journal": "history", "data/backups": "backups", "data/archive": "archive", "data/receipts": "records",
     "data/events": "records", "data/history": "records", "data": "documents", "compressions": "hand-offs",
     "snapshots": "snapshots", "archive": "archived conversations", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
-    "quarantine": "quarantine", "hook.log": "logs", "telemetry": "logs",
+    "quarantine": "quarantine", "share": "waiting changes", "hook.log": "logs", "telemetry": "logs",
 }  # fmt: skip
 # Advice for ids that `supersede` rejects.
 _INSTEAD = {

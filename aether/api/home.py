@@ -16,8 +16,8 @@ from typing import Any
 from aether import clock, paths
 from aether.api import telemetry
 from aether.errors import AetherError
-from aether.store import ledger
-from aether.store.commit import Author, Committed, catch_up, commit, fold_home, settle, write_lock
+from aether.store import ledger, offline
+from aether.store.commit import Author, Committed, catch_up, commit, fold_home, send_queue, settle, write_lock
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
@@ -45,7 +45,15 @@ def find(home: Home) -> Path:
 
 def read(home: Home) -> Snapshot:
     """Return the present state of the home."""
-    return load(drained(find(home)))
+    return present(drained(find(home)))
+
+
+def present(place: Path) -> Snapshot:
+    """Return the state of a home with what waits for the server of a shared one, for reading; nothing is drained."""
+    snapshot = load(place)
+    if not os.path.exists(f"{place}/{offline.DIRECTORY}"):
+        return snapshot
+    return offline.present(snapshot)
 
 
 def drained(place: Path) -> Path:
@@ -74,7 +82,7 @@ def _refresh(place: Path) -> None:
     _NEXT_LOOK[place] = at + FRESH_SECONDS
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
-            catch_up(settle(load(place), now=now()))
+            send_queue(catch_up(settle(load(place), now=now())), now())
     except AetherError:
         _NEXT_LOOK[place] = at + FAILED_SECONDS
 
@@ -106,7 +114,7 @@ def change_snapshot(
         return made
 
     place = drained(find(home))
-    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead)
+    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))
 

@@ -13,8 +13,8 @@ from aether import clock, regular
 from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
-from aether.store import aged, conversations, documents, files, ledger
-from aether.store.commit import catch_up, fold, mark_of, settle, take_in, write_lock
+from aether.store import aged, conversations, documents, files, ledger, offline
+from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
 from aether.types import JsonObject
@@ -118,14 +118,16 @@ def leave_share(home: Home = None) -> Shared:
     with write_lock(place), files.storage_errors(place):
         (place / ledger.PLACE).unlink(missing_ok=True)
         files.sync_directory(place / "data")
-    return Shared(place, share.colony, share.replica, load(place).revision)
+        revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
+    return Shared(place, share.colony, share.replica, revision)
 
 
 @public
 def share_status(home: Home = None) -> JsonObject:
     """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
 
-    A server that cannot be reached is no error: `reachable` is false, and `reason` says why.
+    A server that cannot be reached is no error: `reachable` is false, and `reason` says why. `waiting` is the number of
+    changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted.
 
     Raises:
         NotFound: the home is not shared.
@@ -134,6 +136,8 @@ def share_status(home: Home = None) -> JsonObject:
     share = _require_shared(place)
     revision = load(place).revision
     found: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
+    found["waiting"] = len(offline.waiting(place))
+    found["unfit"] = len([*(place / "quarantine").glob(f"{offline.UNFIT}*")])
     try:
         server = ledger.of(place)
         if server:
@@ -190,7 +194,8 @@ def update_share(home: Home = None) -> int:
     place = find(home)
     _require_shared(place)
     with write_lock(place):
-        snapshot = fold(catch_up(settle(load(place), now=now())), now=now())
+        snapshot = catch_up(settle(load(place), now=now()))
+        snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
     server = ledger.of(place)
     if server:
         for stream, head in server.heads(conversations.STREAMS).items():

@@ -18,7 +18,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
-from aether.store import archive, config, documents, ledger, rewrite, seals, spool, waiting
+from aether.store import archive, config, documents, ledger, offline, rewrite, seals, spool, waiting
 from aether.store.files import (
     LONGEST_WAIT_SECONDS,
     ConcurrentWrite,
@@ -44,7 +44,6 @@ from aether.store.snapshot import (
     advance,
     entry_line,
     file_id,
-    file_ids,
     folded_entries,
     journal_header,
     journal_path,
@@ -55,6 +54,7 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
+from aether.store.waiting import mark_of
 from aether.tuples import NamedTuple
 from aether.types import Change
 
@@ -100,10 +100,12 @@ def commit(
     now: datetime,
     settings: config.Config | None = None,
     ahead: bool = False,
+    may_wait: bool = False,
 ) -> Committed:
     """Commit the change that `plan` makes of the present state, and return its result.
 
     With `ahead` a plan that takes long is made before the lock is taken; under it only if the home changed meanwhile.
+    With `may_wait` a change that the server of a shared home cannot take now waits for it, if `share.offline` says so.
 
     A plan that changes nothing commits nothing. `plan` may be called again if another writer was in between although
     the lock was held, so it must be pure. `settings` are those of the home unless given.
@@ -114,15 +116,37 @@ def commit(
     """
     settings = settings or config.load(home)
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
+    queues = may_wait and settings.share_offline == "queue" and ledger.shared(home) is not None
+    key = os.urandom(16).hex() if queues else ""
+
+    last: list[tuple[Snapshot, Change]] = []
 
     def planned(found: Snapshot) -> Change:
-        return early if early is not None and found is seen else plan(found)
+        last[:] = [(found, early if early is not None and found is seen else plan(found))]
+        return last[0][1]
 
-    done = _committed_together(home, planned, author, now, settings) if ledger.shared(home) else None
-    if done:
-        return done
+    failure = None
+    if ledger.shared(home) and not offline.waiting(home):
+        try:
+            done = _committed_together(home, planned, author, now, settings, key=key)
+            if done:
+                return done
+        except ledger.Offline as reason:
+            if not key:
+                raise
+            failure = reason
     with write_lock(home, timeout=settings.lock_timeout_seconds):
-        return _committed(settle(load(home), now=now), planned, author, now, settings)
+        try:
+            if failure:
+                raise failure
+            return _committed(settle(load(home), now=now), planned, author, now, settings, key=key)
+        except ledger.Offline as reason:
+            if not key or ledger.stays_local():
+                raise
+            if reason.sent and last:  # the ledger may have it: the very same change waits, known by its key
+                return _queued(*last[0], author, now, key)
+            found = offline.present(load(home))
+            return _queued(found, plan(found), author, now, key)
 
 
 def _committed_together(
@@ -131,14 +155,19 @@ def _committed_together(
     author: Author,
     now: datetime,
     settings: config.Config,
+    *,
+    key: str,
 ) -> Committed | None:
     """Commit as `commit` in a shared home, in one append with other writers of it; None if it has to be done alone.
 
     Each plans on the state after the lines that wait already; while one of them sends, others plan for the next append.
+
+    Raises:
+        Offline: it may have been stored, and the server cannot be asked.
     """
     for _ in range(CONFLICT_TRIES):
         with write_lock(home, timeout=settings.lock_timeout_seconds, longest=LOOK_SECONDS):
-            found = _ahead(_AHEAD.get(home)) or _ahead(_present(home, now))
+            found = waiting.ahead(_AHEAD.get(home)) or waiting.ahead(_present(home, now))
             if found is None:
                 return None
             mark, before, known = found
@@ -146,109 +175,47 @@ def _committed_together(
                 change = plan(known.after)
             except AetherError:
                 return None  # it counts for the newest state only
-            if not _does_something(change):
+            if not _does_something(change) or (change.commutes is None and waiting.is_contended(home)):
                 return None
-            entry, state = _entry(known.after, change, author, now)
+            entry, state = _entry(known.after, change, author, now, key=key or os.urandom(16).hex())
             line, end = entry_line(entry), known.after.end
             with storage_errors(home):
-                waiting.add(home, mark, before, line)
+                waiting.add(home, mark, before, waiting.Line(line, change.commutes))
             after = known.after._replace(revision=entry.revision, documents=state, end=end + len(line))
             _AHEAD[home] = known._replace(lines=[*known.lines, line], after=after)
-        mine = waiting.Planned(entry.revision, line, (known.base.files[0] or (0,))[0], end)
+        mine = waiting.Planned(entry.revision, entry.key, line, (known.base.files[0] or (0,))[0], end)
         try:
-            if _is_taken(home, mine, now, settings):
-                return Committed(mine.revision, change.result, changed=True)
+            revision = _taken(home, mine, now, settings)
         except ledger.Offline as reason:
             if reason.sent:
                 raise
             return None
+        if revision:
+            return Committed(revision, change.result, changed=True)
     return None
 
 
-class _Ahead(NamedTuple):
-    """A state that this process has loaded, and the state after lines that wait, or are in the journal by now."""
-
-    base: Snapshot
-    lines: list[bytes]
-    after: Snapshot
-    taken: int
-    """How many of the lines are in the journal."""
-
-    def mark(self) -> ledger.Mark:
-        """Return the end of the journal."""
-        if not self.taken:
-            return mark_of(self.base)
-        return ledger.Mark(self.base.revision + self.taken, ledger.checksum_of(self.lines[self.taken - 1]))
+_AHEAD: dict[Path, waiting.Ahead] = {}
 
 
-_AHEAD: dict[Path, _Ahead] = {}
-
-
-def _present(home: Path, now: datetime) -> _Ahead | None:
+def _present(home: Path, now: datetime) -> waiting.Ahead | None:
     """Return the state of `home`; None where nothing can be planned ahead; the caller holds the lock."""
     base = settle(load(home), now=now)
-    return _Ahead(base, [], base, 0) if base.end and not base.torn else None
+    return waiting.Ahead(base, [], base, 0) if base.end and not base.torn else None
 
 
-def _ahead(known: _Ahead | None) -> tuple[ledger.Mark, waiting.Waiting, _Ahead] | None:
-    """Return the end of the journal, the lines that wait after it, and the state after them; None if `known` is too old."""
-    with suppress(CorruptDocument, FileNotFoundError):
-        known = known and _with_journal(known)
-        if known is None:
-            return None
-        mark = known.mark()
-        before = waiting.read(known.base.home, mark)
-        held = known.lines[known.taken :]
-        if before.lines[: len(held)] == held:
-            return mark, before, _with_lines(known, before.lines[len(held) :])
-    return None
+def _taken(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> int:
+    """Wait until the ledger has taken a waiting line, and return its revision; 0 if it will not be taken as it is.
 
-
-def _with_journal(known: _Ahead) -> _Ahead | None:
-    """Return `known` with what the journal has by now; None if that does not follow it.
-
-    Raises:
-        CorruptDocument, FileNotFoundError: it does not, either.
-    """
-    base = known.base
-    now, then = file_ids(base.home), base.files
-    if now[1:] != then[1:] or not now[0] or not then[0] or now[0][0] != then[0][0]:
-        return None
-    size, at, taken = now[0][2], base.end, 0
-    while at < size and taken < len(known.lines):
-        at, taken = at + len(known.lines[taken]), taken + 1
-    end = known.lines[taken - 1][-ledger.CHECKSUM_END :] if taken else b""
-    with regular.opened(journal_path(base.home)) as file:
-        file.seek(at - len(end))
-        found = file.read(len(end) + max(0, size - at))
-    if at > size or not found.startswith(end):
-        return None
-    found = found[len(end) :]
-    return _with_lines(known._replace(taken=taken), found.splitlines(keepends=True), taken=True)
-
-
-def _with_lines(known: _Ahead, lines: list[bytes], *, taken: bool = False) -> _Ahead:
-    if not lines:
-        return known
-    found = scan_journal(b"".join(lines), base=known.after.revision, where=waiting.DIRECTORY)
-    if found.lines != lines:
-        raise CorruptDocument("they do not follow.", fix="Try again.", where=waiting.DIRECTORY)
-    end = known.after.end + found.end
-    after = advance(known.after, found.entries, end=end, torn=False, files=known.base.files)
-    return _Ahead(known.base, [*known.lines, *lines], after, known.taken + taken * len(lines))
-
-
-def _is_taken(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> bool:
-    """Wait until it is known whether the ledger has taken a waiting line, and send what waits if nobody else does.
+    What waits is sent by this process if no other does.
 
     Raises:
         Offline: the ledger could not take it; or (`sent`) it may have, and cannot be asked.
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
     give_up = time.monotonic() + settings.lock_timeout_seconds + 2 * ledger.TIMEOUT_SECONDS
-    journal = str(journal_path(home))
     while True:
-        found = waiting.is_taken(journal, mine)
+        found, alone = waiting.taken_at(home, mine), False
         if found is None:
             with waiting.sending(home) as alone:
                 if alone:
@@ -261,38 +228,34 @@ def _is_taken(home: Path, mine: waiting.Planned, now: datetime, settings: config
             time.sleep(LOOK_SECONDS * (0.5 + os.urandom(1)[0] / 255))
 
 
-def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> bool | None:
-    """Let the ledger take all lines that wait, and return whether it took `mine`; None if the journal will say.
+def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> int | None:
+    """Let the ledger take all lines that wait, and return the revision of `mine` as `_taken`; None if the journal says it.
 
-    The caller holds the lock of `waiting.DIRECTORY`.
+    The caller may send.
 
     Raises:
-        Offline, UnsafePath, Conflict: as `_is_taken`; nothing waits any more.
+        Offline, UnsafePath, Conflict: as `_taken`; nothing waits any more.
     """
-    found = _ahead(_AHEAD.get(home))
+    snapshot, contended = None, waiting.is_contended(home)
+    found = None if contended else waiting.ahead(_AHEAD.get(home))
     mark, lines = (found[0], found[1].lines) if found else (None, [])
-    if mark is None or mine.line not in lines:
+    if mark is None or all(each.line != mine.line for each in lines):
         with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
-            mark = mark_of(settle(load(home), now=now))
+            snapshot = settle(load(home), now=now)
+            mark = mark_of(snapshot)
             lines = waiting.read(home, mark).lines
-            if mine.line not in lines:
-                if _is_stored(home, mine.revision, mine.line):
-                    return True
-                if waiting.is_unknown(home, mine.line):
+            if all(each.line != mine.line for each in lines):
+                revision = waiting.stored_at(home, mine)
+                if revision is None and waiting.is_unknown(home, mine):
                     raise _unknown("the answer of the server was lost.")
-                return False
+                return revision or 0
     try:
-        server = ledger.of(home)
-        if server is None:
-            raise ledger.Offline("this home has left the colony.", fix="Try again.", where=str(home))
-        ledger.require_identity(server, home)
-        answer = server.append_if(ledger.JOURNAL, mark, lines)
+        news, done = _sent_together(home, mark, lines, snapshot)
     except AetherError as reason:
         waiting.drop(home, unknown=isinstance(reason, ledger.Unsettled))
         if isinstance(reason, StorageFailed):
             raise _offline(reason) from reason
         raise
-    news = lines if answer.done else answer.lines
     try:
         with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
             snapshot = settle(load(home), now=now)
@@ -300,10 +263,42 @@ def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: co
             if snapshot.end > settings.fold_bytes:
                 fold(snapshot, now=now)
     except AetherError:
-        if not news[: len(lines)] == lines:
+        # What is in the ledger is acknowledged, and in the journal when this home catches up.
+        at = next((nth for nth, line in enumerate(news, 1) if mine.key.encode() in line), 0) if done else 0
+        if not at:
             raise
-        return True  # it is in the ledger: acknowledged, and in the journal when this home catches up
+        return mark.revision + at
     return None
+
+
+def _sent_together(
+    home: Path, mark: ledger.Mark, lines: list[waiting.Line], snapshot: Snapshot | None
+) -> tuple[list[bytes], bool]:
+    """Send waiting lines, and return all that the ledger has after `mark` now, and whether what fits of ours is among it.
+
+    If other replicas came first, or did the last time, this waits for its turn among them. It needs the state at the
+    mark, `snapshot`, to fit the lines to theirs.
+    """
+    server = ledger.of(home)
+    if server is None:
+        raise ledger.Offline("this home has left the colony.", fix="Try again.", where=str(home))
+    ledger.require_identity(server, home)
+    if snapshot is None:
+        ours = [each.line for each in lines]
+        answer = server.append_if(ledger.JOURNAL, mark, ours)
+        waiting.note_contended(home, contended=not answer.done)
+        return (ours, True) if answer.done else ([], False)
+    with server.turn(ledger.JOURNAL, mark) as found:
+        news = found.lines
+        waiting.note_contended(home, contended=bool(news))
+        if found.head > mark.revision + len(news):
+            return news, False  # much is new
+        ours = waiting.refitted(snapshot, lines, news) if news else [each.line for each in lines]
+        if not ours:
+            return news, True
+        end = ledger.Mark(found.head, ledger.checksum_of(news[-1])) if news else mark
+        answer = server.append_if(ledger.JOURNAL, end, ours)
+        return (news + ours, True) if answer.done else (news + answer.lines, False)
 
 
 def _unknown(what: str) -> ledger.Offline:
@@ -332,16 +327,20 @@ def _committed(
     author: Author,
     now: datetime,
     settings: config.Config,
+    *,
+    key: str = "",
 ) -> Committed:
+    snapshot = send_queue(snapshot, now)
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
     shared = ledger.shared(home) is not None
     for attempt in range(CONFLICT_TRIES):
-        with _in_turn(snapshot, now) if shared and attempt else nullcontext(snapshot) as found:
+        in_turn = shared and (attempt or waiting.is_contended(home))
+        with _in_turn(snapshot, now) if in_turn else nullcontext(snapshot) as found:
             seen, change = _planned(found, plan, now, shared=shared)
             if not _does_something(change):
                 return Committed(seen.revision, change.result, changed=False)
             try:
-                after = _append(seen, change, author, now)
+                after = _append(seen, change, author, now, key=key)
             except ConcurrentWrite as reason:
                 if reason.tried:
                     tried[reason.tried[0]] = reason.tried[1], change
@@ -358,9 +357,89 @@ def _committed(
             with suppress(AetherError):
                 fold(after, now=now)
         return Committed(after.revision, change.result, changed=True)
+    raise _crowded(home)
+
+
+def _crowded(home: Path) -> Conflict:
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
-    raise Conflict(what, fix=fix, where=str(home))
+    return Conflict(what, fix=fix, where=str(home))
+
+
+def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: str) -> Committed:
+    """Let a change planned for `seen` wait for the server of a shared home; its revision is 0 until then."""
+    home = seen.home
+    if not _does_something(change):
+        return Committed(seen.revision, change.result, changed=False)
+    entry, _ = _entry(seen, change, author, now, key=key)
+    with storage_errors(home):
+        offline.put(home, entry._replace(revision=seen.revision), seen.documents)
+    offline.note_try(home, failed=True)
+    return Committed(0, change.result, changed=True)
+
+
+def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Snapshot:
+    """Send what waits for the server of a shared home, in its order, and return the newest state; the caller holds the lock.
+
+    What no longer fits what others wrote goes to quarantine. In a home that has left its colony the changes are made there.
+    A server that could not be reached some seconds ago is not asked, unless with `insist`.
+
+    Raises:
+        Offline: the ledger cannot take it; what is left waits on.
+        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `catch_up`.
+    """
+    home = snapshot.home
+    paths = offline.waiting(home)
+    if not paths:
+        return snapshot
+    if not insist and offline.tried_lately(home):
+        what = "the server of this home could not be reached a moment ago. Nothing was stored."
+        raise ledger.Offline(what, fix='See "aether share status".', where=str(home))
+    try:
+        snapshot = settle(catch_up(snapshot), now=now)
+        queue = [(path, offline.read(path)) for path in paths]
+        first = min((queued.entry.revision for _, queued in queue if queued), default=0)
+        known = offline.stored_keys(home, first)
+        for path, queued in queue:
+            snapshot = _sent(snapshot, path, queued, known, now)
+    except ledger.Offline:
+        offline.note_try(home, failed=True)
+        raise
+    offline.note_try(home, failed=False)
+    return snapshot
+
+
+def _sent(
+    snapshot: Snapshot, path: Path, queued: offline.Queued | None, known: set[str], now: datetime
+) -> Snapshot:
+    """Return the state after the change at `path`, which is in the history now or in quarantine.
+
+    The keys of the history, as far back as the change is old, are in `known`.
+    """
+    home = snapshot.home
+    for attempt in range(CONFLICT_TRIES):
+        if attempt and queued:
+            known |= offline.stored_keys(home, queued.entry.revision)
+        with _in_turn(snapshot, now) if attempt else nullcontext(snapshot) as seen:
+            if queued and queued.entry.key in known:
+                change: Change | None = Change({})
+            else:
+                patches = offline.fitted(seen.documents, queued) if queued else None
+                change = None if queued is None or patches is None else Change(patches, queued.entry.appends)
+            after: Snapshot | None = seen
+            if queued and change and _does_something(change):
+                entry = queued.entry
+                author = Author(entry.operation, entry.by, entry.reason, entry.part)
+                try:
+                    after = _append(seen, change, author, now, key=entry.key)
+                except ConcurrentWrite:
+                    after = None
+        if after:
+            with storage_errors(home):
+                offline.finish(path, fits=change is not None)
+            return after
+        snapshot = settle(load(home), now=now)
+    raise _crowded(home)
 
 
 def _does_something(change: Change) -> bool:
@@ -419,8 +498,10 @@ def write_lock(
         yield
 
 
-def _entry(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> tuple[Entry, dict[str, Any]]:
-    """Return the entry that makes `change` after `snapshot`, and the documents after it."""
+def _entry(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = ""
+) -> tuple[Entry, dict[str, Any]]:
+    """Return the entry that `change` makes after `snapshot`, and the documents after it."""
     home, state, inverse = snapshot.home, dict(snapshot.documents), {}
     for name, patch in change.patches.items():
         if name not in state:
@@ -435,15 +516,14 @@ def _entry(snapshot: Snapshot, change: Change, author: Author, now: datetime) ->
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
-        patches, {name: inverse[name] for name in patches}, records, part=author.part,
-        token=os.urandom(8).hex() if ledger.shared(home) else "",
+        patches, {name: inverse[name] for name in patches}, records, part=author.part, key=key,
     )  # fmt: skip
     return entry, state
 
 
-def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
+def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = "") -> Snapshot:
     home = snapshot.home
-    entry, state = _entry(snapshot, change, author, now)
+    entry, state = _entry(snapshot, change, author, now, key=key)
     patches, records = entry.patches, entry.appends
     line = entry_line(entry)
     end = snapshot.end
@@ -523,6 +603,7 @@ def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
             news = turn.enter_context(server.turn(ledger.JOURNAL, mark_of(snapshot)))
         except StorageFailed as reason:
             raise _offline(reason) from reason
+        waiting.note_contended(snapshot.home, contended=bool(news.lines))
         yield settle(take_in(snapshot, news.lines), now=now)
 
 
@@ -532,21 +613,6 @@ def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
         found = catch_up(snapshot)
         return settle(found, now=now) if found.revision != snapshot.revision else None
     return None
-
-
-def mark_of(snapshot: Snapshot) -> ledger.Mark:
-    """Return how far the journal of a shared home reaches."""
-    home, line = snapshot.home, b""
-    with storage_errors(home), suppress(FileNotFoundError), regular.opened(journal_path(home)) as file:
-        if snapshot.end > len(file.readline()):
-            file.seek(max(0, snapshot.end - ledger.CHECKSUM_END))
-            line = file.read(min(snapshot.end, ledger.CHECKSUM_END))
-    if not line:
-        for path in reversed(month_files(home)):
-            line = next(lines_backwards(path), b"")
-            if line:
-                break
-    return ledger.Mark(snapshot.revision, ledger.checksum_of(line))
 
 
 def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
@@ -573,6 +639,8 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
         append(journal_path(home), data, at=end)
         set_head(head_path(home), made.revision)
         written = file_id(str(journal_path(home)))
+    if snapshot.irregular or snapshot.known:
+        return load(home)
     after = made._replace(files=(written and (*written[:2], made.end), *snapshot.files[1:]))
     remember(after)
     return after

@@ -207,6 +207,11 @@ def staying_local() -> Iterator[None]:
         _STAYS_LOCAL.pop()
 
 
+def stays_local() -> bool:
+    """Return whether no server may be asked now."""
+    return bool(_STAYS_LOCAL)
+
+
 def write_share(home: Path, share: Share) -> None:
     """Make `home` a replica of the colony from now on."""
     files.write_whole(home / PLACE, files.json_document({"format": 1, **share._asdict()}))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import uuid
-from pathlib import Path
 
 import pytest
 
@@ -14,62 +13,10 @@ from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.store import commit as commits
-from aether.store import conversations, doctor, documents, ledger, snapshot
+from aether.store import conversations, documents, ledger, snapshot
 from aether.store.commit import fold_home
 from tests import children, directory_ledger, homes
-
-
-class Colony:
-    """A colony on a server, and the replicas that a test makes of it."""
-
-    def __init__(self, directory: Path, url: str) -> None:
-        self.directory, self.url, self.made = directory, url, list[Path]()
-
-    def first(self) -> Path:
-        home = homes.fresh(self.directory / "first")
-        homes.add(home, "before")
-        sharing.share(home, self.url, "c")
-        self.made.append(home)
-        return home
-
-    def join(self) -> Path:
-        self.made.append(sharing.join(self.url, "c", self.directory / f"r{len(self.made)}").home)
-        return self.made[-1]
-
-    def agree(self) -> Path:
-        """Check that every replica has the same documents and the same history, and that doctor finds no fault."""
-        for home in self.made:
-            sharing.update_share(home)
-        first = self.made[0]
-        for home in self.made:
-            assert [each for each in doctor.examine(home) if each.level == "error"] == []
-            for name in documents.NAMES:
-                assert content(home, name) == content(first, name)
-            assert history(home) == history(first)
-        return first
-
-
-def content(home, name):
-    path = documents.path_of(home, name)
-    return path.read_bytes() if path.exists() else b""
-
-
-def history(home):
-    return b"".join(path.read_bytes() for path in snapshot.month_files(home))
-
-
-@pytest.fixture(params=["directory", pytest.param("postgres", marks=pytest.mark.extras)])
-def colony(request, tmp_path, monkeypatch):
-    if request.param == "postgres":
-        url = request.getfixturevalue("postgres").database(f"d{uuid.uuid4().hex[:12]}")
-    else:
-        monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
-        (tmp_path / "server").mkdir()
-        url = f"{directory_ledger.START}{tmp_path / 'server'}"
-    monkeypatch.setenv(ledger.URL, url)
-    yield Colony(tmp_path, url)
-    while ledger._OPEN:
-        ledger._OPEN.popitem()[1][2].close()
+from tests.colonies import Colony, content
 
 
 def test_a_replica_has_everything_byte_for_byte(colony):
@@ -136,6 +83,16 @@ def test_an_undo_a_hand_edit_and_a_fold_are_the_same_everywhere(colony):
     sharing.update_share(one)
 
     aether.undo(home=one)
+
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    assert b'"edited"' in content(one, "memory")
+
+
+def test_a_hand_edit_that_others_were_before_is_merged_with_what_they_wrote(colony):
+    one, two = colony.first(), colony.join()
+    path = documents.path_of(two, "memory")
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    homes.add(one, "a")
 
     assert homes.ids(colony.agree()) == ["before", "a"]
     assert b'"edited"' in content(one, "memory")

@@ -270,12 +270,12 @@ class Interleaved:
         self.real = commits._append
         monkeypatch.setattr(commits, "_append", self)
 
-    def __call__(self, snapshot, change, author, now):
+    def __call__(self, snapshot, change, author, now, **named):
         if self.left:
             self.left -= 1
             code = faults.in_child(lambda: homes.add(self.home, self.other))
             assert code == 0
-        return self.real(snapshot, change, author, now)
+        return self.real(snapshot, change, author, now, **named)
 
 
 @pytest.fixture
