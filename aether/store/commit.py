@@ -61,7 +61,7 @@ from aether.types import Change
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
 # How often, about, a waiting writer looks whether its line is in the journal, or nobody sends it.
-LOOK_SECONDS = 0.003
+LOOK_SECONDS = 0.002
 # How often, about, one who sends for all tries to get the lock of the home.
 SEND_SECONDS = 0.0001
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
@@ -166,7 +166,7 @@ def _committed_together(
         Offline: it may have been stored, and the server cannot be asked.
     """
     for _ in range(CONFLICT_TRIES):
-        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=LOOK_SECONDS):
+        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=5 * LOOK_SECONDS):
             found = waiting.ahead(_AHEAD.get(home)) or waiting.ahead(_present(home, now))
             if found is None:
                 return None
@@ -214,6 +214,7 @@ def _taken(home: Path, mine: waiting.Planned, now: datetime, settings: config.Co
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
     give_up = time.monotonic() + settings.lock_timeout_seconds + 2 * ledger.TIMEOUT_SECONDS
+    pause = LOOK_SECONDS
     while True:
         found, alone = waiting.taken_at(home, mine), False
         if found is None:
@@ -225,7 +226,8 @@ def _taken(home: Path, mine: waiting.Planned, now: datetime, settings: config.Co
         if not alone:
             if time.monotonic() > give_up:
                 raise _unknown("others were sending all the time.")
-            time.sleep(LOOK_SECONDS * (0.5 + os.urandom(1)[0] / 255))
+            time.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+            pause = min(2 * pause, LONGEST_WAIT_SECONDS)
 
 
 def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> int | None:
@@ -252,7 +254,11 @@ def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: co
     try:
         news, done = _sent_together(home, mark, lines, snapshot)
     except AetherError as reason:
-        waiting.drop(home, unknown=isinstance(reason, ledger.Unsettled))
+        try:
+            with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
+                waiting.drop(home, unknown=isinstance(reason, ledger.Unsettled))
+        except AetherError:
+            raise _unknown(reason.what) from reason  # another may send it again
         if isinstance(reason, StorageFailed):
             raise _offline(reason) from reason
         raise
@@ -288,17 +294,18 @@ def _sent_together(
         answer = server.append_if(ledger.JOURNAL, mark, ours)
         waiting.note_contended(home, contended=not answer.done)
         return (ours, True) if answer.done else ([], False)
-    with server.turn(ledger.JOURNAL, mark) as found:
+    with server.turn(ledger.JOURNAL, mark, early=True) as found:
         news = found.lines
         waiting.note_contended(home, contended=bool(news))
-        if found.head > mark.revision + len(news):
-            return news, False  # much is new
-        ours = waiting.refitted(snapshot, lines, news) if news else [each.line for each in lines]
-        if not ours:
-            return news, True
-        end = ledger.Mark(found.head, ledger.checksum_of(news[-1])) if news else mark
-        answer = server.append_if(ledger.JOURNAL, end, ours)
-        return (news + ours, True) if answer.done else (news + answer.lines, False)
+        ours = [each.line for each in lines]
+        if news:
+            is_all = found.head == mark.revision + len(news)
+            ours = waiting.refitted(snapshot, lines, news) if is_all else []
+        if ours:
+            end = ledger.Mark(found.head, ledger.checksum_of(news[-1])) if news else mark
+            if server.append_if(ledger.JOURNAL, end, ours).done:
+                return news + ours, True
+    return server.read_after(ledger.JOURNAL, mark).lines, False
 
 
 def _unknown(what: str) -> ledger.Offline:

@@ -153,7 +153,10 @@ def add(home: Path, mark: Mark, before: Waiting, line: Line) -> None:
 
 
 def drop(home: Path, *, unknown: bool = False) -> None:
-    """Let nothing wait any more: the ledger did not take it, or it is `unknown` whether it did; the caller may send."""
+    """Let nothing wait any more: the ledger did not take it, or it is `unknown` whether it did.
+
+    The caller holds the lock of the home and may send.
+    """
     with suppress(FileNotFoundError):
         if unknown:
             os.replace(_path(home), _unknown_path(home))
