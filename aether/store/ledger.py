@@ -191,11 +191,11 @@ def shared(home: Path) -> Share | None:
     try:
         fields = files.parse_json(regular.read(path), where=PLACE)
         share = Share(str(fields["colony"]), str(fields["identity"]), str(fields["replica"]))
-        _SHARES[home] = about, share
-        return share
     except (KeyError, TypeError) as reason:
         fix = "Join the colony in a new home, or run aether share leave."
         raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
+    _SHARES[home] = about, share
+    return share
 
 
 @contextmanager

@@ -115,8 +115,7 @@ def test_a_lost_answer_is_unknown_for_everybody_whose_line_was_sent(colony, monk
         try:
             aether.add_working_memory_item(f"{who}", "note", home=home)
         except StorageFailed as reason:
-            assert "is not known" in str(reason)
-            (home / f"unknown{who}").touch()
+            (home / f"unknown{who}").write_text(str(reason))
 
     with monkeypatch.context() as patched:
         patched.setattr(
@@ -125,6 +124,9 @@ def test_a_lost_answer_is_unknown_for_everybody_whose_line_was_sent(colony, monk
         started = [children.start(work, who) for who in range(6)]
         assert [children.ended(child) for child in started] == [0] * 6
 
+    unknown = [path.read_text() for path in home.glob("unknown*")]
+    assert unknown
+    assert all("is not known" in reason for reason in unknown)
     aether.add_working_memory_item("last", "note", home=home)
     colony.agree()
     stored = working(home)
