@@ -21,6 +21,8 @@ from aether.types import JsonObject
 
 # Lines that are sent or read at once.
 LINES = 500
+# A new replica is folded each time its journal has grown to so much.
+FOLD_BYTES = 1 << 22
 _JOIN = "Join it with: aether share join URL COLONY."
 
 
@@ -264,7 +266,7 @@ def _filled(place: Path, read: Callable[[Mark], list[bytes]]) -> Snapshot:
         snapshot = fold(settle(load(place), now=now()), now=now())
         while lines := read(mark_of(snapshot)):
             snapshot = take_in(snapshot, lines)
-            if snapshot.end > 1 << 20:
+            if snapshot.end > FOLD_BYTES:
                 snapshot = fold(snapshot, now=now())
         return fold(snapshot, now=now())
 

@@ -924,11 +924,15 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         # The lines move byte for byte; a fold that is done again adds nothing.
         last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
         fresh: dict[Path, list[bytes]] = {}
+        newest = months[-1].name if months else ""
         for entry, line in zip(found.entries, found.lines, strict=True):
             if last is None or entry.revision > last.revision:
                 # Never an earlier file than the last one: a clock that was set back must not break the order.
-                path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
-                fresh.setdefault(path, []).append(line)
+                name = f"{entry.at[:7]}.jsonl"
+                if name > newest or not fresh:
+                    newest = max(newest, name)
+                    into = fresh[home / "data" / "journal" / newest] = []
+                into.append(line)
         fresh |= archive.lines_to_fold(home, snapshot.pending)
         known = seals.read(home)
         record = seals.appended(home, known, fresh)
