@@ -922,17 +922,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
         # The lines move byte for byte; a fold that is done again adds nothing.
-        last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
-        fresh: dict[Path, list[bytes]] = {}
-        newest = months[-1].name if months else ""
-        for entry, line in zip(found.entries, found.lines, strict=True):
-            if last is None or entry.revision > last.revision:
-                # Never an earlier file than the last one: a clock that was set back must not break the order.
-                name = f"{entry.at[:7]}.jsonl"
-                if name > newest or not fresh:
-                    newest = max(newest, name)
-                    into = fresh[home / "data" / "journal" / newest] = []
-                into.append(line)
+        fresh = _lines_by_month(home, found)
         fresh |= archive.lines_to_fold(home, snapshot.pending)
         known = seals.read(home)
         record = seals.appended(home, known, fresh)
@@ -965,6 +955,19 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         )  # fmt: skip
     remember(after)
     return after
+
+
+def _lines_by_month(home: Path, found: Journal) -> dict[Path, list[bytes]]:
+    """Return the lines of the journal that are not in the files of the months yet, by file."""
+    last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
+    newest = months[-1].name if months else ""
+    fresh: dict[str, list[bytes]] = {}
+    for entry, line in zip(found.entries, found.lines, strict=True):
+        if last is None or entry.revision > last.revision:
+            # Never an earlier file than the last one: a clock that was set back must not break the order.
+            newest = max(newest, f"{entry.at[:7]}.jsonl")
+            fresh.setdefault(newest, []).append(line)
+    return {home / "data" / "journal" / name: lines for name, lines in fresh.items()}
 
 
 def _last_change(home: Path, name: str, found: Journal) -> int:
