@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from aether import clock, paths, regular
 from aether.api import memory_tool
-from aether.api.home import Home, change, copied, drained, find, now, read
+from aether.api.home import Home, change, copied, drained, find, now, present, read
 from aether.api.memory_tool import directory_updated
 from aether.clock import new_id
 from aether.errors import (
@@ -39,7 +39,7 @@ from aether.paths import HOME_NAME, file_name, inside
 from aether.redact.redact import redacted
 from aether.schemas import check, migrations
 from aether.store import aged as store_aged
-from aether.store import ageing, archive, config, documents, files, seals, trust
+from aether.store import ageing, archive, config, documents, files, offline, seals, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
@@ -273,10 +273,9 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
     """
     place = find(home)
     documents.path_of(place, document)
-    snapshot = load(place)
     if revision is None:
-        return copied(snapshot.documents[document])
-    return copied(states_since(snapshot, revision)[1][document])
+        return copied(present(place).documents[document])
+    return copied(states_since(load(place), revision)[1][document])
 
 
 def is_erased(revision: int, *, home: Home = None) -> bool:
@@ -355,9 +354,12 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
         NotFound: there is no such revision.
         Conflict: it was erased, or a later change depends on it; that change is named.
     """
-    place = find(home)
-    present = load(place)
-    parts = parts_of(present, revision if revision is not None else last_undoable(present))
+    place = drained(find(home))
+    if revision is None and offline.waiting(place):
+        what = "changes wait for the server of the colony, and the last one is among them."
+        raise Conflict(what, fix='Name a revision of "aether log", or wait for the server.', where=str(place))
+    known = load(place)
+    parts = parts_of(known, revision if revision is not None else last_undoable(known))
 
     at = now()
 
