@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,7 +22,12 @@ from aether.types import JsonObject
 
 # Lines that are sent or read at once.
 LINES = 500
+# The line of the stream `READY`.
+WHOLE = files.seal_json({"sent": "whole"})
 _JOIN = "Join it with: aether share join URL COLONY."
+_OTHER_NAME = "Use another name, or join that colony in a new home."
+# Seconds: what a killed process left beside a home is older than that.
+_STALE_SECONDS = 3600.0
 
 
 class Shared(NamedTuple):
@@ -38,10 +44,11 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
     """Make a colony on a server of the history and the conversations of a home, which is its first replica from now on.
 
     Without `url` the server is that of `AETHER_SHARE_URL`, where every later use of the home looks for it: no address is
-    kept in a home. Without `colony` its name is that of the project.
+    kept in a home. Without `colony` its name is that of the project. If it was interrupted it goes on when it is called
+    again: nobody can join a colony that was not sent whole.
 
     Raises:
-        Conflict: the home is shared already, or the server has a colony of this name.
+        Conflict: the home is shared already, or the server has a colony of this name with another history.
         StorageFailed, UnsafePath, BackendUnavailable, InvalidInput: the server cannot be used.
     """
     place = find(home)
@@ -62,13 +69,15 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             )
             fix = "Export it with aether export, import it into a new home, and share that one."
             raise Conflict(what, fix=fix, where=str(place))
-        server = ledger.created(ledger.url(url), name)
+        replica = clock.new_id("replica", now())
+        server = _created(ledger.url(url), name, replica, lines)
         try:
             _send(server, JOURNAL, lines)
             for stored in conversations.stored_conversations(place):
                 with conversations.held(place, stored.id) as held:
                     _send(server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True))
-            made = Share(name, server.identity, clock.new_id("replica", now()))
+            _send(server, ledger.READY, [WHOLE])
+            made = Share(name, server.identity, replica)
             ledger.write_share(place, made)
         finally:
             server.close()
@@ -96,6 +105,10 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
     server = ledger.opened(ledger.url(url), colony, replica=replica)
     try:
         made = Share(colony, server.identity, replica)
+        if not server.head(ledger.READY):
+            what = "the colony is not whole: its first replica was not sent to the end."
+            fix = "Run aether share init again in that home: it goes on where it was interrupted."
+            raise Conflict(what, fix=fix, where=colony)
         with _in_making(place) as new:
             snapshot = _filled(new, lambda mark: server.read_after(JOURNAL, mark, limit=LINES).lines)
             for stream, head in server.heads(conversations.STREAMS).items():
@@ -224,21 +237,61 @@ def _require_alone(place: Path) -> None:
         raise Conflict(what, fix="Leave it with: aether share leave.", where=str(place))
 
 
-def _send(server: Ledger, stream: str, lines: list[bytes]) -> None:
+def _created(address: str, name: str, replica: str, lines: list[bytes]) -> Ledger:
+    """Return the ledger of a new colony, or of the one that a killed process was making of the history `lines`.
+
+    Raises:
+        Conflict: there is another colony of this name.
+    """
+    try:
+        return ledger.created(address, name)
+    except Conflict:
+        server = ledger.opened(address, name, replica=replica)
+        if _has_start(server, JOURNAL, lines):
+            return server
+        server.close()
+        raise
+
+
+def _has_start(server: Ledger, stream: str, lines: list[bytes]) -> bool:
+    """Return whether the lines of a stream are the first of `lines`."""
     mark = Mark(0, "")
-    for at in range(0, len(lines), LINES):
-        some = lines[at : at + LINES]
+    while found := server.read_after(stream, mark, limit=LINES).lines:
+        if found != lines[mark.revision : mark.revision + len(found)]:
+            return False
+        mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
+    return True
+
+
+def _send(server: Ledger, stream: str, lines: list[bytes]) -> None:
+    """Append to a stream what it lacks of `lines`.
+
+    Raises:
+        Conflict: it has other lines.
+    """
+    at = server.head(stream)
+    if at and not _has_start(server, stream, lines):
+        raise Conflict("the colony has other lines already.", fix=_OTHER_NAME, where=server.colony)
+    while some := lines[at : at + LINES]:
+        mark = Mark(at, ledger.checksum_of(lines[at - 1]) if at else "")
         if not server.append_if(stream, mark, some).done:
-            raise Conflict(
-                "others write to this colony already.", fix="Use another name.", where=server.colony
-            )
-        mark = Mark(mark.revision + len(some), ledger.checksum_of(some[-1]))
+            raise Conflict("others write to this colony already.", fix=_OTHER_NAME, where=server.colony)
+        at += len(some)
+
+
+def _temporary(place: Path) -> Path:
+    """Return a name beside the home at `place` for one that is made, after removing what killed processes left there."""
+    for left in place.parent.glob(f"{place.name}.*{files.TEMP_SUFFIX}"):
+        with suppress(OSError):
+            if left.is_dir() and time.time() - left.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+    return place.with_name(f"{place.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
 
 
 @contextmanager
 def _in_making(place: Path) -> Iterator[Path]:
     """Yield the place of a home that is made, and give it its name when it is whole; else it is removed."""
-    new = place.with_name(f"{place.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
+    new = _temporary(place)
     with files.storage_errors(place):
         files.make_directory(new / "data")
         try:
@@ -255,10 +308,6 @@ def _in_making(place: Path) -> Iterator[Path]:
 def _filled(place: Path, read: Callable[[Mark], list[bytes]]) -> Snapshot:
     """Fill the empty home at `place` with the lines that `read` gives after each mark, folded."""
     lines = read(Mark(0, ""))
-    if not lines:
-        raise Conflict(
-            "the colony is empty: its first replica was not sent whole.", fix=_JOIN, where="colony"
-        )
     files.write_whole(journal_path(place), journal_header(0) + b"".join(lines))
     with write_lock(place):
         snapshot = fold(settle(load(place), now=now()), now=now())
@@ -272,7 +321,7 @@ def _filled(place: Path, read: Callable[[Mark], list[bytes]]) -> Snapshot:
 def _makes_the_same(snapshot: Snapshot, lines: list[bytes]) -> bool:
     """Return whether the lines alone make the documents of a home, byte for byte."""
     home = snapshot.home
-    new = home.with_name(f"{home.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
+    new = _temporary(home)
     try:
         files.make_directory(new / "data")
         _filled(new, lambda mark: lines[mark.revision : mark.revision + LINES])

@@ -215,3 +215,47 @@ def test_a_home_is_shared_once_and_joined_where_none_is(colony):
         sharing.join("what", "c", colony.directory / "none")
     assert ledger.shared(other) is None
     assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledger.shared(home))
+
+
+@pytest.mark.parametrize("killed", ["created", "first lines", "journal", "conversations", "ready"])
+def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, monkeypatch):
+    home = homes.fresh(colony.directory / "first")
+    for number in range(6):
+        homes.add(home, f"{number}")
+    conversations.extend(home, "talk", [{"role": "user", "content": "x"}] * 5, now=homes.NOW)
+    monkeypatch.setattr(sharing, "LINES", 2)
+
+    def die():
+        calls = {"created": 0, "first lines": 1, "journal": 4, "conversations": 6}.get(killed)
+        if calls is None:
+            ledger.write_share = lambda *_: os._exit(9)
+        else:
+            made = iter(range(99))
+            real = sharing.ledger.created
+
+            def created(*args):
+                server = real(*args)
+                append = server.append_if
+                server.append_if = lambda *given: os._exit(9) if next(made) == calls else append(*given)
+                return server
+
+            sharing.ledger.created = created
+        sharing.share(home, colony.url, "c")
+
+    assert children.ended(children.start(die)) == 9
+    if killed != "ready":
+        with pytest.raises(Conflict, match="not whole"):
+            colony.join()
+    other = homes.fresh(colony.directory / "other")
+    homes.add(other, "another")
+    if killed != "created":
+        with pytest.raises(Conflict, match="of this name already"):
+            sharing.share(other, colony.url, "c")
+
+    homes.add(home, "since")
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    assert homes.ids(colony.agree()) == [*"012345", "since"]
+    assert conversations.path_of(home, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
