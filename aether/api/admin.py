@@ -21,6 +21,7 @@ from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, drained, find, now, present, read
 from aether.api.memory_tool import directory_updated
+from aether.api.share import examine_share
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -383,6 +384,7 @@ def examine(*, home: Home = None) -> list[Finding]:
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
     found = [
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
+        *examine_share(place),
         *(
             Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", store_doctor.REPAIR)
             for path in _changed_handoffs(place)

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.api.home import Home, find, now
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
 from aether.store import aged, conversations, documents, files, ledger, offline
 from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
-from aether.types import JsonObject
+from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
 LINES = 500
@@ -127,7 +127,10 @@ def leave_share(home: Home = None) -> Shared:
         NotFound: the home is not shared.
     """
     place = find(home)
-    share = _require_shared(place)
+    try:
+        share = _require_shared(place)
+    except CorruptDocument:
+        share = Share("", "", "")
     with write_lock(place), files.storage_errors(place):
         (place / ledger.PLACE).unlink(missing_ok=True)
         files.sync_directory(place / "data")
@@ -160,6 +163,38 @@ def share_status(home: Home = None) -> JsonObject:
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
         return {**found, "reachable": False, "reason": str(reason)}
+    return found
+
+
+def examine_share(place: Path) -> list[Finding]:
+    """Return what the server of a shared home shows of it; a server that cannot be reached is no damage."""
+    try:
+        share, server = ledger.shared(place), ledger.of(place)
+        if share is None or server is None:
+            return []
+        ledger.require_identity(server, place)
+        snapshot = load(place)
+        # First: asking for news records how far the replica is.
+        about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+        server.read_after(JOURNAL, mark_of(snapshot), limit=1)
+    except CorruptDocument as reason:
+        return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
+    except Conflict as reason:
+        return [Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)]
+    except AetherError as reason:
+        what = f"the colony cannot be asked for news: {reason.what}"
+        return [Finding("info", "unreachable", ledger.PLACE, what, reason.fix)]
+    found = [
+        Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
+        for fault in about.get("faults", [])
+    ]
+    reached = max(
+        (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
+    )
+    if reached > snapshot.revision:
+        what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
+        fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
+        found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
     return found
 
 
