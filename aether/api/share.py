@@ -4,26 +4,32 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.api.home import Home, find, now
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
 from aether.store import aged, conversations, documents, files, ledger, offline
 from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
-from aether.types import JsonObject
+from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
 LINES = 500
 # A new replica is folded each time its journal has grown to so much.
 FOLD_BYTES = 1 << 22
+# The line of the stream `READY`.
+WHOLE = files.seal_json({"sent": "whole"})
 _JOIN = "Join it with: aether share join URL COLONY."
+_OTHER_NAME = "Use another name, or join that colony in a new home."
+# Seconds: what a killed process left beside a home is older than that.
+_STALE_SECONDS = 3600.0
 
 
 class Shared(NamedTuple):
@@ -40,10 +46,11 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
     """Make a colony on a server of the history and the conversations of a home, which is its first replica from now on.
 
     Without `url` the server is that of `AETHER_SHARE_URL`, where every later use of the home looks for it: no address is
-    kept in a home. Without `colony` its name is that of the project.
+    kept in a home. Without `colony` its name is that of the project. If it was interrupted it goes on when it is called
+    again: nobody can join a colony that was not sent whole.
 
     Raises:
-        Conflict: the home is shared already, or the server has a colony of this name.
+        Conflict: the home is shared already, or the server has a colony of this name with another history.
         StorageFailed, UnsafePath, BackendUnavailable, InvalidInput: the server cannot be used.
     """
     place = find(home)
@@ -64,13 +71,15 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             )
             fix = "Export it with aether export, import it into a new home, and share that one."
             raise Conflict(what, fix=fix, where=str(place))
-        server = ledger.created(ledger.url(url), name)
+        replica = clock.new_id("replica", now())
+        server = _created(ledger.url(url), name, replica, lines)
         try:
             _send(server, JOURNAL, lines)
             for stored in conversations.stored_conversations(place):
                 with conversations.held(place, stored.id) as held:
                     _send(server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True))
-            made = Share(name, server.identity, clock.new_id("replica", now()))
+            _send(server, ledger.READY, [WHOLE])
+            made = Share(name, server.identity, replica)
             ledger.write_share(place, made)
         finally:
             server.close()
@@ -98,6 +107,10 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
     server = ledger.opened(ledger.url(url), colony, replica=replica)
     try:
         made = Share(colony, server.identity, replica)
+        if not server.head(ledger.READY):
+            what = "the colony is not whole: its first replica was not sent to the end."
+            fix = "Run aether share init again in that home: it goes on where it was interrupted."
+            raise Conflict(what, fix=fix, where=colony)
         with _in_making(place) as new:
             snapshot = _filled(new, lambda mark: server.read_after(JOURNAL, mark, limit=LINES).lines)
             for stream, head in server.heads(conversations.STREAMS).items():
@@ -116,7 +129,10 @@ def leave_share(home: Home = None) -> Shared:
         NotFound: the home is not shared.
     """
     place = find(home)
-    share = _require_shared(place)
+    try:
+        share = _require_shared(place)
+    except CorruptDocument:
+        share = Share("", "", "")
     with write_lock(place), files.storage_errors(place):
         (place / ledger.PLACE).unlink(missing_ok=True)
         files.sync_directory(place / "data")
@@ -149,6 +165,38 @@ def share_status(home: Home = None) -> JsonObject:
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
         return {**found, "reachable": False, "reason": str(reason)}
+    return found
+
+
+def examine_share(place: Path) -> list[Finding]:
+    """Return what the server of a shared home shows of it; a server that cannot be reached is no damage."""
+    try:
+        share, server = ledger.shared(place), ledger.of(place)
+        if share is None or server is None:
+            return []
+        ledger.require_identity(server, place)
+        snapshot = load(place)
+        # First: asking for news records how far the replica is.
+        about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+        server.read_after(JOURNAL, mark_of(snapshot), limit=1)
+    except CorruptDocument as reason:
+        return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
+    except Conflict as reason:
+        return [Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)]
+    except AetherError as reason:
+        what = f"the colony cannot be asked for news: {reason.what}"
+        return [Finding("info", "unreachable", ledger.PLACE, what, reason.fix)]
+    found = [
+        Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
+        for fault in about.get("faults", [])
+    ]
+    reached = max(
+        (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
+    )
+    if reached > snapshot.revision:
+        what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
+        fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
+        found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
     return found
 
 
@@ -226,21 +274,61 @@ def _require_alone(place: Path) -> None:
         raise Conflict(what, fix="Leave it with: aether share leave.", where=str(place))
 
 
-def _send(server: Ledger, stream: str, lines: list[bytes]) -> None:
+def _created(address: str, name: str, replica: str, lines: list[bytes]) -> Ledger:
+    """Return the ledger of a new colony, or of the one that a killed process was making of the history `lines`.
+
+    Raises:
+        Conflict: there is another colony of this name.
+    """
+    try:
+        return ledger.created(address, name)
+    except Conflict:
+        server = ledger.opened(address, name, replica=replica)
+        if _has_start(server, JOURNAL, lines):
+            return server
+        server.close()
+        raise
+
+
+def _has_start(server: Ledger, stream: str, lines: list[bytes]) -> bool:
+    """Return whether the lines of a stream are the first of `lines`."""
     mark = Mark(0, "")
-    for at in range(0, len(lines), LINES):
-        some = lines[at : at + LINES]
+    while found := server.read_after(stream, mark, limit=LINES).lines:
+        if found != lines[mark.revision : mark.revision + len(found)]:
+            return False
+        mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
+    return True
+
+
+def _send(server: Ledger, stream: str, lines: list[bytes]) -> None:
+    """Append to a stream what it lacks of `lines`.
+
+    Raises:
+        Conflict: it has other lines.
+    """
+    at = server.head(stream)
+    if at and not _has_start(server, stream, lines):
+        raise Conflict("the colony has other lines already.", fix=_OTHER_NAME, where=server.colony)
+    while some := lines[at : at + LINES]:
+        mark = Mark(at, ledger.checksum_of(lines[at - 1]) if at else "")
         if not server.append_if(stream, mark, some).done:
-            raise Conflict(
-                "others write to this colony already.", fix="Use another name.", where=server.colony
-            )
-        mark = Mark(mark.revision + len(some), ledger.checksum_of(some[-1]))
+            raise Conflict("others write to this colony already.", fix=_OTHER_NAME, where=server.colony)
+        at += len(some)
+
+
+def _temporary(place: Path) -> Path:
+    """Return a name beside the home at `place` for one that is made, after removing what killed processes left there."""
+    for left in place.parent.glob(f"{place.name}.*{files.TEMP_SUFFIX}"):
+        with suppress(OSError):
+            if left.is_dir() and time.time() - left.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+    return place.with_name(f"{place.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
 
 
 @contextmanager
 def _in_making(place: Path) -> Iterator[Path]:
     """Yield the place of a home that is made, and give it its name when it is whole; else it is removed."""
-    new = place.with_name(f"{place.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
+    new = _temporary(place)
     with files.storage_errors(place):
         files.make_directory(new / "data")
         try:
@@ -257,10 +345,6 @@ def _in_making(place: Path) -> Iterator[Path]:
 def _filled(place: Path, read: Callable[[Mark], list[bytes]]) -> Snapshot:
     """Fill the empty home at `place` with the lines that `read` gives after each mark, folded."""
     lines = read(Mark(0, ""))
-    if not lines:
-        raise Conflict(
-            "the colony is empty: its first replica was not sent whole.", fix=_JOIN, where="colony"
-        )
     files.write_whole(journal_path(place), journal_header(0) + b"".join(lines))
     with write_lock(place):
         snapshot = fold(settle(load(place), now=now()), now=now())
@@ -274,7 +358,7 @@ def _filled(place: Path, read: Callable[[Mark], list[bytes]]) -> Snapshot:
 def _makes_the_same(snapshot: Snapshot, lines: list[bytes]) -> bool:
     """Return whether the lines alone make the documents of a home, byte for byte."""
     home = snapshot.home
-    new = home.with_name(f"{home.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
+    new = _temporary(home)
     try:
         files.make_directory(new / "data")
         _filled(new, lambda mark: lines[mark.revision : mark.revision + LINES])

@@ -38,6 +38,7 @@ from aether.store.patch import apply_with_inverse, diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
     Entry,
+    Harm,
     Journal,
     Pending,
     Snapshot,
@@ -785,7 +786,11 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) -> list[str]:
     """Write a damaged journal again as it is read, or as `found`; return the losses in words. The caller holds the lock.
 
-    The file goes to quarantine, and the losses go to the record of seals.
+    The file goes to quarantine, and the losses go to the record of seals. A shared home loses nothing: its lines are in the
+    ledger, and are read again from there.
+
+    Raises:
+        Offline: the ledger of a shared home cannot be asked.
     """
     path, done = journal_path(home), []
     with storage_errors(home):
@@ -794,6 +799,8 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
         if not found.harm:
             return []
         require_exclusive(home)
+        found = _as_in_ledger(home, found)
+        harm = found.harm or Harm([], [], [])
         kept = None
         if path.exists():
             kept = documents.quarantine(
@@ -801,17 +808,15 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
             )
         record = seals.read(home)
         for numbers, words in (
-            (found.harm.lost, "lost"),
-            (found.harm.unfit, "left out: no longer fit what is left"),
+            (harm.lost, "lost"),
+            (harm.unfit, "left out: no longer fit what is left"),
         ):
             for first, last in ranges(numbers):
                 what = f"revisions {first} to {last} were {words}"
                 record = seals.with_loss(record, seals.JOURNAL, what, now=now, revisions=(first, last))
                 done.append(what)
-        if found.harm.lines:
-            unfit = documents.quarantine(
-                home, "journal-unfit", b"".join(found.harm.lines), at=clock.stamp(now)
-            )
+        if harm.lines:
+            unfit = documents.quarantine(home, "journal-unfit", b"".join(harm.lines), at=clock.stamp(now))
             done.append(f"what was left out is in {seals.place(home, unfit)}")
         if kept:
             done.append(f"the damaged journal is in {seals.place(home, kept)}")
@@ -826,6 +831,26 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
             raise Conflict(what, fix="Try again; keep the home on a local disk.", where=str(path)) from reason
         set_head(head_path(home), head)
     return done
+
+
+def _as_in_ledger(home: Path, found: Journal) -> Journal:
+    """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared."""
+    server = ledger.of(home)
+    if server is None:
+        return found
+    reached, lines = found.base + len(found.entries), list[bytes]()
+    try:
+        ledger.require_identity(server, home)
+        while found.base + len(lines) < reached:
+            mark = ledger.Mark(found.base + len(lines), ledger.checksum_of(lines[-1]) if lines else "")
+            more = server.read_after(ledger.JOURNAL, mark).lines
+            if not more:
+                break
+            lines += more
+    except StorageFailed as reason:
+        raise _offline(reason) from reason
+    made = scan_journal(b"".join(lines), base=found.base, where=ledger.PLACE)
+    return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
 
 
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:

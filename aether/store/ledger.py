@@ -36,6 +36,8 @@ CHECKSUM_END = 19
 
 # The stream of the journal; that of a conversation is `conversations/<id>`.
 JOURNAL = ""
+# One line in this stream shows that the first replica of a colony was sent whole.
+READY = "ready"
 
 
 class Unsettled(StorageFailed):

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import os
+import shutil
 import uuid
 
 import pytest
 
 import aether
+from aether.api import admin
 from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.store import commit as commits
-from aether.store import conversations, documents, ledger, snapshot
+from aether.store import conversations, doctor, documents, ledger, snapshot
 from aether.store.commit import fold_home
 from tests import children, directory_ledger, homes
-from tests.colonies import Colony, content
+from tests.colonies import Colony, content, history
 
 
 def test_a_replica_has_everything_byte_for_byte(colony):
@@ -215,3 +217,104 @@ def test_a_home_is_shared_once_and_joined_where_none_is(colony):
         sharing.join("what", "c", colony.directory / "none")
     assert ledger.shared(other) is None
     assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledger.shared(home))
+
+
+@pytest.mark.parametrize("killed", ["created", "first lines", "journal", "conversations", "ready"])
+def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, monkeypatch):
+    home = homes.fresh(colony.directory / "first")
+    for number in range(6):
+        homes.add(home, f"{number}")
+    conversations.extend(home, "talk", [{"role": "user", "content": "x"}] * 5, now=homes.NOW)
+    monkeypatch.setattr(sharing, "LINES", 2)
+
+    def die():
+        calls = {"created": 0, "first lines": 1, "journal": 4, "conversations": 6}.get(killed)
+        if calls is None:
+            ledger.write_share = lambda *_: os._exit(9)
+        else:
+            made = iter(range(99))
+            real = sharing.ledger.created
+
+            def created(*args):
+                server = real(*args)
+                append = server.append_if
+                server.append_if = lambda *given: os._exit(9) if next(made) == calls else append(*given)
+                return server
+
+            sharing.ledger.created = created
+        sharing.share(home, colony.url, "c")
+
+    assert children.ended(children.start(die)) == 9
+    if killed != "ready":
+        with pytest.raises(Conflict, match="not whole"):
+            colony.join()
+    other = homes.fresh(colony.directory / "other")
+    homes.add(other, "another")
+    if killed != "created":
+        with pytest.raises(Conflict, match="of this name already"):
+            sharing.share(other, colony.url, "c")
+
+    homes.add(home, "since")
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    assert homes.ids(colony.agree()) == [*"012345", "since"]
+    assert conversations.path_of(home, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
+
+
+def test_a_damaged_journal_of_a_replica_is_read_again_from_the_ledger(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    for name in "abc":
+        homes.add(two, name)
+    path = snapshot.journal_path(two)
+    path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"???"'))
+
+    monkeypatch.delenv(ledger.URL)
+    with pytest.raises(StorageFailed, match=ledger.URL):
+        homes.add(two, "d")
+    monkeypatch.setenv(ledger.URL, colony.url)
+    homes.add(two, "d")
+
+    assert homes.ids(colony.agree()) == ["before", *"abcd"]
+    assert b'"reason":"b"' in history(two)
+    assert [*(two / "quarantine").glob("journal.corrupt-*")]
+    assert not [each for each in doctor.examine(two) if each.code == "known-loss"]
+    assert homes.ids(one) == homes.ids(two)
+
+
+def test_doctor_says_what_the_server_shows(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    colony.agree()
+
+    def codes(home):
+        return [(each.level, each.code) for each in admin.examine(home=home) if each.code != "server"]
+
+    assert codes(one) == codes(two) == []
+    monkeypatch.setenv(
+        ledger.URL, f"{colony.url}/elsewhere" if "directory" in colony.url else "postgresql:///?host=/none"
+    )
+    assert codes(two) in ([("info", "unreachable")], [("error", "other-history")])
+    monkeypatch.delenv(ledger.URL)
+    assert codes(two) == [("info", "unreachable")]
+    monkeypatch.setenv(ledger.URL, colony.url)
+
+    copied = colony.directory / "copied"
+    shutil.copytree(two, copied / ".aether")
+    homes.add(two, "a")
+    if "directory" not in colony.url:
+        monkeypatch.setattr("aether.store.postgres.SEEN_SECONDS", -1)
+        sharing.update_share(two)
+        assert codes(copied / ".aether") == [("info", "copied-replica")]
+    sharing.update_share(copied / ".aether")
+    assert codes(copied / ".aether") == []
+
+    sharing.leave_share(copied / ".aether")
+    homes.add(copied / ".aether", "alone")
+    (copied / ".aether" / ledger.PLACE).write_bytes((two / ledger.PLACE).read_bytes())
+    homes.add(two, "b")
+    assert codes(copied / ".aether") == [("error", "other-history")]
+    (two / ledger.PLACE).write_text("{")
+    assert ("error", "CorruptDocument") in codes(two)
+    sharing.leave_share(two)
+    assert codes(two) == []

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 
 import aether
+from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
-from aether.errors import StorageFailed
+from aether.cli.main import main
+from aether.errors import Conflict, StorageFailed
 from aether.store import commit as commits
 from aether.store import doctor, documents, ledger, offline, snapshot
-from tests import children, homes
+from tests import children, homes, postgres_server
+from tests.colonies import Colony
 
 
 @pytest.fixture
@@ -219,8 +223,11 @@ def test_hooks_undo_and_imports_wait_for_nobody(pair, away):
 
     with ledger.staying_local(), pytest.raises(StorageFailed):
         add(two, "hook")
-    with pytest.raises(StorageFailed):
+    with pytest.raises(Conflict, match="wait for the server"):
         aether.undo(home=two)
+    with pytest.raises(StorageFailed):
+        aether.undo(2, home=two)
+    assert admin.show("memory", home=two)["working_memory"]["items"][-1]["id"] == added
     with pytest.raises(StorageFailed):
         homes.add(two, "not asked to wait")
 
@@ -237,3 +244,42 @@ def test_a_home_refuses_unless_it_is_set_to_queue(pair, away, monkeypatch):
 
     assert offline.waiting(two) == []
     assert names(two) == ["before"]
+
+
+def test_commands_say_what_waits(pair, away, monkeypatch, capsys):
+    _, _one, two = pair
+    away()
+    monkeypatch.chdir(two.parent)
+
+    assert main(["memory", "add", "a fact that waits", "--type", "observation"]) == 0
+    assert "1 change waiting for the server of the colony: aether share status" in capsys.readouterr().err
+    assert main(["memory", "list"]) == 0
+    assert "a fact that waits" in capsys.readouterr().out
+    assert main(["share", "status"]) == 1
+    assert "waiting" in capsys.readouterr().out
+    assert main(["memory", "forget", "--match", "a fact that waits", "--yes"]) == 0
+    assert "forgotten. It waits for the server of the colony." in capsys.readouterr().out
+
+
+@pytest.mark.extras
+def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeypatch):
+    """The other tests take the address away; here a real server dies."""
+    with postgres_server.running() as server:
+        url = server.database("trouble")
+        monkeypatch.setenv(ledger.URL, url)
+        monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
+        made = Colony(tmp_path, url)
+        one, two = made.first(), made.join()
+        add(two, "a")
+        server.stop(signal.SIGKILL)
+
+        assert add(two, "b").revision == 0
+        assert add(one, "c").revision == 0
+        assert names(two) == ["before", "a", "b"]
+        server.start()
+        stored = homes.ids(made.agree())
+        ledger.of(one).close()
+        ledger.of(two).close()
+
+    assert sorted(stored) == ["a", "b", "before", "c"]
+    assert not unfit(one) + unfit(two)
