@@ -15,9 +15,10 @@ from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
 from aether.store import aged, conversations, documents, files, ledger, offline
-from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
+from aether.store.commit import catch_up, fold, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
+from aether.store.waiting import mark_of
 from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
