@@ -61,9 +61,13 @@ def test_writers_of_one_home_share_an_append(colony, monkeypatch):
 
 
 @PLAIN
+@pytest.mark.parametrize("replicas", [1, 2])
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_writer_that_is_killed_while_it_sends_for_others_loses_nothing(colony, monkeypatch, moment):
+def test_a_writer_that_is_killed_while_it_sends_for_others_loses_nothing(
+    colony, monkeypatch, moment, replicas
+):
     home = colony.first()
+    made = [home, colony.join()][:replicas]
     monkeypatch.setattr(
         directory_ledger.DirectoryLedger, "append_if",
         slow(directory_ledger.DirectoryLedger, lambda now: now == moment and victim() and os.kill(os.getpid(), signal.SIGKILL)),
@@ -83,7 +87,7 @@ def test_a_writer_that_is_killed_while_it_sends_for_others_loses_nothing(colony,
 
     def work(who):
         for number in range(4):
-            aether.add_working_memory_item(f"{who}-{number}", "note", home=home)
+            aether.add_working_memory_item(f"{who}-{number}", "note", home=made[who % replicas])
             with open(home / f"acknowledged{who}", "a") as file:
                 file.write(f"{who}-{number}\n")
 
@@ -200,3 +204,28 @@ def test_a_failure_of_the_server_stores_nothing_of_what_waits(colony):
 
     homes.add(home, "b")
     assert homes.ids(colony.agree()) == ["before", "b"]
+
+
+@PLAIN
+def test_a_line_sent_by_one_who_was_killed_is_not_sent_again_after_others(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+
+    def plan(found):
+        number = found.documents["memory"]["metrics"]["total_compressions"] + 1
+        step = {"op": "replace", "path": "/metrics/total_compressions", "value": number}
+        return Change({"memory": [step]}, commutes={})
+
+    def killed():
+        monkeypatch.setattr(
+            directory_ledger.DirectoryLedger, "append_if",
+            slow(directory_ledger.DirectoryLedger, lambda now: now == "after" and os._exit(9)),
+        )  # fmt: skip
+        commits.commit(two, plan, commits.Author("one"), now=homes.NOW)
+
+    homes.add(one, "a")
+    waiting.note_contended(two, contended=True)
+    assert children.ended(children.start(killed)) == 9
+    commits.commit(two, plan, commits.Author("two"), now=homes.NOW)
+
+    home = colony.agree()
+    assert snapshot.load(home).documents["memory"]["metrics"]["total_compressions"] == 2
