@@ -89,6 +89,7 @@ class Ahead(NamedTuple):
     """A state that this process has loaded, and the state after lines that wait, or are in the journal by now."""
 
     base: Snapshot
+    """Its documents may be older than its revision."""
     lines: list[bytes]
     after: Snapshot
     taken: int
@@ -205,7 +206,17 @@ def _with_journal(known: Ahead) -> Ahead | None:
     if at > size or not found.startswith(end):
         return None
     more = found[len(end) :].splitlines(keepends=True)
-    return _with_lines(known._replace(taken=taken), more, taken=True)
+    return _trimmed(_with_lines(known._replace(taken=taken), more, taken=True))
+
+
+def _trimmed(known: Ahead) -> Ahead:
+    """Return `known` with only the last of the lines that are in the journal; its base says just where they start."""
+    old = max(0, known.taken - 1)
+    if not old:
+        return known
+    base, size = known.base, sum(map(len, known.lines[:old]))
+    base = base._replace(revision=base.revision + old, end=base.end + size)
+    return known._replace(base=base, lines=known.lines[old:], taken=1)
 
 
 def _with_lines(known: Ahead, lines: list[bytes], *, taken: bool = False) -> Ahead:
