@@ -111,7 +111,7 @@ def _exchange(home: str) -> None:
     import subprocess
 
     own: dict[str, Any] = {"start_new_session": True}
-    if os.name == "nt":  # pragma: no cover
+    if os.name == "nt":  # pragma: no cover - Windows starts it in another way
         own = {"creationflags": getattr(subprocess, "DETACHED_PROCESS", 0)}
     with suppress(OSError):  # the next command does it
         # The modules are those of this aether, whatever the directory of the project has.
