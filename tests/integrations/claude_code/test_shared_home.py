@@ -11,7 +11,7 @@ import pytest
 import aether
 from aether.api import share as sharing
 from aether.integrations.claude_code import hook
-from aether.store import ledger, spool
+from aether.store import conversations, ledger, spool
 from tests import homes
 
 
@@ -87,6 +87,7 @@ def test_a_home_that_is_not_shared_starts_nothing(tmp_path, started, monkeypatch
 
 def test_a_fold_of_a_shared_home_exchanges_news(replica, colony):
     homes.add(colony.made[0], "news")
+    conversations.extend(colony.made[0], "talk", [{"role": "user", "content": "x"}], now=homes.NOW)
     said(replica)
 
     aether.fold(home=replica)
@@ -95,6 +96,7 @@ def test_a_fold_of_a_shared_home_exchanges_news(replica, colony):
     sharing.update_share(colony.made[0])
     assert "Fridays" in (colony.made[0] / "data" / "memory.json").read_text()
     assert "news" in homes.ids(replica)
+    assert len(conversations.load(replica, "talk").texts) == 1
 
 
 @pytest.mark.extras
