@@ -21,7 +21,7 @@ from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, drained, find, now, present, read
 from aether.api.memory_tool import directory_updated
-from aether.api.share import examine_share
+from aether.api.share import examine_share, take_conversations
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -40,7 +40,7 @@ from aether.paths import HOME_NAME, file_name, inside
 from aether.redact.redact import redacted
 from aether.schemas import check, migrations
 from aether.store import aged as store_aged
-from aether.store import ageing, archive, config, documents, files, offline, seals, trust
+from aether.store import ageing, archive, config, documents, files, ledger, offline, seals, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
@@ -261,8 +261,18 @@ def init(home: Home = None) -> Path:
 
 @public
 def fold(*, home: Home = None) -> int:
-    """Fold the journal into the documents and return the revision that they now contain."""
-    return fold_home(find(home), now=now()).revision
+    """Fold the journal into the documents and return the revision that they now contain.
+
+    A shared home first takes what others wrote, conversations as well, and sends what waits for its server and what hooks
+    have spooled; if it cannot, it is folded as it is.
+    """
+    place = find(home)
+    if ledger.shared(place):
+        drained(place)
+        if not offline.tried_lately(place):
+            with suppress(AetherError):
+                take_conversations(place)
+    return fold_home(place, now=now()).revision
 
 
 @public

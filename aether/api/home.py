@@ -80,11 +80,15 @@ def _refresh(place: Path) -> None:
     if at < _NEXT_LOOK.get(place, at):
         return
     _NEXT_LOOK[place] = at + FRESH_SECONDS
+    if offline.tried_lately(place):  # by another process, perhaps
+        return
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
-            send_queue(catch_up(settle(load(place), now=now())), now())
-    except AetherError:
+            send_queue(catch_up(settle(load(place), now=now())), now(), insist=True)
+    except AetherError as reason:
         _NEXT_LOOK[place] = at + FAILED_SECONDS
+        if isinstance(reason, ledger.Offline) and not ledger.stays_local():
+            offline.note_try(place, failed=True)
 
 
 def change(

@@ -247,12 +247,25 @@ def update_share(home: Home = None) -> int:
     with write_lock(place):
         snapshot = catch_up(settle(load(place), now=now()))
         snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
-    server = ledger.of(place)
-    if server:
-        for stream, head in server.heads(conversations.STREAMS).items():
-            if not aged.find(place, stream.removeprefix(conversations.STREAMS)):  # this home has archived it
-                _fill_conversation(server, place, stream, head)
+    take_conversations(place)
     return snapshot.revision
+
+
+def take_conversations(place: Path) -> None:
+    """Take what other replicas added to conversations into a shared home, but for those that it has archived or removed.
+
+    Raises:
+        StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says; some may be newer than before.
+    """
+    server = ledger.of(place)
+    if server is None:
+        return
+    removed = conversations.removed_ids(place)
+    for stream, head in server.heads(conversations.STREAMS).items():
+        name = stream.removeprefix(conversations.STREAMS)
+        has_all = conversations.head_of(conversations.path_of(place, name)) == head
+        if not has_all and name not in removed and not aged.find(place, name):
+            _fill_conversation(server, place, stream, head)
 
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:

@@ -380,8 +380,10 @@ def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: 
     if not _does_something(change):
         return Committed(seen.revision, change.result, changed=False)
     entry, _ = _entry(seen, change, author, now, key=key)
+    # Its line can be no further back than that, if the ledger has it all the same.
+    reached = min(seen.revision, load(home).revision)
     with storage_errors(home):
-        offline.put(home, entry._replace(revision=seen.revision), seen.documents)
+        offline.put(home, entry._replace(revision=reached), seen.documents)
     offline.note_try(home, failed=True)
     return Committed(0, change.result, changed=True)
 

@@ -898,6 +898,19 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
 
 
+def removed_ids(home: Path) -> set[str]:
+    """Return the conversations that were moved to quarantine on request, and not started again since."""
+    try:
+        data = regular.read(home / LIST, regular.LOG_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    last = {}
+    for line, good in recovery.lines_of(data):
+        fields = (files.unsealed(line) if good else None) or {}
+        last[fields.get("conversation")] = fields.get("removed", False)
+    return {str(name) for name, removed in last.items() if removed}
+
+
 def enter(home: Path, *lines: Listed) -> None:
     """Add `lines` to the list of the conversations of `home`.
 

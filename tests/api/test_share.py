@@ -14,8 +14,8 @@ from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
+from aether.store import archive, conversations, doctor, documents, ledger, snapshot
 from aether.store import commit as commits
-from aether.store import conversations, doctor, documents, ledger, snapshot
 from aether.store.commit import fold_home
 from tests import children, directory_ledger, homes
 from tests.colonies import Colony, content, history
@@ -318,3 +318,48 @@ def test_doctor_says_what_the_server_shows(colony, monkeypatch):
     assert ("error", "CorruptDocument") in codes(two)
     sharing.leave_share(two)
     assert codes(two) == []
+
+
+def test_a_home_without_its_first_months_is_shared_by_way_of_an_export(colony):
+    old = homes.fresh(colony.directory / "old")
+    homes.add(old, "kept")
+    homes.remove(old, "kept")
+    homes.add(old, "a")
+    conversations.extend(old, "talk", [{"role": "user", "content": "x"}] * 3, now=homes.NOW)
+    fold_home(old, now=homes.NOW)
+    for path in snapshot.month_files(old):
+        path.unlink()
+    homes.add(old, "b")
+
+    with pytest.raises(Conflict, match="does not reach back") as refused:
+        sharing.share(old, colony.url, "c")
+    assert "aether export" in str(refused.value)
+    assert ledger.shared(old) is None
+    home = admin.init(colony.directory / "first" / ".aether")
+    admin.import_export(admin.export(home=old), home=home)
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    assert homes.ids(colony.agree()) == ["a", "b"]
+    assert [entry["item"]["id"] for _, entry in archive.records(snapshot.load(two), "items")] == ["kept"]
+    assert len(conversations.load(two, "talk").texts) == 3
+
+
+def test_a_conversation_that_one_machine_removed_does_not_come_back_to_it(colony):
+    one, two = colony.first(), colony.join()
+    said = [{"role": "user", "content": "x"}]
+    conversations.extend(one, "talk", said, now=homes.NOW)
+    sharing.update_share(two)
+    lines = conversations.load(two, "talk").lines
+    assert conversations.set_aside(two, "talk", lines=lines, now=homes.NOW)
+
+    conversations.extend(one, "talk", said * 2, now=homes.NOW)
+    sharing.update_share(two)
+    assert [each.id for each in conversations.stored_conversations(two)] == []
+    assert [each.code for each in doctor.examine(two) if each.level == "error"] == []
+
+    conversations.extend(two, "talk", said * 3, now=homes.NOW)
+    sharing.update_share(one)
+    assert conversations.path_of(one, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
+    assert len(conversations.load(one, "talk").texts) == 6

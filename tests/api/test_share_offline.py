@@ -283,3 +283,22 @@ def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeyp
 
     assert sorted(stored) == ["a", "b", "before", "c"]
     assert not unfit(one) + unfit(two)
+
+
+def test_a_server_that_is_away_is_not_waited_for_by_each_command(pair, away, monkeypatch):
+    _, _one, two = pair
+    asked = []
+    real = ledger.of
+    monkeypatch.setattr(ledger, "of", lambda home: asked.append(home) or real(home))
+    away()
+
+    for _ in range(3):
+        access._NEXT_LOOK.clear()  # as another process would
+        assert names(two) == ["before"]
+    assert len(asked) == 1
+
+    away(back=True)
+    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    access._NEXT_LOOK.clear()
+    names(two)
+    assert len(asked) > 1
