@@ -133,6 +133,14 @@ if TYPE_CHECKING:
     from aether.api.patterns import trigger_pattern_extraction as trigger_pattern_extraction
     from aether.api.recall import recall as recall
     from aether.api.recall import search_memory as search_memory
+    from aether.api.share import join as join
+    from aether.api.share import leave_share as leave_share
+    from aether.api.share import share as share
+    from aether.api.share import share_grant as share_grant
+    from aether.api.share import share_members as share_members
+    from aether.api.share import share_revoke as share_revoke
+    from aether.api.share import share_status as share_status
+    from aether.api.share import update_share as update_share
     from aether.api.status import get_compression_stats as get_compression_stats
     from aether.api.status import get_memory_status as get_memory_status
     from aether.api.tokens import record_usage as record_usage
@@ -200,6 +208,7 @@ _NAMES_IN = {
         "trigger_pattern_extraction"
     ),
     "aether.api.recall": "recall search_memory",
+    "aether.api.share": "join leave_share share share_grant share_members share_revoke share_status update_share",
     "aether.api.status": "get_compression_stats get_memory_status",
     "aether.api.tokens": "record_usage",
     "aether.api.working": (

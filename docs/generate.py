@@ -60,10 +60,11 @@ def errors_page() -> str:
 
 
 def kinds(base: type[errors.AetherError]) -> Iterator[type[errors.AetherError]]:
-    """Yield `base` and every error below it."""
+    """Yield `base` and every error below it; not those of a module of its own, which share an exit code."""
     yield base
     for kind in base.__subclasses__():
-        yield from kinds(kind)
+        if kind.__module__ == errors.__name__:
+            yield from kinds(kind)
 
 
 def cli_page() -> str:

@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from aether import paths
-from tests import effort, homes
+from tests import effort, homes, postgres_server
+from tests.colonies import colony  # noqa: F401 - a fixture
 
 effort.load_profile()
 # Where pytest makes its temporary directories, those of each worker too.
@@ -116,3 +117,10 @@ def _require_loopback(host):
 def home(tmp_path):
     """Return a fresh home with the shipped documents in it."""
     return homes.fresh(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    """Run a PostgreSQL on a socket; a test that changes more than a colony of its own takes a database of its own."""
+    with postgres_server.running() as server:
+        yield server

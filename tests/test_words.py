@@ -22,7 +22,7 @@ ROOT = sources.ROOT
 # The documents written by hand; their generated blocks are left out.
 PAGES = [
     "README.md", "CHANGELOG.md", "SECURITY.md", "docs/architecture.md", "docs/compaction.md", "docs/backup.md", "docs/configuration.md", "docs/formats.md", "docs/goals.md",
-    "docs/glossary.md", "docs/integrations.md", "docs/claude-code.md", "docs/mcp.md", "docs/observability.md", "docs/release.md", "docs/security.md", "docs/why.md",
+    "docs/glossary.md", "docs/integrations.md", "docs/claude-code.md", "docs/mcp.md", "docs/observability.md", "docs/release.md", "docs/security.md", "docs/shared.md", "docs/why.md",
 ]  # fmt: skip
 # Each banned term, and the words that say it plainly.
 BANNED = {

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from aether import clock, paths, regular
 from aether.api import memory_tool
-from aether.api.home import Home, change, copied, drained, find, now, read
+from aether.api.home import Home, change, copied, drained, find, now, present, read
 from aether.api.memory_tool import directory_updated
+from aether.api.share import examine_share, take_conversations
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -39,7 +40,7 @@ from aether.paths import HOME_NAME, file_name, inside
 from aether.redact.redact import redacted
 from aether.schemas import check, migrations
 from aether.store import aged as store_aged
-from aether.store import ageing, archive, config, documents, files, seals, trust
+from aether.store import ageing, archive, config, documents, files, ledger, offline, seals, trust
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
@@ -260,8 +261,18 @@ def init(home: Home = None) -> Path:
 
 @public
 def fold(*, home: Home = None) -> int:
-    """Fold the journal into the documents and return the revision that they now contain."""
-    return fold_home(find(home), now=now()).revision
+    """Fold the journal into the documents and return the revision that they now contain.
+
+    A shared home first takes what others wrote, conversations as well, and sends what waits for its server and what hooks
+    have spooled; if it cannot, it is folded as it is.
+    """
+    place = find(home)
+    if ledger.shared(place):
+        drained(place)
+        if not offline.tried_lately(place):
+            with suppress(AetherError):
+                take_conversations(place)
+    return fold_home(place, now=now()).revision
 
 
 @public
@@ -273,10 +284,9 @@ def show(document: str, *, home: Home = None, revision: int | None = None) -> An
     """
     place = find(home)
     documents.path_of(place, document)
-    snapshot = load(place)
     if revision is None:
-        return copied(snapshot.documents[document])
-    return copied(states_since(snapshot, revision)[1][document])
+        return copied(present(place).documents[document])
+    return copied(states_since(load(place), revision)[1][document])
 
 
 def is_erased(revision: int, *, home: Home = None) -> bool:
@@ -355,9 +365,12 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
         NotFound: there is no such revision.
         Conflict: it was erased, or a later change depends on it; that change is named.
     """
-    place = find(home)
-    present = load(place)
-    parts = parts_of(present, revision if revision is not None else last_undoable(present))
+    place = drained(find(home))
+    if revision is None and offline.waiting(place):
+        what = "changes wait for the server of the colony, and the last one is among them."
+        raise Conflict(what, fix='Name a revision of "aether log", or wait for the server.', where=str(place))
+    known = load(place)
+    parts = parts_of(known, revision if revision is not None else last_undoable(known))
 
     at = now()
 
@@ -381,6 +394,7 @@ def examine(*, home: Home = None) -> list[Finding]:
         raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
     found = [
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
+        *examine_share(place),
         *(
             Finding("warning", "damaged-copy", f"compressions/{path.name}", "the hand-off was changed.", store_doctor.REPAIR)
             for path in _changed_handoffs(place)

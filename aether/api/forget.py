@@ -22,7 +22,7 @@ from aether import regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import AetherError, InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.memory import items
 from aether.memory.forgetting import erase as erasing
 from aether.memory.forgetting import find as finding
@@ -30,7 +30,7 @@ from aether.memory.forgetting import forget as forgetting
 from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.memory.forgetting.find import Target
 from aether.schemas import check
-from aether.store import aged, ageing, archive, config, documents, files, seals
+from aether.store import aged, ageing, archive, config, documents, files, ledger, seals
 from aether.store.commit import Author, fold, settle, write_lock
 from aether.store.conversations import list_lock, path_of
 from aether.store.files import locked, storage_errors
@@ -55,7 +55,7 @@ KINDS = {
     "data/journal": "history", "data/backups": "backups", "data/archive": "archive", "data/receipts": "records",
     "data/events": "records", "data/history": "records", "data": "documents", "compressions": "hand-offs",
     "snapshots": "snapshots", "archive": "archived conversations", "conversations": "conversations", "memories": "memory files", "hooks": "hooks",
-    "quarantine": "quarantine", "hook.log": "logs", "telemetry": "logs",
+    "quarantine": "quarantine", "share": "waiting changes", "hook.log": "logs", "telemetry": "logs",
 }  # fmt: skip
 # Advice for ids that `supersede` rejects.
 _INSTEAD = {
@@ -316,11 +316,18 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
 
     Raises:
         InvalidInput, NotFound: as `preview_erase`; nothing was changed.
+        Conflict: the home is shared: other replicas and the server keep the text.
         LockTimeout: another process used the home, or a conversation, for too long. Nothing was erased, or the next
             writer completes the erasure.
         StorageFailed: the disk refused. If all new files were written by then, the next writer completes the erasure.
     """
     place, wanted = drained(find(home)), list(ids)
+    if ledger.shared(place):
+        what = (
+            "a text cannot be erased from one replica of a shared colony: the server and the others keep it."
+        )
+        fix = 'Use "aether forget"; to erase it, let every home leave, erase it in one, and share that one again.'
+        raise Conflict(what, fix=fix, where=str(place))
     if wanted:
         _rewrites(place, wanted, match)  # refused before anything is forgotten
     present = []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,8 @@ from typing import Any
 from aether import clock, paths
 from aether.api import telemetry
 from aether.errors import AetherError
-from aether.store.commit import Author, Committed, commit, fold_home
+from aether.store import ledger, offline
+from aether.store.commit import Author, Committed, catch_up, commit, fold_home, send_queue, settle, write_lock
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
@@ -27,6 +29,9 @@ now = clock.now
 READER_PATIENCE_SECONDS = 0.5
 # Homes whose last drain failed: a caller that has waited once does not wait again at each step.
 _UNDRAINED: set[Path] = set()
+# A shared home is asked for news of other replicas no more often than this; one whose server failed, far less.
+FRESH_SECONDS, FAILED_SECONDS = 1.0, 60.0
+_NEXT_LOOK: dict[Path, float] = {}
 
 
 def find(home: Home) -> Path:
@@ -40,11 +45,24 @@ def find(home: Home) -> Path:
 
 def read(home: Home) -> Snapshot:
     """Return the present state of the home."""
-    return load(drained(find(home)))
+    return present(drained(find(home)))
+
+
+def present(place: Path) -> Snapshot:
+    """Return the state of a home with what waits for the server of a shared one, for reading; nothing is drained."""
+    snapshot = load(place)
+    if not os.path.exists(f"{place}/{offline.DIRECTORY}"):
+        return snapshot
+    return offline.present(snapshot)
 
 
 def drained(place: Path) -> Path:
-    """Return `place` after draining its spool; entries that cannot be stored now stay there."""
+    """Return `place` after draining its spool; entries that cannot be stored now stay there.
+
+    A shared home has what other replicas wrote until a second ago, unless its server cannot be reached.
+    """
+    if os.path.exists(f"{place}/{ledger.PLACE}"):
+        _refresh(place)
     try:
         spooled = any(name.endswith(".json") for name in os.listdir(f"{place}/hooks/spool"))
     except OSError:
@@ -55,6 +73,22 @@ def drained(place: Path) -> Path:
         left = drain(place, patience=0 if place in _UNDRAINED else READER_PATIENCE_SECONDS).left
         (_UNDRAINED.add if left else _UNDRAINED.discard)(place)
     return place
+
+
+def _refresh(place: Path) -> None:
+    at = time.monotonic()
+    if at < _NEXT_LOOK.get(place, at):
+        return
+    _NEXT_LOOK[place] = at + FRESH_SECONDS
+    if offline.tried_lately(place):  # by another process, perhaps
+        return
+    try:
+        with write_lock(place, timeout=READER_PATIENCE_SECONDS):
+            send_queue(catch_up(settle(load(place), now=now())), now(), insist=True)
+    except AetherError as reason:
+        _NEXT_LOOK[place] = at + FAILED_SECONDS
+        if isinstance(reason, ledger.Offline) and not ledger.stays_local():
+            offline.note_try(place, failed=True)
 
 
 def change(
@@ -84,7 +118,7 @@ def change_snapshot(
         return made
 
     place = drained(find(home))
-    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead)
+    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))
 

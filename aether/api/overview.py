@@ -11,14 +11,14 @@ from datetime import timedelta
 from pathlib import Path
 
 from aether import clock, regular
-from aether.api.home import Home, find
+from aether.api.home import Home, find, present
 from aether.context import goals
 from aether.errors import AetherError
 from aether.memory import sessions
 from aether.memory.briefing.briefing import in_force
 from aether.memory.items import token_usage
 from aether.store import config, conversation_checks, documents, files, seals, spool
-from aether.store.snapshot import Snapshot, load
+from aether.store.snapshot import Snapshot
 from aether.types import JsonObject
 
 LOG_LINES = 5
@@ -33,7 +33,7 @@ def overview(*, home: Home = None) -> JsonObject:
         NotFound: there is no home.
     """
     place = find(home)
-    snapshot = load(place)
+    snapshot = present(place)
     memory = snapshot.documents["memory"]
     colony = snapshot.documents["COLONY_STATE"]["colony_status"]
     fill = token_usage(memory)

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
-from aether.api.home import Home, change, copied, counter_of, find, now, read
+from aether.api.home import Home, change, copied, counter_of, find, now, present, read
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
 from aether.memory import items
 from aether.memory import recall as lines
@@ -29,7 +29,7 @@ from aether.store import aged, search_index
 from aether.store import archive as store_archive
 from aether.store.commit import Author
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
-from aether.store.snapshot import Snapshot, load
+from aether.store.snapshot import Snapshot
 from aether.text.synonyms import with_synonyms
 from aether.text.tags import memory_block
 from aether.text.words import query_terms, terms
@@ -351,7 +351,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
         return ""
     place = find(home)
     # A prompt does not wait for the drain: the spool is drained at the end of the turn.
-    snapshot = load(place)
+    snapshot = present(place)
     memory = snapshot.documents["memory"]
     known = hook_sessions.read_injected(place, session)
     records = [record for record in lines.records(memory) if not _is_of(record, session)]

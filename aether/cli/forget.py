@@ -9,7 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.output import Ask, Command, Table, confirmed, emit, note, pass_ask, plain, read_text, say
+from aether.cli.output import (
+    Ask,
+    Command,
+    Table,
+    confirmed,
+    emit,
+    note,
+    pass_ask,
+    plain,
+    read_text,
+    say,
+    undo_words,
+)
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
@@ -79,7 +91,7 @@ def forget(
     emit(
         ask,
         _data(done, done=True),
-        f"{pluralize(len(done.targets), 'entries')} forgotten. aether undo {done.revision} brings them back.",
+        f"{pluralize(len(done.targets), 'entries')} forgotten. {undo_words(done.revision, 'brings them back')}",
     )
     _note_left_over(ask, done)
     return 0

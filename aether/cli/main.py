@@ -47,6 +47,7 @@ NOUNS = {
     "state": ("colony", "Show or change the state of the colony"),
     "snapshot": ("home", "Save the whole colony and restore it"),
     "backup": ("backup", "Back the whole home up, and restore it elsewhere"),
+    "share": ("share", "Share a colony between machines"),
     "tokens": ("tokens", "Count tokens and choose the counter"),
     "messages": ("compact", "Check conversations against a provider's rules"),
     "claude": ("claude", "Install in Claude Code, and check the installation"),
@@ -132,6 +133,7 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
         result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
         _age(ask)
         _fold(ask)
+        _note_waiting(ask)
         _note_untrusted(ask)
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit) as left:
@@ -209,6 +211,20 @@ def _note_untrusted(ask: Ask, reason: BaseException | None = None) -> None:
 
     for one in untrusted(ask.found):
         note(ask, plain(f"Note: {one.where}: {one.message} {one.fix}"))
+
+
+def _note_waiting(ask: Ask) -> None:
+    """Say how many changes of a shared home wait for its server."""
+    if ask.found is None or not os.path.isdir(f"{ask.found}/share"):
+        return
+    from aether.store.offline import waiting
+    from aether.text.words import pluralize
+
+    if paths := waiting(ask.found):
+        note(
+            ask,
+            f"Note: {pluralize(len(paths), 'changes')} waiting for the server of the colony: aether share status",
+        )
 
 
 def _age(ask: Ask) -> None:

@@ -27,6 +27,7 @@ from aether.cli.output import (
     progress,
     read_text,
     say,
+    undo_words,
     when,
 )
 from aether.text.words import pluralize
@@ -190,10 +191,11 @@ def update(
 
         done = supersede(item_id, updates, home=place)
         emit(ask, done.item, item_lines(done.item))
+        forgotten = pluralize(len(done.forgotten), "entries")
         note(
             ask,
-            f"A new item in place of {plain(item_id)}; {pluralize(len(done.forgotten), 'entries')} with the old text forgotten. "
-            f"aether undo {done.revision} reverses it.",
+            f"A new item in place of {plain(item_id)}; {forgotten} with the old text forgotten. "
+            f"{undo_words(done.revision, 'reverses it')}",
         )
     else:
         emit(ask, item, item_lines(item))

@@ -166,6 +166,11 @@ def note(ask: Ask, *parts: str | Table) -> None:
         _write(sys.stderr, parts)
 
 
+def undo_words(revision: int, what: str) -> str:
+    """Return the sentence that names the command which undoes `revision`; a change without one waits for a server."""
+    return f"aether undo {revision} {what}." if revision else "It waits for the server of the colony."
+
+
 def note_undo(ask: Ask, revisions: Sequence[int], options: str = "") -> None:
     """Write the commands that undo `revisions`, newest first, to stderr; of a long list the first and the last."""
     *earlier, last = [f"aether undo {revision}{options}" for revision in reversed(revisions)]

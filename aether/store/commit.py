@@ -9,16 +9,18 @@ is done again.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict
-from aether.store import archive, config, documents, rewrite, seals, spool
+from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
+from aether.store import archive, config, documents, ledger, offline, rewrite, seals, spool, waiting
 from aether.store.files import (
+    LONGEST_WAIT_SECONDS,
     ConcurrentWrite,
     EditedMeanwhile,
     append,
@@ -36,9 +38,11 @@ from aether.store.patch import apply_with_inverse, diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
     Entry,
+    Harm,
     Journal,
     Pending,
     Snapshot,
+    advance,
     entry_line,
     file_id,
     folded_entries,
@@ -51,11 +55,16 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
+from aether.store.waiting import mark_of
 from aether.tuples import NamedTuple
 from aether.types import Change
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
+# How often, about, a waiting writer looks whether its line is in the journal, or nobody sends it.
+LOOK_SECONDS = 0.002
+# How often, about, one who sends for all tries to get the lock of the home.
+SEND_SECONDS = 0.0001
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
 # The author of steps of the archive, which change no document.
@@ -92,10 +101,12 @@ def commit(
     now: datetime,
     settings: config.Config | None = None,
     ahead: bool = False,
+    may_wait: bool = False,
 ) -> Committed:
     """Commit the change that `plan` makes of the present state, and return its result.
 
     With `ahead` a plan that takes long is made before the lock is taken; under it only if the home changed meanwhile.
+    With `may_wait` a change that the server of a shared home cannot take now waits for it, if `share.offline` says so.
 
     A plan that changes nothing commits nothing. `plan` may be called again if another writer was in between although
     the lock was held, so it must be pure. `settings` are those of the home unless given.
@@ -106,13 +117,205 @@ def commit(
     """
     settings = settings or config.load(home)
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
+    queues = may_wait and settings.share_offline == "queue" and ledger.shared(home) is not None
+    key = os.urandom(16).hex() if queues else ""
+
+    last: list[tuple[Snapshot, Change]] = []
+
+    def planned(found: Snapshot) -> Change:
+        last[:] = [(found, early if early is not None and found is seen else plan(found))]
+        return last[0][1]
+
+    failure = None
+    if ledger.shared(home) and not offline.waiting(home):
+        try:
+            done = _committed_together(home, planned, author, now, settings, key=key)
+            if done:
+                return done
+        except ledger.Offline as reason:
+            if not key:
+                raise
+            failure = reason
     with write_lock(home, timeout=settings.lock_timeout_seconds):
-        snapshot = settle(load(home), now=now)
+        try:
+            if failure:
+                raise failure
+            return _committed(settle(load(home), now=now), planned, author, now, settings, key=key)
+        except ledger.Offline as reason:
+            if not key or ledger.stays_local():
+                raise
+            if reason.sent and last:  # the ledger may have it: the very same change waits, known by its key
+                return _queued(*last[0], author, now, key)
+            found = offline.present(load(home))
+            return _queued(found, plan(found), author, now, key)
 
-        def planned(found: Snapshot) -> Change:
-            return early if early is not None and found is seen else plan(found)
 
-        return _committed(snapshot, planned, author, now, settings)
+def _committed_together(
+    home: Path,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    now: datetime,
+    settings: config.Config,
+    *,
+    key: str,
+) -> Committed | None:
+    """Commit as `commit` in a shared home, in one append with other writers of it; None if it has to be done alone.
+
+    Each plans on the state after the lines that wait already; while one of them sends, others plan for the next append.
+
+    Raises:
+        Offline: it may have been stored, and the server cannot be asked.
+    """
+    for _ in range(CONFLICT_TRIES):
+        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=5 * LOOK_SECONDS):
+            found = waiting.ahead(_AHEAD.get(home)) or waiting.ahead(_present(home, now))
+            if found is None:
+                return None
+            mark, before, known = found
+            try:
+                change = plan(known.after)
+            except AetherError:
+                return None  # it counts for the newest state only
+            if not _does_something(change) or (change.commutes is None and waiting.is_contended(home)):
+                return None
+            entry, state = _entry(known.after, change, author, now, key=key or os.urandom(16).hex())
+            line, end = entry_line(entry), known.after.end
+            with storage_errors(home):
+                waiting.add(home, mark, before, waiting.Line(line, change.commutes))
+            after = known.after._replace(revision=entry.revision, documents=state, end=end + len(line))
+            _AHEAD[home] = known._replace(lines=[*known.lines, line], after=after)
+        mine = waiting.Planned(entry.revision, entry.key, line, (known.base.files[0] or (0,))[0], end)
+        try:
+            revision = _taken(home, mine, now, settings)
+        except ledger.Offline as reason:
+            if reason.sent:
+                raise
+            return None
+        if revision:
+            return Committed(revision, change.result, changed=True)
+    return None
+
+
+_AHEAD: dict[Path, waiting.Ahead] = {}
+
+
+def _present(home: Path, now: datetime) -> waiting.Ahead | None:
+    """Return the state of `home`; None where nothing can be planned ahead; the caller holds the lock."""
+    base = settle(load(home), now=now)
+    return waiting.Ahead(base, [], base, 0) if base.end and not base.torn else None
+
+
+def _taken(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> int:
+    """Wait until the ledger has taken a waiting line, and return its revision; 0 if it will not be taken as it is.
+
+    What waits is sent by this process if no other does.
+
+    Raises:
+        Offline: the ledger could not take it; or (`sent`) it may have, and cannot be asked.
+        UnsafePath, Conflict: the role may not write, or the ledger has another history.
+    """
+    give_up = time.monotonic() + settings.lock_timeout_seconds + 2 * ledger.TIMEOUT_SECONDS
+    pause = LOOK_SECONDS
+    while True:
+        found, alone = waiting.taken_at(home, mine), False
+        if found is None:
+            with waiting.sending(home) as alone:
+                if alone:
+                    found = _send_waiting(home, mine, now, settings)
+        if found is not None:
+            return found
+        if not alone:
+            if time.monotonic() > give_up:
+                raise _unknown("others were sending all the time.")
+            time.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
+            pause = min(2 * pause, LONGEST_WAIT_SECONDS)
+
+
+def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> int | None:
+    """Let the ledger take all lines that wait, and return the revision of `mine` as `_taken`; None if the journal says it.
+
+    The caller may send.
+
+    Raises:
+        Offline, UnsafePath, Conflict: as `_taken`; nothing waits any more.
+    """
+    snapshot, contended = None, waiting.is_contended(home)
+    found = None if contended else waiting.ahead(_AHEAD.get(home))
+    mark, lines = (found[0], found[1].lines) if found else (None, [])
+    if mark is None or all(each.line != mine.line for each in lines):
+        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
+            snapshot = settle(load(home), now=now)
+            mark = mark_of(snapshot)
+            lines = waiting.read(home, mark).lines
+            if all(each.line != mine.line for each in lines):
+                revision = waiting.stored_at(home, mine)
+                if revision is None and waiting.is_unknown(home, mine):
+                    raise _unknown("the answer of the server was lost.")
+                return revision or 0
+    try:
+        news, done = _sent_together(home, mark, lines, snapshot)
+    except AetherError as reason:
+        try:
+            with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
+                waiting.drop(home, unknown=isinstance(reason, ledger.Unsettled))
+        except AetherError:
+            raise _unknown(reason.what) from reason  # another may send it again
+        if isinstance(reason, StorageFailed):
+            raise _offline(reason) from reason
+        raise
+    try:
+        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
+            snapshot = settle(load(home), now=now)
+            snapshot = take_in(snapshot, news[max(0, snapshot.revision - mark.revision) :])
+            if snapshot.end > settings.fold_bytes:
+                fold(snapshot, now=now)
+    except AetherError:
+        # What is in the ledger is acknowledged, and in the journal when this home catches up.
+        at = next((nth for nth, line in enumerate(news, 1) if mine.key.encode() in line), 0) if done else 0
+        if not at:
+            raise
+        return mark.revision + at
+    return None
+
+
+def _sent_together(
+    home: Path, mark: ledger.Mark, lines: list[waiting.Line], snapshot: Snapshot | None
+) -> tuple[list[bytes], bool]:
+    """Send waiting lines, and return all that the ledger has after `mark` now, and whether what fits of ours is among it.
+
+    If other replicas came first, or did the last time, this waits for its turn among them. It needs the state at the
+    mark, `snapshot`, to fit the lines to theirs.
+    """
+    server = ledger.of(home)
+    if server is None:
+        raise ledger.Offline("this home has left the colony.", fix="Try again.", where=str(home))
+    ledger.require_identity(server, home)
+    if snapshot is None:
+        ours = [each.line for each in lines]
+        answer = server.append_if(ledger.JOURNAL, mark, ours)
+        waiting.note_contended(home, contended=not answer.done)
+        return (ours, True) if answer.done else ([], False)
+    with server.turn(ledger.JOURNAL, mark, early=True) as found:
+        news = found.lines
+        waiting.note_contended(home, contended=bool(news))
+        ours = [each.line for each in lines]
+        if news:
+            is_all = found.head == mark.revision + len(news)
+            ours = waiting.refitted(snapshot, lines, news) if is_all else []
+        if ours:
+            end = ledger.Mark(found.head, ledger.checksum_of(news[-1])) if news else mark
+            if server.append_if(ledger.JOURNAL, end, ours).done:
+                return news + ours, True
+    return server.read_after(ledger.JOURNAL, mark).lines, False
+
+
+def _unknown(what: str) -> ledger.Offline:
+    made = ledger.Offline(
+        f"{what} Whether the change is stored is not known.", fix='See "aether log" when the server is back.',
+        where=waiting.DIRECTORY,
+    )  # fmt: skip
+    made.sent = True
+    return made
 
 
 def commit_locked(
@@ -132,17 +335,25 @@ def _committed(
     author: Author,
     now: datetime,
     settings: config.Config,
+    *,
+    key: str = "",
 ) -> Committed:
+    snapshot = send_queue(snapshot, now)
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
-    for _ in range(CONFLICT_TRIES):
-        change = plan(snapshot)
-        if not any(change.patches.values()) and not any(change.appends.values()):
-            return Committed(snapshot.revision, change.result, changed=False)
-        try:
-            after = _append(snapshot, change, author, now)
-        except ConcurrentWrite as reason:
-            if reason.tried:
-                tried[reason.tried[0]] = reason.tried[1], change
+    shared = ledger.shared(home) is not None
+    for attempt in range(CONFLICT_TRIES):
+        in_turn = shared and (attempt or waiting.is_contended(home))
+        with _in_turn(snapshot, now) if in_turn else nullcontext(snapshot) as found:
+            seen, change = _planned(found, plan, now, shared=shared)
+            if not _does_something(change):
+                return Committed(seen.revision, change.result, changed=False)
+            try:
+                after = _append(seen, change, author, now, key=key)
+            except ConcurrentWrite as reason:
+                if reason.tried:
+                    tried[reason.tried[0]] = reason.tried[1], change
+                after = None
+        if after is None:
             snapshot = settle(load(home), now=now)
             # After loading: what is carried into a new journal later makes this state too old to append to.
             for revision, (line, made) in tried.items():
@@ -154,9 +365,117 @@ def _committed(
             with suppress(AetherError):
                 fold(after, now=now)
         return Committed(after.revision, change.result, changed=True)
+    raise _crowded(home)
+
+
+def _crowded(home: Path) -> Conflict:
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
-    raise Conflict(what, fix=fix, where=str(home))
+    return Conflict(what, fix=fix, where=str(home))
+
+
+def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: str) -> Committed:
+    """Let a change planned for `seen` wait for the server of a shared home; its revision is 0 until then."""
+    home = seen.home
+    if not _does_something(change):
+        return Committed(seen.revision, change.result, changed=False)
+    entry, _ = _entry(seen, change, author, now, key=key)
+    # Its line can be no further back than that, if the ledger has it all the same.
+    reached = min(seen.revision, load(home).revision)
+    with storage_errors(home):
+        offline.put(home, entry._replace(revision=reached), seen.documents)
+    offline.note_try(home, failed=True)
+    return Committed(0, change.result, changed=True)
+
+
+def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Snapshot:
+    """Send what waits for the server of a shared home, in its order, and return the newest state; the caller holds the lock.
+
+    What no longer fits what others wrote goes to quarantine. In a home that has left its colony the changes are made there.
+    A server that could not be reached some seconds ago is not asked, unless with `insist`.
+
+    Raises:
+        Offline: the ledger cannot take it; what is left waits on.
+        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `catch_up`.
+    """
+    home = snapshot.home
+    paths = offline.waiting(home)
+    if not paths:
+        return snapshot
+    if not insist and offline.tried_lately(home):
+        what = "the server of this home could not be reached a moment ago. Nothing was stored."
+        raise ledger.Offline(what, fix='See "aether share status".', where=str(home))
+    try:
+        snapshot = settle(catch_up(snapshot), now=now)
+        queue = [(path, offline.read(path)) for path in paths]
+        first = min((queued.entry.revision for _, queued in queue if queued), default=0)
+        known = offline.stored_keys(home, first)
+        for path, queued in queue:
+            snapshot = _sent(snapshot, path, queued, known, now)
+    except ledger.Offline:
+        offline.note_try(home, failed=True)
+        raise
+    offline.note_try(home, failed=False)
+    return snapshot
+
+
+def _sent(
+    snapshot: Snapshot, path: Path, queued: offline.Queued | None, known: set[str], now: datetime
+) -> Snapshot:
+    """Return the state after the change at `path`, which is in the history now or in quarantine.
+
+    The keys of the history, as far back as the change is old, are in `known`.
+    """
+    home = snapshot.home
+    for attempt in range(CONFLICT_TRIES):
+        if attempt and queued:
+            known |= offline.stored_keys(home, queued.entry.revision)
+        with _in_turn(snapshot, now) if attempt else nullcontext(snapshot) as seen:
+            if queued and queued.entry.key in known:
+                change: Change | None = Change({})
+            else:
+                patches = offline.fitted(seen.documents, queued) if queued else None
+                change = None if queued is None or patches is None else Change(patches, queued.entry.appends)
+            after: Snapshot | None = seen
+            if queued and change and _does_something(change):
+                entry = queued.entry
+                author = Author(entry.operation, entry.by, entry.reason, entry.part)
+                try:
+                    after = _append(seen, change, author, now, key=entry.key)
+                except ConcurrentWrite:
+                    after = None
+        if after:
+            with storage_errors(home):
+                offline.finish(path, fits=change is not None)
+            return after
+        snapshot = settle(load(home), now=now)
+    raise _crowded(home)
+
+
+def _does_something(change: Change) -> bool:
+    return any(change.patches.values()) or any(change.appends.values())
+
+
+def _planned(
+    seen: Snapshot, plan: Callable[[Snapshot], Change], now: datetime, *, shared: bool
+) -> tuple[Snapshot, Change]:
+    """Return the change that `plan` makes, and the state it made it of.
+
+    A shared home may lack what others wrote: that a plan refuses, or has nothing to do, counts for the newest state only.
+    """
+    while True:
+        refusal = None
+        change = Change({})
+        try:
+            change = plan(seen)
+        except AetherError as reason:
+            refusal = reason
+        if shared and not _does_something(change) and (newer := _newer(seen, now)):
+            seen = newer
+        elif refusal:
+            raise refusal
+        else:
+            return seen, change
 
 
 def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snapshot | None, Change | None]:
@@ -168,16 +487,18 @@ def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snap
 
 
 @contextmanager
-def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
+def write_lock(
+    home: Path, *, timeout: float | None = None, longest: float = LONGEST_WAIT_SECONDS
+) -> Iterator[None]:
     """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
 
-    Nothing may be written into half a rewrite. `timeout` is that of the home unless given.
+    Nothing may be written into half a rewrite. `timeout` is that of the home unless given, `longest` as for `files.locked`.
 
     Raises:
         LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
-    with locked(home, timeout=seconds):
+    with locked(home, timeout=seconds, longest=longest):
         if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
@@ -187,7 +508,10 @@ def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
         yield
 
 
-def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -> Snapshot:
+def _entry(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = ""
+) -> tuple[Entry, dict[str, Any]]:
+    """Return the entry that `change` makes after `snapshot`, and the documents after it."""
     home, state, inverse = snapshot.home, dict(snapshot.documents), {}
     for name, patch in change.patches.items():
         if name not in state:
@@ -202,19 +526,32 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     records = {kind: made for kind, made in change.appends.items() if made}
     entry = Entry(
         snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
-        patches, {name: inverse[name] for name in patches}, records, part=author.part,
+        patches, {name: inverse[name] for name in patches}, records, part=author.part, key=key,
     )  # fmt: skip
+    return entry, state
+
+
+def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = "") -> Snapshot:
+    home = snapshot.home
+    entry, state = _entry(snapshot, change, author, now, key=key)
+    patches, records = entry.patches, entry.appends
     line = entry_line(entry)
     end = snapshot.end
     with storage_errors(home):
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
+        taken = _agree(snapshot, line)
         try:
             append(journal_path(home), line, at=end)
         except ConcurrentWrite as reason:
             reason.tried = entry.revision, line
             raise
+        except OSError:
+            if not taken:
+                raise
+            # It is in the ledger: acknowledged here, and in the journal when this home catches up.
+            return snapshot._replace(revision=entry.revision, documents=state)
         end += len(line)
         set_head(head_path(home), entry.revision)
         grown = None  # if it cannot be asked for, the next load reads again
@@ -228,6 +565,116 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime) -
     )  # fmt: skip
     remember(after)
     return after
+
+
+def _agree(snapshot: Snapshot, line: bytes) -> bool:
+    """Let the ledger of a shared home take `line` after the state it was planned for; return False if it has no ledger.
+
+    Raises:
+        ConcurrentWrite: others were first; what they wrote is in the journal now.
+        Offline: the ledger could not take it.
+        UnsafePath, Conflict: the role may not write, or the ledger has another history.
+    """
+    home = snapshot.home
+    server = ledger.of(home)
+    if server is None:
+        return False
+    try:
+        ledger.require_identity(server, home)
+        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line])
+    except StorageFailed as reason:
+        raise _offline(reason) from reason
+    if not answer.done:
+        take_in(snapshot, answer.lines)
+        raise ConcurrentWrite(home)
+    return True
+
+
+def _offline(reason: StorageFailed) -> ledger.Offline:
+    if isinstance(reason, ledger.Offline):
+        return reason
+    made = ledger.Offline(f"{reason.what} Nothing was stored.", fix=reason.fix, where=reason.where)
+    if isinstance(reason, ledger.Unsettled):
+        what = f"{reason.what} Whether the change is stored is not known."
+        made = ledger.Offline(what, fix='See "aether log" when the server is back.', where=reason.where)
+        made.sent = True
+    return made
+
+
+@contextmanager
+def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
+    """Keep writers of other replicas waiting, and yield the newest state of a shared home."""
+    server = ledger.of(snapshot.home)
+    if server is None:  # it has left the colony meanwhile
+        yield snapshot
+        return
+    with ExitStack() as turn:
+        try:
+            news = turn.enter_context(server.turn(ledger.JOURNAL, mark_of(snapshot)))
+        except StorageFailed as reason:
+            raise _offline(reason) from reason
+        waiting.note_contended(snapshot.home, contended=bool(news.lines))
+        yield settle(take_in(snapshot, news.lines), now=now)
+
+
+def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
+    """Return the state of a shared home after what is new in its ledger; None if nothing is, or it cannot be asked."""
+    with suppress(StorageFailed):
+        found = catch_up(snapshot)
+        return settle(found, now=now) if found.revision != snapshot.revision else None
+    return None
+
+
+def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
+    """Append lines of the ledger to the journal of a shared home, and return its state; the caller holds the lock.
+
+    Raises:
+        CorruptDocument: they do not follow its state; nothing was appended.
+        StorageFailed: the disk refused.
+    """
+    if not lines:
+        return snapshot
+    home, data = snapshot.home, b"".join(lines)
+    found = scan_journal(data, base=snapshot.revision, where=ledger.PLACE)
+    if found.lines != lines:
+        what = f"the ledger has other lines after revision {snapshot.revision} than this home can read."
+        fix = "Join the colony in a new home; if that fails too, restore its database."
+        raise CorruptDocument(what, fix=fix, where=str(home))
+    with storage_errors(home):
+        end = snapshot.end
+        if not end:
+            sealed = (home / seals.PATH).exists()
+            end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
+        made = advance(snapshot, found.entries, end=end + len(data), torn=False, files=snapshot.files)
+        append(journal_path(home), data, at=end)
+        set_head(head_path(home), made.revision)
+        written = file_id(str(journal_path(home)))
+    if snapshot.irregular or snapshot.known:
+        return load(home)
+    after = made._replace(files=(written and (*written[:2], made.end), *snapshot.files[1:]))
+    remember(after)
+    return after
+
+
+def catch_up(snapshot: Snapshot) -> Snapshot:
+    """Return the state of a shared home after appending what is new in its ledger to its journal; the caller holds the lock.
+
+    Raises:
+        Offline: the ledger cannot be asked.
+        Conflict, UnsafePath, CorruptDocument, StorageFailed: as `take_in`, `Ledger.read_after`.
+    """
+    server = ledger.of(snapshot.home)
+    if server is None:
+        return snapshot
+    while True:
+        try:
+            ledger.require_identity(server, snapshot.home)
+            news = server.read_after(ledger.JOURNAL, mark_of(snapshot))
+        except StorageFailed as reason:
+            raise _offline(reason) from reason
+        if not news.lines:
+            return snapshot
+        snapshot = take_in(snapshot, news.lines)
 
 
 def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
@@ -341,7 +788,11 @@ def settle(snapshot: Snapshot, *, now: datetime) -> Snapshot:
 def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) -> list[str]:
     """Write a damaged journal again as it is read, or as `found`; return the losses in words. The caller holds the lock.
 
-    The file goes to quarantine, and the losses go to the record of seals.
+    The file goes to quarantine, and the losses go to the record of seals. A shared home loses nothing: its lines are in the
+    ledger, and are read again from there.
+
+    Raises:
+        Offline: the ledger of a shared home cannot be asked.
     """
     path, done = journal_path(home), []
     with storage_errors(home):
@@ -350,6 +801,8 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
         if not found.harm:
             return []
         require_exclusive(home)
+        found = _as_in_ledger(home, found)
+        harm = found.harm or Harm([], [], [])
         kept = None
         if path.exists():
             kept = documents.quarantine(
@@ -357,17 +810,15 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
             )
         record = seals.read(home)
         for numbers, words in (
-            (found.harm.lost, "lost"),
-            (found.harm.unfit, "left out: no longer fit what is left"),
+            (harm.lost, "lost"),
+            (harm.unfit, "left out: no longer fit what is left"),
         ):
             for first, last in ranges(numbers):
                 what = f"revisions {first} to {last} were {words}"
                 record = seals.with_loss(record, seals.JOURNAL, what, now=now, revisions=(first, last))
                 done.append(what)
-        if found.harm.lines:
-            unfit = documents.quarantine(
-                home, "journal-unfit", b"".join(found.harm.lines), at=clock.stamp(now)
-            )
+        if harm.lines:
+            unfit = documents.quarantine(home, "journal-unfit", b"".join(harm.lines), at=clock.stamp(now))
             done.append(f"what was left out is in {seals.place(home, unfit)}")
         if kept:
             done.append(f"the damaged journal is in {seals.place(home, kept)}")
@@ -382,6 +833,26 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
             raise Conflict(what, fix="Try again; keep the home on a local disk.", where=str(path)) from reason
         set_head(head_path(home), head)
     return done
+
+
+def _as_in_ledger(home: Path, found: Journal) -> Journal:
+    """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared."""
+    server = ledger.of(home)
+    if server is None:
+        return found
+    reached, lines = found.base + len(found.entries), list[bytes]()
+    try:
+        ledger.require_identity(server, home)
+        while found.base + len(lines) < reached:
+            mark = ledger.Mark(found.base + len(lines), ledger.checksum_of(lines[-1]) if lines else "")
+            more = server.read_after(ledger.JOURNAL, mark).lines
+            if not more:
+                break
+            lines += more
+    except StorageFailed as reason:
+        raise _offline(reason) from reason
+    made = scan_journal(b"".join(lines), base=found.base, where=ledger.PLACE)
+    return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
 
 
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:
@@ -408,6 +879,10 @@ def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
         for _ in range(CONFLICT_TRIES):
             try:
                 return _fold(_with_files_committed(snapshot, now))
+            except ConcurrentWrite:
+                if ledger.shared(snapshot.home) is None:
+                    raise
+                snapshot = load(snapshot.home)  # an edit lost the race to another replica
             except EditedMeanwhile as edited:
                 snapshot = load(snapshot.home)
                 if edited.aside:
@@ -474,13 +949,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
         # The lines move byte for byte; a fold that is done again adds nothing.
-        last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
-        fresh: dict[Path, list[bytes]] = {}
-        for entry, line in zip(found.entries, found.lines, strict=True):
-            if last is None or entry.revision > last.revision:
-                # Never an earlier file than the last one: a clock that was set back must not break the order.
-                path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
-                fresh.setdefault(path, []).append(line)
+        fresh = _lines_by_month(home, found)
         fresh |= archive.lines_to_fold(home, snapshot.pending)
         known = seals.read(home)
         record = seals.appended(home, known, fresh)
@@ -491,16 +960,16 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 record.grown.pop(seals.place(home, path), None)
         _require_unedited(snapshot, documents.NAMES)
         # The ids of the files that were written, not of what is there by now: that may be saved by somebody since.
-        made = dict(zip(documents.NAMES, snapshot.files[1:], strict=True))
+        made, stamps = dict(zip(documents.NAMES, snapshot.files[1:], strict=True)), dict(snapshot.stamps)
         for name in sorted(written):
             _require_unedited(snapshot, [name])
             if name in documents.OPTIONAL and name not in found.made and not snapshot.stamps.get(name):
                 documents.backup_default(home, name, found.base)
+            stamps[name] = _last_change(home, name, found) or snapshot.revision
             made[name] = documents.write(
-                home, name, snapshot.documents[name], snapshot.revision,
+                home, name, snapshot.documents[name], stamps[name],
                 is_known=_is_loaded(snapshot, name), grown=snapshot.end,
             )  # fmt: skip
-        stamps = {**snapshot.stamps, **dict.fromkeys(written, snapshot.revision)}
         # A record that was damaged or removed is not made again by itself: that would hide what it would have shown.
         kept = known.state == "good" or not found.sealed
         if kept and (record != known or not found.sealed):
@@ -513,6 +982,27 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         )  # fmt: skip
     remember(after)
     return after
+
+
+def _lines_by_month(home: Path, found: Journal) -> dict[Path, list[bytes]]:
+    """Return the lines of the journal that are not in the files of the months yet, by file."""
+    last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
+    newest = months[-1].name if months else ""
+    fresh: dict[str, list[bytes]] = {}
+    for entry, line in zip(found.entries, found.lines, strict=True):
+        if last is None or entry.revision > last.revision:
+            # Never an earlier file than the last one: a clock that was set back must not break the order.
+            newest = max(newest, f"{entry.at[:7]}.jsonl")
+            fresh.setdefault(newest, []).append(line)
+    return {home / "data" / "journal" / name: lines for name, lines in fresh.items()}
+
+
+def _last_change(home: Path, name: str, found: Journal) -> int:
+    """Return the last revision that changed document `name`, which is its stamp in every replica; 0 if none is known."""
+    for entry in reversed(found.entries):
+        if name in entry.patches:
+            return entry.revision
+    return next((one.revision for one in folded_entries(home, newest_first=True) if name in one.patches), 0)
 
 
 def _require_unedited(snapshot: Snapshot, names: Iterable[str]) -> None:

@@ -25,9 +25,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, InvalidDocument, NotFound, UnsafePath, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.paths import directory_name, inside
-from aether.store import aged, config, documents, files, recovery, seals
+from aether.store import aged, config, documents, files, ledger, recovery, seals
 from aether.store.files import (
     ConcurrentWrite,
     append,
@@ -357,6 +357,8 @@ def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
 
 
 REPAIR = 'Run "aether doctor --repair".'
+# The start of the names of their streams in the ledger of a shared home.
+STREAMS = "conversations/"
 # The same as for the home: with a lock that holds, once is enough.
 CONFLICT_TRIES = 5
 
@@ -680,8 +682,11 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
     with lock_of(home, path), storage_errors(path):
         if path.exists() or aged.find(home, id):
             return False
+        data = b"".join(files.seal_json(record) for record in records)
+        if not _agree(home, empty(path, id), data, now):
+            return False
         enter(home, Listed(id, clock.stamp(now)))
-        write_whole(path, b"".join(files.seal_json(record) for record in records))
+        write_whole(path, data)
         files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
     return True
 
@@ -893,6 +898,19 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
 
 
+def removed_ids(home: Path) -> set[str]:
+    """Return the conversations that were moved to quarantine on request, and not started again since."""
+    try:
+        data = regular.read(home / LIST, regular.LOG_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
+        return set()
+    last = {}
+    for line, good in recovery.lines_of(data):
+        fields = (files.unsealed(line) if good else None) or {}
+        last[fields.get("conversation")] = fields.get("removed", False)
+    return {str(name) for name, removed in last.items() if removed}
+
+
 def enter(home: Path, *lines: Listed) -> None:
     """Add `lines` to the list of the conversations of `home`.
 
@@ -1070,15 +1088,94 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             records = plan(log)
             if not records:
                 return log
-            listed_first = nullcontext() if log.end else _entered(home, Listed(id, clock.stamp(now)))
+            call = _call(home, log, records)
+            if not _agree(home, log, call, now):
+                continue
             try:
-                with listed_first, storage_errors(path):
-                    append(path, _call(home, log, records), at=cut_end(home, log, now))
+                _store(home, log, call, now)
             except ConcurrentWrite:
                 continue
             files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
     raise _crowded(path)
+
+
+def _store(home: Path, log: Log, lines: bytes, now: datetime) -> None:
+    listed_first = nullcontext() if log.end else _entered(home, Listed(log.id, clock.stamp(now)))
+    with listed_first, storage_errors(log.path):
+        append(log.path, lines, at=cut_end(home, log, now))
+
+
+def _agree(home: Path, log: Log, lines: bytes, now: datetime) -> bool:
+    """Let the ledger of a shared home take the lines of a call; if others were first, store what they wrote.
+
+    Return whether the call may be stored; the caller holds the lock of the log.
+    """
+    server = ledger.of(home)
+    if server is None:
+        return True
+    ledger.require_identity(server, home)
+    answer = server.append_if(stream_of(log.id), mark_of(log), lines.splitlines(keepends=True))
+    if not answer.done:
+        _store_news(home, log, _news(server, log), now)
+    return answer.done
+
+
+def _news(server: ledger.Ledger, log: Log) -> Log:
+    """Return `log` grown by whole calls that the ledger has after it; as it is if there are none.
+
+    Raises:
+        CorruptDocument: what the ledger has does not follow it.
+    """
+    limit = 256
+    while True:
+        found = server.read_after(stream_of(log.id), mark_of(log), limit=limit)
+        data = b"".join(found.lines)
+        grown = extended(log, data) if data else log
+        is_all = log.lines + len(found.lines) >= found.head
+        if grown.end > log.end and not grown.damaged:
+            return grown._replace(torn=data[: grown.end - log.end])
+        if is_all and not data:
+            return log
+        if is_all or grown.damaged:
+            what = f"the ledger has other lines of conversation {shown(log.id)} than this home can read."
+            raise CorruptDocument(what, fix="Join the colony in a new home.", where=str(log.path))
+        limit *= 4  # a call that is longer than that
+
+
+def _store_news(home: Path, log: Log, grown: Log, now: datetime) -> None:
+    """Append to the log what it has grown by, which is in `torn`."""
+    if grown.end > log.end:
+        _store(home, log, grown.torn, now)
+        files.set_head(log.path.with_name(files.HEAD), grown.lines)
+
+
+def stream_of(id: str) -> str:
+    """Return the name of the stream of a conversation in the ledger of a shared home."""
+    return STREAMS + id
+
+
+def mark_of(log: Log) -> ledger.Mark:
+    """Return how far a replica has a conversation."""
+    return ledger.Mark(log.lines, ledger.checksum_of(log.last))
+
+
+def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> bool:
+    """Append what the ledger has of a conversation to its log in a shared home, up to a limit; return whether there was any.
+
+    Raises:
+        CorruptDocument: it does not follow what the log has.
+        LockTimeout, StorageFailed, Conflict: nothing was stored.
+    """
+    path = path_of(home, id)
+    with storage_errors(home):
+        make_directory(path.parent)
+    with lock_of(home, path):
+        log = load(home, id)
+        grown = _news(server, log)
+        with suppress(ConcurrentWrite):
+            _store_news(home, log, grown, now)
+        return grown.end > log.end
 
 
 def _crowded(path: Path) -> Conflict:
@@ -1098,7 +1195,8 @@ def _call(home: Path, log: Log, records: list[bytes]) -> bytes:
         files.seal(_numbered(record, nth, more=nth < first + len(records) - 1))
         for nth, record in enumerate(records, first)
     )
-    return lines if log.end else header(log.id, listed=(home / LIST).exists()) + lines
+    # The list is made with the first line of a home that has documents.
+    return lines if log.end else header(log.id, listed=(home / LIST).parent.is_dir()) + lines
 
 
 def _numbered(record: bytes, nth: int, *, more: bool) -> bytes:

@@ -23,6 +23,7 @@ from aether.store import (
     conversation_checks,
     conversations,
     documents,
+    offline,
     recovery,
     rewrite,
     seals,
@@ -290,6 +291,25 @@ def _is_unreadable(text: bytes) -> bool:
     return False
 
 
+def _queue(home: Path) -> Iterator[Finding]:
+    """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fitted."""
+    waiting = offline.waiting(home)
+    if waiting:
+        what = f"{pluralize(len(waiting), 'changes')} wait for the server of the colony."
+        fix = 'They are sent when it can be reached; see "aether share status".'
+        yield Finding("info", "waiting", f"{offline.DIRECTORY}/", what, fix)
+    for path in waiting:
+        if offline.read(path) is None:
+            what = "a waiting change is damaged; it goes to quarantine instead of the server."
+            yield Finding("error", "damaged-change", seals.place(home, path), what, "Make it again.")
+    for path in sorted((home / "quarantine").glob(f"{offline.UNFIT}*")):
+        queued = offline.read(path)
+        who = f"{queued.entry.operation} by {queued.entry.by} at {queued.entry.at}" if queued else "a change"
+        what = f"{who} waited for the server, and no longer fitted what others wrote."
+        fix = "Make the change again where it is still wanted, then remove the file."
+        yield Finding("warning", "unfit-change", seals.place(home, path), what, fix)
+
+
 def _unreadable_files(home: Path) -> Iterator[Finding]:
     """Yield findings for snapshots and hand-offs that do not parse, and for files in quarantine."""
     for directory in ("snapshots", "compressions"):
@@ -305,9 +325,10 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
             f"a hand edit waits: {kept.reason}",
             how_to_accept(kept),
         )
+    yield from _queue(home)
     paths = {kept.path.stem for kept in edits}
     for path in sorted((home / "quarantine").glob("*")):
-        if path.stem.removesuffix(".diff") in paths:
+        if path.stem.removesuffix(".diff") in paths or path.name.startswith(offline.UNFIT):
             continue
         what = "was unreadable and is kept here."
         yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")

@@ -299,6 +299,7 @@ class Config(NamedTuple):
         "seconds that a hook that reads memory may take, three times as many before and after a compaction; it says nothing afterwards",
         lowers=True,
     )  # fmt: skip
+    share_offline: str = _key("share.offline", "refuse", "what happens to a change of a shared home whose server cannot be reached: refuse, queue", _one_of("refuse", "queue"))  # fmt: skip
     archive_preset: str = _key("archive.preset", "default", f"ages from which conversations lose detail: {', '.join(PRESETS)}", _one_of(*PRESETS))  # fmt: skip
     archive_boundaries: str = _key(
         "archive.boundaries", "",

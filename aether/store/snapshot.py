@@ -57,6 +57,8 @@ class Entry(NamedTuple):
     """Whether a text was erased from it, so that it cannot be undone."""
     part: str = ""
     """`<whole>/<number from 1>` of a change that takes several transactions and is undone as one: an import."""
+    key: str = ""
+    """The name of a change that may wait for the server of a shared home: it is in the history once."""
 
 
 class Journal(NamedTuple):
@@ -200,8 +202,8 @@ def _follow(old: Snapshot) -> Snapshot | None:
     files = file_ids(old.home)
     if files == old.files:
         return old
-    if old.harm:
-        return None
+    if old.harm or old.irregular or old.known:
+        return None  # what a person edited is merged with the new lines, not with what they follow
     now, then = files[0], old.files[0]
     if files[1:] != old.files[1:] or not now or not then or now[0] != then[0] or now[2] <= old.end:
         return None
@@ -578,7 +580,12 @@ def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False)
 
 def entry_line(entry: Entry) -> bytes:
     """Return the line of `entry`, with checksum and newline; empty fields are left out."""
-    return seal_json({name: value for name, value in entry._asdict().items() if value or name == "revision"})
+    return seal_json(entry_fields(entry))
+
+
+def entry_fields(entry: Entry) -> JsonObject:
+    """Return the fields of `entry` that are not empty."""
+    return {name: value for name, value in entry._asdict().items() if value or name == "revision"}
 
 
 def entry_of(fields: JsonObject) -> Entry:
@@ -591,6 +598,7 @@ def entry_of(fields: JsonObject) -> Entry:
         **tables,
         erased=fields.get("erased", False),
         part=fields.get("part", ""),
+        key=fields.get("key", ""),
     )
 
 

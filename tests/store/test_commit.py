@@ -270,12 +270,12 @@ class Interleaved:
         self.real = commits._append
         monkeypatch.setattr(commits, "_append", self)
 
-    def __call__(self, snapshot, change, author, now):
+    def __call__(self, snapshot, change, author, now, **named):
         if self.left:
             self.left -= 1
             code = faults.in_child(lambda: homes.add(self.home, self.other))
             assert code == 0
-        return self.real(snapshot, change, author, now)
+        return self.real(snapshot, change, author, now, **named)
 
 
 @pytest.fixture
@@ -283,7 +283,7 @@ def no_lock(monkeypatch):
     """Let every commit believe that it holds the lock, as on a file system that does not honour it."""
     import contextlib
 
-    monkeypatch.setattr(commits, "locked", lambda home, *, timeout=None: contextlib.nullcontext())
+    monkeypatch.setattr(commits, "locked", lambda home, **_: contextlib.nullcontext())
 
 
 @pytest.mark.usefixtures("no_lock")

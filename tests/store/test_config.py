@@ -46,7 +46,7 @@ OTHER = {
     "telemetry.content": True, "claude.capture": False, "claude.inject": False, "claude.recall": False,
     "claude.recall_tokens": 100, "claude.brief_tokens": 200, "claude.private_paths": "x/**", "claude.auto_compress": False,
     "claude.deadline_seconds": 4.0,
-    "archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.grace_days": 3, "archive.auto": "daily",
+    "archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.grace_days": 3, "archive.auto": "daily", "share.offline": "queue",
     "archive.compress": True, "archive.seconds": 2.0,
 }  # fmt: skip
 
@@ -77,7 +77,12 @@ def test_without_a_file_there_are_defaults(tmp_path):
 def test_every_key_of_a_home_can_be_set(tmp_path):
     made = {str: "x", int: 7, float: 7.5, bool: not True}
     values = {path: made[type(KEYS[path].default)] for path in FIELDS} | {"chat.backend": "ollama"}
-    values |= {"archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.auto": "daily"}
+    values |= {
+        "archive.preset": "research",
+        "archive.boundaries": "1, 2, 3",
+        "archive.auto": "daily",
+        "share.offline": "queue",
+    }
     values |= {path: OTHER[path] for path in FIELDS if path.startswith("context.")}
     homes.configure(tmp_path, toml(config.nested(values)))
 

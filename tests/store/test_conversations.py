@@ -878,15 +878,15 @@ def test_a_directory_without_documents_has_no_list(tmp_path):
 def test_nobody_finds_a_new_conversation_in_the_list_alone(home, monkeypatch):
     """An erasing between the two would rename the one and not the other."""
     held = []
-    call = conversations._call
+    cut = conversations.cut_end
 
     def observed(*given):
         with pytest.raises(LockTimeout):
             locked(home / "conversations", timeout=0.01).__enter__()
         held.append("one" in [line.id for line in conversations.listed(home)[0].values()])
-        return call(*given)
+        return cut(*given)
 
-    monkeypatch.setattr(conversations, "_call", observed)
+    monkeypatch.setattr(conversations, "cut_end", observed)
     extend(home, "one", [{"role": "user", "content": "hello"}], now=homes.NOW)
 
     assert held == [True]

@@ -8,22 +8,27 @@ once, and `is_first` lets one of them answer. Heavy modules are imported by the 
 from __future__ import annotations
 
 import os
+import sys
 import time
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from aether.store import config
+from aether.store import config, ledger
 from aether.store.spool import is_real
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from aether.types import JsonObject
 
 # These drain the spool; the others leave it to the next process that opens the home.
 DRAINING_EVENTS = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
+# In a shared home these start a process of their own, which waits for the server.
+EXCHANGING_EVENTS = frozenset({"SessionStart", "Stop", "PreCompact"})
 # Seconds of the deadline that compressing needs: a full home takes about one.
 COMPRESS_SECONDS = 3.0
 # Processes of one event start together; on a busy machine the last is some seconds late. The same event again, such
@@ -42,15 +47,29 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
 
     At the end of a turn it is a line for the user: the rules that were learned, and how to forget them.
 
-    `left` is the number of seconds that remain, `note` takes failures that do not concern the model.
+    `left` is the number of seconds that remain, `note` takes failures that do not concern the model. The server of a
+    shared home is not asked, because a user waits for a hook: a process of its own exchanges news with it afterwards.
     """
+    with ledger.staying_local():
+        text = _reply(event, entry, home, left=left, note=note)
+    if event in EXCHANGING_EVENTS and ledger.shared(Path(home)):
+        _exchange(home)
+    return text
+
+
+def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
     from aether.store.commit import HOOK
 
     learned = ""
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
-    if event in DRAINING_EVENTS and not (event == "SessionStart" and _stored_starts(home, session)):
+    shared = ledger.shared(Path(home)) is not None
+    if (
+        event in DRAINING_EVENTS
+        and not shared
+        and not (event == "SessionStart" and _stored_starts(home, session))
+    ):
         from aether.api.drain import drain
 
         started = time.monotonic()
@@ -85,6 +104,23 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
         case "Stop" if settings.claude_auto_compress and left > COMPRESS_SECONDS:
             _compress(home, by=HOOK)
     return learned if event == "Stop" else ""
+
+
+def _exchange(home: str) -> None:
+    """Start the command that exchanges news with the server of a shared home, and drains its spool; wait for nothing."""
+    import subprocess
+
+    own: dict[str, Any] = {"start_new_session": True}
+    if os.name == "nt":  # pragma: no cover - Windows starts it in another way
+        own = {"creationflags": getattr(subprocess, "DETACHED_PROCESS", 0)}
+    with suppress(OSError):  # the next command does it
+        # The modules are those of this aether, whatever the directory of the project has.
+        started = subprocess.Popen(
+            [sys.executable, "-P", "-m", "aether", "fold", "--quiet"],
+            env={**os.environ, "AETHER_HOME": home}, cwd=home, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, **own,
+        )  # fmt: skip
+        started.returncode = 0  # it may outlive this process, which does not look at it again
 
 
 def learned_rules(rules: Sequence[tuple[str, str]]) -> str:

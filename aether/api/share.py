@@ -1,0 +1,396 @@
+"""Sharing: a home becomes a replica of a colony on a server, a new replica joins, and a replica goes on alone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aether import clock, regular
+from aether.api.home import Home, find, now
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
+from aether.paths import HOME_NAME
+from aether.store import aged, conversations, documents, files, ledger, offline
+from aether.store.commit import catch_up, fold, send_queue, settle, take_in, write_lock
+from aether.store.ledger import JOURNAL, Ledger, Mark, Share
+from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
+from aether.store.waiting import mark_of
+from aether.types import Finding, JsonObject
+
+# Lines that are sent or read at once.
+LINES = 500
+# A new replica is folded each time its journal has grown to so much.
+FOLD_BYTES = 1 << 22
+# The line of the stream `READY`.
+WHOLE = files.seal_json({"sent": "whole"})
+_JOIN = "Join it with: aether share join URL COLONY."
+_OTHER_NAME = "Use another name, or join that colony in a new home."
+# Seconds: what a killed process left beside a home is older than that.
+_STALE_SECONDS = 3600.0
+
+
+class Shared(NamedTuple):
+    """The result of sharing, joining and leaving."""
+
+    home: Path
+    colony: str
+    replica: str
+    revision: int
+
+
+@public
+def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
+    """Make a colony on a server of the history and the conversations of a home, which is its first replica from now on.
+
+    Without `url` the server is that of `AETHER_SHARE_URL`, where every later use of the home looks for it: no address is
+    kept in a home. Without `colony` its name is that of the project. If it was interrupted it goes on when it is called
+    again: nobody can join a colony that was not sent whole.
+
+    Raises:
+        Conflict: the home is shared already, or the server has a colony of this name with another history.
+        StorageFailed, UnsafePath, BackendUnavailable, InvalidInput: the server cannot be used.
+    """
+    place = find(home)
+    _require_alone(place)
+    name = colony or place.parent.name
+    with write_lock(place):
+        snapshot = settle(load(place), now=now())
+        # Every document is stamped with the revision that changed it last, as it is in every other replica.
+        snapshot = fold(snapshot._replace(changed=frozenset(snapshot.stamps)), now=now())
+        lines = [
+            line
+            for path in month_files(place)
+            for line in regular.read(path, regular.LOG_BYTES).splitlines(keepends=True)
+        ]
+        if not _makes_the_same(snapshot, lines):
+            what = (
+                "its history does not reach back to the start, so that a new replica would not be the same."
+            )
+            fix = "Export it with aether export, import it into a new home, and share that one."
+            raise Conflict(what, fix=fix, where=str(place))
+        replica = clock.new_id("replica", now())
+        server = _created(ledger.url(url), name, replica, lines)
+        try:
+            _send(server, JOURNAL, lines)
+            for stored in conversations.stored_conversations(place):
+                with conversations.held(place, stored.id) as held:
+                    _send(server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True))
+            _send(server, ledger.READY, [WHOLE])
+            made = Share(name, server.identity, replica)
+            ledger.write_share(place, made)
+        finally:
+            server.close()
+    return Shared(place, name, made.replica, snapshot.revision)
+
+
+@public
+def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".") -> Shared:
+    """Make a new home in `directory`, a replica of a colony with its whole history, and return it; or nothing at all.
+
+    Raises:
+        Conflict: there is a home already, or what the server has is not whole.
+        NotFound: the server has no such colony.
+        StorageFailed, UnsafePath, BackendUnavailable, InvalidInput: the server cannot be used.
+    """
+    if not colony:
+        raise InvalidInput("no colony is named.", fix=_JOIN, where="colony")
+    root = Path(os.path.realpath(directory))
+    place = root if root.name == HOME_NAME else root / HOME_NAME
+    if place.exists():
+        raise Conflict(
+            "there is a home already.", fix="Name another directory, or remove it.", where=str(place)
+        )
+    replica = clock.new_id("replica", now())
+    server = ledger.opened(ledger.url(url), colony, replica=replica)
+    try:
+        made = Share(colony, server.identity, replica)
+        if not server.head(ledger.READY):
+            what = "the colony is not whole: its first replica was not sent to the end."
+            fix = "Run aether share init again in that home: it goes on where it was interrupted."
+            raise Conflict(what, fix=fix, where=colony)
+        with _in_making(place) as new:
+            snapshot = _filled(new, lambda mark: server.read_after(JOURNAL, mark, limit=LINES).lines)
+            for stream, head in server.heads(conversations.STREAMS).items():
+                _fill_conversation(server, new, stream, head)
+            ledger.write_share(new, made)
+    finally:
+        server.close()
+    return Shared(place, colony, replica, snapshot.revision)
+
+
+@public
+def leave_share(home: Home = None) -> Shared:
+    """Let a home go on alone, with all that it has; the colony and its other replicas stay as they are.
+
+    Raises:
+        NotFound: the home is not shared.
+    """
+    place = find(home)
+    try:
+        share = _require_shared(place)
+    except CorruptDocument:
+        share = Share("", "", "")
+    with write_lock(place), files.storage_errors(place):
+        (place / ledger.PLACE).unlink(missing_ok=True)
+        files.sync_directory(place / "data")
+        revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
+    return Shared(place, share.colony, share.replica, revision)
+
+
+@public
+def share_status(home: Home = None) -> JsonObject:
+    """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
+
+    A server that cannot be reached is no error: `reachable` is false, and `reason` says why. `waiting` is the number of
+    changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted.
+
+    Raises:
+        NotFound: the home is not shared.
+    """
+    place = find(home)
+    share = _require_shared(place)
+    revision = load(place).revision
+    found: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
+    found["waiting"] = len(offline.waiting(place))
+    found["unfit"] = len([*(place / "quarantine").glob(f"{offline.UNFIT}*")])
+    try:
+        server = ledger.of(place)
+        if server:
+            ledger.require_identity(server, place)
+            head = server.head(JOURNAL)
+            about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+            return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
+    except AetherError as reason:
+        return {**found, "reachable": False, "reason": str(reason)}
+    return found
+
+
+def examine_share(place: Path) -> list[Finding]:
+    """Return what the server of a shared home shows of it; a server that cannot be reached is no damage."""
+    try:
+        share, server = ledger.shared(place), ledger.of(place)
+        if share is None or server is None:
+            return []
+        ledger.require_identity(server, place)
+        snapshot = load(place)
+        # First: asking for news records how far the replica is.
+        about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+        server.read_after(JOURNAL, mark_of(snapshot), limit=1)
+    except CorruptDocument as reason:
+        return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
+    except Conflict as reason:
+        return [Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)]
+    except AetherError as reason:
+        what = f"the colony cannot be asked for news: {reason.what}"
+        return [Finding("info", "unreachable", ledger.PLACE, what, reason.fix)]
+    found = [
+        Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
+        for fault in about.get("faults", [])
+    ]
+    reached = max(
+        (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
+    )
+    if reached > snapshot.revision:
+        what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
+        fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
+        found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
+    return found
+
+
+@public
+def share_members(home: Home = None) -> list[JsonObject]:
+    """Return the roles with a right in the colony of a shared home.
+
+    Raises:
+        NotFound: the home is not shared.
+        StorageFailed, UnsafePath: the server cannot be used.
+    """
+    return [one._asdict() for one in _on_server(home, "members")]
+
+
+@public
+def share_grant(role: str, right: str, home: Home = None) -> None:
+    """Give a role of the server a right in the colony of a shared home: `read`, `write` or `admin`.
+
+    Raises:
+        InvalidInput, NotFound: there is no such right or role, or the home is not shared.
+        StorageFailed, UnsafePath: the server cannot be used.
+    """
+    _on_server(home, "grant", role, right)
+
+
+@public
+def share_revoke(role: str, home: Home = None) -> None:
+    """Take the right of a role in the colony of a shared home.
+
+    Raises:
+        NotFound: it has none, or the home is not shared.
+        StorageFailed, UnsafePath: the server cannot be used.
+    """
+    _on_server(home, "revoke", role)
+
+
+@public
+def update_share(home: Home = None) -> int:
+    """Take what other replicas wrote into a shared home, and return its revision.
+
+    Raises:
+        NotFound: the home is not shared.
+        StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says; the home is as it was.
+    """
+    place = find(home)
+    _require_shared(place)
+    with write_lock(place):
+        snapshot = catch_up(settle(load(place), now=now()))
+        snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
+    take_conversations(place)
+    return snapshot.revision
+
+
+def take_conversations(place: Path) -> None:
+    """Take what other replicas added to conversations into a shared home, but for those that it has archived or removed.
+
+    Raises:
+        StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says; some may be newer than before.
+    """
+    server = ledger.of(place)
+    if server is None:
+        return
+    removed = conversations.removed_ids(place)
+    for stream, head in server.heads(conversations.STREAMS).items():
+        name = stream.removeprefix(conversations.STREAMS)
+        has_all = conversations.head_of(conversations.path_of(place, name)) == head
+        if not has_all and name not in removed and not aged.find(place, name):
+            _fill_conversation(server, place, stream, head)
+
+
+def _on_server(home: Home, verb: str, *arguments: str) -> Any:
+    share, url = _require_shared(find(home)), ledger.url()
+    return getattr(ledger.module(url), verb)(url, share.colony, *arguments)
+
+
+def _require_shared(place: Path) -> Share:
+    found = ledger.shared(place)
+    if found is None:
+        fix = "Share it with: aether share init URL COLONY."
+        raise NotFound("this home is not shared.", fix=fix, where=str(place))
+    return found
+
+
+def _require_alone(place: Path) -> None:
+    found = ledger.shared(place)
+    if found:
+        what = f"this home is a replica of the colony {shown(found.colony)} already."
+        raise Conflict(what, fix="Leave it with: aether share leave.", where=str(place))
+
+
+def _created(address: str, name: str, replica: str, lines: list[bytes]) -> Ledger:
+    """Return the ledger of a new colony, or of the one that a killed process was making of the history `lines`.
+
+    Raises:
+        Conflict: there is another colony of this name.
+    """
+    try:
+        return ledger.created(address, name)
+    except Conflict:
+        server = ledger.opened(address, name, replica=replica)
+        if _has_start(server, JOURNAL, lines):
+            return server
+        server.close()
+        raise
+
+
+def _has_start(server: Ledger, stream: str, lines: list[bytes]) -> bool:
+    """Return whether the lines of a stream are the first of `lines`."""
+    mark = Mark(0, "")
+    while found := server.read_after(stream, mark, limit=LINES).lines:
+        if found != lines[mark.revision : mark.revision + len(found)]:
+            return False
+        mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
+    return True
+
+
+def _send(server: Ledger, stream: str, lines: list[bytes]) -> None:
+    """Append to a stream what it lacks of `lines`.
+
+    Raises:
+        Conflict: it has other lines.
+    """
+    at = server.head(stream)
+    if at and not _has_start(server, stream, lines):
+        raise Conflict("the colony has other lines already.", fix=_OTHER_NAME, where=server.colony)
+    while some := lines[at : at + LINES]:
+        mark = Mark(at, ledger.checksum_of(lines[at - 1]) if at else "")
+        if not server.append_if(stream, mark, some).done:
+            raise Conflict("others write to this colony already.", fix=_OTHER_NAME, where=server.colony)
+        at += len(some)
+
+
+def _temporary(place: Path) -> Path:
+    """Return a name beside the home at `place` for one that is made, after removing what killed processes left there."""
+    for left in place.parent.glob(f"{place.name}.*{files.TEMP_SUFFIX}"):
+        with suppress(OSError):
+            if left.is_dir() and time.time() - left.stat().st_mtime > _STALE_SECONDS:
+                shutil.rmtree(left, ignore_errors=True)
+    return place.with_name(f"{place.name}.{os.urandom(6).hex()}{files.TEMP_SUFFIX}")
+
+
+@contextmanager
+def _in_making(place: Path) -> Iterator[Path]:
+    """Yield the place of a home that is made, and give it its name when it is whole; else it is removed."""
+    new = _temporary(place)
+    with files.storage_errors(place):
+        files.make_directory(new / "data")
+        try:
+            with open(new / ".gitignore", "x", encoding="utf-8") as ignore:
+                ignore.write("*\n")
+            yield new
+            os.rename(new, place)
+            files.sync_directory(place.parent)
+        except BaseException:
+            shutil.rmtree(new, ignore_errors=True)
+            raise
+
+
+def _filled(place: Path, read: Callable[[Mark], list[bytes]]) -> Snapshot:
+    """Fill the empty home at `place` with the lines that `read` gives after each mark, folded."""
+    lines = read(Mark(0, ""))
+    files.write_whole(journal_path(place), journal_header(0) + b"".join(lines))
+    with write_lock(place):
+        snapshot = fold(settle(load(place), now=now()), now=now())
+        while lines := read(mark_of(snapshot)):
+            snapshot = take_in(snapshot, lines)
+            if snapshot.end > FOLD_BYTES:
+                snapshot = fold(snapshot, now=now())
+        return fold(snapshot, now=now())
+
+
+def _makes_the_same(snapshot: Snapshot, lines: list[bytes]) -> bool:
+    """Return whether the lines alone make the documents of a home, byte for byte."""
+    home = snapshot.home
+    new = _temporary(home)
+    try:
+        files.make_directory(new / "data")
+        _filled(new, lambda mark: lines[mark.revision : mark.revision + LINES])
+        return all(_content(new, name) == _content(home, name) for name in documents.NAMES)
+    except AetherError:
+        return False
+    finally:
+        shutil.rmtree(new, ignore_errors=True)
+
+
+def _content(home: Path, name: str) -> bytes:
+    path = documents.path_of(home, name)
+    return regular.read(path) if path.exists() else b""
+
+
+def _fill_conversation(server: Ledger, home: Path, stream: str, head: int) -> None:
+    """Take what is new of a conversation into its log."""
+    name = stream.removeprefix(conversations.STREAMS)
+    while conversations.load(home, name).lines < head:
+        if not conversations.take_in(home, name, server, now=now()):
+            return

@@ -1,0 +1,155 @@
+"""Shared colonies on the command line: share a home, join a colony, see how far a replica is, leave, and who may do what."""
+
+from __future__ import annotations
+
+import click
+
+from aether.cli.output import Ask, Group, Table, emit, pass_ask
+
+
+@click.group("share", cls=Group)
+def share_command() -> None:
+    """Share a colony between machines, by a PostgreSQL server that orders its changes.
+
+    Each machine has a home of its own, a replica that a person can read. URL is the address of a database, such as
+    postgresql://HOST/DATABASE; its password belongs in .pgpass. No home holds it: set AETHER_SHARE_URL to it where the
+    home is used.
+
+    \b
+    Example:
+      aether share --help
+    """
+
+
+@share_command.command("init")
+@click.argument("url")
+@click.argument("colony")
+@pass_ask
+def init_command(ask: Ask, url: str, colony: str) -> None:
+    """Make COLONY at URL of this home, its history and its conversations.
+
+    \b
+    Example:
+      aether share init --help
+    """
+    from aether.api import share
+
+    made = share.share(ask.place(), url, colony)
+    emit(ask, _fields(made), f"Shared as {made.colony}, revision {made.revision}. Set AETHER_SHARE_URL here.")
+
+
+@share_command.command("join")
+@click.argument("url")
+@click.argument("colony")
+@click.argument("directory", default=".")
+@pass_ask
+def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
+    """Make a new home in DIRECTORY, a replica of COLONY at URL.
+
+    \b
+    Example:
+      aether share join --help
+    """
+    from aether.api import share
+
+    made = share.join(url, colony, directory)
+    emit(
+        ask, _fields(made), f"Joined {made.colony} at revision {made.revision}: {made.home}. Set AETHER_SHARE_URL here."
+    )  # fmt: skip
+
+
+@share_command.command("status")
+@pass_ask
+def status_command(ask: Ask) -> int:
+    """Say how far this replica is, and what its server says of the colony; exits 1 if the server cannot be reached.
+
+    \b
+    Example:
+      aether share status --help
+    """
+    from aether.api import share
+
+    found = share.share_status(ask.place())
+    rows = [(name, value) for name, value in found.items() if name != "server"]
+    rows += [
+        (name, value) for name, value in found.get("server", {}).items() if isinstance(value, (str, int))
+    ]
+    rows += [
+        ("replica", f"{one['replica']} of {one['role']}: revision {one['revision']}, seen {one['seen_at']}")
+        for one in found.get("server", {}).get("replicas", [])
+    ]
+    rows += [("fault", fault) for fault in found.get("server", {}).get("faults", [])]
+    emit(ask, found, Table(rows))
+    return 0 if found.get("reachable") else 1
+
+
+@share_command.command("leave")
+@pass_ask
+def leave_command(ask: Ask) -> None:
+    """Let this home go on alone, with all that it has; the colony stays as it is.
+
+    \b
+    Example:
+      aether share leave --help
+    """
+    from aether.api import share
+
+    made = share.leave_share(ask.place())
+    emit(ask, _fields(made), f"This home has left {made.colony} at revision {made.revision}.")
+
+
+@share_command.command("members")
+@pass_ask
+def members_command(ask: Ask) -> None:
+    """List the roles of the database that may use this colony.
+
+    \b
+    Example:
+      aether share members --help
+    """
+    from aether.api import share
+
+    found = share.share_members(ask.place())
+    head = ("role", "right", "replicas", "last seen")
+    table = Table(
+        [(one["role"], one["right"], one["replicas"], one["last_seen"]) for one in found], head=head
+    )
+    emit(ask, found, table)
+
+
+@share_command.command("grant")
+@click.argument("role")
+@click.argument("right", type=click.Choice(["read", "write", "admin"]))
+@pass_ask
+def grant_command(ask: Ask, role: str, right: str) -> None:
+    """Give ROLE of the database a right in this colony.
+
+    \b
+    Example:
+      aether share grant --help
+    """
+    from aether.api import share
+
+    share.share_grant(role, right, ask.place())
+    emit(ask, {"role": role, "right": right}, f"{role} may {right}.")
+
+
+@share_command.command("revoke")
+@click.argument("role")
+@pass_ask
+def revoke_command(ask: Ask, role: str) -> None:
+    """Take the right of ROLE in this colony.
+
+    \b
+    Example:
+      aether share revoke --help
+    """
+    from aether.api import share
+
+    share.share_revoke(role, ask.place())
+    emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
+
+
+def _fields(made: object) -> dict[str, object]:
+    fields: dict[str, object] = made._asdict()  # type: ignore[attr-defined]
+    return {**fields, "home": str(fields["home"])}

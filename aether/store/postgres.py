@@ -1,0 +1,798 @@
+"""PostgreSQL as the ledger of shared colonies: `ledger.Ledger` over `psycopg`, migrations, members and their rights.
+
+The work is done by the functions of `data/postgres/*.sql`, one round trip for each call, and without any state of the
+session, so that a pooler in transaction mode works. Connections are made when they are needed and are kept by the ledger:
+the pool of `psycopg` starts threads, and it hides why a server refuses.
+
+The address and the password come from the caller and from libpq's own sources (`PG*`, service file, `.pgpass`). No error
+shows a password. Connections to other machines verify the server's certificate and name unless `sslmode` says otherwise.
+"""
+
+from __future__ import annotations
+
+import configparser
+import hashlib
+import ipaddress
+import os
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from aether.errors import (
+    AetherError,
+    BackendUnavailable,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    UnsafePath,
+    shown,
+)
+from aether.paths import resource
+from aether.store.ledger import JOURNAL, Appended, Mark, News, Unsettled
+from aether.tuples import NamedTuple
+
+RIGHTS = ("read", "write", "admin")
+# A home may read a line of so many bytes at once with others; a longer one is read alone.
+READ_BYTES = 8_000_000
+# Where notifications do not arrive: behind a pooler, and when another thread has the connection that listens.
+POLL_SECONDS = 0.1
+# One notification in so many seconds may be lost without harm: the head is asked for.
+LISTEN_SECONDS = 5.0
+# The server ends the turn of a writer that plans for longer.
+TURN_SECONDS = 5.0
+# How often a replica is recorded as seen.
+SEEN_SECONDS = 10.0
+FIRST_WAIT_SECONDS = 0.02
+LONGEST_WAIT_SECONDS = 0.5
+READ_LINES = 1000
+# Connections of the parent of a forked process: they are its own, and collecting them must not end its sessions.
+_INHERITED: list[Any] = []
+_UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
+_INIT = "Let the owner of the database run: aether share init URL COLONY."
+_ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
+_LOG = "See the log of the server."
+_TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
+_UNREACHABLE = "Check the address, the server and the network."
+_RESTORE = "It may be restored in part: restore the database from a complete backup."
+
+
+class Member(NamedTuple):
+    """A role of the database with a right in a colony."""
+
+    role: str
+    right: str
+    replicas: int
+    """How many replicas have been used with this role."""
+    last_seen: str
+    """When one of them was last seen, in UTC; empty if none was."""
+
+
+class _Colony(NamedTuple):
+    """A colony as the server knows it, for the role of this connection."""
+
+    number: int
+    identity: str
+    right: str
+
+
+def open_ledger(url: str, colony: str, *, replica: str, timeout: float = 10.0) -> PostgresLedger:
+    """Return the ledger of `colony` on the server at `url`, for the replica of this name; nothing is connected yet.
+
+    Raises:
+        BackendUnavailable: psycopg is not installed.
+        InvalidInput: this is no address of PostgreSQL.
+    """
+    return PostgresLedger(url, colony, replica=replica, timeout=timeout)
+
+
+def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLedger:
+    """Make `colony` on the server, and before it what is missing of aether's tables; return its ledger.
+
+    Raises:
+        Conflict: the server has a colony of this name.
+        UnsafePath: the role may not make tables or colonies.
+        StorageFailed: the server cannot be used; nothing was made.
+    """
+    if not colony.strip():
+        raise InvalidInput("a colony needs a name.", fix="Name it.", where="colony")
+    ledger = open_ledger(url, colony, replica="", timeout=timeout)
+    try:
+        upgrade(ledger)
+        with ledger.connected(greet=False) as connection:
+            connection.execute("select aether.create_colony(%s)", (colony,))
+    except BaseException as reason:
+        ledger.close()
+        if not isinstance(reason, Conflict):
+            raise
+        what = "there is a colony of this name already."
+        raise Conflict(
+            what, fix="Join it with aether share join, or use another name.", where=ledger.where
+        ) from None
+    return ledger
+
+
+def upgrade(ledger: PostgresLedger) -> int:
+    """Apply the migrations that the database does not have, all or none, and return its version.
+
+    Raises:
+        StorageFailed: its version is newer than this aether.
+        UnsafePath: the role may not change the schema.
+    """
+    with ledger.connected(greet=False) as connection, connection.transaction():
+        # Whoever is second waits, and finds them applied.
+        connection.execute("select pg_advisory_xact_lock(hashtext('aether migrations'))")
+        found = connection.execute("select to_regclass('aether.migrations')::text").fetchone()
+        if found == (None,):
+            connection.execute("create schema if not exists aether")
+            connection.execute(
+                "create table aether.migrations (version integer primary key, name text not null, "
+                "at timestamptz not null default clock_timestamp())"
+            )
+        (version,) = connection.execute(
+            "select coalesce(max(version), 0) from aether.migrations"
+        ).fetchone() or (0,)
+        steps = migrations()
+        if version > len(steps):
+            _require_version(version, ledger.where)
+        for number, path in enumerate(steps[version:], version + 1):
+            connection.execute(path.read_bytes())
+            connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
+        return len(steps)
+
+
+def migrations() -> list[Path]:
+    """Return the files of the migrations, in order; the version of a schema is how many it has had."""
+    return sorted(resource("data/postgres").glob("[0-9]*.sql"))
+
+
+def members(url: str, colony: str, *, timeout: float = 10.0) -> list[Member]:
+    """Return the roles that have a right in `colony`, by name.
+
+    Raises:
+        UnsafePath: the role has no right there.
+        StorageFailed: the server cannot be used.
+    """
+    with _administered(url, colony, timeout) as ledger:
+        rows = ledger.rows(
+            """select m.role, m."right", count(r.replica), max(r.seen_at) from aether.members m
+            left join aether.replicas r on r.colony = m.colony and r.role = m.role
+            where m.colony = %s group by m.role, m."right" order by m.role""",
+            ledger.number,
+        )
+        return [Member(role, right, count, _utc(seen)) for role, right, count, seen in rows]
+
+
+def grant(url: str, colony: str, role: str, right: str, *, timeout: float = 10.0) -> None:
+    """Give `role` of the database a right in `colony`; it replaces the one that the role has.
+
+    Raises:
+        InvalidInput: there is no such right.
+        NotFound: there is no such role; aether makes none, and never sees a password.
+        UnsafePath: the own role is no admin of the colony.
+        StorageFailed: the server cannot be used.
+    """
+    if right not in RIGHTS:
+        raise InvalidInput(f"{shown(right)} is not a right.", fix="Use read, write or admin.", where="right")
+    with _administered(url, colony, timeout) as ledger:
+        ledger.call("select aether.grant_right(%s, %s, %s)", ledger.number, role, right)
+
+
+def revoke(url: str, colony: str, role: str, *, timeout: float = 10.0) -> None:
+    """Take the right of `role` in `colony`, from its next call on.
+
+    Raises:
+        NotFound: it has none.
+        UnsafePath: the own role is no admin of the colony.
+        StorageFailed: the server cannot be used.
+    """
+    with _administered(url, colony, timeout) as ledger:
+        if ledger.call("select aether.revoke_right(%s, %s)", ledger.number, role) != (True,):
+            what = f"the role {shown(role)} has no right in this colony."
+            raise NotFound(what, fix='See "aether share members".', where=ledger.where)
+
+
+def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
+    """Return what the server knows of `colony`: versions, heads, replicas, and faults that a restored backup may have.
+
+    Raises:
+        UnsafePath: the role has no right there.
+        StorageFailed: the server cannot be used.
+    """
+    with _administered(url, colony, timeout) as ledger:
+        number = ledger.number
+        (server, synced, safe), *_ = ledger.rows(
+            "select current_setting('server_version'), current_setting('fsync')::boolean, "
+            "current_setting('full_page_writes')::boolean"
+        )
+        (streams, lines), *_ = ledger.rows(
+            "select count(*), coalesce(sum(head - start), 0)::bigint from aether.streams where colony = %s",
+            number,
+        )
+        replicas = ledger.rows(
+            "select replica, role, revision, seen_at from aether.replicas where colony = %s order by replica",
+            number,
+        )
+        faults = [fault for (fault,) in ledger.rows("select * from aether.faults(%s)", number)]
+        if not (synced and safe):
+            faults.append(
+                "the server runs without fsync or full_page_writes: a crash loses acknowledged lines"
+            )
+        return {
+            "server_version": server,
+            "schema_version": len(migrations()),
+            "colony": colony,
+            "identity": ledger.identity,
+            "right": ledger.right,
+            "head": ledger.head(JOURNAL),
+            "streams": streams,
+            "lines": lines,
+            "notifications": not ledger.pooled,
+            "replicas": [
+                {"replica": name, "role": role, "revision": revision, "seen_at": _utc(seen)}
+                for name, role, revision, seen in replicas
+            ],
+            "faults": faults,
+        }
+
+
+@contextmanager
+def _administered(url: str, colony: str, timeout: float) -> Iterator[PostgresLedger]:
+    ledger = open_ledger(url, colony, replica="", timeout=timeout)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+def _utc(at: datetime | None) -> str:
+    return at.astimezone(UTC).isoformat(timespec="seconds").replace("+00:00", "Z") if at else ""
+
+
+class PostgresLedger:
+    """A `ledger.Ledger` in a database of PostgreSQL."""
+
+    def __init__(self, url: str, colony: str, *, replica: str, timeout: float) -> None:
+        self._driver = _psycopg()
+        self._address = _address(url, timeout)
+        self.where = f"{_shown_address(self._address)}, colony {colony}"
+        self.colony = colony
+        self.replica = replica
+        self.timeout = timeout
+        self.pooled = False
+        """Whether a pooler is between this ledger and the server, so that notifications would be lost."""
+        self._found: _Colony | None = None
+        self._seen = 0.0
+        self._start()
+
+    def _start(self) -> None:
+        self._idle: list[Any] = []
+        self._listening: Any = None
+        self._listens = threading.Lock()
+        self._turns = threading.local()
+        self._pid = os.getpid()
+
+    @property
+    def identity(self) -> str:
+        """The identity of the colony; it is asked for when it is first needed."""
+        return self._known().identity
+
+    @property
+    def right(self) -> str:
+        """The right of the own role: read, write or admin."""
+        return self._known().right
+
+    @property
+    def number(self) -> int:
+        """The number of the colony in the tables."""
+        return self._known().number
+
+    def head(self, stream: str) -> int:
+        """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
+        return int(self.call("select head from aether.head(%s, %s)", self.number, stream)[0])
+
+    def heads(self, prefix: str = "") -> dict[str, int]:
+        """Return the head of every stream whose name starts with `prefix`."""
+        return dict(self.rows("select name, head from aether.heads(%s, %s)", self.number, prefix))
+
+    def read_after(self, stream: str, mark: Mark, *, limit: int = READ_LINES) -> News:
+        """Return at most `limit` lines after `mark`, oldest first, without a gap; only lines that are durable.
+
+        Raises:
+            Conflict: the stream ends before the mark, or has another line there.
+            StorageFailed: the server cannot be used, or lines are missing there.
+        """
+        statement = "call aether.read_after(%s, %s, %s, %s, %s, %s, null, null)"
+        head, lines = self.call(
+            statement, self.number, stream, mark.revision, mark.checksum, limit, READ_BYTES
+        )
+        if stream == JOURNAL and self.replica and time.monotonic() - self._seen > SEEN_SECONDS:
+            self._seen = time.monotonic()
+            with suppress(AetherError):  # only `share status` misses it
+                self.call("select aether.seen(%s, %s, %s)", self.number, self.replica, mark.revision)
+        return News(head, lines)
+
+    def append_if(self, stream: str, mark: Mark, lines: Sequence[bytes], *, key: str = "") -> Appended:
+        """Append all `lines` if `mark` is the end of the stream, or none; return when they are durable.
+
+        Raises:
+            Conflict: the stream ends before the mark, or has another line there.
+            Unsettled: it was sent, and the server could not be asked again whether it was stored.
+            StorageFailed, UnsafePath: nothing was stored.
+        """
+        arguments = (
+            self.number, stream, mark.revision, mark.checksum, list(lines), key, self._wait_ms()
+        )  # fmt: skip
+        self._leave_parents()
+        turn = getattr(self._turns, "of", {}).pop(stream, None)
+        try:
+            if turn:
+                return self._append_in_turn(turn, arguments)
+            with self.connected() as connection:
+                return _append(connection, arguments)
+        except _LostAnswer as lost:
+            return self._settled(arguments, lost)
+
+    @contextmanager
+    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> Iterator[News]:
+        """Keep other writers of a stream waiting during the block, and yield what is new since `mark`.
+
+        With `early` that may not be durable before an append in the block is done.
+
+        Raises:
+            Conflict: the stream ends before the mark, or has another line there.
+            StorageFailed: the server cannot be used, or others had their turns for longer than the timeout.
+        """
+        number = self.number
+        with self.connected() as connection:
+            # Statements in one message: one round trip.
+            cursor = self._driver.ClientCursor(connection).execute(
+                "begin; select * from aether.take_turn(%s, %s, %s, %s, %s, %s, %s, %s)",
+                (number, stream, mark.revision, mark.checksum, READ_LINES, READ_BYTES, self._wait_ms(),
+                 int(TURN_SECONDS * 1000)),
+            )  # fmt: skip
+            cursor.nextset()
+            head, lines = cursor.fetchone()
+            if lines and not early:
+                self.call("select aether.sync()")  # by another connection: this one must not commit yet
+            turns = self._turns.__dict__.setdefault("of", {})
+            turns[stream] = connection
+            try:
+                yield News(head, lines)
+            finally:
+                turns.pop(stream, None)
+
+    def wait(self, stream: str, revision: int, timeout: float) -> bool:
+        """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
+        until = time.monotonic() + timeout
+        self._known()
+        mine = not self.pooled and timeout > 0 and self._listens.acquire(blocking=False)
+        try:
+            while True:
+                # It listens before it looks, so that a line between the two is not missed.
+                listening = mine and self._listens_now()
+                if self.head(stream) > revision:
+                    return True
+                left = until - time.monotonic()
+                if left <= 0:
+                    return False
+                if listening:
+                    self._notified(min(left, LISTEN_SECONDS))
+                else:
+                    time.sleep(min(left, POLL_SECONDS))
+        finally:
+            if mine:
+                self._listens.release()
+
+    def put_blob(self, data: bytes) -> str:
+        """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
+        return str(self.call("select aether.put_blob(%s, %s)", self.number, data)[0])
+
+    def get_blob(self, name: str) -> bytes:
+        """Return the bytes of that name, checked against it.
+
+        Raises:
+            NotFound: there are none.
+            CorruptDocument: they are others.
+        """
+        data = self.call("select aether.get_blob(%s, %s)", self.number, name)[0]
+        if data is None:
+            raise NotFound(f"there is no blob {shown(name)}.", fix=_RESTORE, where=self.where)
+        if hashlib.sha256(data).hexdigest() != name:
+            raise CorruptDocument(f"the blob {name} is damaged.", fix=_RESTORE, where=self.where)
+        return bytes(data)
+
+    def set_base(self, stream: str, revision: int, blob: str) -> None:
+        """Let an empty stream start after `revision`, or record a newer snapshot of one with lines.
+
+        Raises:
+            NotFound: there is no such blob.
+            Conflict: the stream has no such revision.
+        """
+        self.call(
+            "select aether.set_base(%s, %s, %s, %s, %s)", self.number, stream, revision, blob, self._wait_ms()
+        )
+
+    def base(self, stream: str) -> tuple[int, str]:
+        """Return the newest snapshot of a stream: its revision and its blob; 0 and nothing without one."""
+        revision, blob = self.call("select * from aether.base(%s, %s)", self.number, stream)
+        return int(revision), str(blob)
+
+    def close(self) -> None:
+        """Give the connections back."""
+        self._leave_parents()
+        self._drop_idle()
+        listening, self._listening = self._listening, None
+        if listening:
+            listening.close()
+
+    def __del__(self) -> None:
+        """Close what its user has forgotten; at the end of the process nothing is left to do it with."""
+        try:  # noqa: SIM105 - `suppress` may be missing by then
+            self.close()
+        except Exception:  # noqa: BLE001, S110 - nobody could be asked
+            pass
+
+    def call(self, statement: str, *arguments: object) -> tuple[Any, ...]:
+        """Return the one row that a statement gives, as `rows`."""
+        return self.rows(statement, *arguments)[0]
+
+    def rows(self, statement: str, *arguments: object) -> list[tuple[Any, ...]]:
+        """Return the rows that a statement gives; where its answer was lost it is sent again, so it must bear that."""
+        try:
+            with self.connected() as connection:
+                return list(connection.execute(statement, arguments, binary=True))
+        except _LostAnswer:
+            self._drop_idle()  # the server was restarted: they are closed, all of them
+            with self.connected() as connection:
+                return list(connection.execute(statement, arguments, binary=True))
+
+    @contextmanager
+    def connected(self, *, greet: bool = True) -> Iterator[Any]:
+        """Lend a connection to the server for the block, and turn what it raises into our errors.
+
+        Raises:
+            StorageFailed, UnsafePath, Conflict, NotFound: as the server says.
+        """
+        self._leave_parents()
+        try:
+            connection = self._idle.pop()
+        except IndexError:
+            connection = self._connect()
+        try:
+            with self._failures(connection):
+                if greet and not connection.greeted:
+                    self._greet(connection)
+                yield connection
+        finally:
+            self._give_back(connection)
+
+    def _connect(self) -> Any:
+        try:
+            made = _connection_type().connect(**self._address, autocommit=True, prepare_threshold=None)
+        except self._driver.Error as reason:
+            raise self._unreachable(str(reason)) from None
+        made.seconds = self.timeout
+        return made
+
+    def _unreachable(self, reason: str) -> AetherError:
+        """Return the error of a connection that could not be made; libpq gives only words for it."""
+        password = self._address.get("password")
+        words = " ".join(reason.replace(password, "***").split() if password else reason.split())
+        if any(part in words for part in _REFUSALS):
+            fix = "Check the role and its password: in the URL, PGPASSWORD, the service file or .pgpass."
+            return UnsafePath(f"the server refuses the connection: {words}.", fix=fix, where=self.where)
+        if "certificate" in words or "SSL" in words:
+            return StorageFailed(f"no verified connection: {words}.", fix=_TLS, where=self.where)
+        return StorageFailed(f"cannot be reached: {words}.", fix=_UNREACHABLE, where=self.where)
+
+    def _greet(self, connection: Any) -> None:
+        """Ask what this connection leads to: the version of the schema, the colony, and whether a pooler is between."""
+        try:
+            (found,) = _row(connection, "select aether.hello(%s, %s)", (self.colony, self.replica))
+        except (self._driver.errors.InvalidSchemaName, self._driver.errors.UndefinedFunction):
+            what = "this database has no tables of aether, or not all of them."
+            raise StorageFailed(what, fix=_INIT, where=self.where) from None
+        _require_version(found["version"], self.where)
+        if found["colony"] is None:
+            if found["owner"]:
+                raise NotFound("there is no such colony.", fix=_INIT, where=self.where)
+            what = "there is no such colony, or the role has no right in it."
+            raise UnsafePath(what, fix=_ASK, where=self.where)
+        colony = _Colony(found["colony"], found["identity"], found["right"])
+        if self._found and self._found.identity != colony.identity:
+            what = "this is another colony of the same name than before."
+            raise Conflict(what, fix="Share this home again, or join the new colony.", where=self.where)
+        self._found = colony
+        self.pooled = found["pid"] != connection.info.backend_pid
+        connection.greeted = True
+
+    def _known(self) -> _Colony:
+        if self._found is None:
+            with self.connected() as connection:
+                self._greet(connection)  # again, where `upgrade` has made the connection
+        return self._found  # type: ignore[return-value]  # a greeting finds it, or raises
+
+    def _give_back(self, connection: Any) -> None:
+        status, states = connection.info.transaction_status, self._driver.pq.TransactionStatus
+        if status in (states.INTRANS, states.INERROR):
+            with suppress(self._driver.Error):
+                connection.execute("rollback")
+                status = connection.info.transaction_status
+        if status == states.IDLE:
+            self._idle.append(connection)
+        else:
+            connection.close()
+
+    def _drop_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().close()
+
+    def _leave_parents(self) -> None:
+        """Let a forked child leave the connections of its parent as they are, and make its own."""
+        if self._pid != os.getpid():
+            _INHERITED.extend([self._idle, self._listening, self._turns])
+            self._start()
+
+    @contextmanager
+    def _failures(self, connection: Any) -> Iterator[None]:
+        """Turn an error of the driver in the block into ours."""
+        try:
+            yield
+        except self._driver.Error as reason:
+            said = (reason.diag.message_primary or str(reason)).strip().rstrip(".")
+            states = self._driver.pq.TransactionStatus
+            broken = connection.info.transaction_status in (states.UNKNOWN, states.ACTIVE)
+            if broken or reason.sqlstate in _CANCELED:
+                what = f"the answer was lost: {said}."
+                raise _LostAnswer(what, fix=_UNREACHABLE, where=self.where) from reason
+            kind, what, fix = _REASONS.get(reason.sqlstate or "", (StorageFailed, "the server refuses", _LOG))
+            raise kind(f"{what}: {said}.", fix=fix, where=self.where) from reason
+
+    def _append_in_turn(self, connection: Any, arguments: tuple[Any, ...]) -> Appended:
+        """Append in the transaction that has the turn, and end it."""
+        with self._failures(connection):
+            cursor = self._driver.ClientCursor(connection).execute(
+                "select * from aether.append_lines(%s, %s, %s, %s, %s::bytea[], %s, %s); "
+                "commit; select aether.sync()",
+                arguments,
+            )
+            done, head, lines, revision = cursor.fetchone()
+        return Appended(done, head, lines or [], revision)
+
+    def _settled(self, arguments: tuple[Any, ...], lost: _LostAnswer) -> Appended:
+        """Return what became of lines whose answer was lost.
+
+        They are sent again. If they had been stored, or are stored while this is asked, the mark is no longer the end, and
+        the lines after it are these: no other line has these bytes. A second copy is never stored.
+        """
+        until, pause = time.monotonic() + self.timeout, FIRST_WAIT_SECONDS
+        last: AetherError = lost
+        self._drop_idle()
+        while time.monotonic() < until:
+            time.sleep(pause)
+            pause = min(2 * pause, LONGEST_WAIT_SECONDS)
+            try:
+                with self.connected() as connection:
+                    answer = _append(connection, arguments)
+            except (StorageFailed, UnsafePath) as reason:
+                last = reason
+                continue
+            if answer.lines and all(a == b for a, b in zip(answer.lines, arguments[4], strict=False)):
+                return Appended(True, answer.head, [], arguments[2] + 1)
+            return answer
+        what = f"lines were sent, and it is not known whether they are stored: {last.what}"
+        raise Unsettled(what, fix=last.fix, where=self.where) from last
+
+    def _wait_ms(self) -> int:
+        return max(1, int(self.timeout * 900))  # the server gives up first, and says why
+
+    def _listens_now(self) -> bool:
+        """Return whether a connection of this ledger gets the notifications of the colony; connect one if need be."""
+        if self._listening is None:
+            with suppress(AetherError, self._driver.Error):
+                connection = self._connect()
+                connection.execute(f"listen aether_{self.number}")
+                self._listening = connection
+        return self._listening is not None
+
+    def _notified(self, seconds: float) -> None:
+        """Wait for a notification of any stream of the colony, for so many seconds."""
+        try:
+            for _ in self._listening.notifies(timeout=seconds, stop_after=1):
+                pass
+        except self._driver.Error:
+            self._listening.close()
+            self._listening = None
+
+
+class _LostAnswer(StorageFailed):
+    """The connection broke, or no answer came in time, after something was sent."""
+
+
+def _row(connection: Any, statement: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+    (row,) = connection.execute(statement, arguments, binary=True)
+    return row  # type: ignore[no-any-return]
+
+
+def _append(connection: Any, arguments: tuple[Any, ...]) -> Appended:
+    done, head, lines, revision = _row(
+        connection,
+        "call aether.append(%s, %s, %s, %s, %s::bytea[], %s, %s, null, null, null, null)",
+        arguments,
+    )
+    return Appended(done, head, lines or [], revision)
+
+
+# Why a server refuses, by the SQLSTATE: our error, what it means, and what to do.
+_REASONS: dict[str, tuple[type[AetherError], str, str]] = {
+    "AE001": (UnsafePath, "the server refuses", _ASK),
+    "42501": (UnsafePath, "the server refuses", _ASK),
+    "AE002": (
+        Conflict,
+        "the ledger has another history than this replica",
+        "The server was restored from an older backup, or this replica was: see docs/shared.md.",
+    ),
+    "AE003": (StorageFailed, "the tables of aether are incomplete", _RESTORE),
+    "42P01": (StorageFailed, "the tables of aether are incomplete", _RESTORE),
+    "42883": (StorageFailed, "the tables of aether are incomplete", _RESTORE),
+    "25006": (
+        StorageFailed,
+        "the server is read-only",
+        "Connect to the primary: name all hosts in the URL, with target_session_attrs=read-write.",
+    ),
+    "53100": (StorageFailed, "the disk of the server is full", "Make room on the server, then try again."),
+    "55P03": (StorageFailed, "others are writing to this stream", "Try again."),
+    "23505": (Conflict, "it is there already", "Use another name."),
+    "42704": (NotFound, "the server refuses", "Make the role first: create role NAME login; then its password."),
+    "P0002": (NotFound, "the server refuses", "Put the blob first."),
+}  # fmt: skip
+# After these the transaction may have been committed: canceled, and the ends of a session.
+_CANCELED = frozenset({"57014", "57P01", "57P02", "57P03", "57P05"})
+# The words in which a server refuses a login.
+_REFUSALS = (
+    "authentication failed", "no password supplied", "pg_hba.conf", "permission denied", "not permitted to log in",
+    'role "',
+)  # fmt: skip
+
+
+def _require_version(version: int | None, where: str) -> None:
+    """Refuse a schema that this aether does not know.
+
+    Raises:
+        StorageFailed: it is newer or older.
+    """
+    known = len(migrations())
+    if version == known:
+        return
+    what = f"the tables have version {version}, and this aether needs version {known}."
+    raise StorageFailed(what, fix=_UPGRADE if (version or 0) > known else _INIT, where=where)
+
+
+@cache
+def _psycopg() -> Any:
+    """Return the package psycopg.
+
+    Raises:
+        BackendUnavailable: it is not installed.
+    """
+    try:
+        import psycopg
+        import psycopg.conninfo
+    except ImportError as reason:
+        what = f"psycopg is not installed ({reason})."
+        fix = "Install it: pip install 'aether-memory[postgres]'."
+        raise BackendUnavailable(what, fix=fix, where="aether share") from None
+    return psycopg
+
+
+@cache
+def _connection_type() -> Any:
+    """Return the class of connections: those of psycopg, which wait for an answer for as long as a ledger may."""
+    driver = _psycopg()
+
+    class Connection(driver.Connection):  # type: ignore[misc, name-defined]
+        greeted = False
+        seconds = 10.0
+
+        def wait(self, generator: Any, *rest: Any, **options: Any) -> Any:
+            return super().wait(_limited(generator, self.seconds), *rest, **options)
+
+    def _limited(generator: Any, seconds: float) -> Any:
+        """Yield what `generator` yields, and return what it returns, for so many seconds."""
+        until = time.monotonic() + seconds
+        wanted = next(generator)
+        while True:
+            ready = yield wanted
+            if not ready and time.monotonic() > until:
+                raise driver.OperationalError(f"no answer in {seconds:g} seconds")
+            try:
+                wanted = generator.send(ready)
+            except StopIteration as end:
+                return end.value
+
+    return Connection
+
+
+def _address(url: str, timeout: float) -> dict[str, Any]:
+    """Return the parameters of a connection: those of `url`, and a verified certificate where a network is between.
+
+    Raises:
+        InvalidInput: this is no address of PostgreSQL. The message does not repeat it: it may hold a password.
+    """
+    driver = _psycopg()
+    try:
+        given = driver.conninfo.conninfo_to_dict(url) if url.strip() else {}
+    except driver.Error:
+        given = {}
+    if not given:
+        what, fix = (
+            "this is no address of PostgreSQL.",
+            "Use postgresql://USER@HOST/DATABASE, or service=NAME.",
+        )
+        raise InvalidInput(what, fix=fix, where="AETHER_SHARE_URL")
+    about = {**_environment(), **_service(given.get("service") or os.environ.get("PGSERVICE", "")), **given}
+    if "sslmode" not in about and not _is_local(str(about.get("host") or about.get("hostaddr") or "")):
+        given["sslmode"] = "verify-full"
+        own = os.path.expanduser("~/.postgresql/root.crt")
+        if "sslrootcert" not in about and not os.path.exists(own):
+            given["sslrootcert"] = "system"  # the authorities that this machine trusts
+    patience = {"connect_timeout": max(2, int(timeout)), "application_name": "aether"}
+    return {**{name: value for name, value in patience.items() if name not in about}, **given}
+
+
+def _environment() -> dict[str, str]:
+    """Return the parameters that libpq reads from the environment and that say where a server is."""
+    names = {
+        "host": "PGHOST", "hostaddr": "PGHOSTADDR", "sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT",
+        "application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT",
+    }  # fmt: skip
+    return {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
+
+
+def _service(name: str) -> dict[str, str]:
+    """Return what the service file says of a service; nothing if it says nothing: libpq reports that."""
+    directory = os.environ.get("PGSYSCONFDIR", "/etc/postgresql-common")
+    own = os.environ.get("PGSERVICEFILE") or os.path.expanduser("~/.pg_service.conf")
+    for path in (own, f"{directory}/pg_service.conf") if name else ():
+        found = configparser.RawConfigParser(strict=False, delimiters=("=",))
+        with suppress(configparser.Error, OSError, UnicodeDecodeError):
+            found.read(path, encoding="utf-8")
+        if found.has_section(name):
+            return dict(found[name])
+    return {}
+
+
+def _is_local(hosts: str) -> bool:
+    """Return whether all hosts are sockets of this machine or its loopback.
+
+    >>> [_is_local(hosts) for hosts in ("", "/run/postgresql", "localhost,::1", "127.0.0.1,db.example.org")]
+    [True, True, True, False]
+    """
+    return all(_is_loopback(host) for host in hosts.split(","))
+
+
+def _is_loopback(host: str) -> bool:
+    if not host or host == "localhost" or host[0] in "/@":
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _shown_address(address: dict[str, Any]) -> str:
+    """Return an address for messages, without role and password.
+
+    >>> _shown_address({"host": "db", "port": "6432", "dbname": "team", "user": "ana", "password": "x"})
+    'postgresql://db:6432/team'
+    """
+    if "service" in address:
+        return f"service={address['service']}"
+    host, port = address.get("host") or address.get("hostaddr") or "", address.get("port")
+    return f"postgresql://{host}{f':{port}' if port else ''}/{address.get('dbname', '')}"

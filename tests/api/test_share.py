@@ -1,0 +1,365 @@
+"""Shared homes over a ledger: every acknowledged write once in every replica, in one order, and byte for byte the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+
+import pytest
+
+import aether
+from aether.api import admin
+from aether.api import forget as forgetting
+from aether.api import home as access
+from aether.api import share as sharing
+from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
+from aether.store import archive, conversations, doctor, documents, ledger, snapshot
+from aether.store import commit as commits
+from aether.store.commit import fold_home
+from tests import children, directory_ledger, homes
+from tests.colonies import Colony, content, history
+
+
+def test_a_replica_has_everything_byte_for_byte(colony):
+    home = colony.first()
+    homes.add(home, "one")
+    homes.remove(home, "before")
+
+    other = colony.join()
+
+    assert homes.ids(other) == ["one"]
+    assert (other / "data/archive/items").is_dir()
+    colony.agree()
+
+
+def test_replicas_write_in_turns_and_see_each_other(colony):
+    one, two = colony.first(), colony.join()
+
+    homes.add(one, "a")
+    homes.add(two, "b")
+    homes.add(one, "c")
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
+    assert [each.revision for each in snapshot.folded_entries(one)] == list(range(1, 6))
+
+
+def test_a_refusal_counts_for_the_newest_state_only(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+
+    def plan(found):
+        if len(found.documents["memory"]["working_memory"]["items"]) < 2:
+            raise NotFound("there is no a.", fix="Add it.")
+        return homes.removal(found, "a")
+
+    commits.commit(two, plan, commits.Author("remove"), now=homes.NOW)  # `two` has not seen it yet
+    with pytest.raises(NotFound):
+        commits.commit(one, plan, commits.Author("remove"), now=homes.NOW)
+
+    assert homes.ids(colony.agree()) == ["before"]
+
+
+def test_many_writers_of_many_replicas_lose_nothing(colony):
+    replicas = [colony.first(), colony.join(), colony.join()]
+
+    def work(who):
+        for number in range(6):
+            homes.add(replicas[who % 3], f"{who}-{number}")
+
+    started = [children.start(work, who) for who in range(6)]
+    assert [children.ended(child) for child in started] == [0] * 6
+
+    stored = homes.ids(colony.agree())
+    assert sorted(stored) == sorted(["before", *(f"{who}-{n}" for who in range(6) for n in range(6))])
+
+
+def test_an_undo_a_hand_edit_and_a_fold_are_the_same_everywhere(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    fold_home(one, now=homes.NOW)
+    path = documents.path_of(two, "memory")
+    sharing.update_share(two)
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    homes.add(two, "b")
+    sharing.update_share(one)
+
+    aether.undo(home=one)
+
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    assert b'"edited"' in content(one, "memory")
+
+
+def test_a_hand_edit_that_others_were_before_is_merged_with_what_they_wrote(colony):
+    one, two = colony.first(), colony.join()
+    path = documents.path_of(two, "memory")
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    homes.add(one, "a")
+
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    assert b'"edited"' in content(one, "memory")
+
+
+def test_a_home_without_its_server_refuses_and_goes_on_later(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    monkeypatch.delenv(ledger.URL)
+
+    with pytest.raises(StorageFailed, match=ledger.URL):
+        homes.add(two, "lost")
+    assert homes.ids(two) == ["before"]
+    assert sharing.share_status(two)["reachable"] is False
+
+    monkeypatch.setenv(ledger.URL, colony.url)
+    homes.add(two, "a")
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    assert sharing.share_status(one)["lag"] == 0
+
+
+def test_a_replica_killed_after_the_ledger_took_its_line_has_it_after_the_next_write(colony):
+    _one, two = colony.first(), colony.join()
+
+    def killed():
+        commits.append = lambda *args, **kwargs: os._exit(9)
+        homes.add(two, "a")
+
+    assert children.ended(children.start(killed)) == 9
+    homes.add(two, "b")
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+def test_an_answer_that_is_lost_is_said_to_be_unknown_and_its_line_is_kept_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+    (tmp_path / "server").mkdir()
+    url = f"{directory_ledger.START}{tmp_path / 'server'}"
+    monkeypatch.setenv(ledger.URL, url)
+    colony = Colony(tmp_path, url)
+    _one, two = colony.first(), colony.join()
+    (tmp_path / "server" / "lose").write_text("append_if")
+
+    with pytest.raises(StorageFailed, match="Whether the change is stored is not known"):
+        homes.add(two, "a")
+    homes.add(two, "b")
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+def test_no_text_is_erased_from_one_replica_alone(colony):
+    with pytest.raises(Conflict, match="cannot be erased from one replica"):
+        forgetting.erase(match="a secret text", home=colony.first())
+
+
+def test_a_home_that_leaves_goes_on_alone(colony):
+    one, two = colony.first(), colony.join()
+
+    sharing.leave_share(two)
+    colony.made.remove(two)
+    homes.add(two, "alone")
+    homes.add(one, "shared")
+
+    assert homes.ids(two) == ["before", "alone"]
+    assert homes.ids(colony.agree()) == ["before", "shared"]
+    with pytest.raises(NotFound, match="not shared"):
+        sharing.leave_share(two)
+
+
+def test_two_replicas_in_one_conversation_lose_nothing(colony):
+    one = colony.first()
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    two = colony.join()
+
+    for number, home in enumerate((one, two, two, one), 1):
+        conversations.extend(home, "talk", [{"role": "user", "content": str(number)}], now=homes.NOW)
+    conversations.extend(two, "other", [{"role": "user", "content": "x"}] * 3, now=homes.NOW)
+    colony.agree()
+
+    for talk in ("talk", "other"):
+        assert conversations.path_of(one, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
+    said = [message["content"] for message in conversations.history(conversations.load(one, "talk"))]
+    assert said == ["0", "1", "2", "3", "4"]
+
+
+def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+
+    with ledger.staying_local():
+        assert len(aether.list_working_memory_items(home=two)) == 1
+        with pytest.raises(StorageFailed, match="does not wait"):
+            homes.add(two, "hook")
+    monkeypatch.setattr(access, "_NEXT_LOOK", {})
+
+    assert {each["id"] for each in aether.list_working_memory_items(home=two)} == {"before", "a"}
+
+
+def test_a_home_that_was_never_shared_imports_and_asks_nothing(home, monkeypatch):
+    monkeypatch.setattr(ledger, "opened", os.abort)
+
+    homes.add(home, "one")
+
+    assert not (home / ledger.PLACE).exists()
+
+
+def test_a_home_is_shared_once_and_joined_where_none_is(colony):
+    home = colony.first()
+
+    with pytest.raises(Conflict, match="already"):
+        sharing.share(home, colony.url, "c")
+    other = homes.fresh(colony.directory / "other")
+    with pytest.raises(Conflict, match="of this name already"):
+        sharing.share(other, colony.url, "c")
+    with pytest.raises(Conflict, match="a home already"):
+        sharing.join(colony.url, "c", colony.directory / "other")
+    with pytest.raises((NotFound, StorageFailed)):
+        sharing.join(colony.url, uuid.uuid4().hex, colony.directory / "none")
+    assert not (colony.directory / "none" / ".aether").exists()
+    with pytest.raises(InvalidInput, match="no address"):
+        sharing.join("what", "c", colony.directory / "none")
+    assert ledger.shared(other) is None
+    assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledger.shared(home))
+
+
+@pytest.mark.parametrize("killed", ["created", "first lines", "journal", "conversations", "ready"])
+def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, monkeypatch):
+    home = homes.fresh(colony.directory / "first")
+    for number in range(6):
+        homes.add(home, f"{number}")
+    conversations.extend(home, "talk", [{"role": "user", "content": "x"}] * 5, now=homes.NOW)
+    monkeypatch.setattr(sharing, "LINES", 2)
+
+    def die():
+        calls = {"created": 0, "first lines": 1, "journal": 4, "conversations": 6}.get(killed)
+        if calls is None:
+            ledger.write_share = lambda *_: os._exit(9)
+        else:
+            made = iter(range(99))
+            real = sharing.ledger.created
+
+            def created(*args):
+                server = real(*args)
+                append = server.append_if
+                server.append_if = lambda *given: os._exit(9) if next(made) == calls else append(*given)
+                return server
+
+            sharing.ledger.created = created
+        sharing.share(home, colony.url, "c")
+
+    assert children.ended(children.start(die)) == 9
+    if killed != "ready":
+        with pytest.raises(Conflict, match="not whole"):
+            colony.join()
+    other = homes.fresh(colony.directory / "other")
+    homes.add(other, "another")
+    if killed != "created":
+        with pytest.raises(Conflict, match="of this name already"):
+            sharing.share(other, colony.url, "c")
+
+    homes.add(home, "since")
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    assert homes.ids(colony.agree()) == [*"012345", "since"]
+    assert conversations.path_of(home, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
+
+
+def test_a_damaged_journal_of_a_replica_is_read_again_from_the_ledger(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    for name in "abc":
+        homes.add(two, name)
+    path = snapshot.journal_path(two)
+    path.write_bytes(path.read_bytes().replace(b'"reason":"b"', b'"reason":"???"'))
+
+    monkeypatch.delenv(ledger.URL)
+    with pytest.raises(StorageFailed, match=ledger.URL):
+        homes.add(two, "d")
+    monkeypatch.setenv(ledger.URL, colony.url)
+    homes.add(two, "d")
+
+    assert homes.ids(colony.agree()) == ["before", *"abcd"]
+    assert b'"reason":"b"' in history(two)
+    assert [*(two / "quarantine").glob("journal.corrupt-*")]
+    assert not [each for each in doctor.examine(two) if each.code == "known-loss"]
+    assert homes.ids(one) == homes.ids(two)
+
+
+def test_doctor_says_what_the_server_shows(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    colony.agree()
+
+    def codes(home):
+        return [(each.level, each.code) for each in admin.examine(home=home) if each.code != "server"]
+
+    assert codes(one) == codes(two) == []
+    monkeypatch.setenv(
+        ledger.URL, f"{colony.url}/elsewhere" if "directory" in colony.url else "postgresql:///?host=/none"
+    )
+    assert codes(two) in ([("info", "unreachable")], [("error", "other-history")])
+    monkeypatch.delenv(ledger.URL)
+    assert codes(two) == [("info", "unreachable")]
+    monkeypatch.setenv(ledger.URL, colony.url)
+
+    copied = colony.directory / "copied"
+    shutil.copytree(two, copied / ".aether")
+    homes.add(two, "a")
+    if "directory" not in colony.url:
+        monkeypatch.setattr("aether.store.postgres.SEEN_SECONDS", -1)
+        sharing.update_share(two)
+        assert codes(copied / ".aether") == [("info", "copied-replica")]
+    sharing.update_share(copied / ".aether")
+    assert codes(copied / ".aether") == []
+
+    sharing.leave_share(copied / ".aether")
+    homes.add(copied / ".aether", "alone")
+    (copied / ".aether" / ledger.PLACE).write_bytes((two / ledger.PLACE).read_bytes())
+    homes.add(two, "b")
+    assert codes(copied / ".aether") == [("error", "other-history")]
+    (two / ledger.PLACE).write_text("{")
+    assert ("error", "CorruptDocument") in codes(two)
+    sharing.leave_share(two)
+    assert codes(two) == []
+
+
+def test_a_home_without_its_first_months_is_shared_by_way_of_an_export(colony):
+    old = homes.fresh(colony.directory / "old")
+    homes.add(old, "kept")
+    homes.remove(old, "kept")
+    homes.add(old, "a")
+    conversations.extend(old, "talk", [{"role": "user", "content": "x"}] * 3, now=homes.NOW)
+    fold_home(old, now=homes.NOW)
+    for path in snapshot.month_files(old):
+        path.unlink()
+    homes.add(old, "b")
+
+    with pytest.raises(Conflict, match="does not reach back") as refused:
+        sharing.share(old, colony.url, "c")
+    assert "aether export" in str(refused.value)
+    assert ledger.shared(old) is None
+    home = admin.init(colony.directory / "first" / ".aether")
+    admin.import_export(admin.export(home=old), home=home)
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    assert homes.ids(colony.agree()) == ["a", "b"]
+    assert [entry["item"]["id"] for _, entry in archive.records(snapshot.load(two), "items")] == ["kept"]
+    assert len(conversations.load(two, "talk").texts) == 3
+
+
+def test_a_conversation_that_one_machine_removed_does_not_come_back_to_it(colony):
+    one, two = colony.first(), colony.join()
+    said = [{"role": "user", "content": "x"}]
+    conversations.extend(one, "talk", said, now=homes.NOW)
+    sharing.update_share(two)
+    lines = conversations.load(two, "talk").lines
+    assert conversations.set_aside(two, "talk", lines=lines, now=homes.NOW)
+
+    conversations.extend(one, "talk", said * 2, now=homes.NOW)
+    sharing.update_share(two)
+    assert [each.id for each in conversations.stored_conversations(two)] == []
+    assert [each.code for each in doctor.examine(two) if each.level == "error"] == []
+
+    conversations.extend(two, "talk", said * 3, now=homes.NOW)
+    sharing.update_share(one)
+    assert conversations.path_of(one, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
+    assert len(conversations.load(one, "talk").texts) == 6

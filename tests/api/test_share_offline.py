@@ -1,0 +1,304 @@
+"""A shared home without its server: with `share.offline = "queue"` changes wait, are sent once and in order, and none is lost silently."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+import aether
+from aether.api import admin
+from aether.api import home as access
+from aether.api import share as sharing
+from aether.cli.main import main
+from aether.errors import Conflict, StorageFailed
+from aether.store import commit as commits
+from aether.store import doctor, documents, ledger, offline, snapshot
+from tests import children, homes, postgres_server
+from tests.colonies import Colony
+
+
+@pytest.fixture
+def pair(colony, monkeypatch):
+    """Two replicas that queue, and a way to take the server away."""
+    monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
+    return colony, colony.first(), colony.join()
+
+
+@pytest.fixture
+def away(monkeypatch, pair):
+    def leave(*, back=False):
+        if not back:
+            monkeypatch.delenv(ledger.URL)
+        else:
+            monkeypatch.setenv(ledger.URL, pair[0].url)
+
+    return leave
+
+
+def add(home, id, **fields):
+    return commits.commit(
+        home, lambda found: homes.addition(found, homes.item(id, **fields)), commits.Author("add", reason=id),
+        now=homes.NOW, may_wait=True,
+    )  # fmt: skip
+
+
+def remove(home, id):
+    return commits.commit(
+        home, lambda found: homes.removal(found, id), commits.Author("remove", reason=id), now=homes.NOW, may_wait=True
+    )  # fmt: skip
+
+
+def names(home):
+    return [each["id"] for each in access.read(home).documents["memory"]["working_memory"]["items"]]
+
+
+def unfit(home):
+    return [each for each in doctor.examine(home) if each.code == "unfit-change"]
+
+
+def test_changes_wait_are_read_and_are_sent_in_order(pair, away):
+    colony, one, two = pair
+    away()
+    waited = add(two, "a")
+    add(two, "b")
+    remove(two, "a")  # planned on what waits before it
+
+    assert waited.changed
+    assert waited.revision == 0
+    assert names(two) == ["before", "b"]
+    assert homes.ids(two) == ["before"]  # the home itself has what the ledger has
+    assert sharing.share_status(two)["waiting"] == 3
+    assert [each.code for each in doctor.examine(two)] == ["waiting"]
+
+    away(back=True)
+    homes.add(one, "c")
+    colony.agree()
+
+    assert sharing.share_status(two)["waiting"] == 0
+    assert homes.ids(two) == ["before", "c", "b"]
+    assert [each.reason for each in snapshot.folded_entries(one)][-4:] == ["c", "a", "b", "a"]
+
+
+def test_a_new_change_never_overtakes_one_that_waits(pair, away, monkeypatch):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    away(back=True)
+
+    add(two, "b")  # the server was away a moment ago, and is not asked again yet
+    assert len(offline.waiting(two)) == 2
+    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    add(two, "c")
+
+    assert offline.waiting(two) == []
+    assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
+
+
+def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
+    colony, one, two = pair
+    away()
+    remove(two, "before")
+    add(two, "kept")
+    away(back=True)
+    homes.remove(one, "before")
+    colony.agree()
+
+    assert homes.ids(two) == ["kept"]
+    (found,) = unfit(two)
+    assert "remove by queen" in found.message
+    assert b'"before"' in (two / found.where).read_bytes()
+    assert sharing.share_status(two)["unfit"] == 1
+    assert unfit(one) == []
+
+
+def test_a_damaged_change_goes_to_quarantine_and_the_others_are_sent(pair, away):
+    colony, _one, two = pair
+    away()
+    for name in ("a", "b", "c"):
+        add(two, name)
+    path = offline.waiting(two)[1]
+    path.write_bytes(path.read_bytes().replace(b'"id":"b"', b'"id":"x"'))
+    assert [each.code for each in doctor.examine(two)] == ["damaged-change", "waiting"]
+    away(back=True)
+
+    assert homes.ids(colony.agree()) == ["before", "a", "c"]
+    assert len(unfit(two)) == 1
+
+
+@pytest.mark.parametrize("place", ["append", "finish"])
+def test_a_change_whose_sender_is_killed_is_in_the_history_once(pair, away, place):
+    colony, one, two = pair
+    away()
+    add(two, "a")
+    add(two, "b")
+    away(back=True)
+
+    def killed():
+        module = commits if place == "append" else offline
+        setattr(module, place, lambda *args, **kwargs: os._exit(9))
+        sharing.update_share(two)
+
+    assert children.ended(children.start(killed)) == 9
+    homes.add(one, "c")
+
+    assert homes.ids(colony.agree()) == ["before", "a", "c", "b"]
+    assert unfit(two) == []
+
+
+def test_a_change_whose_answer_was_lost_waits_and_is_stored_once(pair, monkeypatch):
+    colony, _one, two = pair
+    real = ledger.of(two).append_if
+    for stored in (True, False):
+
+        def lost(*args, stored=stored, **named):
+            if stored:
+                real(*args, **named)
+            raise ledger.Unsettled("the answer was lost.", fix="Wait.", where="server")
+
+        monkeypatch.setattr(ledger.of(two), "append_if", lost)
+        assert add(two, f"{stored}").revision == 0
+        monkeypatch.setattr(ledger.of(two), "append_if", real)
+        assert len(offline.waiting(two)) == 1
+        sharing.update_share(two)
+        assert offline.waiting(two) == []
+
+    assert homes.ids(colony.agree()) == ["before", "True", "False"]
+    assert unfit(two) == []
+
+
+def test_many_replicas_that_were_away_lose_nothing(pair, away):
+    colony, one, two = pair
+    three = colony.join()
+    away()
+
+    def work(who, home):
+        for number in range(3):
+            add(home, f"{who}-{number}")
+
+    started = [children.start(work, who, (one, two, three)[who % 3]) for who in range(6)]
+    assert [children.ended(child) for child in started] == [0] * 6
+    away(back=True)
+    started = [children.start(sharing.update_share, home) for home in (one, two, three) * 2]
+    assert [children.ended(child) for child in started] == [0] * 6
+
+    stored = homes.ids(colony.agree())
+    assert sorted(stored) == sorted(["before", *(f"{who}-{n}" for who in range(6) for n in range(3))])
+    assert not any(map(unfit, (one, two, three)))
+
+
+def test_a_hand_edit_and_a_queue_are_both_kept(pair, away):
+    colony, one, two = pair
+    away()
+    add(two, "a")
+    path = documents.path_of(two, "memory")
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    add(two, "b")
+    away(back=True)
+    homes.add(one, "c")
+
+    assert homes.ids(colony.agree()) == ["before", "c", "a", "b"]
+    assert b'"edited"' in documents.path_of(one, "memory").read_bytes()
+
+
+def test_a_home_that_leaves_keeps_what_waits(pair, away):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+
+    sharing.leave_share(two)
+    colony.made.remove(two)
+    add(two, "b")
+
+    assert homes.ids(two) == ["before", "a", "b"]
+    assert offline.waiting(two) == []
+
+
+def test_hooks_undo_and_imports_wait_for_nobody(pair, away):
+    _, _one, two = pair
+    away()
+    added = aether.add_working_memory_item("a fact that waits", type="observation", home=two)
+    assert added in names(two)
+
+    with ledger.staying_local(), pytest.raises(StorageFailed):
+        add(two, "hook")
+    with pytest.raises(Conflict, match="wait for the server"):
+        aether.undo(home=two)
+    with pytest.raises(StorageFailed):
+        aether.undo(2, home=two)
+    assert admin.show("memory", home=two)["working_memory"]["items"][-1]["id"] == added
+    with pytest.raises(StorageFailed):
+        homes.add(two, "not asked to wait")
+
+    assert len(offline.waiting(two)) == 1
+
+
+def test_a_home_refuses_unless_it_is_set_to_queue(pair, away, monkeypatch):
+    _, _one, two = pair
+    monkeypatch.delenv("AETHER_SHARE_OFFLINE")
+    away()
+
+    with pytest.raises(StorageFailed, match=ledger.URL):
+        add(two, "lost")
+
+    assert offline.waiting(two) == []
+    assert names(two) == ["before"]
+
+
+def test_commands_say_what_waits(pair, away, monkeypatch, capsys):
+    _, _one, two = pair
+    away()
+    monkeypatch.chdir(two.parent)
+
+    assert main(["memory", "add", "a fact that waits", "--type", "observation"]) == 0
+    assert "1 change waiting for the server of the colony: aether share status" in capsys.readouterr().err
+    assert main(["memory", "list"]) == 0
+    assert "a fact that waits" in capsys.readouterr().out
+    assert main(["share", "status"]) == 1
+    assert "waiting" in capsys.readouterr().out
+    assert main(["memory", "forget", "--match", "a fact that waits", "--yes"]) == 0
+    assert "forgotten. It waits for the server of the colony." in capsys.readouterr().out
+
+
+@pytest.mark.extras
+def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeypatch):
+    """The other tests take the address away; here a real server dies."""
+    with postgres_server.running() as server:
+        url = server.database("trouble")
+        monkeypatch.setenv(ledger.URL, url)
+        monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
+        made = Colony(tmp_path, url)
+        one, two = made.first(), made.join()
+        add(two, "a")
+        server.stop(signal.SIGKILL)
+
+        assert add(two, "b").revision == 0
+        assert add(one, "c").revision == 0
+        assert names(two) == ["before", "a", "b"]
+        server.start()
+        stored = homes.ids(made.agree())
+        ledger.of(one).close()
+        ledger.of(two).close()
+
+    assert sorted(stored) == ["a", "b", "before", "c"]
+    assert not unfit(one) + unfit(two)
+
+
+def test_a_server_that_is_away_is_not_waited_for_by_each_command(pair, away, monkeypatch):
+    _, _one, two = pair
+    asked = []
+    real = ledger.of
+    monkeypatch.setattr(ledger, "of", lambda home: asked.append(home) or real(home))
+    away()
+
+    for _ in range(3):
+        access._NEXT_LOOK.clear()  # as another process would
+        assert names(two) == ["before"]
+    assert len(asked) == 1
+
+    away(back=True)
+    monkeypatch.setattr(offline, "TRIED_SECONDS", 0)
+    access._NEXT_LOOK.clear()
+    names(two)
+    assert len(asked) > 1

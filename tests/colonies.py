@@ -1,0 +1,65 @@
+"""Colonies on a server, with the replicas that a test makes of them: the same tests for a directory and for PostgreSQL."""
+
+from __future__ import annotations
+
+import uuid
+from pathlib import Path
+
+import pytest
+
+from aether.api import share as sharing
+from aether.store import doctor, documents, ledger, snapshot
+from tests import directory_ledger, homes
+
+
+class Colony:
+    """A colony on a server, and the replicas that a test makes of it."""
+
+    def __init__(self, directory: Path, url: str) -> None:
+        self.directory, self.url, self.made = directory, url, list[Path]()
+
+    def first(self) -> Path:
+        home = homes.fresh(self.directory / "first")
+        homes.add(home, "before")
+        sharing.share(home, self.url, "c")
+        self.made.append(home)
+        return home
+
+    def join(self) -> Path:
+        self.made.append(sharing.join(self.url, "c", self.directory / f"r{len(self.made)}").home)
+        return self.made[-1]
+
+    def agree(self) -> Path:
+        """Check that every replica has the same documents and the same history, and that doctor finds no fault."""
+        for home in self.made * 2:  # what one had to send is new to those before it
+            sharing.update_share(home)
+        first = self.made[0]
+        for home in self.made:
+            assert [each for each in doctor.examine(home) if each.level == "error"] == []
+            for name in documents.NAMES:
+                assert content(home, name) == content(first, name)
+            assert history(home) == history(first)
+        return first
+
+
+def content(home, name):
+    path = documents.path_of(home, name)
+    return path.read_bytes() if path.exists() else b""
+
+
+def history(home):
+    return b"".join(path.read_bytes() for path in snapshot.month_files(home))
+
+
+@pytest.fixture(params=["directory", pytest.param("postgres", marks=pytest.mark.extras)])
+def colony(request, tmp_path, monkeypatch):
+    if request.param == "postgres":
+        url = request.getfixturevalue("postgres").database(f"d{uuid.uuid4().hex[:12]}")
+    else:
+        monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+        (tmp_path / "server").mkdir()
+        url = f"{directory_ledger.START}{tmp_path / 'server'}"
+    monkeypatch.setenv(ledger.URL, url)
+    yield Colony(tmp_path, url)
+    while ledger._OPEN:
+        ledger._OPEN.popitem()[1][2].close()

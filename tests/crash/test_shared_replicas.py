@@ -1,0 +1,70 @@
+"""Many processes in the replicas of one colony, whose server is killed, cut off and slowed down, and clocks are apart."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from aether.api import share as sharing
+from aether.store import ledger
+from tests import homes, postgres_server
+from tests.postgres_server import proxied
+from tests.shared_history import DONE
+from tests.shared_replicas import checked, outcomes, trial
+
+SEEDS = int(os.environ.get("AETHER_TEST_SEEDS", "1"))
+# The whole trial takes a minute; a sample of it shows that it works.
+SECONDS = float(os.environ.get("AETHER_TEST_SECONDS", "12"))
+
+
+def one_trial(directory, monkeypatch, *, workers, replicas, seconds, seed):
+    """Return what was found after a trial, and how its steps ended."""
+    with postgres_server.running() as server, proxied(server) as proxy:
+        monkeypatch.setenv(ledger.URL, server.url())
+        made = [homes.fresh(directory / "r0")]
+        sharing.share(made[0], server.url(), "bees")
+        made += [
+            sharing.join(server.url(), "bees", directory / f"r{number}").home for number in range(1, replicas)
+        ]
+        close()
+
+        def disturb(chance):
+            what = chance.choice("cut cut end end slow fast part kill stop".split())
+            if what == "cut":
+                proxy.cut()
+            elif what == "part":
+                proxy.limit(**{chance.choice(("to_server", "to_client")): chance.randrange(400)})
+            elif what == "end":
+                server.sql(
+                    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'aether'"
+                )
+            elif what in ("kill", "stop"):
+                server.restart(signal.SIGKILL if what == "kill" else signal.SIGINT)
+            else:
+                proxy.delay = 0.02 if what == "slow" else 0.0
+
+        steps = trial(
+            made, lambda who: proxy.url() if who % 4 else server.url(), directory,
+            workers=workers, seconds=seconds, seed=seed, disturb=disturb,
+        )  # fmt: skip
+        found = checked(made, steps)
+        close()
+        return found, outcomes(steps)
+
+
+def close():
+    while ledger._OPEN:
+        ledger._OPEN.popitem()[1][2].close()
+
+
+@pytest.mark.extras
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_processes_in_replicas_of_a_colony_in_trouble_agree(tmp_path, monkeypatch, seed):
+    found, ends = one_trial(tmp_path, monkeypatch, workers=16, replicas=4, seconds=SECONDS, seed=seed)
+
+    print(f"seed {seed}: {dict(ends)}")  # -s shows it
+    assert found == []
+    assert ends["add", DONE] > SECONDS

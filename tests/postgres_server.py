@@ -1,0 +1,288 @@
+"""A PostgreSQL of its own for tests: on a socket in a temporary directory, without a port, killed and started at will.
+
+It syncs the disk as a server does if `AETHER_TEST_FSYNC=on`; else not, because a killed process loses nothing either way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+OWNER = "owner"
+# Of these roles a password is wanted.
+LOCKED = "locked"
+SECONDS = 60
+SETTINGS = {
+    "listen_addresses": "''",
+    "max_connections": "60",
+    "shared_buffers": "32MB",
+    "autovacuum_naptime": "5s",
+    "log_min_messages": "warning",
+    "fsync": os.environ.get("AETHER_TEST_FSYNC", "off"),
+}
+
+
+def programs() -> Path | None:
+    """Return the directory of the newest PostgreSQL of this machine; None if there is none."""
+    named = os.environ.get("AETHER_TEST_POSTGRES")
+    found = (
+        [named]
+        if named
+        else sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: float(path.split("/")[-2]))
+    )
+    if not found and (path := shutil.which("postgres")):
+        found = [os.path.dirname(os.path.realpath(path))]
+    return Path(found[-1]) if found else None
+
+
+def require() -> Path:
+    """Return the programs of PostgreSQL, or skip the test with the reason."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    found = programs()
+    if found is None:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    return found
+
+
+def unprivileged() -> dict[str, object]:
+    """Return the arguments of `Popen` for a user other than root, as whom PostgreSQL refuses to run."""
+    if os.geteuid() != 0:
+        return {}
+    for name in ("postgres", "nobody"):
+        with suppress(KeyError):
+            user = pwd.getpwnam(name)
+            return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+    return pytest.skip("there is no user postgres or nobody to run PostgreSQL as")
+
+
+class Server:
+    """A server in `directory`, which must be short: the path of a socket has 107 bytes at most."""
+
+    def __init__(self, directory: Path, bin: Path, **settings: str) -> None:
+        self.directory, self.bin = directory, bin
+        self.settings = SETTINGS | settings
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def make(self) -> None:
+        """Make an empty cluster."""
+        whom = unprivileged()
+        if whom:
+            os.chown(self.directory, whom["user"], whom["group"])  # type: ignore[arg-type]
+        command = [
+            self.bin / "initdb",
+            "-D",
+            self.data,
+            "-U",
+            OWNER,
+            "--auth=trust",
+            "--no-sync",
+            "-E",
+            "UTF8",
+            "--locale=C",
+        ]
+        subprocess.run(command, check=True, capture_output=True, cwd="/", **whom)  # type: ignore[call-overload]
+        (self.data / "pg_hba.conf").write_text(
+            f"local all {LOCKED} scram-sha-256\nlocal all all trust\nlocal replication all trust\n"
+        )
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
+
+    def start(self, **settings: str) -> None:
+        """Start the server, and wait until it answers."""
+        options = [
+            part
+            for name, value in (self.settings | settings).items()
+            for part in ("-c", f"{name}={value.strip(chr(39))}")
+        ]
+        with open(self.directory / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [self.bin / "postgres", "-D", self.data, "-k", self.directory, *options],
+                stdout=log, stderr=log, stdin=subprocess.DEVNULL, cwd="/", **unprivileged(),
+            )  # type: ignore[call-overload]  # fmt: skip
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until and self.process.poll() is None:
+            with suppress(Exception):
+                self.sql("select 1")
+                return
+            time.sleep(0.02)
+        if "pre-existing shared memory" in (self.directory / "log").read_text()[-500:]:
+            time.sleep(0.2)  # a process that was started while its server was killed ends by itself
+            self.start(**settings)
+            return
+        raise AssertionError((self.directory / "log").read_text()[-2000:])
+
+    def stop(self, how: int = signal.SIGINT) -> None:
+        """Stop the server at once; `SIGKILL` as a power failure would, with all its processes."""
+        if not self.process:
+            return
+        if how == signal.SIGKILL:
+            # Only the children of this server, then itself: none of them has a moment for anything.
+            found = subprocess.run(
+                ["ps", "-o", "pid=", "--ppid", str(self.process.pid)],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            self.process.send_signal(signal.SIGSTOP)
+            for child in found.stdout.split():
+                with suppress(ProcessLookupError):
+                    os.kill(int(child), signal.SIGKILL)
+        self.process.send_signal(how)
+        self.process.wait(SECONDS)
+        self.process = None
+
+    def restart(self, how: int = signal.SIGINT, **settings: str) -> None:
+        """Stop the server and start it again."""
+        self.stop(how)
+        self.start(**settings)
+
+    def url(self, role: str = OWNER, database: str = "postgres") -> str:
+        return f"postgresql://{role}@/{database}?host={self.directory}"
+
+    def sql(self, statement: str, database: str = "postgres", role: str = OWNER) -> list[tuple[object, ...]]:
+        """Return the rows of a statement."""
+        import psycopg
+
+        with contextlib.closing(
+            psycopg.connect(self.url(role, database), autocommit=True, connect_timeout=5)
+        ) as connection:
+            cursor = connection.execute(statement)
+            return cursor.fetchall() if cursor.description else []
+
+    def database(self, name: str) -> str:
+        """Make a database, and return its URL."""
+        self.sql(f'create database "{name}"')
+        return self.url(database=name)
+
+
+@contextmanager
+def running(**settings: str) -> Iterator[Server]:
+    """Run a server of its own."""
+    found = require()
+    directory = Path(tempfile.mkdtemp(prefix="aether-pg"))
+    server = Server(directory, found, **settings)
+    try:
+        server.make()
+        server.start()
+        yield server
+    finally:
+        server.stop(signal.SIGQUIT)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+class Proxy:
+    """A loopback between clients and the socket of a server, which delays, cuts and swallows what passes."""
+
+    def __init__(self, upstream: str) -> None:
+        self.upstream = upstream
+        self.silent = False
+        """Whether a connection that has passed all it may is left open, and swallows the rest, instead of being cut."""
+        self.refuses = False
+        """Whether new connections are cut at once."""
+        self.delay = 0.0
+        self.cuts = 0
+        """How many connections were cut by a limit."""
+        self._pairs: list[_Pair] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def url(self, role: str = OWNER, database: str = "postgres") -> str:
+        return f"postgresql://{role}@127.0.0.1:{self.port}/{database}?sslmode=disable&gssencmode=disable"
+
+    def limit(self, *, to_server: int | None = None, to_client: int | None = None) -> None:
+        """Let so many further bytes pass on each connection that is open now, then cut it."""
+        for pair in self._pairs:
+            pair.left = {"to_server": to_server, "to_client": to_client}
+
+    def release_after(self, seconds: float) -> None:
+        """Cut all connections after a while."""
+        threading.Timer(seconds, self.cut).start()
+
+    def cut(self) -> None:
+        """Cut all connections."""
+        pairs, self._pairs = self._pairs, []
+        for pair in pairs:
+            pair.end()
+
+    def close(self) -> None:
+        self._listener.close()
+        self.cut()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listener.accept()
+            except OSError:
+                return
+            server = socket.socket(socket.AF_UNIX)
+            try:
+                if self.refuses:
+                    raise ConnectionRefusedError
+                server.connect(self.upstream)
+            except OSError:
+                client.close()
+                server.close()
+                continue
+            pair = _Pair(client, server)
+            self._pairs.append(pair)
+            for direction in ("to_server", "to_client"):
+                threading.Thread(target=self._pump, args=(pair, direction), daemon=True).start()
+
+    def _pump(self, pair: _Pair, direction: str) -> None:
+        source, sink = (pair.client, pair.server)[:: 1 if direction == "to_server" else -1]
+        with suppress(OSError):
+            while data := source.recv(65536):
+                if self.delay:
+                    time.sleep(self.delay)
+                left = pair.left[direction]
+                if left is not None and len(data) > left:
+                    sink.sendall(data[:left])
+                    self.cuts += 1
+                    while self.silent and source.recv(65536):
+                        pass
+                    break
+                if left is not None:
+                    pair.left[direction] = left - len(data)
+                sink.sendall(data)
+        pair.end()
+
+
+class _Pair:
+    """The two ends of a connection, and how many bytes still pass in each direction (None: all)."""
+
+    def __init__(self, client: socket.socket, server: socket.socket) -> None:
+        self.client, self.server = client, server
+        self.left: dict[str, int | None] = {"to_server": None, "to_client": None}
+
+    def end(self) -> None:
+        for one in (self.client, self.server):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+
+@contextmanager
+def proxied(server: Server) -> Iterator[Proxy]:
+    """Run a proxy before a server."""
+    proxy = Proxy(f"{server.directory}/.s.PGSQL.5432")
+    try:
+        yield proxy
+    finally:
+        proxy.close()

@@ -1,0 +1,716 @@
+"""PostgreSQL as a ledger: rights, failures of the server and the network, and what they leave, on a real server."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+
+import pytest
+
+from aether.errors import (
+    AetherError,
+    BackendUnavailable,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    UnsafePath,
+)
+from aether.store import postgres as store
+from aether.store.ledger import JOURNAL, Mark, Unsettled
+from tests import postgres_server
+from tests.children import ended, start
+from tests.postgres_server import proxied
+from tests.tables import rows
+
+pytestmark = pytest.mark.extras
+NEW = Mark(0, "")
+_NUMBERS = itertools.count(1)
+
+
+@pytest.fixture
+def colony(postgres):
+    """Return the name of a colony of its own."""
+    name = uuid.uuid4().hex
+    store.create_colony(postgres.url(), name).close()
+    return name
+
+
+@pytest.fixture
+def role(postgres):
+    """Return a function that makes a role, and a right for it in a colony."""
+
+    def make(colony="", right="", options="login"):
+        name = f"Ana {next(_NUMBERS)}"
+        postgres.sql(f'create role "{name}" {options}')
+        if right:
+            store.grant(postgres.url(), colony, name, right)
+        return name
+
+    return make
+
+
+@contextmanager
+def opened(url, colony, *, timeout=5.0):
+    ledger = store.open_ledger(url, colony, replica="r1", timeout=timeout)
+    try:
+        yield ledger
+    finally:
+        ledger.close()
+
+
+@pytest.fixture
+def database(postgres):
+    """Return the URL of a database of its own."""
+    return postgres.database(f"d{next(_NUMBERS)}_{os.getpid()}")
+
+
+def url_of(postgres, role):
+    return postgres.url(role.replace(" ", "%20"))
+
+
+# Rights
+
+
+def refused(postgres, role, statement):
+    """Return the SQLSTATE with which the server refuses a statement of a role."""
+    import psycopg
+
+    with pytest.raises(psycopg.Error) as error:
+        postgres.sql(statement, role=role.replace(" ", "%20"))
+    return error.value.sqlstate
+
+
+def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
+    reader, writer, admin = (role(colony, right) for right in store.RIGHTS)
+    other = role()
+
+    with opened(url_of(postgres, writer), colony) as ledger:
+        ledger.append_if(JOURNAL, NEW, [b"one\n"])
+        blob = ledger.put_blob(b"b")
+        ledger.set_base(JOURNAL, 1, blob)
+        assert ledger.right == "write"
+    with opened(url_of(postgres, reader), colony) as ledger:
+        assert ledger.read_after(JOURNAL, NEW).lines == [b"one\n"]
+        assert (ledger.get_blob(blob), ledger.base(JOURNAL), ledger.heads()) == (b"b", (1, blob), {"": 1})
+        for write in (
+            lambda: ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"]),
+            lambda: ledger.put_blob(b"c"),
+            lambda: ledger.set_base(JOURNAL, 1, ""),
+            lambda: ledger.turn(JOURNAL, NEW).__enter__(),
+        ):
+            with pytest.raises(UnsafePath, match="aether share grant"):
+                write()
+    for role_name in (reader, writer):
+        with pytest.raises(UnsafePath, match="aether share grant"):
+            store.grant(url_of(postgres, role_name), colony, other, "admin")
+        with pytest.raises(UnsafePath, match="aether share grant"):
+            store.revoke(url_of(postgres, role_name), colony, admin)
+    store.grant(url_of(postgres, admin), colony, other, "read")
+    with opened(url_of(postgres, other), colony) as ledger:
+        assert ledger.head(JOURNAL) == 1
+
+    assert [
+        (member.role, member.right) for member in store.members(url_of(postgres, reader), colony)
+    ] == sorted([(reader, "read"), (writer, "write"), (admin, "admin"), (other, "read")])
+
+
+def test_no_member_can_change_history_by_sql(postgres, colony, role):
+    """A writer and an admin may call functions; the tables are out of their reach."""
+    with opened(postgres.url(), colony) as ledger:
+        ledger.append_if(JOURNAL, NEW, [b"one\n"])
+        number = ledger.number
+    for name, statement in itertools.product(
+        [role(colony, "write"), role(colony, "admin")],
+        [
+            "update aether.entries set line = 'x'",
+            "delete from aether.entries",
+            f"insert into aether.entries values ({number}, 1, 2, 'x', 'x')",
+            "update aether.streams set head = 0",
+            "delete from aether.blobs",
+            f"insert into aether.members (colony, role, \"right\") values ({number}, session_user, 'admin')",
+            "truncate aether.entries",
+            "drop table aether.entries",
+            "alter table aether.entries disable row level security",
+            "create function aether.require(integer, text, text) returns void language sql as ''",
+            "create or replace function aether.sync() returns void language sql as ''",
+            f"select aether.require({number}, 'read')",
+        ],
+    ):
+        assert refused(postgres, name, statement) == "42501", statement
+
+
+def test_a_member_of_one_colony_sees_nothing_of_another(postgres, colony, role):
+    hidden = uuid.uuid4().hex
+    store.create_colony(postgres.url(), hidden).close()
+    with opened(postgres.url(), hidden) as ledger:
+        ledger.append_if("conversations/x", NEW, [b"secret\n"])
+        ledger.set_base(JOURNAL, 0, ledger.put_blob(b"secret"))
+        number = ledger.number
+    name = role(colony, "admin")
+    seen = name.replace(" ", "%20")
+
+    for table in ("colonies", "streams", "entries", "blobs", "members", "replicas"):
+        assert postgres.sql(f"select * from aether.{table} where colony = {number}", role=seen) == []
+        assert len(postgres.sql(f"select * from aether.{table} where colony = {number}")) == (
+            table not in ("members", "replicas")
+        ) + (table == "streams")
+    with pytest.raises(UnsafePath, match="no such colony, or the role has no right"):
+        store.open_ledger(url_of(postgres, name), hidden, replica="r", timeout=5).head(JOURNAL)
+    for call in (
+        f"select * from aether.head({number}, '')",
+        f"select * from aether.heads({number}, '')",
+        f"select * from aether.base({number}, '')",
+        f"select * from aether.lines_after({number}, 'conversations/x', 0, '', 9, 9)",
+        f"call aether.read_after({number}, 'conversations/x', 0, '', 9, 9, null, null)",
+        f"call aether.append({number}, '', 0, '', array['x'::bytea], '', 9, null, null, null, null)",
+        f"select aether.put_blob({number}, 'x')",
+        f"select aether.grant_right({number}, '{name}', 'admin')",
+        f"select aether.revoke_right({number}, '{name}')",
+        f"select aether.seen({number}, 'r', 1)",
+        f"select aether.faults({number})",
+    ):
+        assert refused(postgres, name, call) == "AE001", call
+
+
+def test_a_stranger_of_the_database_may_call_nothing(postgres, colony, role):
+    name = role()
+    for statement in (
+        "select * from aether.colonies",
+        f"select aether.hello('{colony}', '')",
+        "select aether.sync()",
+    ):
+        assert refused(postgres, name, statement) == "42501"
+    with (
+        opened(url_of(postgres, name), colony) as ledger,
+        pytest.raises(UnsafePath, match="aether share grant"),
+    ):
+        ledger.head(JOURNAL)
+
+
+def test_a_group_gives_its_right_to_its_members(postgres, colony, role):
+    group, member = role(colony, "write", options="nologin"), role()
+    postgres.sql(f'grant "{group}" to "{member}"')
+
+    with opened(url_of(postgres, member), colony) as ledger:
+        assert ledger.append_if(JOURNAL, NEW, [b"one\n"]).done
+        assert ledger.right == "write"
+
+
+def test_a_revoked_role_is_refused_at_its_next_call(postgres, colony, role):
+    name = role(colony, "write")
+    with opened(url_of(postgres, name), colony) as ledger:
+        ledger.append_if(JOURNAL, NEW, [b"one\n"])
+        store.grant(postgres.url(), colony, name, "read")
+        with pytest.raises(UnsafePath, match="has the right read, not write"):
+            ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"])
+        store.revoke(postgres.url(), colony, name)
+        for call in (
+            lambda: ledger.read_after(JOURNAL, NEW),
+            lambda: ledger.head(JOURNAL),
+            lambda: ledger.wait(JOURNAL, 0, 0),
+            lambda: ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"]),
+        ):
+            with pytest.raises(UnsafePath):
+                call()
+    with pytest.raises(NotFound):
+        store.revoke(postgres.url(), colony, name)
+
+
+def test_rights_are_given_to_roles_that_are_there(postgres, colony):
+    with pytest.raises(NotFound, match="create role"):
+        store.grant(postgres.url(), colony, "nobody of this name", "read")
+    with pytest.raises(NotFound):
+        store.grant(postgres.url(), colony, "pg_read_all_data", "read")
+    with pytest.raises(InvalidInput):
+        store.grant(postgres.url(), colony, "owner", "all")
+
+
+def test_an_owner_who_is_no_superuser_makes_the_tables(postgres, role):
+    """A managed server gives a role that may make roles, not a superuser."""
+    name, member = role(options="login createrole"), role()
+    postgres.sql(f'create database "of {name}" owner "{name}"')
+    url = f"postgresql:///of%20{name}?host={postgres.directory}&user={name}".replace(" ", "%20")
+    store.create_colony(url, "bees").close()
+    store.grant(url, "bees", member, "write")
+
+    with opened(
+        url.replace(f"user={name}".replace(" ", "%20"), f"user={member}".replace(" ", "%20")), "bees"
+    ) as ledger:
+        assert ledger.append_if(JOURNAL, NEW, [b"one\n"]).done
+    with pytest.raises(UnsafePath):
+        store.create_colony(url_of(postgres, member), "mine")
+
+
+# Colonies, versions and backups
+
+
+def test_two_colonies_of_one_name_are_refused(postgres, colony):
+    with pytest.raises(Conflict, match="aether share join"):
+        store.create_colony(postgres.url(), colony)
+    with pytest.raises(NotFound, match="no such colony"):
+        store.open_ledger(postgres.url(), "none", replica="r", timeout=5).head(JOURNAL)
+    with pytest.raises(InvalidInput):
+        store.create_colony(postgres.url(), " ")
+
+
+def test_another_colony_in_its_place_is_noticed(postgres, database):
+    store.create_colony(database, "bees").close()
+    with opened(database, "bees") as ledger:
+        before = ledger.identity
+        name = database.split("/")[3].partition("?")[0]
+        postgres.sql("drop schema aether cascade", database=name)
+        store.create_colony(database, "bees").close()
+        ledger.close()
+        with pytest.raises(Conflict, match="another colony"):
+            ledger.head(JOURNAL)
+        with opened(database, "bees") as now:
+            assert now.identity != before
+
+
+def test_a_schema_of_another_version_is_refused(postgres, database):
+    name = database.split("/")[3].partition("?")[0]
+    with opened(database, "bees") as ledger, pytest.raises(StorageFailed, match="aether share init"):
+        ledger.head(JOURNAL)
+    store.create_colony(database, "bees").close()
+    postgres.sql("insert into aether.migrations values (99, 'of the future')", database=name)
+    with (
+        opened(database, "bees") as ledger,
+        pytest.raises(StorageFailed, match=r"version 99.*Upgrade aether"),
+    ):
+        ledger.head(JOURNAL)
+    with pytest.raises(StorageFailed, match=r"version 99.*Upgrade aether"):
+        store.create_colony(database, "ants")
+    postgres.sql("delete from aether.migrations where version > 2", database=name)
+    with opened(database, "bees") as ledger, pytest.raises(StorageFailed, match=r"version 2, .*share init"):
+        ledger.head(JOURNAL)
+
+
+def test_two_who_make_the_tables_at_once_make_them_once(database):
+    def make(name):
+        store.create_colony(database, name).close()
+
+    assert [ended(child) for child in [start(make, name) for name in ("bees", "ants", "wasps")]] == [0, 0, 0]
+    with opened(database, "ants") as ledger:
+        assert store.upgrade(ledger) == len(store.migrations())
+
+
+def faults(url):
+    """Return what is missing in a colony, on a server of tests that may run without fsync."""
+    return [fault for fault in store.status(url, "bees")["faults"] if "fsync" not in fault]
+
+
+@pytest.mark.parametrize("part", ["pre-data", "data", "all", "holes"])
+def test_a_backup_restored_in_part_is_refused(postgres, database, part, tmp_path):
+    name = database.split("/")[3].partition("?")[0]
+    store.create_colony(database, "bees").close()
+    with opened(database, "bees") as ledger:
+        for number in range(5):
+            ledger.append_if(JOURNAL, Mark(number, ""), [b"%d\n" % number])
+        number = ledger.number
+    sections = {"pre-data": ["pre-data"], "data": ["pre-data", "data"]}.get(
+        part, ["pre-data", "data", "post-data"]
+    )
+    dumped = subprocess.run(
+        [postgres.bin / "pg_dump", *(f"--section={one}" for one in sections), database],
+        capture_output=True,
+        check=True,
+    ).stdout
+    restored = postgres.database(f"{name}_restored")
+    subprocess.run([postgres.bin / "psql", "-q", restored], input=dumped, check=True, capture_output=True)
+    if part == "holes":
+        postgres.sql("delete from aether.entries where revision = 3", database=f"{name}_restored")
+
+    with opened(restored, "bees") as ledger:
+        if part == "all":
+            assert ledger.append_if(JOURNAL, Mark(5, ""), [b"5\n"]).done
+            assert faults(restored) == []
+        elif part == "holes":
+            assert faults(restored) == ['stream "" has 4 of its lines 1 to 5']
+            with pytest.raises(StorageFailed, match="lines after revision 0 are missing"):
+                ledger.read_after(JOURNAL, NEW)
+        else:
+            with pytest.raises(StorageFailed, match="complete backup"):
+                ledger.append_if(JOURNAL, Mark(5, ""), [b"5\n"])
+    assert number == 1
+
+
+def test_a_server_restored_from_an_older_backup_is_noticed(postgres, colony):
+    with opened(postgres.url(), colony) as ledger:
+        for revision in range(4):
+            ledger.append_if(
+                JOURNAL, Mark(revision, ""), [f"line {revision + 1} of this long history\n".encode()]
+            )
+        last = ledger.read_after(JOURNAL, Mark(3, "")).lines[0]
+        mark = Mark(4, last[-19:-3].decode())
+        assert ledger.read_after(JOURNAL, mark).lines == []
+        postgres.sql(f"delete from aether.entries where colony = {ledger.number} and revision > 2")
+        postgres.sql(
+            f"update aether.streams set head = 2, checksum = (select checksum from aether.entries e "
+            f"where e.colony = {ledger.number} and e.revision = 2) where colony = {ledger.number}"
+        )
+        for call in (
+            lambda: ledger.read_after(JOURNAL, mark),
+            lambda: ledger.append_if(JOURNAL, mark, [b"x\n"]),
+        ):
+            with pytest.raises(Conflict, match="older backup"):
+                call()
+        for revision in (2, 3):
+            ledger.append_if(
+                JOURNAL, Mark(revision, ""), [f"line {revision + 1} of another history\n".encode()]
+            )
+        for call in (
+            lambda: ledger.read_after(JOURNAL, mark),
+            lambda: ledger.append_if(JOURNAL, mark, [b"x\n"]),
+        ):
+            with pytest.raises(Conflict, match="another line at revision 4"):
+                call()
+
+
+# The server fails
+
+
+def test_a_ledger_goes_on_after_the_server_was_restarted():
+    with postgres_server.running() as server:
+        store.create_colony(server.url(), "bees").close()
+        with opened(server.url(), "bees") as ledger:
+            for number, how in enumerate([signal.SIGINT, signal.SIGKILL, signal.SIGKILL]):
+                assert ledger.append_if(JOURNAL, Mark(number, ""), [b"%d\n" % number]).done
+                server.restart(how)
+            assert ledger.read_after(JOURNAL, NEW).lines == [b"0\n", b"1\n", b"2\n"]
+            server.stop()
+            with pytest.raises(StorageFailed, match="cannot be reached"):
+                ledger.head(JOURNAL)
+            ledger.timeout = 0.3
+            with pytest.raises(StorageFailed) as error:
+                ledger.append_if(JOURNAL, Mark(3, ""), [b"3\n"])
+            assert not isinstance(error.value, Unsettled), "nothing was sent"
+            server.start(default_transaction_read_only="on")
+            assert ledger.read_after(JOURNAL, Mark(2, "")).lines == [b"2\n"]
+            for write in (
+                lambda: ledger.append_if(JOURNAL, Mark(3, ""), [b"3\n"]),
+                lambda: ledger.put_blob(b"x"),
+            ):
+                with pytest.raises(StorageFailed, match=r"read-only.*target_session_attrs=read-write"):
+                    write()
+            server.restart()
+            assert ledger.append_if(JOURNAL, Mark(3, ""), [b"3\n"]).done
+
+
+def test_a_terminated_session_is_replaced(postgres, colony):
+    with opened(postgres.url(), colony) as ledger:
+        for number in range(6):
+            assert ledger.append_if(JOURNAL, Mark(number, ""), [b"%d\n" % number]).done
+            postgres.sql(
+                "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'aether'"
+            )
+            if number % 2:
+                assert ledger.head(JOURNAL) == number + 1
+        assert len(ledger.read_after(JOURNAL, NEW).lines) == 6
+
+
+def test_a_listener_whose_session_ends_still_wakes(postgres, colony):
+    with opened(postgres.url(), colony) as ledger, opened(postgres.url(), colony) as writer:
+        killer = threading.Timer(
+            0.1,
+            lambda: postgres.sql(
+                "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%'"
+            ),
+        )
+        late = threading.Timer(0.3, lambda: writer.append_if(JOURNAL, NEW, [b"one\n"]))
+        killer.start()
+        late.start()
+        assert ledger.wait(JOURNAL, 0, 20) is True
+        killer.join()
+        late.join()
+
+
+@pytest.mark.slow
+def test_a_full_disk_of_the_server_stores_nothing_and_recovers():
+    with postgres_server.running() as server:
+        place = server.directory / "small"
+        place.mkdir()
+        mount = ["mount", "-t", "tmpfs", "-o", "size=24m,mode=777", "tmpfs", place]
+        if os.geteuid() or subprocess.run(mount, check=False, capture_output=True).returncode:
+            pytest.skip("only root may mount a small disk")
+        try:
+            subprocess.run(["mkdir", place / "tables"], check=True, **postgres_server.unprivileged())
+            server.sql(f"create tablespace small location '{place / 'tables'}'")
+            server.sql("create database d tablespace small")
+            url = server.url(database="d")
+            store.create_colony(url, "bees").close()
+            with opened(url, "bees") as ledger:
+                stored = fill(ledger)
+                assert (ledger.head("s"), len(ledger.read_after("s", NEW, limit=1).lines)) == (stored, 1)
+                subprocess.run(["mount", "-o", "remount,size=64m", place], check=True)
+                assert ledger.append_if("s", Mark(stored, ""), [b"more\n"]) == (
+                    True, stored + 1, [], stored + 1
+                )  # fmt: skip
+            assert faults(url) == []
+        finally:
+            server.stop(signal.SIGQUIT)
+            subprocess.run(["umount", "-l", place], check=False)
+
+
+def fill(ledger):
+    """Append until the disk of the server is full, and return how many lines are stored."""
+    for stored in range(200):
+        try:
+            assert ledger.append_if("s", Mark(stored, ""), [os.urandom(400_000) + b"\n"]).done
+        except StorageFailed as error:
+            assert "disk of the server is full" in error.what  # noqa: PT017 - the last of many calls
+            return stored
+    raise AssertionError("it was never full")
+
+
+def test_a_long_turn_is_ended_by_the_server(postgres, colony, monkeypatch):
+    monkeypatch.setattr(store, "TURN_SECONDS", 0.2)
+    with (
+        opened(postgres.url(), colony) as ledger,
+        opened(postgres.url(), colony) as other,
+        ledger.turn(JOURNAL, NEW),
+    ):
+        assert other.append_if(JOURNAL, NEW, [b"other\n"]).done
+        assert ledger.append_if(JOURNAL, NEW, [b"late\n"]) == (False, 1, [b"other\n"], 0)
+
+
+def test_a_busy_stream_is_an_error_in_time(postgres, colony):
+    with opened(postgres.url(), colony) as ledger, opened(postgres.url(), colony, timeout=2) as other:
+        other.timeout = 0.2
+        with ledger.turn(JOURNAL, NEW), pytest.raises(StorageFailed, match="others are writing"):
+            other.append_if(JOURNAL, NEW, [b"x\n"])
+
+
+# The network fails
+
+
+@rows("direction, silent", itertools.product(["to_server", "to_client"], [False, True]))
+def test_an_append_whose_answer_was_lost_is_recognised(postgres, direction, silent):
+    """The connection is cut within the question or the answer; every line is stored once, whatever got through."""
+    colony = uuid.uuid4().hex
+    store.create_colony(postgres.url(), colony).close()
+    limits = (5, 60, 200) if direction == "to_server" else (0, 40, 150)
+    with (
+        proxied(postgres) as proxy,
+        opened(proxy.url(), colony) as ledger,
+        opened(postgres.url(), colony) as sure,
+    ):
+        proxy.silent = silent
+        for number, most in enumerate(limits):
+            assert ledger.head(JOURNAL) == number
+            proxy.limit(**{direction: most})
+            if silent:
+                proxy.release_after(0.2)
+            assert ledger.append_if(JOURNAL, Mark(number, ""), [b"%d\n" % number]) == (
+                True, number + 1, [], number + 1
+            )  # fmt: skip
+        assert proxy.cuts == len(limits)
+        assert sure.read_after(JOURNAL, NEW).lines == [b"%d\n" % number for number in range(len(limits))]
+
+
+def test_a_lost_answer_of_a_server_that_stays_away_is_unsettled(postgres, colony):
+    with (
+        proxied(postgres) as proxy,
+        opened(proxy.url(), colony) as ledger,
+        opened(postgres.url(), colony) as sure,
+    ):
+        ledger.append_if(JOURNAL, NEW, [b"one\n"])
+        ledger.timeout = 0.5
+        proxy.limit(to_client=0)
+        proxy.refuses = True
+        with pytest.raises(Unsettled, match="not known whether"):
+            ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"])
+        proxy.refuses = False
+        ledger.timeout = 5
+        assert ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"]).head == 2
+        assert sure.read_after(JOURNAL, NEW).lines == [b"one\n", b"two\n"]
+
+
+def test_no_answer_is_waited_for_longer_than_the_timeout(postgres, colony):
+    with proxied(postgres) as proxy, opened(proxy.url(), colony, timeout=2) as ledger:
+        ledger.head(JOURNAL)
+        proxy.silent = True
+        proxy.limit(to_client=0)
+        assert ledger.head(JOURNAL) == 0, "asked again on a new connection"
+        assert proxy.cuts == 1
+
+
+# Addresses and secrets
+
+
+def test_a_password_is_in_no_error(postgres, colony):
+    postgres.sql(
+        f"do $$ begin create role {postgres_server.LOCKED} login password 'right-one'; exception when others then end $$"
+    )
+    urls = [
+        f"postgresql://{postgres_server.LOCKED}:hunter2secret@/postgres?host={postgres.directory}",
+        f"host={postgres.directory} user={postgres_server.LOCKED} password=hunter2secret dbname=postgres",
+        "postgresql://u:hunter2secret@127.0.0.1:1/x",
+        "postgresql://u:hunter2secret@[broken/x",
+        "postgresql://u:hunter2secret@127.0.0.1/x?nonsense=1",
+        "postgres://u:hunter2secret@127.0.0.1:port/x",
+        "password=hunter2secret nonsense",
+        f"postgresql://owner:hunter2secret@/none?host={postgres.directory}",
+    ]
+    for url in urls:
+        with pytest.raises(AetherError) as error:
+            store.open_ledger(url, colony, replica="r", timeout=2).head(JOURNAL)
+        shown, reason = [], error.value
+        while reason is not None:
+            shown.append(f"{reason!r} {reason} {vars(reason)}")
+            reason = reason.__cause__ or (None if reason.__suppress_context__ else reason.__context__)
+        assert "hunter2secret" not in " ".join(shown), url
+    assert "hunter2secret" not in repr(store.open_ledger(urls[0], colony, replica="r"))
+
+
+def test_a_wrong_password_is_refused_at_once(postgres, colony, tmp_path, monkeypatch):
+    postgres.sql(
+        f"do $$ begin create role {postgres_server.LOCKED} login password 'right-one'; exception when others then end $$"
+    )
+    store.grant(postgres.url(), colony, postgres_server.LOCKED, "write")
+    url = postgres.url(postgres_server.LOCKED)
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
+    for given in (url, url.replace("@/", ":wrong@/")):
+        with opened(given, colony) as ledger, pytest.raises(UnsafePath, match=r"\.pgpass"):
+            ledger.head(JOURNAL)
+    passwords = tmp_path / "pgpass"
+    passwords.write_text("*:*:*:*:right-one\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    (tmp_path / "services").write_text(
+        f"[bees]\nhost={postgres.directory}\ndbname=postgres\nuser={postgres_server.LOCKED}\n"
+    )
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    for given in (url, "service=bees"):
+        with opened(given, colony) as ledger:
+            assert ledger.right == "write"
+
+
+@rows(
+    ("url", "service", "mode"),
+    [
+        ("postgresql://db.example.org/x", "", "verify-full"),
+        ("postgres://db.example.org,localhost/x", "", "verify-full"),
+        ("host=10.0.0.7 dbname=x", "", "verify-full"),
+        ("postgresql://db.example.org/x?sslmode=require", "", "require"),
+        ("service=far", "host=db.example.org", "verify-full"),
+        ("service=far", "host=db.example.org\nsslmode=verify-ca", None),
+        ("service=far", "host=/run/postgresql", None),
+        ("postgresql://localhost/x", "", None),
+        ("postgresql://127.0.0.1/x", "", None),
+        ("postgresql://[::1]/x", "", None),
+        ("postgresql:///x", "", None),
+        ("postgresql:///x?host=/run/postgresql", "", None),
+        ("postgresql:///x?hostaddr=192.0.2.1", "", "verify-full"),
+    ],
+)
+def test_a_connection_over_a_network_verifies_the_server(url, service, mode, tmp_path, monkeypatch):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    (tmp_path / "services").write_text(f"[far]\n{service}\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+
+    found = store._address(url, 5)
+
+    assert found.get("sslmode") == mode
+    assert found.get("sslrootcert") == ("system" if mode == "verify-full" else None)
+
+
+def test_the_environment_says_where_the_server_is(monkeypatch):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    monkeypatch.setenv("PGHOST", "db.example.org")
+    assert store._address("dbname=x", 5)["sslmode"] == "verify-full"
+    monkeypatch.setenv("PGSSLMODE", "verify-ca")
+    assert "sslmode" not in store._address("dbname=x", 5)
+
+
+def test_without_the_driver_the_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    store._psycopg.cache_clear()
+    with pytest.raises(BackendUnavailable, match=re.escape("pip install 'aether-memory[postgres]'")):
+        store.open_ledger("postgresql:///x", "c", replica="r")
+    store._psycopg.cache_clear()
+
+
+# A pooler in transaction mode
+
+
+@pytest.fixture
+def pooler(postgres, tmp_path):
+    """Run pgbouncer in transaction mode before the server; return its URL."""
+    program = shutil.which("pgbouncer") or shutil.which("pgbouncer", path="/usr/sbin")
+    if not program:
+        pytest.skip("pgbouncer is not installed: apt-get install pgbouncer")
+    directory = postgres.directory / f"bouncer{next(_NUMBERS)}"
+    directory.mkdir()
+    (directory / "users").write_text(f'"{postgres_server.OWNER}" ""\n')
+    (directory / "ini").write_text(
+        f"[databases]\n* = host={postgres.directory} port=5432\n[pgbouncer]\nunix_socket_dir={directory}\n"
+        f"listen_addr=\nlisten_port=6432\nauth_type=any\npool_mode=transaction\ndefault_pool_size=3\n"
+        f"auth_file={directory}/users\n[users]\n".replace("auth_type=any", "auth_type=trust")
+    )
+    for path in (directory, directory / "users", directory / "ini"):
+        path.chmod(0o777)
+    with open(tmp_path / "log", "wb") as log:
+        process = subprocess.Popen(
+            [program, directory / "ini"], stdout=log, stderr=log, **postgres_server.unprivileged()
+        )
+    url = f"postgresql://{postgres_server.OWNER}@:6432/postgres?host={directory}"
+    import psycopg
+
+    for _ in range(200):
+        try:
+            psycopg.connect(url).close()
+            break
+        except psycopg.Error:
+            time.sleep(0.02)
+    else:
+        raise AssertionError((tmp_path / "log").read_text())
+    yield url
+    process.terminate()
+    process.wait()
+
+
+def test_a_pooler_in_transaction_mode_works(pooler, colony):
+    with opened(pooler, colony) as ledger, opened(pooler, colony) as other:
+        assert ledger.append_if(JOURNAL, NEW, [b"1\n"]).done
+        assert ledger.pooled, "its notifications would be lost"
+        with ledger.turn(JOURNAL, NEW) as news:
+            assert news == (1, [b"1\n"])
+            assert ledger.append_if(JOURNAL, Mark(1, ""), [b"2\n"]).done
+        late = threading.Timer(0.2, lambda: ledger.append_if(JOURNAL, Mark(2, ""), [b"3\n"]))
+        late.start()
+        assert other.wait(JOURNAL, 2, 20) is True
+        late.join()
+        assert other.append_if(JOURNAL, NEW, [b"x\n"]).lines == [b"1\n", b"2\n", b"3\n"]
+
+        def write(who):
+            for number in range(10):
+                at = 0
+                while not (answer := ledger.append_if("s", Mark(at, ""), [b"%d-%d\n" % (who, number)])).done:
+                    at = answer.head
+
+        threads = [threading.Thread(target=write, args=(who,)) for who in range(6)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(other.read_after("s", NEW).lines)) == 60
+    assert store.status(pooler, colony)["notifications"] is False
+
+
+def test_migrations_run_through_a_pooler(pooler, postgres):
+    name = f"pooled{next(_NUMBERS)}_{os.getpid()}"
+    postgres.sql(f'create database "{name}"')
+    url = pooler.replace("/postgres?", f"/{name}?")
+    store.create_colony(url, "bees").close()
+    store.grant(url, "bees", "owner", "admin")
+    assert [member.right for member in store.members(url, "bees")] == ["admin"]
