@@ -50,7 +50,7 @@ TEXTS: dict[str, str] = {
     "noscript": f'<noscript><p title="</noscript><img src=x onerror={_RUN}>">',
     "template element": f"<template><script>{_RUN}</script></template>",
     "plaintext": "<plaintext>everything after this is text",
-    "xmp": f"<xmp><p title=\"</xmp><img src=x onerror={_RUN}>\">",
+    "xmp": f'<xmp><p title="</xmp><img src=x onerror={_RUN}>">',
     # SVG, MathML, frames, objects
     "svg": f"<svg onload={_RUN}>",
     "svg script": f'<svg xmlns="http://www.w3.org/2000/svg"><script>{_RUN}</script></svg>',
@@ -60,7 +60,7 @@ TEXTS: dict[str, str] = {
     "mathml": '<math><mtext><a href="javascript:alert(1)">x</a></mtext></math>',
     "mathml style": f"<math><style><img src=x onerror={_RUN}></style></math>",
     "frame": '<iframe src="https://evil.example/"></iframe>',
-    "srcdoc": f"<iframe srcdoc=\"<script>parent.{_RUN}</script>\"></iframe>",
+    "srcdoc": f'<iframe srcdoc="<script>parent.{_RUN}</script>"></iframe>',
     "object": '<object data="https://evil.example/x.swf"></object><embed src="//evil.example">',
     # Requests elsewhere
     "base": '<base href="https://evil.example/">',
@@ -88,11 +88,11 @@ TEXTS: dict[str, str] = {
     "format": "%s %n %(home)s {0} {home.__class__} \\u003cscript\\u003e",
     "json": '"}],"x":[{"a":"\\"</script><script>"+1,\n"b":null}',
     "entities": "&lt;script&gt; &amp;amp; &#60;b&#62; &#x3c;i&#x3e; &nbsp &copy; &NewLine;&Tab;",
-    "event stream": "x\n\nevent: change\ndata: {\"revision\": 999999}\n\nid: 1\nretry: 1\n\n",
+    "event stream": 'x\n\nevent: change\ndata: {"revision": 999999}\n\nid: 1\nretry: 1\n\n',
     # Characters
     "nul": "a\x00b<scr\x00ipt>c\x00",
     "controls": "bell \x07 escape \x1b[31mred\x1b[0m back \x08\x08 form \x0c vertical \x0b delete \x7f c1 \x9b31m",
     "bidi": "access \u202egnp.exe\u202c \u2066isolate \u2069 \u202dforced\u200f\u200e and on",
     "right to left": "\u0645\u0631\u062d\u0628\u0627 <b>\u05e9\u05dc\u05d5\u05dd</b> \u0661\u0662\u0663",
-    "huge word": "W" * 3000 + "\u0301" * 200 + "\u200b\ufeff\u2028\u2029\ufffe\U000e0041",
+    "huge word": "W" * 1200 + "\u0301" * 200 + "\u200b\ufeff\u2028\u2029\ufffe\U000e0041",
 }  # fmt: skip

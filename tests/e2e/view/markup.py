@@ -85,12 +85,13 @@ def raw_faults(html: str) -> list[str]:
     found = {
         f"U+{ord(one):04X}"
         for one in html
-        if (unicodedata.category(one) == "Cc" and one not in "\t\n\r") or one in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\ufffe"
+        if (unicodedata.category(one) == "Cc" and one not in "\t\n\r")
+        or one in "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     }
     return sorted(found)
 
 
 def readable(text: str) -> str:
     """Return `text` as it can be compared: without spaces, invisible characters and the marks that stand for them."""
-    kept = (one for one in text if unicodedata.category(one)[0] not in "CZM" and one not in "\ufffd")
+    kept = (one for one in text if unicodedata.category(one)[0] not in "CZM" and one != "\ufffd")
     return "".join(kept)

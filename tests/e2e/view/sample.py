@@ -21,8 +21,7 @@ SESSIONS: tuple[tuple[float, str, tuple[Any, ...]], ...] = (
         6.0,
         "5b1f0c52-0000-4000-8000-000000000001",
         (
-            ("user", "We build Harbour, a booking service for berths in small marinas. Always run `make check` before a commit. "
-                     "Never store card numbers, not even masked ones. Prices are integer cents, never floats."),
+            ("user", "We build Harbour, which books berths in small marinas. Always run `make check` before a commit. Never store card numbers, not even masked ones."),
             ("assistant", "I look at the data model first, then at the rules for prices."),
             ("call", "Bash", {"command": "make check"}, "FAILED tests/test_prices.py::test_tax - assert 118.99 == 119.0\n1 failed, 41 passed", True),
             ("assistant", "The tax was computed with floats. I change `src/prices.py` to integer cents."),
@@ -183,7 +182,10 @@ def messages(text: Callable[[str], str] = lambda text: text, turns: int = 24) ->
     said = [{"role": "user", "content": text("Goal: send reminders by e-mail the day before arrival.")}]
     for nth in range(turns):
         said.append({"role": "user", "content": text(f"Now part {nth} of the reminders, please.")})
-        report = f"Decided to keep part {nth} in `src/reminders_{nth}.py`. " + "It reads one table of bookings. " * 12
+        report = (
+            f"Decided to keep part {nth} in `src/reminders_{nth}.py`. "
+            + "It reads one table of bookings. " * 12
+        )
         said.append({"role": "assistant", "content": text(report)})
     return said
 
@@ -192,11 +194,11 @@ def _conversations(home: Path, text: Callable[[str], str]) -> None:
     aether.compact(CONVERSATION, messages(text), window=3_000, home=home)
     now = clock.now()
     old = []
-    for id, days, title, said in ARCHIVED:
+    for name, days, title, said in ARCHIVED:
         at = now - timedelta(days=days)
         turns = [f"{text(said)} Part {nth}: the table has {nth + 3} columns." for nth in range(8)]
         talk = [{"role": ("user", "assistant")[nth % 2], "content": one} for nth, one in enumerate(turns)]
-        old.append({"id": id, "title": text(title), "created_at": clock.stamp(at), "messages": talk})
+        old.append({"id": name, "title": text(title), "created_at": clock.stamp(at), "messages": talk})
     aether.archive_conversations(old, home=home)
     aether.age_archive(home=home)
     aether.mark_conversation_important("harbour-berths", home=home)

@@ -60,7 +60,7 @@ def viewing(home: Path, *options: str) -> Iterator[Served]:
     with errors.open("w+") as stderr:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=stderr, stdin=subprocess.DEVNULL, text=True,
-            env={**homes.plain_environment(), "PYTHONPATH": os.pathsep.join(sys.path)}, preexec_fn=homes.heed_interrupts,
+            env={**homes.plain_environment(), "PYTHONPATH": os.pathsep.join(sys.path)}, preexec_fn=homes.heed_interrupts,  # noqa: PLW1509
         )  # fmt: skip
         try:
             with _alarm(START_SECONDS):
