@@ -107,6 +107,8 @@ class Visitor:
         self.page = self.context.new_page()
         if served:
             self.page.goto(served.url)
+            # The page that takes the token goes on by itself.
+            self.page.wait_for_selector("h1")
 
     def _listen(self, page: Any) -> None:
         page.on("pageerror", lambda error: self.trouble.append(f"{page.url}: {error}"))
