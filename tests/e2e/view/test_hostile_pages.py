@@ -18,6 +18,7 @@ from tests.e2e.view import sample
 from tests.e2e.view.asking import Answer, Visit
 from tests.e2e.view.hostile import TEXTS
 from tests.e2e.view.markup import Page, raw_faults, readable
+from tests.effort import FULL_TRIALS
 
 pytestmark = pytest.mark.extras
 pytest.importorskip("starlette", reason="the extra view is not installed")
@@ -27,8 +28,7 @@ HOSTILE = list(TEXTS.values())
 # Of one kind of page, such as those of entries: each has the same template.
 MOST_OF_KIND = 12
 # Each of so many homes has the texts in other fields; all of them put each text into each field.
-FULL = os.environ.get("AETHER_FULL_TRIALS") == "1"
-ROTATIONS = range(1, len(HOSTILE) if FULL else 5)
+ROTATIONS = range(1, len(HOSTILE) if FULL_TRIALS else 4)
 
 
 def mixed(first: int = 0) -> Callable[[str], str]:
@@ -105,7 +105,7 @@ def test_no_page_of_a_home_of_hostile_texts_holds_markup_that_its_template_does_
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ROTATIONS)
 def test_no_field_of_a_page_takes_any_hostile_text_as_markup(tmp_path, first):
-    home = sample.make(tmp_path / "harbour", text=mixed(first if FULL else first * 17))
+    home = sample.make(tmp_path / "harbour", text=mixed(first if FULL_TRIALS else first * 17))
 
     assert trouble(crawl(Visit(home))) == {}
 
