@@ -132,8 +132,11 @@ def _leads_to(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield str(link["target_id"]), str(link["link_type"])
     if isinstance(metadata.get(SUPERSEDES), str):
         yield metadata[SUPERSEDES], SUPERSEDES
-    for session in metadata.get("evidence") or () if isinstance(metadata.get("evidence"), list) else ():
-        yield str(session["session_id"] if isinstance(session, dict) else session), "evidence"
+    linked = {str(link["target_id"]) for link in entry.get("associative_links") or ()}
+    shows = metadata.get("evidence")
+    for each in shows if isinstance(shows, list) else ():
+        if each["session_id"] not in linked:
+            yield str(each["session_id"]), "evidence"
 
 
 class Newest(NamedTuple):

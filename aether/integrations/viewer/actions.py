@@ -32,18 +32,18 @@ def forget_text(frame: Frame, form: Mapping[str, str]) -> str:
 
 def correct(frame: Frame, form: Mapping[str, str]) -> str:
     """Change the text and the type of an item; an entry of another layer is superseded by a new item."""
-    id, text = form["entry"], form.get("text", "")
+    old, text = form["entry"], form.get("text", "")
     if not text.strip():
         raise InvalidInput("the text is empty.", fix="Write what is right, or forget the entry.", where=BY)
     given: dict[str, Any] = {"content": text} | ({"type": form["type"]} if form.get("type") else {})
     if "relevance" in form:
         given["relevance_score"] = _share(form["relevance"])
-    if _is_item(frame, id):
-        update_working_memory_item(id, given, home=frame.home)
+    if _is_item(frame, old):
+        update_working_memory_item(old, given, home=frame.home)
         return "Corrected. The next session gets the new text."
     given.pop("relevance_score", None)
-    made = supersede(id, given, home=frame.home)
-    return f"Corrected: {made.item['id']} takes the place of {id}."
+    made = supersede(old, given, home=frame.home)
+    return f"Corrected: {made.item['id']} takes the place of {old}."
 
 
 def protect(frame: Frame, form: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -24,9 +25,10 @@ from aether.integrations.viewer.frame import (
     live_entry,
     marked,
     part,
+    when,
 )
 from aether.memory.patterns import LINK_TYPES
-from aether.memory.sessions import session_text, sessions_of
+from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
@@ -86,23 +88,32 @@ def brief_page(frame: Frame, asked: Asked) -> Shown:
 def _traced(snapshot: Any, lines: list[JsonObject], kind: str = "") -> list[JsonObject]:
     """Return the lines of a brief of one kind, without one all, each with the live entry that it comes from."""
     memory = snapshot.documents["memory"]
-    sessions = [(session, session_text(session).casefold()) for session in reversed(sessions_of(memory))]
+    sessions = [(one, "\n".join(_texts(one)).casefold()) for one in reversed(sessions_of(memory))]
     found = []
     for line in lines:
         if kind and line["kind"] != kind:
             continue
-        id = next(iter(line["ids"]), "")
-        entry = live_entry(snapshot.documents, id) if id else None
+        name = next(iter(line["ids"]), "")
+        held = live_entry(snapshot.documents, name) if name else None
         said = line["text"].rstrip("…").casefold()
-        source = next((session for session, text in sessions if not id and said in text), None)
+        source = next((session for session, text in sessions if not name and said in text), None)
         statement = next((one for one in _statements(source) if " ".join(one.split()) == line["text"]), "")
         found.append(
             {
-                **line, "id": id, "entry": entry, "type": _kind_of(entry), "session": source and source["session_id"],
+                **line, "id": name, "entry": held, "type": _kind_of(held), "session": source and source["session_id"],
                 "statement": statement,
             }
         )  # fmt: skip
     return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text of a session, each on one line: those of its metadata are shown in a brief as well."""
+    if isinstance(value, str):
+        yield " ".join(value.split())
+    elif isinstance(value, list | dict):
+        for below in value.values() if isinstance(value, dict) else value:
+            yield from _texts(below)
 
 
 def _kind_of(entry: Mapping[str, Any] | None) -> str:
@@ -168,10 +179,9 @@ def search(frame: Frame, asked: Asked) -> Shown:
 
 def entry(frame: Frame, asked: Asked) -> Shown:
     """Return one entry: text, state, evidence, links both ways, and every change of it."""
-    id = asked.path["id"]
     snapshot = read(frame.home)
-    found = entries.about(id, home=frame.home)
-    live = live_entry(snapshot.documents, id)
+    found = entries.about(asked.path["id"], home=frame.home)
+    live = live_entry(snapshot.documents, found.id)
     changes = [
         {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in found.changes
     ]
@@ -187,6 +197,7 @@ def entry(frame: Frame, asked: Asked) -> Shown:
 
 
 # Fields that say nothing to a person, or follow from others.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
 _SILENT = frozenset({"id", "session_id", "token_count", "associative_links", "access_count", "last_accessed"})
 
 
@@ -198,11 +209,18 @@ def _differences(before: JsonObject | None, after: JsonObject | None) -> Iterato
     for name in sorted({*old, *new} - _SILENT - {"metadata"}):
         was, became = old.get(name), new.get(name)
         if was != became and not isinstance(was or became, list | dict):
-            yield name, "" if was is None else str(was), "" if became is None else str(became)
+            yield name, _short(was), _short(became)
     for name in ("associative_links", "evidence"):
         was, became = old.get(name) or [], new.get(name) or []
         if isinstance(was, list) and isinstance(became, list) and len(was) != len(became):
             yield name.replace("associative_", ""), str(len(was)), str(len(became))
+
+
+def _short(value: Any) -> str:
+    """Return the value of a field as a person reads it."""
+    if value is None or value is True or value is False:
+        return {None: "", True: "yes", False: "no"}[value]
+    return when(value) if _TIME.fullmatch(str(value)) else str(value)
 
 
 def log(frame: Frame, asked: Asked) -> Shown:
