@@ -15,7 +15,7 @@ from typing import Any
 from aether import clock, paths
 from aether.api import telemetry
 from aether.errors import AetherError
-from aether.store.commit import Author, Committed, commit, fold_home
+from aether.store.commit import ACTING, Author, Committed, commit, fold_home
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
@@ -45,6 +45,9 @@ def read(home: Home) -> Snapshot:
 
 def drained(place: Path) -> Path:
     """Return `place` after draining its spool; entries that cannot be stored now stay there."""
+    actor = ACTING.get()
+    if actor and actor.read_only:
+        return place
     try:
         spooled = any(name.endswith(".json") for name in os.listdir(f"{place}/hooks/spool"))
     except OSError:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,15 @@ HAND = "hand"
 INIT = "init"
 
 
+# The author where nobody else is named: the person whose colony it is.
+QUEEN = "queen"
+
+
 class Author(NamedTuple):
     """Who changes what, and why, as `aether log` shows it."""
 
     operation: str
-    by: str = "queen"
+    by: str = QUEEN
     reason: str = ""
     part: str = ""
     """See `snapshot.Entry`."""
@@ -82,6 +87,36 @@ class Committed(NamedTuple):
     revision: int
     result: Any
     changed: bool
+
+
+class Acting(NamedTuple):
+    """A surface through which a person acts: what it commits in place of the Queen, and under which condition."""
+
+    by: str
+    revisions: list[int]
+    """The revisions that were made, in their order; it grows."""
+    require: Callable[[Snapshot], None] = lambda snapshot: None
+    """Raises an error if what the person saw has changed; asked under the lock, of the first change."""
+    read_only: bool = False
+
+
+ACTING: ContextVar[Acting | None] = ContextVar("acting", default=None)
+
+
+@contextmanager
+def acting(
+    by: str, require: Callable[[Snapshot], None] | None = None, *, read_only: bool = False
+) -> Iterator[Acting]:
+    """Commit changes of the Queen under the name `by` during the block, in this thread or task only.
+
+    `read_only` refuses all of them, and leaves the spool as it is.
+    """
+    found = Acting(by, [], read_only=read_only)
+    token = ACTING.set(found._replace(require=require) if require else found)
+    try:
+        yield found
+    finally:
+        ACTING.reset(token)
 
 
 def commit(
@@ -104,6 +139,10 @@ def commit(
         LockTimeout, NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was
             changed. Errors of `plan` pass through.
     """
+    actor = ACTING.get()
+    if actor and actor.read_only:
+        fix = "Start it again without --read-only to change something."
+        raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=actor.by)
     settings = settings or config.load(home)
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
     with write_lock(home, timeout=settings.lock_timeout_seconds):
@@ -112,7 +151,13 @@ def commit(
         def planned(found: Snapshot) -> Change:
             return early if early is not None and found is seen else plan(found)
 
-        return _committed(snapshot, planned, author, now, settings)
+        if actor is None or author.by != QUEEN:
+            return _committed(snapshot, planned, author, now, settings)
+        if not actor.revisions:
+            actor.require(snapshot)
+        done = _committed(snapshot, planned, author._replace(by=actor.by), now, settings)
+        actor.revisions.extend([done.revision] if done.changed else [])
+        return done
 
 
 def commit_locked(
