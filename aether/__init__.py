@@ -135,6 +135,8 @@ if TYPE_CHECKING:
     from aether.api.recall import search_memory as search_memory
     from aether.api.status import get_compression_stats as get_compression_stats
     from aether.api.status import get_memory_status as get_memory_status
+    from aether.api.timeline import file_history as file_history
+    from aether.api.timeline import timeline as timeline
     from aether.api.tokens import record_usage as record_usage
     from aether.api.working import add_working_memory_item as add_working_memory_item
     from aether.api.working import add_working_memory_items as add_working_memory_items
@@ -201,6 +203,7 @@ _NAMES_IN = {
     ),
     "aether.api.recall": "recall search_memory",
     "aether.api.status": "get_compression_stats get_memory_status",
+    "aether.api.timeline": "file_history timeline",
     "aether.api.tokens": "record_usage",
     "aether.api.working": (
         "add_working_memory_item add_working_memory_items auto_compress_if_needed check_token_threshold "

@@ -36,6 +36,8 @@ NOUNS = {
     "memory": ("memory", "Add, search, compress and promote memory"),
     "recall": ("recall", "Recall from memory, step by step"),
     "brief": ("recall", "Show what a new session gets"),
+    "timeline": ("timeline", "Show what happened, day by day"),
+    "history": ("timeline", "Show what memory knows about a source file"),
     "compact": ("compact", "Make conversations fit a model's window"),
     "chat": ("chat", "Talk with a model for as long as you like"),
     "context": ("context", "Look after the contexts of long conversations"),

@@ -11,6 +11,7 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from functools import lru_cache
 from itertools import chain
 from math import ceil
 from pathlib import Path
@@ -123,7 +124,7 @@ def part(lines: Iterable[Any], page: int, *, total: int | None = None) -> Part:
 
 
 class Frame:
-    """One running view: its home, its secrets, the notices that wait, and the templates."""
+    """One running view: its home, its secrets, and the notices that wait."""
 
     def __init__(
         self, home: Path, *, pages: Iterable[Page], read_only: bool = False, token: str = ""
@@ -133,7 +134,6 @@ class Frame:
         self.token = token or secrets.token_urlsafe(32)
         self.pages = list(pages)
         self._notices: dict[str, Notice] = {}
-        self._templates: Any = None
 
     @property
     def csrf(self) -> str:
@@ -155,7 +155,7 @@ class Frame:
 
     def html(self, shown: Shown, asked: Asked | None = None, *, title: str = "", path: str = "") -> str:
         """Return a page as HTML."""
-        template = self._environment().get_template(shown.template)
+        template = environment().get_template(shown.template)
         query = asked.query if asked else {}
         return str(
             template.render(
@@ -170,25 +170,30 @@ class Frame:
             )
         )  # fmt: skip
 
-    def _environment(self) -> Any:
-        if self._templates is None:
-            from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-            directory = paths.resource("data/view")
-            made = Environment(
-                loader=FileSystemLoader(directory / "templates"), autoescape=True, undefined=StrictUndefined,
-                trim_blocks=True, lstrip_blocks=True, finalize=visible,
-            )  # fmt: skip
-            made.filters |= {
-                "ago": ago, "when": when, "number": number, "plural": plural,
-                "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
-            }  # fmt: skip
-            made.globals["files"] = {
-                file.name: f"/static/{file.name}?v={hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
-                for file in (directory / "static").iterdir()
-            }
-            self._templates = made
-        return self._templates
+@lru_cache(maxsize=1)
+def environment() -> Any:
+    """Return the templates with their filters; all text in them is escaped.
+
+    Raises:
+        ImportError: the extra `view` is not installed.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    directory = paths.resource("data/view")
+    made = Environment(
+        loader=FileSystemLoader(directory / "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, finalize=visible,
+    )  # fmt: skip
+    made.filters |= {
+        "ago": ago, "when": when, "number": number, "plural": plural,
+        "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
+    }  # fmt: skip
+    made.globals["files"] = {
+        file.name: f"/static/{file.name}?v={hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
+        for file in (directory / "static").iterdir()
+    }
+    return made
 
 
 def visible(value: Any) -> Any:
