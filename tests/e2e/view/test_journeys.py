@@ -26,7 +26,7 @@ WIDTHS = (360, 800, 1600)
 
 def brief_of(home: Path) -> str:
     """Return the text that a new session gets."""
-    return brief(home)["text"]
+    return brief(home)["block"]
 
 
 def item_of(home: Path, text: str) -> str:
