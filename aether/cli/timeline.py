@@ -12,7 +12,7 @@ from aether.cli.output import Ask, Command, Table, emit, note, one_line, pass_as
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
-    from aether.api.timeline import FileHistory, Moment
+    from aether.api.timeline import FileHistory, Known, Moment
 
 # Characters of a statement on a line of the timeline; --json has all of it.
 LINE_CHARS = 160
@@ -100,7 +100,7 @@ def history_command(ask: Ask, file: str) -> None:
         note(ask, f"Memory knows nothing about {plain(file)}.")
 
 
-def _parts(found: FileHistory) -> Iterator[tuple[str, list]]:
+def _parts(found: FileHistory) -> Iterator[tuple[str, list[Known]]]:
     yield from ((name, getattr(found, name)) for name in ("changes", "errors", "decisions", "others"))
 
 

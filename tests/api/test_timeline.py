@@ -90,3 +90,12 @@ def test_a_path_without_a_name_is_an_error(home):
     for path in ("", "/", "./"):
         with pytest.raises(InvalidInput, match="names no file"):
             aether.file_history(path, home=home)
+
+
+def test_a_nul_in_a_name_breaks_neither_timeline_nor_search(home):
+    about = {"title": "Ship\0it", "project": "/a\0b", "phase": 1}
+    add(home, "Use one file.", caste="sco\0ut", metadata=about)
+    aether.compress(1, home=home)
+
+    assert [one.caste for one in aether.timeline(types=["decision"], home=home)] == ["sco\0ut"]
+    assert len(aether.search_memory("file", layers=["archive"], caste="sco\0ut", home=home)) == 1
