@@ -91,14 +91,14 @@ def search_memory(
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
-    def access(documents: Mapping[str, object]) -> Change:
+    def record(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]
         return items.record_access(memory, found, now=at) if isinstance(memory, dict) else Change({})
 
     if found and access:
         # A home that cannot be written can still be searched.
         with suppress(StorageFailed, LockTimeout):
-            change(place, access, Author("access"))
+            change(place, record, Author("access"))
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
 

@@ -17,7 +17,7 @@ from urllib.parse import parse_qsl, urlsplit
 
 from aether import paths
 from aether.api.home import drained
-from aether.errors import AetherError, BackendUnavailable, InvalidInput, NotFound, StorageFailed
+from aether.errors import AetherError, BackendUnavailable, Conflict, InvalidInput, NotFound, StorageFailed
 from aether.integrations.viewer import actions, pages
 from aether.integrations.viewer.frame import BY, Action, Asked, Frame, Page, Shown, Stale, unchanged, without
 from aether.store import spool
@@ -259,6 +259,9 @@ def _action_route(frame: Frame) -> Any:
     def _done(name: str, form: Mapping[str, str]) -> Response:
         action = ACTIONS.get(name)
         try:
+            if frame.read_only:
+                fix = "Start aether view without --read-only to change something."
+                raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=BY)
             if action is None:
                 raise NotFound(f"there is no action {name!r}.", fix="Reload the page.", where=BY)
             require = unchanged(form["entry"], form.get("state", "")) if form.get("entry") else None
@@ -273,7 +276,21 @@ def _action_route(frame: Frame) -> Any:
     return answer
 
 
-async def _fields(request: Request) -> dict[str, str] | None:
+class Form(dict[str, str]):
+    """The fields of a form."""
+
+    def __missing__(self, name: str) -> str:
+        """Refuse a form that lacks a field.
+
+        Raises:
+            InvalidInput: always.
+        """
+        raise InvalidInput(
+            f"the form has no field {name!r}.", fix="Reload the page, and try again.", where=BY
+        )
+
+
+async def _fields(request: Request) -> Form | None:
     """Return the fields of a form; None if it is too large or is none."""
     body = bytearray()
     async for piece in request.stream():
@@ -284,7 +301,7 @@ async def _fields(request: Request) -> dict[str, str] | None:
         sent = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=MOST_FIELDS)
     except ValueError:
         return None
-    return {name: value.replace("\r\n", "\n") for name, value in sent}
+    return Form((name, value.replace("\r\n", "\n")) for name, value in sent)
 
 
 def own_path(text: str) -> str:

@@ -113,7 +113,9 @@ def protected(memory: Mapping[str, Any], newest: Iterable[Item]) -> Iterator[Lin
     """Yield the protected content of working memory, whose items are given the newest first, and of sessions."""
     for item in newest:
         if item["metadata"].get("protected"):
-            yield Line("protected", one_line(item["content"], PROTECTED_CHARS), item["metadata"]["timestamp"])
+            ids, evidence = origin_of(item)
+            text = one_line(item["content"], PROTECTED_CHARS)
+            yield Line("protected", text, item["metadata"]["timestamp"], ids=ids, evidence=evidence)
     for at, session in newest_sessions(memory):
         for text in (session.get("metadata") or {}).get("protected", []):
             yield Line("protected", one_line(text, PROTECTED_CHARS), at)
