@@ -25,7 +25,7 @@ SMALL_LINES = 80
 # File names that occur more than once, and why: the same feature or provider on another floor.
 SHARED_NAMES = {
     **dict.fromkeys(
-        "archive backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall report review status timeline tokens".split(),
+        "archive backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall review status timeline tokens".split(),
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),

@@ -77,12 +77,12 @@ def test_a_reminder_is_short_marked_as_memory_and_only_about_this_file(home):
     add(home, "Never open data_store.py twice.", "constraint")
     add(home, "Changed src/store.py", "code_change")
 
-    text = file_reminder("/work/shop/src/store.py", home=home)
+    text = file_reminder("/srv/shop/src/store.py", home=home)
 
     assert text.startswith('<aether-memory occasion="read"')
     assert "one writer is enough" in text
     assert "data_store" not in text
-    assert file_reminder("/work/shop/src/other.py", home=home) == ""
+    assert file_reminder("/srv/shop/src/other.py", home=home) == ""
     assert file_reminder("", home=home) == ""
 
 

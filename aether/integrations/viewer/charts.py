@@ -1,8 +1,8 @@
-"""Charts: numbers of a home as SVG with a title, a description and the same numbers as a table.
+"""Charts: numbers of a home as SVG with a title, a description and the same numbers as a table; and the report with them.
 
 `leather` draws them, and is imported when the first one is drawn. An SVG holds no style, no script and no address, and
 its colours are classes (`series-0` …), so that it follows the page into dark mode and print, under a policy that allows
-nothing inline.
+nothing inline. The report is one HTML file: its style is in it, and it forbids a browser to load or run anything.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aether.errors import BackendUnavailable
-from aether.integrations.viewer.frame import visible
+from aether.integrations.viewer.frame import environment, visible
 from aether.types import JsonObject
 
 WIDTH, HEIGHT, BAR_HEIGHT = 640, 240, 34
@@ -169,3 +169,20 @@ def charts_of(report: Mapping[str, Any]) -> list[Chart]:
         ("layers", layers_chart), ("saved", saved_chart), ("signals", signals_chart),
     )  # fmt: skip
     return [draw(report["charts"][name]) for name, draw in drawn]
+
+
+def as_html(found: Mapping[str, Any], *, redacted: bool = True) -> str:
+    """Return a report as a whole HTML document; `redacted` says in it whether secrets were replaced.
+
+    Raises:
+        BackendUnavailable: the extra `view` is not installed.
+    """
+    try:
+        template = environment().get_template("report.html")
+    except ImportError as reason:
+        raise BackendUnavailable(
+            f"the package {reason.name or 'jinja2'} is not installed.",
+            fix="Run: pip install 'aether-memory[view]', or use --format markdown, which needs nothing.",
+            where="report",
+        ) from reason
+    return str(template.render(found=found, drawn=charts_of(found), redacted=redacted))

@@ -10,7 +10,7 @@ import pytest
 import aether
 from aether.errors import BackendUnavailable
 from aether.integrations.viewer import charts
-from aether.integrations.viewer.report import as_html
+from aether.integrations.viewer.charts import as_html
 from tests.cli.stage import shown
 
 HOSTILE = [
@@ -101,11 +101,11 @@ def test_a_chart_without_numbers_says_so_and_draws_nothing(home):
 
 def test_a_report_of_a_long_history_stays_below_a_megabyte(home):
     said = "Decided to keep this long line of words in mind for the next year of work. " * 12
-    drafts = [
+    entries = [
         {"content": f"{nth} {said}, because {said}", "type": "decision", "relevance_score": 0.5} for nth in range(700)
     ]  # fmt: skip
-    for start in range(0, len(drafts), 100):
-        aether.add_working_memory_items(drafts[start : start + 100], home=home)
+    for start in range(0, len(entries), 100):
+        aether.add_working_memory_items(entries[start : start + 100], home=home)
         aether.clear_working_memory(home=home)
 
     assert len(as_html(aether.report(home=home)).encode()) < 1_000_000
