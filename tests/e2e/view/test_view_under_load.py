@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
+from typing import Self
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -38,6 +39,12 @@ class Client:
         self.headers: dict[str, str] = {}
         _, self.headers["Cookie"], _ = self.ask("GET", served.url[len(served.origin) :])
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.connection.close()
+
     def ask(self, method: str, path: str, **fields: str) -> tuple[int, str, str]:
         """Return status, cookie and page of an answer."""
         headers, body = dict(self.headers), urlencode(fields)
@@ -61,7 +68,7 @@ def test_twenty_readers_and_four_writers_get_every_answer(harbour):
         ]
         acts += [lambda nth=nth: _read(served, nth, stop, counts) for nth in range(READERS)]
         acts += [lambda: _listen(served, stop, counts)] * LISTENERS
-        threads = [threading.Thread(target=_kept, args=(act, failures)) for act in acts]
+        threads = [threading.Thread(target=_noted, args=(act, failures)) for act in acts]
         for thread in threads:
             thread.start()
         time.sleep(SECONDS)
@@ -85,7 +92,7 @@ def test_twenty_readers_and_four_writers_get_every_answer(harbour):
     assert [finding for finding in aether.examine(home=harbour) if finding.level == "error"] == []
 
 
-def _kept(act: Callable[[], None], failures: list[str]) -> None:
+def _noted(act: Callable[[], None], failures: list[str]) -> None:
     try:
         act()
     except Exception as reason:
@@ -105,18 +112,18 @@ def _store(home: Path, who: int, end: float) -> None:
 
 def _correct(served: stage.Served, home: Path, stop: threading.Event, counts: dict[str, int]) -> None:
     """Correct one item over and over by the form of its page."""
-    client = Client(served)
-    item = aether.add_working_memory_item("Corrected 0 times.", "observation", home=home)
-    counts["corrected"] = 0
-    while not stop.is_set():
-        _, _, page = client.ask("GET", f"/entry/{item}")
-        form = page.partition('action="/do/correct"')[2].partition("</form>")[0]
-        hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)
-        fields = {name: unescape(value) for name, value in hidden}
-        text = f"Corrected {counts['corrected'] + 1} times."
-        status, _, page = client.ask("POST", "/do/correct", **fields, text=text)
-        assert status == 303, (status, page)
-        counts["corrected"] += 1
+    with Client(served) as client:
+        item = aether.add_working_memory_item("Corrected 0 times.", "observation", home=home)
+        counts["corrected"] = 0
+        while not stop.is_set():
+            _, _, page = client.ask("GET", f"/entry/{item}")
+            form = page.partition('action="/do/correct"')[2].partition("</form>")[0]
+            hidden = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)"', form)
+            fields = {name: unescape(value) for name, value in hidden}
+            text = f"Corrected {counts['corrected'] + 1} times."
+            status, _, page = client.ask("POST", "/do/correct", **fields, text=text)
+            assert status == 303, (status, page)
+            counts["corrected"] += 1
 
 
 def _hook(home: Path, stop: threading.Event, counts: dict[str, int]) -> None:
@@ -142,31 +149,30 @@ def _hook(home: Path, stop: threading.Event, counts: dict[str, int]) -> None:
 
 def _read(served: stage.Served, nth: int, stop: threading.Event, counts: dict[str, int]) -> None:
     """Walk through the pages, each reader from another one on."""
-    client = Client(served)
-    _, _, overview = client.ask("GET", "/")
-    menu = overview.partition('aria-label="Pages"')[2].partition("</nav>")[0]
-    paths = [unescape(path) for path in re.findall(r'href="(/[^"]*)"', menu)] + [
-        "/search?q=reminders",
-        "/search?q=berth+prices",
-    ]
-    at = nth
-    while not stop.is_set():
-        path = paths[at % len(paths)]
-        status, _, page = client.ask("GET", path)
-        assert status == 200, (path, status, page)
-        assert "</html>" in page, path
-        counts["pages"] = counts.get("pages", 0) + 1
-        at += 1
+    with Client(served) as client:
+        _, _, overview = client.ask("GET", "/")
+        menu = overview.partition('aria-label="Pages"')[2].partition("</nav>")[0]
+        paths = [unescape(path) for path in re.findall(r'href="(/[^"]*)"', menu)] + [
+            "/search?q=reminders",
+            "/search?q=berth+prices",
+        ]
+        at = nth
+        while not stop.is_set():
+            path = paths[at % len(paths)]
+            status, _, page = client.ask("GET", path)
+            assert status == 200, (path, status, page)
+            assert "</html>" in page, path
+            counts["pages"] = counts.get("pages", 0) + 1
+            at += 1
 
 
 def _listen(served: stage.Served, stop: threading.Event, counts: dict[str, int]) -> None:
     """Hear that the home changes."""
-    client = Client(served)
-    client.connection.request("GET", "/live", headers=client.headers)
-    answer = client.connection.getresponse()
-    while not stop.is_set():
-        line = answer.readline()
-        assert line, "the stream ended"
-        if line.startswith(b"event: change"):
-            counts["news"] = counts.get("news", 0) + 1
-    client.connection.close()
+    with Client(served) as client:
+        client.connection.request("GET", "/live", headers=client.headers)
+        answer = client.connection.getresponse()
+        while not stop.is_set():
+            line = answer.readline()
+            assert line, "the stream ended"
+            if line.startswith(b"event: change"):
+                counts["news"] = counts.get("news", 0) + 1
