@@ -409,7 +409,8 @@ class View:
             server.run(sockets=[self.socket])
 
     def _prepare(self) -> None:
+        """Make the first page once; what is wrong with it is shown when a person asks for it."""
         frame, page = self.app.state.frame, PAGES[0]
         asked = Asked({}, {}, page.path)
-        with contextlib.suppress(AetherError, OSError), acting(BY, read_only=frame.read_only):
+        with contextlib.suppress(Exception), acting(BY, read_only=frame.read_only):
             frame.html(page.make(frame, asked), asked, path=page.path)

@@ -109,7 +109,7 @@ def _traced(snapshot: Any, lines: list[JsonObject], kind: str = "") -> list[Json
     sessions = [(one, "\n".join(_texts(one)).casefold()) for one in reversed(sessions_of(memory))]
     found = []
     for given in lines:
-        name = next(iter(line["ids"]), "")
+        name = next(iter(given["ids"]), "")
         held = live_entry(snapshot.documents, name) if name else None
         line = {**given, "kind": "signal"} if _kind_of(held) == "signal" else given
         if kind and line["kind"] != kind:
