@@ -61,12 +61,22 @@ class Shown(NamedTuple):
     status: int = 200
 
 
+class File(NamedTuple):
+    """The answer to a request for a file to keep."""
+
+    name: str
+    """Of letters, digits and `.-_`."""
+    kind: str
+    """Its media type."""
+    data: bytes
+
+
 class Page(NamedTuple):
     """A page of the site. `path` may have variable parts, as `/entry/{id:path}`."""
 
     path: str
     title: str
-    make: Callable[[Frame, Asked], Shown]
+    make: Callable[[Frame, Asked], Shown | File]
     in_menu: bool = True
 
 
