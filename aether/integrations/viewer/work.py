@@ -80,7 +80,9 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
     """Return what happened, the newest day first, in the order of the day."""
     query = {name: asked.query.get(name, "").strip() for name in ("type", "project", "conversation", "since")}
     query["type"] = query["type"] if query["type"] in KINDS else ""
-    found = _moments(frame.home, tuple(query.values()), str(file_ids(frame.home)))
+    found = _moments(
+        frame.home, tuple(query.values()), f"{file_ids(frame.home)} {clock.stamp(clock.now())[:13]}"
+    )
     shown = part(found, asked.number("page"))
     return Shown(
         "timeline.html",
