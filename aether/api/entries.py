@@ -22,6 +22,8 @@ from aether.store.undo import MOST_CHANGES, EntryChange, entry_changes
 from aether.types import Counter, JsonObject
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
+# Archived entries that are read at a time where most of them may be of another type.
+READ_AT_ONCE = 500
 # A link by which the newer entry takes the place of the older.
 SUPERSEDES = "supersedes"
 
@@ -144,6 +146,9 @@ class Newest(NamedTuple):
 
     lines: list[RecallLine]
     total: int
+    """How many there are; of the archive with types only how many were looked at, for the others are not read."""
+    more: bool
+    """Whether there are older ones."""
 
 
 def newest(
@@ -172,25 +177,30 @@ def newest(
         ]  # fmt: skip
         held.sort(key=lambda record: record.at, reverse=True)
         found, total = held[start : start + limit], len(held)
-    return Newest([lines.recall_line(record, count=count) for record in found], total)
+    made = [lines.recall_line(record, count=count) for record in found[:limit]]
+    return Newest(made, total, total > start + len(made))
 
 
 def _archived(
     snapshot: Snapshot, types: Sequence[str], start: int, limit: int
 ) -> tuple[list[lines.Record], int]:
+    """Return archived entries, the newest first, and how many there are; with `types` those that were found."""
     source = searchable_archive(snapshot)
     total = source.find(Query((), (), ())).items
-    if types:
-        every = source.read(range(total))
-        wanted = [
-            every[place] for place in sorted(every, reverse=True) if every[place]["item"]["type"] in types
-        ]
-        return [lines.item_record(one["item"], "archive") for one in wanted[start : start + limit]], len(
-            wanted
-        )
-    places = range(total - 1 - start, max(-1, total - 1 - start - limit), -1)
-    stored = source.read(list(places))
-    return [lines.item_record(stored[place]["item"], "archive") for place in places if place in stored], total
+    places = range(total - 1, -1, -1)
+    if not types:
+        wanted = places[start : start + limit]
+        stored = source.read(list(wanted))
+        return [lines.item_record(stored[at]["item"], "archive") for at in wanted if at in stored], total
+    found: list[lines.Record] = []
+    for first in range(0, total, READ_AT_ONCE):
+        part = places[first : first + READ_AT_ONCE]
+        stored = source.read(list(part))
+        held = (stored[at]["item"] for at in part if at in stored)
+        found += [lines.item_record(item, "archive") for item in held if item["type"] in types]
+        if len(found) > start + limit:
+            break
+    return found[start : start + limit + 1], len(found)
 
 
 def known_types(*, home: Home = None) -> list[str]:

@@ -10,6 +10,7 @@ import contextlib
 import hmac
 import json
 import socket
+import threading
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,7 +204,7 @@ def _asked(request: Request) -> Asked:
 
 
 def _page_route(frame: Frame, page: Page) -> Any:
-    from starlette.responses import HTMLResponse
+    from starlette.responses import HTMLResponse, StreamingResponse
     from starlette.responses import Response as PlainResponse
 
     def answer(request: Request) -> Response:
@@ -214,6 +215,9 @@ def _page_route(frame: Frame, page: Page) -> Any:
                 if isinstance(shown, File):
                     kept = {"Content-Disposition": f'attachment; filename="{shown.name}"'}
                     return PlainResponse(shown.data, media_type=shown.kind, headers=kept)
+                if shown.later:
+                    pieces = frame.pieces(shown, asked, title=page.title, path=page.path)
+                    return StreamingResponse(pieces, media_type="text/html")
                 html = frame.html(shown, asked, title=page.title, path=page.path)
         except AetherError as reason:
             return _failed(frame, reason, asked)
@@ -413,6 +417,15 @@ class View:
             timeout_graceful_shutdown=2, limit_concurrency=200,
         )  # fmt: skip
         server = uvicorn.Server(config)
+        # The first page would wait for imports, for the memory of the home and for the comparisons of its brief.
+        threading.Thread(target=self._prepare, daemon=True).start()
         self.app.state.server = server
         with contextlib.closing(self.socket), contextlib.suppress(KeyboardInterrupt):
             server.run(sockets=[self.socket])
+
+    def _prepare(self) -> None:
+        """Make the first page once; what is wrong with it is shown when a person asks for it."""
+        frame, page = self.app.state.frame, PAGES[0]
+        asked = Asked({}, {}, page.path)
+        with contextlib.suppress(Exception), acting(BY, read_only=frame.read_only):
+            frame.html(page.make(frame, asked), asked, path=page.path)

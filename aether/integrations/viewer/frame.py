@@ -9,9 +9,10 @@ import hashlib
 import hmac
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
+from html import escape
 from itertools import chain
 from math import ceil
 from pathlib import Path
@@ -32,6 +33,8 @@ BY = "viewer"
 PAGE_LINES = 50
 # Notices that wait to be shown; each is of one action.
 MOST_NOTICES = 200
+# Events of a template that are one piece of a page: fewer than come before its content.
+PIECE_EVENTS = 20
 # What changes by being read, and is no change of an entry.
 _READING = frozenset({"access_count", "last_accessed"})
 
@@ -59,6 +62,8 @@ class Shown(NamedTuple):
     title: str = ""
     """Unless given, that of the page."""
     status: int = 200
+    later: bool = False
+    """Whether a value is a function that takes long: then the start of the page is sent before it is called."""
 
 
 class File(NamedTuple):
@@ -165,20 +170,29 @@ class Frame:
 
     def html(self, shown: Shown, asked: Asked | None = None, *, title: str = "", path: str = "") -> str:
         """Return a page as HTML."""
-        template = environment().get_template(shown.template)
+        values = self._values(shown, asked, title=title, path=path)
+        return str(environment().get_template(shown.template).render(values))
+
+    def pieces(self, shown: Shown, asked: Asked, *, title: str, path: str) -> Iterator[str]:
+        """Yield a page as HTML in pieces, the start of it before what takes long; an error ends the page."""
+        values = self._values(shown, asked, title=title, path=path)
+        found = environment().get_template(shown.template).stream(values)
+        found.enable_buffering(PIECE_EVENTS)
+        try:
+            yield from found
+        except AetherError as reason:
+            yield f'<p class="problem">{escape(visible(reason.what))} {escape(visible(reason.fix))}</p>'
+
+    def _values(self, shown: Shown, asked: Asked | None, *, title: str, path: str) -> dict[str, Any]:
         query = asked.query if asked else {}
-        return str(
-            template.render(
-                {
-                    "title": shown.title or title, "menu": [one for one in self.pages if one.in_menu], "path": path,
-                    "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "read_only": self.read_only,
-                    "home": str(self.home), "project": paths.project_root(self.home) or str(self.home),
-                    "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
-                    "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
-                    **shown.values,
-                }
-            )
-        )  # fmt: skip
+        return {
+            "title": shown.title or title, "menu": [one for one in self.pages if one.in_menu], "path": path,
+            "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "read_only": self.read_only,
+            "home": str(self.home), "project": paths.project_root(self.home) or str(self.home),
+            "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
+            "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
+            **shown.values,
+        }  # fmt: skip
 
 
 @lru_cache(maxsize=1)

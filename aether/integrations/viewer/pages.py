@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
 
 from aether import regular
 from aether.api import admin, entries, review
 from aether.api.briefing import SUBAGENT, brief
-from aether.api.home import read
+from aether.api.home import now, read
 from aether.api.overview import overview as overview_of
 from aether.api.recall import search_memory
 from aether.api.status import get_compression_stats, get_memory_status
 from aether.context import goals
 from aether.errors import AetherError
 from aether.integrations.viewer.frame import (
+    BY,
     PAGE_LINES,
     Asked,
     Frame,
@@ -30,6 +33,7 @@ from aether.integrations.viewer.frame import (
 from aether.memory.patterns import LINK_TYPES
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
+from aether.store.commit import acting
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
 # How a session starts, in the words of the page.
@@ -42,17 +46,21 @@ LAYER_NAMES = {
 }  # fmt: skip
 PATTERN_TYPES = ("success_pattern", "failure_pattern", "preference", "constraint")
 # Sections of the overview, by the kind of a brief's lines.
-STANDING = {"state": "Where it stands", "next": "Next", "rule": "Rules in force", "open": "Open"}
+STANDING = {"state": "State of the work", "next": "Next", "rule": "Rules in force", "open": "Open"}
 # Lines of the hooks' log that are shown; failures of hooks are rare.
 LOG_LINES = 100
 # The newest doubts are not the first to look at, so there is no second page: each answer makes room for the next.
 DOUBTS = 25
+# Briefs that are kept: those of each occasion for the overview and the page of the brief.
+KEPT_BRIEFS = 8
+
+T = TypeVar("T")
 
 
 def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return where the work is, what is next and in force, how full memory is, and what is wrong."""
     snapshot = read(frame.home)
-    lines = brief(frame.home)["lines"]
+    lines = _brief(frame)["lines"]
     stats = get_compression_stats(home=frame.home)
     saved = sum(max(0, one["original_tokens"] - one["compressed_tokens"]) for one in stats["sessions"])
     held = snapshot.documents["goals"]
@@ -75,7 +83,7 @@ def brief_page(frame: Frame, asked: Asked) -> Shown:
     castes = sorted(snapshot.documents["pheromones"]["caste_sensitivities"])
     caste = asked.query.get("caste", "") or next(iter(castes), "")
     session = asked.query.get("session", "")
-    found = brief(frame.home, occasion=occasion, session=session, caste=caste)
+    found = _brief(frame, occasion=occasion, session=session, caste=caste)
     return Shown(
         "brief.html",
         {
@@ -85,16 +93,27 @@ def brief_page(frame: Frame, asked: Asked) -> Shown:
     )  # fmt: skip
 
 
+def _brief(frame: Frame, **asked: str) -> JsonObject:
+    """Return a brief; that of the same state of the home in the same minute is not made again."""
+    return _made_brief(frame.home, read(frame.home).files, f"{now():%Y-%m-%d %H:%M}", **asked)
+
+
+@lru_cache(maxsize=KEPT_BRIEFS)
+def _made_brief(home: Path, state: object, minute: str, **asked: str) -> JsonObject:  # noqa: ARG001 - they name the state
+    return brief(home, **asked)
+
+
 def _traced(snapshot: Any, lines: list[JsonObject], kind: str = "") -> list[JsonObject]:
     """Return the lines of a brief of one kind, without one all, each with the live entry that it comes from."""
     memory = snapshot.documents["memory"]
     sessions = [(one, "\n".join(_texts(one)).casefold()) for one in reversed(sessions_of(memory))]
     found = []
-    for line in lines:
+    for given in lines:
+        name = next(iter(given["ids"]), "")
+        held = live_entry(snapshot.documents, name) if name else None
+        line = {**given, "kind": "signal"} if _kind_of(held) == "signal" else given
         if kind and line["kind"] != kind:
             continue
-        name = next(iter(line["ids"]), "")
-        held = live_entry(snapshot.documents, name) if name else None
         said = line["text"].rstrip("…").casefold()
         source = next((session for session, text in sessions if not name and said in text), None)
         statement = next((one for one in _statements(source) if " ".join(one.split()) == line["text"]), "")
@@ -226,6 +245,15 @@ def _short(value: Any) -> str:
 def log(frame: Frame, asked: Asked) -> Shown:
     """Return the journal, newest first: who changed what, when and why; each change that can be undone with its button."""
     page, everything = asked.number("page"), bool(asked.query.get("all"))
+    values = {
+        "log": _later(frame, lambda: _log(frame, page, everything=everything)),
+        "everything": everything,
+    }
+    return Shown("log.html", values, later=True)
+
+
+def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
+    """Return a part of the journal, and the revisions in it that are undone."""
     lines = admin.log(limit=page * PAGE_LINES + 1, everything=everything, home=frame.home)
     undone: set[int] = set()
     for line in lines:  # newest first: an undo comes before what it undoes
@@ -234,16 +262,27 @@ def log(frame: Frame, asked: Asked) -> Shown:
             undone.add(int(number))
     shown = lines[(page - 1) * PAGE_LINES : page * PAGE_LINES]
     more = len(lines) > page * PAGE_LINES
-    return Shown(
-        "log.html",
-        {"part": Part(shown, page, page + more, len(lines)), "undone": undone, "everything": everything},
-    )
+    return {"part": Part(shown, page, page + more, len(lines)), "undone": undone}
 
 
 def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return what is doubtful in memory, the most serious first."""
-    found = review.review(home=frame.home)
-    return Shown("review.html", {"doubts": found[:DOUBTS], "total": len(found), "layers": LAYER_NAMES})
+    values = {
+        "doubts": _later(frame, lambda: review.review(home=frame.home)),
+        "most": DOUBTS,
+        "layers": LAYER_NAMES,
+    }
+    return Shown("review.html", values, later=True)
+
+
+def _later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
+    """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
+
+    def made() -> T:
+        with acting(BY, read_only=frame.read_only):
+            return make()
+
+    return made
 
 
 def health(frame: Frame, asked: Asked) -> Shown:
@@ -265,9 +304,10 @@ def health(frame: Frame, asked: Asked) -> Shown:
         "health.html",
         {
             "found": found, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
-            "findings": admin.examine(home=frame.home) if checked else [],
+            "findings": _later(frame, lambda: admin.examine(home=frame.home)),
             "edits": [kept.path.name for kept in documents.kept_edits(frame.home)],
         },
+        later=checked,
     )  # fmt: skip
 
 

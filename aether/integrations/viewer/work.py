@@ -297,12 +297,12 @@ def _archived(frame: Frame, one: archive.Archived, marked: set[str]) -> JsonObje
     }
     try:
         about = archive.explain_retention(one.id, home=frame.home)
-        receipts = archive.read_archived(one.id, home=frame.home).get("receipts") or []
+        steps = archive.read_archived(one.id, home=frame.home)["steps"]
     except AetherError as reason:
         return made | {"why": str(reason)}
-    before = next((receipt["bytes_before"] for receipt in receipts if receipt.get("bytes_before")), None)
+    before = next((step["bytes_before"] for step in steps if step.get("bytes_before")), None)
     return made | {
-        "why": about["reason"], "rule": about["rule"], "score": about["score"], "days": about["days"],
+        "why": about["reason"], "rule": about["rule"], "score": round(about["score"], 2), "next_level": about["next_level"], "next_at": about["next_at"], "days": about["days"],
         "grace": about["grace_until"], "before": before,
     }  # fmt: skip
 

@@ -208,7 +208,8 @@ def active_signals(
     for signal in signals.active_signals(documents["pheromones"], now=now, caste=caste, types=_SIGNAL_TYPES):
         said = one_line(str(signal["metadata"].get("context", "")), TEXT_CHARS)
         strength = f"{signal['effective_strength']:.2f}"
-        yield Line("signals", f"{signal['type']} {strength}: {said}", timestamp(signal["created_at"]))
+        text = f"{signal['type']} {strength}: {said}"
+        yield Line("signals", text, timestamp(signal["created_at"]), ids=(signal["id"],))
 
 
 # Changes read: a file changed before them is no longer part of the current work.

@@ -168,11 +168,14 @@ def test_a_hostile_text_is_text_on_every_page(home):
 
 
 def test_the_brief_shows_each_line_with_source_evidence_age_and_cost(home, rule):
+    aether.add_working_memory_item(
+        "Round half to even.", "constraint", home=home, metadata={"evidence": "person"}
+    )
     text = Reader(home).get("/brief").text
 
     assert "Never use floats for money." in text
     assert f"/entry/{rule}" in text
-    assert "source not recorded" in text
+    assert "a person said it" in text
     assert "just now" in text
     assert re.search(r"\d+ tokens", text)
     assert "Revoke" in text
