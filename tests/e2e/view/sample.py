@@ -73,6 +73,25 @@ ITEMS: tuple[tuple[str, str, float, dict[str, Any]], ...] = (
     ("The tides of the coming week come from a public table; reading it takes 300 ms.", "observation", 0.5, {"caste": "scout"}),
     ("`tests/test_prices.py` failed with floats, and passed once cents were integers.", "error", 0.7, {"caste": "builder"}),
 )  # fmt: skip
+# What the first phase looked at: most of it need not be kept.
+SEEN = tuple(
+    f"Read {name} of the old program: {what}. {more}"
+    for name in ("berths.php", "boats.php", "guests.php", "prices.php", "mail.php", "tides.php")
+    for what, more in (
+        (
+            "it mixes pages and queries",
+            "Nothing of it can be kept, and its names are not those of the harbour master any more.",
+        ),
+        (
+            "it has no tests",
+            "The calls were tried by hand with three boats, and the answers were written into a table by the side.",
+        ),
+        (
+            "it counts nights from noon to noon",
+            "The new program does the same, so that a departure and an arrival fit on one day.",
+        ),
+    )
+)
 PATTERNS = (
     ("Run the database migration before the tests, else they fail.", "success_pattern"),
     ("Reading opening hours as local time failed twice; they are UTC.", "failure_pattern"),
@@ -96,6 +115,10 @@ def make(directory: Path, *, text: Callable[[str], str] = lambda text: text) -> 
     home = aether.init(directory / ".aether")
     aether.start_phase(1, name=text("Data model"), goal=text("Berths, boats, prices"), home=home)
     _transcript(directory, home, 0, text)
+    aether.add_working_memory_items(
+        [{"content": text(seen), "type": "exploration", "relevance_score": 0.3, "phase": 1} for seen in SEEN],
+        home=home,
+    )
     aether.complete_phase(1, home=home)
     compressed = aether.compress(1, home=home).ingested.session["id"]
     aether.start_phase(2, name=text("Bookings"), goal=text("Book a berth, be reminded"), home=home)

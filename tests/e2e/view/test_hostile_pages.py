@@ -128,22 +128,19 @@ def test_a_hostile_text_is_read_on_the_page_of_its_entry_as_it_was_written(harbo
 def test_hostile_types_authors_and_castes_are_text_too(harbour):
     ids = []
     for nth, text in enumerate(HOSTILE):
-        for fields in (
-            {"type": text},
-            {"source": text},
-            {"caste": text},
-            {"metadata": {"project": text, "session": text}},
-        ):
+        more = {"source": text, "caste": text, "metadata": {"project": text, "session": text, "role": text}}
+        for fields in ({"type": text, **more}, more, {"type": text}, {"caste": text}):
             try:
                 given = {"type": "decision", "relevance_score": 0.9, **fields}
                 ids.append(aether.add_working_memory_item(f"Decided {nth}.", home=harbour, **given))
             except AetherError:
                 continue
+            break
     visit = Visit(harbour)
 
     pages = {f"/entry/{one}": visit.get(f"/entry/{one}") for one in ids} | crawl(visit)
 
-    assert len(ids) > len(HOSTILE)
+    assert len(ids) > len(HOSTILE) * 0.9
     assert trouble(pages) == {}
 
 
@@ -164,8 +161,11 @@ def test_a_hostile_question_filter_or_address_is_answered_by_a_whole_page(harbou
         "level",
         "day",
     )
-    for text in HOSTILE:
-        for page in visit.frame.pages:
+    for nth, text in enumerate(HOSTILE):
+        # Each page gets each fourth text, and all of them where trials are whole.
+        for at, page in enumerate(visit.frame.pages):
+            if not FULL_TRIALS and (nth + at) % 4:
+                continue
             path = "".join(
                 quote(text.replace("\0", ""), safe="") if part.startswith("{") else part
                 for part in re.split(r"(\{.*?\})", page.path)
