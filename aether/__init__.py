@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from aether.api.patterns import trigger_pattern_extraction as trigger_pattern_extraction
     from aether.api.recall import recall as recall
     from aether.api.recall import search_memory as search_memory
+    from aether.api.report import report as report
     from aether.api.share import join as join
     from aether.api.share import leave_share as leave_share
     from aether.api.share import share as share
@@ -143,6 +144,8 @@ if TYPE_CHECKING:
     from aether.api.share import update_share as update_share
     from aether.api.status import get_compression_stats as get_compression_stats
     from aether.api.status import get_memory_status as get_memory_status
+    from aether.api.timeline import file_history as file_history
+    from aether.api.timeline import timeline as timeline
     from aether.api.tokens import record_usage as record_usage
     from aether.api.working import add_working_memory_item as add_working_memory_item
     from aether.api.working import add_working_memory_items as add_working_memory_items
@@ -208,8 +211,10 @@ _NAMES_IN = {
         "trigger_pattern_extraction"
     ),
     "aether.api.recall": "recall search_memory",
+    "aether.api.report": "report",
     "aether.api.share": "join leave_share share share_grant share_members share_revoke share_status update_share",
     "aether.api.status": "get_compression_stats get_memory_status",
+    "aether.api.timeline": "file_history timeline",
     "aether.api.tokens": "record_usage",
     "aether.api.working": (
         "add_working_memory_item add_working_memory_items auto_compress_if_needed check_token_threshold "

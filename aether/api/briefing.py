@@ -21,6 +21,8 @@ from aether.types import JsonObject
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3
+# The occasion of a sub-agent's start.
+SUBAGENT = "subagent"
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
@@ -38,25 +40,34 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     return brief
 
 
-def brief(home: Home, *, occasion: str = "startup", session: str = "") -> JsonObject:
+def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: str = "") -> JsonObject:
     """Return exactly what a session would get: its lines by kind with their sources, and the block.
 
-    Each line has its `kind`, `text`, the `ids` of the entries that it comes from, and its `evidence`: a person said it,
-    a machine showed it, or an agent wrote it ("" if unknown).
+    Each line has its `kind`, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
+    a machine showed it, or an agent wrote it ("" if unknown), and its cost in `tokens`. The occasion `subagent` is that of
+    a sub-agent of `caste`.
     """
     from aether.memory.briefing import briefing
     from aether.memory.briefing.block import HEADINGS, KINDS
 
     asked = _asked(read(home), occasion, session, _wide_home(home))
-    lines = briefing.brief_lines(**asked)
+    count = asked["count"]
+    if occasion == SUBAGENT:
+        given = {name: asked[name] for name in ("documents", "now", "count", "root")}
+        given |= {"caste": caste, "budget": int(asked["budget"] * AGENT_SHARE)}
+        lines, block = briefing.agent_lines(**given), briefing.agent_brief(**given)
+    else:
+        lines, block = briefing.brief_lines(**asked), briefing.briefing(**asked)
     order = {section: at for at, section in enumerate(HEADINGS)}
     return {
         "occasion": occasion,
         "lines": [
-            {"kind": KINDS[line.section], "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note}
+            {"kind": KINDS[line.section], "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
+             "tokens": count(line.text)}
             for line in sorted(lines, key=lambda line: order[line.section])
         ],
-        "block": briefing.briefing(**asked),
+        "block": block,
+        "tokens": count(block) if block else 0,
     }  # fmt: skip
 
 

@@ -17,7 +17,17 @@ from aether import clock, paths
 from aether.api import telemetry
 from aether.errors import AetherError
 from aether.store import ledger, offline
-from aether.store.commit import Author, Committed, catch_up, commit, fold_home, send_queue, settle, write_lock
+from aether.store.commit import (
+    ACTING,
+    Author,
+    Committed,
+    catch_up,
+    commit,
+    fold_home,
+    send_queue,
+    settle,
+    write_lock,
+)
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
@@ -61,6 +71,9 @@ def drained(place: Path) -> Path:
 
     A shared home has what other replicas wrote until a second ago, unless its server cannot be reached.
     """
+    actor = ACTING.get()
+    if actor and actor.read_only:
+        return place
     if os.path.exists(f"{place}/{ledger.PLACE}"):
         _refresh(place)
     try:

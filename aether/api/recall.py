@@ -64,9 +64,10 @@ def search_memory(
     conversation: str | None = None,
     by_layer: bool = False,
     context: int = 0,
+    access: bool = True,
     home: Home = None,
 ) -> list[Hit]:
-    """Return the entries that match `query`, best first, and count an access of each.
+    """Return the entries that match `query`, best first, and count an access of each unless `access` is off.
 
     Each hit has id, layer, type, content, the `passage` of it that answers, relevance (0 to 1), score, the whole entry, and
     as far as they are known the speaker, project, conversation and title.
@@ -90,14 +91,14 @@ def search_memory(
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
-    def access(documents: Mapping[str, object]) -> Change:
+    def record(documents: Mapping[str, object]) -> Change:
         memory = documents["memory"]
         return items.record_access(memory, found, now=at) if isinstance(memory, dict) else Change({})
 
-    if found:
+    if found and access:
         # A home that cannot be written can still be searched.
         with suppress(StorageFailed, LockTimeout):
-            change(place, access, Author("access"))
+            change(place, record, Author("access"))
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
 

@@ -71,12 +71,13 @@ def recall_command(
 @click.command("brief", cls=Command)
 @click.option(
     "--occasion", default="startup", show_default=True, help="How the session starts",
-    type=click.Choice(["startup", "clear", "compact", "resume", "fork"]),
+    type=click.Choice(["startup", "clear", "compact", "resume", "fork", "subagent"]),
 )  # fmt: skip
 @click.option("--session", default="", metavar="ID", help="The conversation whose own work is shown")
+@click.option("--caste", default="", help="The caste of the sub-agent")
 @click.option("--why", is_flag=True, help="Say of each line where it comes from and how to correct it")
 @pass_ask
-def brief_command(ask: Ask, *, occasion: str, session: str, why: bool) -> None:
+def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: bool) -> None:
     """Show what a new session gets.
 
     Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
@@ -90,7 +91,7 @@ def brief_command(ask: Ask, *, occasion: str, session: str, why: bool) -> None:
     """
     from aether.api import briefing
 
-    found = briefing.brief(ask.place(), occasion=occasion, session=session)
+    found = briefing.brief(ask.place(), occasion=occasion, session=session, caste=caste)
     lines = [part for line in found["lines"] for part in _why(line)] if why else found["block"].split("\n")
     emit(ask, found, lines if found["lines"] else [])
     if not found["lines"]:

@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -75,11 +76,15 @@ HAND = "hand"
 INIT = "init"
 
 
+# The author where nobody else is named: the person whose colony it is.
+QUEEN = "queen"
+
+
 class Author(NamedTuple):
     """Who changes what, and why, as `aether log` shows it."""
 
     operation: str
-    by: str = "queen"
+    by: str = QUEEN
     reason: str = ""
     part: str = ""
     """See `snapshot.Entry`."""
@@ -91,6 +96,36 @@ class Committed(NamedTuple):
     revision: int
     result: Any
     changed: bool
+
+
+class Acting(NamedTuple):
+    """A surface through which a person acts: what it commits in place of the Queen, and under which condition."""
+
+    by: str
+    revisions: list[int]
+    """The revisions that were made, in their order; it grows."""
+    require: Callable[[Snapshot], None] = lambda snapshot: None
+    """Raises an error if what the person saw has changed; asked under the lock, of the first change."""
+    read_only: bool = False
+
+
+ACTING: ContextVar[Acting | None] = ContextVar("acting", default=None)
+
+
+@contextmanager
+def acting(
+    by: str, require: Callable[[Snapshot], None] | None = None, *, read_only: bool = False
+) -> Iterator[Acting]:
+    """Commit changes of the Queen under the name `by` during the block, in this thread or task only.
+
+    `read_only` refuses all of them, and leaves the spool as it is.
+    """
+    found = Acting(by, [], read_only=read_only)
+    token = ACTING.set(found._replace(require=require) if require else found)
+    try:
+        yield found
+    finally:
+        ACTING.reset(token)
 
 
 def commit(
@@ -115,7 +150,35 @@ def commit(
         LockTimeout, NotFound, StorageFailed, CorruptDocument, InvalidDocument, Conflict: nothing was
             changed. Errors of `plan` pass through.
     """
-    settings = settings or config.load(home)
+    settings, actor = settings or config.load(home), ACTING.get()
+    if actor and actor.read_only:
+        fix = "Start it again without --read-only to change something."
+        raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=actor.by)
+    if actor is None or author.by != QUEEN:
+        return _commit(home, plan, author, now, settings, ahead=ahead, may_wait=may_wait)
+
+    def required(found: Snapshot) -> Change:
+        if not actor.revisions:
+            actor.require(found)
+        return plan(found)
+
+    author = author._replace(by=actor.by)
+    done = _commit(home, required, author, now, settings, ahead=ahead, may_wait=may_wait)
+    actor.revisions.extend([done.revision] if done.changed else [])
+    return done
+
+
+def _commit(
+    home: Path,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    now: datetime,
+    settings: config.Config,
+    *,
+    ahead: bool,
+    may_wait: bool,
+) -> Committed:
+    """Commit in the name of `author`: alone, with other writers of a shared home, or into its queue."""
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
     queues = may_wait and settings.share_offline == "queue" and ledger.shared(home) is not None
     key = os.urandom(16).hex() if queues else ""

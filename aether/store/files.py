@@ -317,12 +317,15 @@ def lines_backwards(path: Path) -> Iterator[bytes]:
     """Yield the lines of the file at `path`, last first, reading no further than needed."""
     with regular.opened(path) as file:
         at = file.seek(0, os.SEEK_END)
-        rest = b""
+        rest: list[bytes] = []  # pieces of a line whose start is not read yet, the last one first
         while at:
             size = min(BLOCK_BYTES, at)
             at = file.seek(at - size)
-            lines = (file.read(size) + rest).splitlines(keepends=True)
-            rest = lines.pop(0) if at else b""
+            rest.append(file.read(size))
+            if at and b"\n" not in rest[-1]:
+                continue  # joined once: a line may be much longer than a block
+            lines = b"".join(reversed(rest)).splitlines(keepends=True)
+            rest = [lines.pop(0)] if at else []
             yield from reversed(lines)
 
 

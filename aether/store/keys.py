@@ -285,6 +285,7 @@ class Config(NamedTuple):
     claude_recall_tokens: int = _key(
         "claude.recall_tokens", 400, "most tokens to inject into a prompt", lowers=True
     )
+    claude_file_history: bool = _key("claude.file_history", False, "whether decisions and errors about a source file are injected when it is read; `aether claude install` again after a change", lowers=True)  # fmt: skip
     claude_brief_tokens: int = _key("claude.brief_tokens", 1_500, "most tokens to inject at the start of a session", lowers=True)  # fmt: skip
     # Files whose secrets have no form that gives them away.
     claude_private_paths: str = _key(

@@ -13,10 +13,12 @@ from typing import Any
 from aether.errors import Conflict, NotFound
 from aether.schemas import check
 from aether.store.commit import AETHER, ARCHIVE, HOOK, INIT
+from aether.store.files import lines_backwards, unsealed
 from aether.store.merge import Place, merge, rules_of, value_at
 from aether.store.patch import apply, diff, entry_id, json_equal, keys_of
-from aether.store.snapshot import Entry, Snapshot, folded_entries, read_journal
-from aether.types import Change, Patch
+from aether.store.snapshot import Entry, Snapshot, entry_of, folded_entries, month_files, read_journal
+from aether.tuples import NamedTuple
+from aether.types import Change, JsonObject, Patch
 
 # Changes that only count reads: never what a person means by the last change.
 BOOKKEEPING = frozenset({"access"})
@@ -24,6 +26,10 @@ BOOKKEEPING = frozenset({"access"})
 # Older journals name them by the operation only, not by the author.
 AUTOMATIC_OPERATIONS = BOOKKEEPING | {"capture"}
 AUTOMATIC_AUTHORS = frozenset({HOOK, AETHER})
+# The lists of memory whose entries have a history that is shown.
+ENTRY_LISTS = ("/working_memory/items", "/short_term_memory/sessions", "/long_term_memory/patterns")
+# Changes of one entry that are shown, and transactions that are looked into for them.
+MOST_CHANGES, MOST_READ = 50, 5_000
 
 
 def unfolded_entries(snapshot: Snapshot) -> list[Entry]:
@@ -133,6 +139,115 @@ def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entr
     for entry in folded_entries(snapshot.home, after=after, newest_first=True):
         if entry.revision < seen:
             yield entry
+
+
+class EntryChange(NamedTuple):
+    """One entry of memory before and after one transaction; None where it was not in its list."""
+
+    revision: int
+    at: str
+    by: str
+    operation: str
+    reason: str
+    before: JsonObject | None
+    after: JsonObject | None
+
+
+def entry_changes(
+    snapshot: Snapshot, id: str, *, most: int = MOST_CHANGES, read: int = MOST_READ
+) -> tuple[list[EntryChange], bool]:
+    """Return the changes of the item, session or pattern `id`, newest first, and whether these are all.
+
+    At most `most` changes are returned, and `read` transactions are looked into: a live entry moves in its list, so that
+    each one that touches the list may concern it. Reads and changes of counters of access are no changes.
+    """
+    traces = [_Trace(id, path, snapshot.documents["memory"]) for path in ENTRY_LISTS]
+    found: list[EntryChange] = []
+    last = snapshot.revision + 1
+    text = id.encode("utf-8", "surrogatepass")
+    for line in _lines_newest_first(snapshot):
+        near = [trace for trace in traces if trace.at is not None and trace.prefix in line]
+        if not near and text not in line:
+            continue
+        fields = unsealed(line)
+        if fields is None or fields["revision"] >= last:  # a fold that was cut off left a line in two files
+            continue
+        read -= 1
+        entry = entry_of(fields)
+        last = entry.revision
+        for trace in traces:
+            after, before = trace.value, trace.back(entry.inverse.get("memory", []))
+            if before is not after and entry.operation not in BOOKKEEPING:
+                found.append(EntryChange(*entry[:5], before, after))
+        if len(found) >= most or read <= 0:
+            return found, False
+    return found, True
+
+
+def _lines_newest_first(snapshot: Snapshot) -> Iterator[bytes]:
+    """Yield the line of every transaction, newest first."""
+    yield from reversed(read_journal(snapshot.home).lines)
+    for path in reversed(month_files(snapshot.home)):
+        yield from lines_backwards(path)
+
+
+class _Trace:
+    """Follows one entry back in time through one list of memory, by the inverses of its changes."""
+
+    def __init__(self, id: str, path: str, memory: Any) -> None:
+        self.id = id
+        self.path = path
+        self.prefix = f"{path}/".encode()
+        held: Any = memory
+        for key in keys_of(path):
+            held = held[key]
+        self.at = next((at for at, entry in enumerate(held) if self._is(entry)), None)
+        self.value: JsonObject | None = None if self.at is None else held[self.at]
+
+    def _is(self, value: Any) -> bool:
+        return isinstance(value, dict) and self.id in (value.get("id"), value.get("session_id"))
+
+    def back(self, inverse: Patch) -> JsonObject | None:
+        """Take back one transaction, and return the entry as it was before; the same object if it was not changed."""
+        for step in inverse:
+            if not step["path"].startswith(f"{self.path}/"):
+                self._replace_whole(step)
+                continue
+            first, _, rest = step["path"][len(self.path) + 1 :].partition("/")
+            if not first.isdigit():
+                continue
+            place = int(first)
+            if rest:
+                if place == self.at:
+                    self.value = apply(self.value, [{**step, "path": f"/{rest}"}])
+            else:
+                self._take_back(step, place)
+        return self.value
+
+    def _take_back(self, step: Any, place: int) -> None:
+        """Take back the step that concerns one whole entry of the list."""
+        if step["op"] != "remove" and self._is(step.get("value")):
+            self.at, self.value = place, step["value"]
+        elif self.at is None:
+            return
+        elif step["op"] == "add":
+            self.at += place <= self.at
+        elif place == self.at:
+            self.at, self.value = None, None
+        elif step["op"] == "remove":
+            self.at -= place < self.at
+
+    def _replace_whole(self, step: Any) -> None:
+        """Take back a step that replaces the list, or what holds it."""
+        above = step["path"]
+        if not self.path.startswith(above) or step["op"] == "remove":
+            return
+        held = step.get("value")
+        for key in keys_of(self.path[len(above) :]):
+            held = held.get(key) if isinstance(held, dict) else None
+        held = held if isinstance(held, list) else []
+        self.at = next((at for at, entry in enumerate(held) if self._is(entry)), None)
+        self.value = None if self.at is None else held[self.at]
 
 
 def states_since(

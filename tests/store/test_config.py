@@ -44,7 +44,7 @@ OTHER = {
     "architect.max_retries": 5, "architect.max_output_tokens": 500, "architect.window_tokens": 9000,
     "architect.input_usd_per_million": 1.5, "architect.output_usd_per_million": 2.5, "telemetry.timeout_seconds": 1.0,
     "telemetry.content": True, "claude.capture": False, "claude.inject": False, "claude.recall": False,
-    "claude.recall_tokens": 100, "claude.brief_tokens": 200, "claude.private_paths": "x/**", "claude.auto_compress": False,
+    "claude.file_history": True, "claude.recall_tokens": 100, "claude.brief_tokens": 200, "claude.private_paths": "x/**", "claude.auto_compress": False,
     "claude.deadline_seconds": 4.0,
     "archive.preset": "research", "archive.boundaries": "1, 2, 3", "archive.grace_days": 3, "archive.auto": "daily", "share.offline": "queue",
     "archive.compress": True, "archive.seconds": 2.0,
@@ -576,7 +576,7 @@ def test_the_names_of_steps_and_strategies_are_those_of_a_policy():
 
 # A home that nobody trusts may lower these, and set those; every other key is ignored there.
 LOWERED = {
-    "claude.capture": (False, True), "claude.inject": (False, True), "claude.recall": (False, True),
+    "claude.capture": (False, True), "claude.inject": (False, True), "claude.recall": (False, True), "claude.file_history": (False, True),
     "claude.auto_compress": (False, True), "claude.recall_tokens": (10, 20), "claude.brief_tokens": (100, 200),
     "claude.deadline_seconds": (1.0, 2.0), "archive.seconds": (1.0, 2.0),
 }  # fmt: skip

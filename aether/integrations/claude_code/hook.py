@@ -62,8 +62,10 @@ MOST_CHARS = 9_000
 # No meaningful number has as many.
 MOST_DIGITS = 100
 # As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
-# private paths, and the deadline.
-DEFAULT_SETTINGS = (True, ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**", 8.0)
+# private paths, the deadline, and whether a file that is read is answered with its history.
+DEFAULT_SETTINGS = (True, ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**", 8.0, False)
+# Sent only if `claude.file_history` was on when aether was installed; nothing is kept of it.
+READ_EVENT, READ_TOOL = "PostToolUse", "Read"
 USAGE = """aether-hook reads one event of Claude Code on its standard input. To see what it says:
   echo '{"hook_event_name": "SessionStart", "source": "startup"}' | aether-hook
 To have Claude Code call it: aether claude install
@@ -130,11 +132,13 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
         return ""
     if not ready and not _make_place(event, home):
         return ""
-    capture, private, seconds, wrong = _settings(home)
+    capture, private, seconds, reminds, wrong = _settings(home)
     if wrong:
         spool.log_failure_once(home, event, session, wrong)
     if private is None and event in TOOL_EVENTS:
         return ""  # it may name a private path
+    if event == READ_EVENT and _text(payload, "tool_name") == READ_TOOL:
+        return _about_file(payload, home, private or "") if reminds and ready else ""
     entry = _keep(payload, home, (private or "") if capture else None)
     if entry is None or event not in HEAVY_EVENTS:
         return ""
@@ -205,6 +209,14 @@ def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, r
     return output(event, text)
 
 
+def _about_file(payload: JsonObject, home: str, private: str) -> str:
+    """Return the output for a file that was read: what memory knows about it, nothing about a private one."""
+    from aether.integrations.claude_code.reply import about_file, is_first
+
+    text = about_file(payload, home, private=private) if is_first(home, payload) else ""
+    return _fitted(text, lambda kept: _context(READ_EVENT, kept)) if text else ""
+
+
 def output(event: str, text: str) -> str:
     """Return the output that gives `text` to the model of `event`, or to the user; nothing if the event takes no text.
 
@@ -247,8 +259,8 @@ def length_of(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _settings(home: str) -> tuple[bool, str | None, float, str]:
-    """Return whether events are kept, the private paths, the deadline, and the errors of the settings.
+def _settings(home: str) -> tuple[bool, str | None, float, bool, str]:
+    """Return whether events are kept, the private paths, the deadline, `claude.file_history`, and the errors of the settings.
 
     A wrong setting has its default; but the private paths are None if they may be set and cannot be read.
     """
@@ -268,11 +280,13 @@ def _settings(home: str) -> tuple[bool, str | None, float, str]:
     from aether.store.config import hides_private_paths, load_with_errors
 
     settings, wrong = load_with_errors(Path(home))
-    words, private = " ".join(wrong.values()), settings.claude_private_paths
-    if not hides_private_paths(wrong):
-        return settings.claude_capture, private, settings.claude_deadline_seconds, words
-    words += " Calls of tools are not kept, for claude.private_paths cannot be read."
-    return settings.claude_capture, None, settings.claude_deadline_seconds, words
+    private: str | None = settings.claude_private_paths
+    words = " ".join(wrong.values())
+    if hides_private_paths(wrong):
+        words += " Calls of tools are not kept, for claude.private_paths cannot be read."
+        private = None
+    seconds, reminds = settings.claude_deadline_seconds, settings.claude_file_history
+    return settings.claude_capture, private, seconds, reminds, words
 
 
 def _seconds_to_keep(event: str) -> float:

@@ -28,6 +28,7 @@ from aether.api.admin import init
 from aether.api.home import Home
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, StorageFailed, shown
 from aether.paths import find_home
+from aether.store import config
 from aether.store.files import write_whole
 from aether.text import json_edit
 from aether.types import JsonObject
@@ -379,9 +380,11 @@ def can_serve() -> bool:
 
 def wanted_groups(scope: str) -> JsonObject:
     """Return the group of handlers that installing puts into the settings of `scope` for each event."""
-    if scope == "project":
-        return shared_groups()
-    return own_groups(own_program())
+    groups = shared_groups() if scope == "project" else own_groups(own_program())
+    home = project_of.home_of(os.getcwd())
+    if home and config.or_default(Path(home)).claude_file_history:
+        groups["PostToolUse"]["matcher"] = TOOLS.replace("^(", "^(Read|", 1)
+    return groups
 
 
 def own_server() -> JsonObject:

@@ -39,7 +39,16 @@ MOST_RULES, RULE_CHARS = 3, 160
 DIRECTORY_NAME = "answering"
 DIRECTORY = os.path.join("hooks", DIRECTORY_NAME)
 # The identity of an event; a session that is resumed again has another parent process.
-_EVENT_FIELDS = ("hook_event_name", "session_id", "prompt_id", "prompt", "agent_id", "source", "trigger")
+_EVENT_FIELDS = (
+    "hook_event_name",
+    "session_id",
+    "prompt_id",
+    "prompt",
+    "agent_id",
+    "source",
+    "trigger",
+    "tool_use_id",
+)
 
 
 def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
@@ -121,6 +130,18 @@ def _exchange(home: str) -> None:
             stderr=subprocess.DEVNULL, **own,
         )  # fmt: skip
         started.returncode = 0  # it may outlive this process, which does not look at it again
+
+
+def about_file(payload: JsonObject, home: str, *, private: str) -> str:
+    """Return what memory knows about the file that a tool has read, once in a session; nothing about a private one."""
+    from aether.api.timeline import file_reminder
+    from aether.redact.redact import is_private
+
+    given, cwd = payload.get("tool_input"), str(payload.get("cwd") or "")
+    path = given.get("file_path") if isinstance(given, dict) else None
+    if not isinstance(path, str) or (private and is_private(given, private, cwd)):
+        return ""
+    return file_reminder(path, home=home, session=str(payload.get("session_id") or ""))
 
 
 def learned_rules(rules: Sequence[tuple[str, str]]) -> str:

@@ -75,6 +75,12 @@ MEMORY = (
         reads=True,
     ),
     Tool(
+        tools.file_history,
+        "Before you change a source file: the decisions and rules about it, its errors with their fixes, its changes.",
+        {"path": "Its path, or the end of it", "part": "Which part of a long answer"},
+        reads=True,
+    ),
+    Tool(
         tools.compress,
         "Turn working memory into a compact session when it is nearly full or a phase ends. auto does it at once "
         "without a model; for a better one, prepare gives you the hand-off and ingest takes the session you wrote.",

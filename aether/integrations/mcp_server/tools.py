@@ -21,6 +21,7 @@ from aether.api import colony, graph, handoffs, working
 from aether.api import compress as api_compress
 from aether.api import home as api_home
 from aether.api import recall as api_recall
+from aether.api import timeline as api_timeline
 from aether.api.status import get_memory_status
 from aether.backends.request import session_request
 from aether.errors import InvalidInput, NotFound, shown
@@ -112,6 +113,23 @@ def timeline(id: str, before: int = 3, after: int = 3, *, home: Path) -> Answer:
     found = api_recall.timeline(id, before=before, after=after, home=home)
     lines = [f"{'> ' if line.id == id else '  '}{line.at[11:16]} {format_line(line)}" for line in found]
     return _marked(lines, "Full text: get with ids.")
+
+
+def file_history(path: str, part: int = 1, *, home: Path) -> Answer:
+    """Answer with what memory knows about one source file: decisions and rules first, then errors, then changes.
+
+    Raises:
+        InvalidInput: the path names no file, or the part is unknown.
+    """
+    found = api_timeline.file_history(path, home=home)
+    lines = [
+        f"- {one.at[:10] or 'undated'} {one.type}{' (revoked since)' if one.revoked else ''}: {one.text} [{one.id}]"
+        for part_of_it in (found.decisions, found.errors, found.changes, found.others)
+        for one in part_of_it
+    ]
+    if not lines:
+        return Answer("Nothing is remembered about this file.")
+    return _marked([part_of("\n".join(lines), part, ask="the same path")], "")
 
 
 def get(ids: list[str], part: int = 1, *, home: Path) -> Answer:

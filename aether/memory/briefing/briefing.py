@@ -131,9 +131,16 @@ def agent_brief(
     documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = ""
 ) -> str:
     """Return the briefing of a sub-agent of `caste` as one block, or ""."""
-    found = _gather(documents, _AGENT, now=now, root=root, caste=caste)
-    lines = _fitting(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
+    lines = agent_lines(documents, caste, now=now, count=count, budget=budget, root=root)
     return _text(lines, occasion="subagent", now=now) if lines else ""
+
+
+def agent_lines(
+    documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = ""
+) -> list[Line]:
+    """Return the lines of `agent_brief`, in order of importance."""
+    found = _gather(documents, _AGENT, now=now, root=root, caste=caste)
+    return _fitting(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
 
 
 def steering(documents: Mapping[str, Any], *, now: datetime, root: str = "", session: str = "") -> str:

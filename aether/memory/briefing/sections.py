@@ -113,7 +113,9 @@ def protected(memory: Mapping[str, Any], newest: Iterable[Item]) -> Iterator[Lin
     """Yield the protected content of working memory, whose items are given the newest first, and of sessions."""
     for item in newest:
         if item["metadata"].get("protected"):
-            yield Line("protected", one_line(item["content"], PROTECTED_CHARS), item["metadata"]["timestamp"])
+            ids, evidence = origin_of(item)
+            text = one_line(item["content"], PROTECTED_CHARS)
+            yield Line("protected", text, item["metadata"]["timestamp"], ids=ids, evidence=evidence)
     for at, session in newest_sessions(memory):
         for text in (session.get("metadata") or {}).get("protected", []):
             yield Line("protected", one_line(text, PROTECTED_CHARS), at)
@@ -206,7 +208,8 @@ def active_signals(
     for signal in signals.active_signals(documents["pheromones"], now=now, caste=caste, types=_SIGNAL_TYPES):
         said = one_line(str(signal["metadata"].get("context", "")), TEXT_CHARS)
         strength = f"{signal['effective_strength']:.2f}"
-        yield Line("signals", f"{signal['type']} {strength}: {said}", timestamp(signal["created_at"]))
+        text = f"{signal['type']} {strength}: {said}"
+        yield Line("signals", text, timestamp(signal["created_at"]), ids=(signal["id"],))
 
 
 # Changes read: a file changed before them is no longer part of the current work.

@@ -315,7 +315,40 @@ def test_the_defaults_are_those_of_the_configuration():
         settings.claude_capture,
         settings.claude_private_paths,
         settings.claude_deadline_seconds,
+        settings.claude_file_history,
     ) == hook.DEFAULT_SETTINGS
+
+
+def read_file(project, path="src/store.py", **more):
+    given = {"file_path": str(project / path)}
+    _, text = reported(
+        project, "PostToolUse", tool_name="Read", tool_input=given, tool_response="text", **more
+    )
+    return json.loads(text)["hookSpecificOutput"]["additionalContext"] if text else ""
+
+
+def test_reading_a_file_is_answered_only_if_that_is_switched_on(project, monkeypatch):
+    home = project / ".aether"
+    aether.add_working_memory_item(
+        "Keep state in src/store.py, because one writer is enough.", "decision", 0.9, home=home
+    )
+    monkeypatch.setattr(hook, "_keep", None)  # nothing is kept of it, switched on or off
+
+    assert read_file(project) == ""
+    homes.configure(home, "[claude]\nfile_history = true\n")
+
+    assert "one writer is enough" in read_file(project, tool_use_id="1")
+    assert read_file(project, tool_use_id="2") == "", "the session has it already"
+    assert "one writer is enough" in read_file(project, session_id="other")
+    assert read_file(project, "src/data_store.py", session_id="third") == ""
+
+
+def test_nothing_is_said_about_a_private_file(project):
+    home = project / ".aether"
+    aether.add_working_memory_item("Never commit config/.env to git.", "constraint", 0.9, home=home)
+    homes.configure(home, "[claude]\nfile_history = true\n")
+
+    assert read_file(project, "config/.env") == ""
 
 
 def test_the_task_of_a_sub_agent_is_read_from_its_transcript(project, monkeypatch):

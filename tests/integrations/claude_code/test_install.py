@@ -42,6 +42,7 @@ from aether.integrations.claude_code.install import install as install_install
 from aether.memory.capture.tool_work import close_stretch, new_work, record_call, record_result
 from aether.messages.records import Record
 from aether.store import config
+from tests import homes
 from tests.tables import rows
 
 SETTINGS = b'{\r\n\t"model": "opus",\r\n\t"hooks": {}\r\n}'
@@ -916,3 +917,17 @@ def test_the_real_claude_code_accepts_the_plugin(tmp_path):
     )  # fmt: skip
 
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_reading_is_an_event_only_if_it_is_switched_on(project, monkeypatch):
+    monkeypatch.chdir(project)
+    home = homes.fresh(project)
+
+    assert not re.search(install.wanted_groups("local")["PostToolUse"]["matcher"], "Read")
+    homes.configure(home, "[claude]\nfile_history = true\n")
+
+    for scope in install.SCOPES:
+        matcher = install.wanted_groups(scope)["PostToolUse"]["matcher"]
+        assert re.search(matcher, "Read")
+        assert re.search(matcher, "Bash")
+        assert not re.search(matcher, "ReadMcpResourceTool")

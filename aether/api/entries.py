@@ -1,0 +1,213 @@
+"""Entries of memory as a person looks at them: one with its state, its links both ways and its history, and the newest.
+
+Looking counts no access. Settling, correcting and forgetting an entry are in `review`, `working` and `forget`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from aether.api.home import Home, copied, counter_of, read
+from aether.api.recall import full, searchable_archive
+from aether.errors import InvalidInput, NotFound, shown
+from aether.memory import recall as lines
+from aether.memory.briefing import sections
+from aether.memory.items import forgotten_ids, items_of
+from aether.memory.recall import RecallLine
+from aether.memory.sessions import sessions_of
+from aether.store.search_index import Query
+from aether.store.snapshot import Snapshot
+from aether.store.undo import MOST_CHANGES, EntryChange, entry_changes
+from aether.types import Counter, JsonObject
+
+LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
+# Archived entries that are read at a time where most of them may be of another type.
+READ_AT_ONCE = 500
+# A link by which the newer entry takes the place of the older.
+SUPERSEDES = "supersedes"
+
+
+class End(NamedTuple):
+    """One end of a link, as the entry at the other end sees it."""
+
+    id: str
+    type: str
+    """The type of the link, or what else joins the two: evidence, compressed into, supersedes."""
+    out: bool
+    """Whether the link leads from the entry that was asked about to this one."""
+    text: str
+    """The text of this end on one line; empty if it is in no layer."""
+
+
+class About(NamedTuple):
+    """What memory knows about one entry."""
+
+    id: str
+    layer: str
+    """Empty if it is in memory no more: then its last text is of the history."""
+    type: str
+    at: str
+    tokens: int
+    text: str
+    state: str
+    """`in force`, `superseded`, `revoked`, `archived` or `forgotten`."""
+    by: str
+    """The id of the entry that supersedes it."""
+    entry: JsonObject
+    links: list[End]
+    changes: list[EntryChange]
+    complete: bool
+    """Whether `changes` are all of them."""
+
+
+def about(id: str, *, changes: int = MOST_CHANGES, home: Home = None) -> About:
+    """Return the item, session, pattern or archived entry with this id: its text, state, links both ways, and history.
+
+    Raises:
+        NotFound: neither memory nor its history has this id.
+    """
+    snapshot = read(home)
+    memory = snapshot.documents["memory"]
+    history, complete = entry_changes(snapshot, id, most=changes)
+    try:
+        (found,) = full([id], home=snapshot.home)
+    except NotFound:
+        last = next((each.before for each in history if each.before), None)
+        if last is None:
+            raise
+        found = _past(id, last, counter_of(memory))
+    links = [*_links(memory, id, found["entry"])]
+    by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
+    fields = {name: found[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
+    return copied(
+        About(
+            **fields, state=_state(memory, found, by), by=by, links=links, changes=history, complete=complete
+        )
+    )
+
+
+def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
+    """Return an entry of the history as `full` returns one that is still there."""
+    text = str(last.get("content") or last.get("pattern") or last.get("summary") or "")
+    at = (
+        last.get("compressed_at")
+        or last.get("last_seen")
+        or (last.get("metadata") or {}).get("timestamp", "")
+    )
+    kind = last.get("type") or "session"
+    return {"id": id, "layer": "", "type": kind, "at": at, "tokens": count(text), "text": text, "entry": last}
+
+
+def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
+    if not found["layer"] or found["id"] in forgotten_ids(memory):
+        return "forgotten"
+    if by:
+        return "superseded"
+    sessions = sections.newest_sessions(memory)
+    everything = [*sections.newest_items(memory), *sections.session_items(sessions)]
+    if found["layer"] == "working_memory" and found["id"] in sections.revoked(everything):
+        return "revoked"
+    return "archived" if found["layer"] == "archive" else "in force"
+
+
+def _links(memory: Mapping[str, Any], id: str, entry: Mapping[str, Any]) -> Iterator[End]:
+    """Yield what the entry leads to, and what leads to it."""
+    texts = {record.id: record.text for record in lines.records(memory)}
+
+    def end(other: str, kind: str, *, out: bool) -> End:
+        return End(other, kind, out, lines.excerpt(texts.get(other, "")))
+
+    for other, kind in _leads_to(entry):
+        yield end(other, kind, out=True)
+    for record in lines.records(memory):
+        if record.id != id:
+            for other, kind in _leads_to(record.value):
+                if other == id:
+                    yield end(record.id, kind, out=False)
+
+
+def _leads_to(entry: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the id and the kind of each link that an entry holds."""
+    metadata = entry.get("metadata") or {}
+    for link in entry.get("associative_links") or ():
+        yield str(link["target_id"]), str(link["link_type"])
+    if isinstance(metadata.get(SUPERSEDES), str):
+        yield metadata[SUPERSEDES], SUPERSEDES
+    linked = {str(link["target_id"]) for link in entry.get("associative_links") or ()}
+    shows = metadata.get("evidence")
+    for each in shows if isinstance(shows, list) else ():
+        if each["session_id"] not in linked:
+            yield str(each["session_id"]), "evidence"
+
+
+class Newest(NamedTuple):
+    """Some of the newest entries of a layer."""
+
+    lines: list[RecallLine]
+    total: int
+    """How many there are; of the archive with types only how many were looked at, for the others are not read."""
+    more: bool
+    """Whether there are older ones."""
+
+
+def newest(
+    *, layer: str = "", types: Sequence[str] = (), start: int = 0, limit: int = 50, home: Home = None
+) -> Newest:
+    """Return `limit` entries from number `start` on, the newest first: of one layer, without one of the three live ones.
+
+    Of the archive no more is read than is returned, unless `types` are asked for.
+
+    Raises:
+        InvalidInput: there is no such layer.
+    """
+    if layer and layer not in LAYERS:
+        raise InvalidInput(
+            f"{shown(layer)} is no layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="layer"
+        )
+    snapshot = read(home)
+    memory = snapshot.documents["memory"]
+    count = counter_of(memory)
+    if layer == "archive":
+        found, total = _archived(snapshot, types, start, limit)
+    else:
+        held = [
+            record for record in lines.records(memory)
+            if layer in ("", record.layer) and (not types or record.type in types)
+        ]  # fmt: skip
+        held.sort(key=lambda record: record.at, reverse=True)
+        found, total = held[start : start + limit], len(held)
+    made = [lines.recall_line(record, count=count) for record in found[:limit]]
+    return Newest(made, total, total > start + len(made))
+
+
+def _archived(
+    snapshot: Snapshot, types: Sequence[str], start: int, limit: int
+) -> tuple[list[lines.Record], int]:
+    """Return archived entries, the newest first, and how many there are; with `types` those that were found."""
+    source = searchable_archive(snapshot)
+    total = source.find(Query((), (), ())).items
+    places = range(total - 1, -1, -1)
+    if not types:
+        wanted = places[start : start + limit]
+        stored = source.read(list(wanted))
+        return [lines.item_record(stored[at]["item"], "archive") for at in wanted if at in stored], total
+    found: list[lines.Record] = []
+    for first in range(0, total, READ_AT_ONCE):
+        part = places[first : first + READ_AT_ONCE]
+        stored = source.read(list(part))
+        held = (stored[at]["item"] for at in part if at in stored)
+        found += [lines.item_record(item, "archive") for item in held if item["type"] in types]
+        if len(found) > start + limit:
+            break
+    return found[start : start + limit + 1], len(found)
+
+
+def known_types(*, home: Home = None) -> list[str]:
+    """Return the types of the entries of the three live layers, in order."""
+    memory = read(home).documents["memory"]
+    patterns = memory["long_term_memory"]["patterns"]
+    sessions = ["session"] if sessions_of(memory) else []
+    return sorted(
+        {*(item["type"] for item in items_of(memory)), *(one["type"] for one in patterns), *sessions}
+    )

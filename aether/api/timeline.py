@@ -1,0 +1,190 @@
+"""The timeline of a home, and what its memory knows about one source file; both only read.
+
+What a moment is, and when a path is the same file, is decided in `memory.timeline`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from aether import clock
+from aether.api import hook_sessions
+from aether.api.home import Home, find, now, read
+from aether.api.recall import searchable_archive
+from aether.errors import AetherError, InvalidInput, public, shown
+from aether.memory import recall
+from aether.memory.briefing.sections import newest_items, revoked
+from aether.memory.timeline import Asked, FileHistory, Known, Moment, about_file, components, moments
+from aether.redact.redact import redact
+from aether.store import archive, conversations
+from aether.store.search_index import Query
+from aether.store.snapshot import Snapshot, load
+from aether.text.tags import memory_block
+from aether.text.words import terms
+
+__all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "instant_of", "timeline"]
+
+_AGO = re.compile(r"(\d{1,5})([hdwmy])")
+_UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
+# Characters of a statement that a model gets when it reads a file, and how many of each part.
+_REMINDED_CHARS, _REMINDED = 240, {"decisions": 3, "errors": 3}
+
+
+def instant_of(text: str, *, at: datetime, where: str) -> datetime:
+    """Return the instant that `text` names: an ISO 8601 time, or a time before `at` such as `36h`, `7d`, `2w`, `3m`, `1y`.
+
+    Raises:
+        InvalidInput: it is neither.
+
+    >>> from datetime import UTC
+    >>> instant_of("7d", at=datetime(2026, 3, 8, tzinfo=UTC), where="since").isoformat()
+    '2026-03-01T00:00:00+00:00'
+    """
+    if ago := _AGO.fullmatch(text.strip()):
+        try:
+            return at - timedelta(hours=int(ago[1]) * _UNIT_HOURS[ago[2]])
+        except OverflowError:
+            raise _no_time(text, where) from None
+    try:
+        return clock.parse(text, where=where)
+    except InvalidInput as reason:
+        raise _no_time(text, where) from reason
+
+
+def _no_time(text: str, where: str) -> InvalidInput:
+    return InvalidInput(
+        f"{shown(text)} is not a time.",
+        fix="Write it as 2026-03-01T10:15:00Z, or as a time before now: 36h, 7d, 2w, 3m, 1y.",
+        where=where,
+    )
+
+
+@public
+def timeline(
+    *,
+    since: str | datetime = "",
+    until: str | datetime = "",
+    conversation: str = "",
+    project: str = "",
+    types: Iterable[str] = (),
+    limit: int = 0,
+    home: Home = None,
+) -> list[Moment]:
+    """Return what happened, oldest first: requests, decisions, rules, results, errors, fixes, compressions, phases.
+
+    `since` and `until` (excluded) are times, or texts such as `7d`; `conversation` and `project` are parts of their
+    names. `types` are kinds of moments or types of items: changes, commands and notes are left out if none is given.
+    `limit` keeps the newest; 0 keeps all.
+
+    Raises:
+        InvalidInput: a time cannot be read, or the limit is negative.
+    """
+    if limit < 0:
+        raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="timeline")
+    at = now()
+    asked = Asked(
+        _stamp(since, at, "since"), _stamp(until, at, "until"), conversation, project, frozenset(types)
+    )
+    snapshot = read(home)
+    found = moments(
+        _all_records(snapshot),
+        (receipt for _, receipt in archive.records(snapshot, "receipts")),
+        _compactions(snapshot.home),
+        snapshot.documents["COLONY_STATE"],
+        asked,
+    )
+    return found[-limit:]
+
+
+def _stamp(given: str | datetime, at: datetime, where: str) -> str:
+    if isinstance(given, str):
+        return clock.stamp(instant_of(given, at=at, where=where)) if given else ""
+    return clock.stamp(given)
+
+
+def _all_records(snapshot: Snapshot) -> Iterator[recall.Record]:
+    source = searchable_archive(snapshot)
+    stored = source.read(list(range(source.find(Query((), (), ())).items)))
+    return recall.records(snapshot.documents["memory"], (stored[place] for place in sorted(stored)))
+
+
+def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield the time of each compaction that is not undone, with its tokens before and after."""
+    for log, done in _all_compactions(home):
+        before, after = done.receipt.get("tokens_before"), done.receipt.get("tokens_after")
+        if done.step in log.open and isinstance(before, int) and isinstance(after, int):
+            yield done.at, before, after
+
+
+def _all_compactions(home: Path) -> Iterator[tuple[conversations.Log, conversations.Compaction]]:
+    """Yield the compactions of all conversations that can be read; `doctor` names the others."""
+    for stored in conversations.stored_conversations(home):
+        with suppress(AetherError):
+            log = conversations.load(home, stored.id)
+            yield from ((log, done) for done in log.compactions)
+
+
+def _compactions(home: Path) -> Iterator[Moment]:
+    for log, done in _all_compactions(home):
+        one = done.receipt
+        state = "" if done.step in log.open else " (undone)"
+        text = f"Compacted from {one.get('tokens_before')} to {one.get('tokens_after')} tokens, {len(done.before)} to {len(done.after)} messages{state}"
+        by = str((one.get("summary") or {}).get("backend") or "")
+        yield Moment(done.at, "compaction", "compaction", text, log.id, conversation=log.id, agent=by)
+
+
+@public
+def file_history(path: str, *, home: Home = None) -> FileHistory:
+    """Return what memory knows about the file at `path`: changes, errors and fixes, decisions, and where it is named.
+
+    `path` is a name, the end of a path, or a whole one; it is compared by whole components, and need not exist.
+
+    Raises:
+        InvalidInput: the path names no file.
+    """
+    if not components(path)[-1:] or not components(path)[-1]:
+        raise InvalidInput(f"{shown(path)} names no file.", fix="Name one, such as src/app.py.", where="file")
+    snapshot = read(home)
+    return about_file(_all_records(snapshot), path, ended=_revoked(snapshot))
+
+
+def _revoked(snapshot: Snapshot) -> frozenset[str]:
+    return revoked(newest_items(snapshot.documents["memory"]))
+
+
+def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
+    """Return the decisions and errors about the file at `path` as one `<aether-memory …>` block, or "".
+
+    It waits for no lock and reads of the archive only the entries with the words of the name. What was revoked is
+    left out, and what `session` was given before.
+    """
+    name = components(path)[-1:]
+    if not name or not name[0]:
+        return ""
+    snapshot = load(find(home))  # no drain: a reading tool does not wait for one
+    found = searchable_archive(snapshot).find(Query(terms(name[0]).words, (), ())).candidates
+    known = recall.records(snapshot.documents["memory"], (each.record for each in found))
+    about = about_file(known, path, ended=_revoked(snapshot))
+    at = now()
+    given = hook_sessions.read_injected(snapshot.home, session)
+    chosen = [
+        one
+        for part, most in _REMINDED.items()
+        for one in [one for one in getattr(about, part) if not one.revoked and one.id not in given][-most:]
+    ]
+    if not chosen:
+        return ""
+    if session:
+        with suppress(AetherError):  # at worst it is injected again
+            hook_sessions.record_injected(snapshot.home, session, [*given, *(one.id for one in chosen)])
+    lines = [
+        f"- {recall.date_and_age(one.at, at)} {one.type}: {recall.excerpt(one.text, _REMINDED_CHARS)} [{one.id}]"
+        for one in chosen
+    ]
+    lines = [f"About {path}:", *lines, f"All of it: aether history {shlex.quote(path)}"]
+    return memory_block([redact(line) for line in lines], occasion="read", at=clock.stamp(at))

@@ -1,0 +1,191 @@
+"""Time on the command line: what happened day by day, what memory knows about one source file, and a report to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+
+from aether.cli.output import (
+    Ask,
+    Command,
+    Table,
+    emit,
+    need_output,
+    note,
+    one_line,
+    pass_ask,
+    plain,
+    when,
+    write_file,
+)
+from aether.text.words import pluralize
+
+if TYPE_CHECKING:
+    from aether.api.timeline import FileHistory, Known, Moment
+
+# Characters of a statement on a line of the timeline; --json has all of it.
+LINE_CHARS = 160
+WEEK = "7d"
+KINDS = "request, decision, rule, result, error, fix, change, command, note, compression, compaction, phase"
+
+
+@click.command("timeline", cls=Command)
+@click.option("--since", default="", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y")
+@click.option("--until", default="", help="Older than this time")
+@click.option("--conversation", default="", help="Only of this conversation: a part of its id, title or file")
+@click.option("--project", default="", help="Only of this project: a part of its directory")
+@click.option(
+    "--type", "types", multiple=True, metavar="KIND",
+    help=f"Only of this kind ({KINDS}) or type of item; may be repeated",
+)  # fmt: skip
+@click.option(
+    "--limit", default=200, show_default=True, type=click.IntRange(0), help="Most lines, the newest; 0: all"
+)
+@pass_ask
+def timeline_command(
+    ask: Ask, *, since: str, until: str, conversation: str, project: str, types: tuple[str, ...], limit: int
+) -> None:
+    """Show what happened, day by day.
+
+    Requests, decisions, rules, results, errors and their fixes, compressions, compactions and phases, by day and
+    conversation, with the agent and its caste. Changed files, commands and notes are shown if --type asks for them.
+
+    \b
+    Example:
+      aether timeline --since 7d
+      aether timeline --type decision --type change
+    """
+    from aether.api.timeline import timeline
+
+    found = timeline(
+        since=since, until=until, conversation=conversation, project=project, types=types, home=ask.place()
+    )
+    shown = found[-limit:]
+    data = {"moments": [one._asdict() for one in shown], "left_out": len(found) - len(shown)}
+    emit(ask, data, _days(shown))
+    if len(found) > len(shown):
+        note(ask, f"{pluralize(len(found) - len(shown), 'older moments')} left out: --limit 0 shows all.")
+    if not found:
+        note(ask, "Nothing happened that memory knows of.")
+
+
+def _days(found: list[Moment]) -> Iterator[str | Table]:
+    """Yield the lines of a timeline: a head for each day, one for each conversation of it, a line for each moment."""
+    for nth, (day, moments) in enumerate(groupby(found, key=lambda one: one.at[:10])):
+        if nth:
+            yield ""
+        yield day or "undated"
+        for (conversation, title), group in groupby(moments, key=lambda one: (one.conversation, one.title)):
+            if conversation:
+                yield f"  {one_line(title or conversation)}"
+            yield Table([_row(one) for one in group], indent=4)
+
+
+def _row(one: Moment) -> tuple[str, ...]:
+    agent = one.caste or ("" if one.agent == "queen" else one.agent)
+    text = one_line(one.text)
+    text = text if len(text) <= LINE_CHARS else text[: LINE_CHARS - 1].rstrip() + "…"
+    return (when(one.at)[11:16] or "—", one.kind, agent, text)
+
+
+@click.command("history", cls=Command)
+@click.argument("file")
+@pass_ask
+def history_command(ask: Ask, file: str) -> None:
+    """Show what memory knows about a source file.
+
+    Its changes, the errors with what fixed them, and the decisions and rules that name it. FILE is a name, the end of a
+    path, or a whole path; it is compared by whole components and need not exist.
+
+    \b
+    Example:
+      aether history src/app.py
+    """
+    from aether.api.timeline import file_history
+
+    found = file_history(file, home=ask.place())
+    parts = {name: [one._asdict() for one in part] for name, part in _parts(found)}
+    emit(ask, {"path": found.path, **parts}, _history(found))
+    if not any(parts.values()):
+        note(ask, f"Memory knows nothing about {plain(file)}.")
+
+
+def _parts(found: FileHistory) -> Iterator[tuple[str, list[Known]]]:
+    yield from ((name, getattr(found, name)) for name in ("changes", "errors", "decisions", "others"))
+
+
+def _history(found: FileHistory) -> Iterator[str]:
+    heads = {
+        "changes": "Changes", "errors": "Errors and fixes", "decisions": "Decisions and rules", "others": "Requests and results",
+    }  # fmt: skip
+    first = True
+    for name, part in _parts(found):
+        if part:
+            yield from (() if first else ("",))
+            yield f"{heads[name]}:"
+            first = False
+        for one in part:
+            head, *rest = plain(one.text).splitlines()
+            state = " (revoked)" if one.revoked else ""
+            yield f"  {when(one.at)[:16] or '—'}  {one.type}{state}: {head}  [{one.id}]"
+            yield from (f"      {line}" for line in rest)
+
+
+@click.command("report", cls=Command)
+@click.option("--since", default="", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y")
+@click.option("--week", is_flag=True, help="The last seven days")
+@click.option("--conversation", default="", help="Only of this conversation: a part of its id, title or file")
+@click.option(
+    "--format", "form", type=click.Choice(["html", "markdown"]), default="html", show_default=True,
+    help="One HTML file, or Markdown",
+)  # fmt: skip
+@click.option("--output", metavar="FILE", help="Write it there instead of to stdout; an old file is replaced")
+@click.option("--no-redact", is_flag=True, help="Leave secrets in it")
+@pass_ask
+def report_command(
+    ask: Ask,
+    *,
+    since: str,
+    week: bool,
+    conversation: str,
+    form: str,
+    output: str | None,
+    no_redact: bool,
+) -> None:
+    """Write a report to keep or send.
+
+    Overview, decisions with their reasons, lessons, charts and the timeline, as one HTML file that opens offline, holds
+    no script and loads nothing (--output report.html), or as Markdown. Secrets are replaced. HTML needs the extra
+    `view`, Markdown needs nothing.
+
+    \b
+    Example:
+      aether report --week --format markdown
+      aether report --since 30d --format markdown --output month.md
+    """
+    from aether.api import report
+    from aether.errors import InvalidInput
+
+    if week and since:
+        raise InvalidInput("--week and --since exclude each other.", fix="Pass one of them.", where="report")
+    place = ask.place()
+    need_output(ask, output, content="A report")
+    found = report.report(
+        since=WEEK if week else since, conversation=conversation, redact=not no_redact, home=place
+    )
+    if form == "html":
+        from aether.integrations.viewer.charts import as_html
+
+        text = as_html(found, redacted=not no_redact)
+    else:
+        text = report.as_markdown(found)
+    data = text.encode("utf-8", "replace")
+    if output:
+        write_file(output, data)
+    shape = {"format": form, "output": output or "", "bytes": len(data), "report": found}
+    emit(ask, shape, [] if output else text.rstrip("\n") if form == "html" else plain(text.rstrip("\n")))
+    if output:
+        note(ask, f"Written: {plain(output)} ({len(data):,} bytes).")

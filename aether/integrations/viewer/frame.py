@@ -1,0 +1,354 @@
+"""The frame of every page: what a page function is given and returns, how it is written as HTML, and conflicts.
+
+Jinja2 is imported when the first page is made. All text is escaped, and shown without characters that hide words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from functools import lru_cache
+from html import escape
+from itertools import chain
+from math import ceil
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from aether import clock, paths
+from aether.errors import AetherError, InvalidInput
+from aether.memory.items import items_of
+from aether.memory.sessions import sessions_of
+from aether.store.snapshot import Snapshot
+from aether.text.regex import UNPRINTABLE
+from aether.text.words import pluralize
+from aether.types import JsonObject
+
+BY = "viewer"
+# Lines of a list on one page.
+PAGE_LINES = 50
+# Notices that wait to be shown; each is of one action.
+MOST_NOTICES = 200
+# Events of a template that are one piece of a page: fewer than come before its content.
+PIECE_EVENTS = 20
+# What changes by being read, and is no change of an entry.
+_READING = frozenset({"access_count", "last_accessed"})
+
+
+class Asked(NamedTuple):
+    """A request for a page."""
+
+    path: Mapping[str, str]
+    """The variable parts of the path."""
+    query: Mapping[str, str]
+    here: str
+    """Path and query, for the way back after an action."""
+
+    def number(self, name: str, default: int = 1) -> int:
+        """Return a positive number of the query; `default` without one, or with another text."""
+        text = self.query.get(name, "")
+        return max(1, int(text)) if text.isascii() and text.isdigit() and len(text) < 10 else default
+
+
+class Shown(NamedTuple):
+    """The answer to a request: a template of `data/view/templates/` and its values."""
+
+    template: str
+    values: Mapping[str, Any]
+    title: str = ""
+    """Unless given, that of the page."""
+    status: int = 200
+    later: bool = False
+    """Whether a value is a function that takes long: then the start of the page is sent before it is called."""
+
+
+class File(NamedTuple):
+    """The answer to a request for a file to keep."""
+
+    name: str
+    """Of letters, digits and `.-_`."""
+    kind: str
+    """Its media type."""
+    data: bytes
+
+
+class Page(NamedTuple):
+    """A page of the site. `path` may have variable parts, as `/entry/{id:path}`."""
+
+    path: str
+    title: str
+    make: Callable[[Frame, Asked], Shown | File]
+    in_menu: bool = True
+
+
+class Action(NamedTuple):
+    """A change that a form asks for at `/do/<name>`: one function of `api`, made under the author `viewer`."""
+
+    name: str
+    run: Callable[[Frame, Mapping[str, str]], str]
+    """Makes the change with the fields of the form, and returns the words of the notice."""
+
+
+class Notice(NamedTuple):
+    """What an action did, and the revision that undoes it; 0 if there is none."""
+
+    text: str
+    revision: int
+
+
+class Stale(AetherError):
+    """An entry was changed after the page that showed it was made."""
+
+    exit_code = 11
+
+    def __init__(self, what: str, *, fix: str, where: str = "", entry: str = "") -> None:
+        super().__init__(what, fix=fix, where=where)
+        self.entry = entry
+
+
+class Part(NamedTuple):
+    """One page of a long list."""
+
+    lines: list[Any]
+    page: int
+    pages: int
+    total: int
+
+    @property
+    def first(self) -> int:
+        """Return the number of the first line."""
+        return (self.page - 1) * PAGE_LINES + 1
+
+
+def part(lines: Iterable[Any], page: int, *, total: int | None = None) -> Part:
+    """Return page number `page` of `lines`; the last one if there are fewer.
+
+    `total` says that `lines` are those of this page only.
+    """
+    held = list(lines)
+    number = len(held) if total is None else total
+    pages = max(1, ceil(number / PAGE_LINES))
+    page = min(page, pages)
+    return Part(
+        held[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else held, page, pages, number
+    )
+
+
+class Frame:
+    """One running view: its home, its secrets, and the notices that wait."""
+
+    def __init__(
+        self, home: Path, *, pages: Iterable[Page], read_only: bool = False, token: str = ""
+    ) -> None:
+        self.home = home
+        self.read_only = read_only
+        self.token = token or secrets.token_urlsafe(32)
+        self.pages = list(pages)
+        self._notices: dict[str, Notice] = {}
+
+    @property
+    def csrf(self) -> str:
+        """Return the token that every form holds."""
+        return hmac.new(self.token.encode(), b"form", hashlib.sha256).hexdigest()
+
+    @property
+    def cookie(self) -> str:
+        """Return the value of the cookie: the token of the address is not kept in it."""
+        return hmac.new(self.token.encode(), b"cookie", hashlib.sha256).hexdigest()
+
+    def notify(self, text: str, revision: int) -> str:
+        """Keep a notice, and return the key under which the next page shows it."""
+        key = secrets.token_hex(8)
+        self._notices[key] = Notice(text, revision)
+        while len(self._notices) > MOST_NOTICES:
+            del self._notices[next(iter(self._notices))]
+        return key
+
+    def html(self, shown: Shown, asked: Asked | None = None, *, title: str = "", path: str = "") -> str:
+        """Return a page as HTML."""
+        values = self._values(shown, asked, title=title, path=path)
+        return str(environment().get_template(shown.template).render(values))
+
+    def pieces(self, shown: Shown, asked: Asked, *, title: str, path: str) -> Iterator[str]:
+        """Yield a page as HTML in pieces, the start of it before what takes long; an error ends the page."""
+        values = self._values(shown, asked, title=title, path=path)
+        found = environment().get_template(shown.template).stream(values)
+        found.enable_buffering(PIECE_EVENTS)
+        try:
+            yield from found
+        except AetherError as reason:
+            yield f'<p class="problem">{escape(visible(reason.what))} {escape(visible(reason.fix))}</p>'
+
+    def _values(self, shown: Shown, asked: Asked | None, *, title: str, path: str) -> dict[str, Any]:
+        query = asked.query if asked else {}
+        return {
+            "title": shown.title or title, "menu": [one for one in self.pages if one.in_menu], "path": path,
+            "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "read_only": self.read_only,
+            "home": str(self.home), "project": paths.project_root(self.home) or str(self.home),
+            "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
+            "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
+            **shown.values,
+        }  # fmt: skip
+
+
+@lru_cache(maxsize=1)
+def environment() -> Any:
+    """Return the templates with their filters; all text in them is escaped.
+
+    Raises:
+        ImportError: the extra `view` is not installed.
+    """
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    directory = paths.resource("data/view")
+    made = Environment(
+        loader=FileSystemLoader(directory / "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True, finalize=visible,
+    )  # fmt: skip
+    made.filters |= {
+        "ago": ago, "when": when, "number": number, "plural": plural,
+        "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
+    }  # fmt: skip
+    made.globals["files"] = {
+        file.name: f"/static/{file.name}?v={hashlib.sha256(file.read_bytes()).hexdigest()[:12]}"
+        for file in (directory / "static").iterdir()
+    }
+    return made
+
+
+def visible(value: Any) -> Any:
+    r"""Return text as it can be shown: characters that hide or turn round other text are replaced.
+
+    >>> visible("pay \u202eme")
+    'pay �me'
+    """
+    if isinstance(value, str) and not value.isprintable():
+        cleaned = UNPRINTABLE.sub("�", value.replace("\r\n", "\n"))
+        return type(value)(cleaned) if hasattr(value, "__html__") else cleaned
+    return value
+
+
+def when(at: Any) -> str:
+    """Return a time as a person reads it.
+
+    >>> when("2026-03-01T10:15:00.000000Z")
+    '2026-03-01 10:15'
+    """
+    text = clock.stamp(at) if isinstance(at, datetime) else str(at or "")
+    return text[:16].replace("T", " ")
+
+
+def ago(at: Any, now: datetime) -> str:
+    """Return how long ago a time was; empty if it is none.
+
+    >>> from datetime import UTC
+    >>> ago("2026-03-01T10:15:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
+    '2 days ago'
+    """
+    try:
+        seconds = (now - (at if isinstance(at, datetime) else clock.parse(str(at)))).total_seconds()
+    except InvalidInput:
+        return ""
+    if seconds < 0:
+        return "in the future"
+    for length, unit in ((31_536_000, "years"), (86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= length:
+            return f"{pluralize(int(seconds // length), unit)} ago"
+    return "just now"
+
+
+def number(value: Any) -> str:
+    """Return a number with its thousands apart.
+
+    >>> number(12345)
+    '12,345'
+    """
+    return f"{value:,}"
+
+
+def plural(many: int, noun: str) -> str:
+    """Return a number with its noun, given in the plural.
+
+    >>> plural(12345, "tokens"), plural(1, "tokens")
+    ('12,345 tokens', '1 token')
+    """
+    return f"{number(many)} {pluralize(many, noun).partition(' ')[2]}"
+
+
+def link(path: str, query: Mapping[str, Any]) -> str:
+    """Return `path` with its text escaped and the fields of `query` that are not empty."""
+    fields = {name: value for name, value in query.items() if value not in ("", None, False)}
+    text = quote(path.encode("utf-8", "replace"), safe="/-_.~")
+    return f"{text}?{urlencode(fields, errors='replace')}" if fields else text
+
+
+def without(here: str, name: str) -> str:
+    """Return the address `here` without the field `name` of its query.
+
+    >>> without("/brief?done=1&occasion=resume", "done")
+    '/brief?occasion=resume'
+    """
+    path, _, query = here.partition("?")
+    kept = [field for field in query.split("&") if field and field.partition("=")[0] != name]
+    return f"{path}?{'&'.join(kept)}" if kept else path
+
+
+def marked(text: str, words: Iterable[str]) -> list[tuple[str, bool]]:
+    """Return `text` in parts, each with whether it is one of `words` or begins with one.
+
+    >>> marked("Use SQLite.", ["sqlite"])
+    [('Use ', False), ('SQLite', True), ('.', False)]
+    """
+    import re
+
+    wanted = sorted({word for word in words if len(word) > 1}, key=len, reverse=True)
+    if not wanted:
+        return [(text, False)]
+    found = re.compile(rf"\b({'|'.join(map(re.escape, wanted))})\w*", re.IGNORECASE)
+    parts, at = [], 0
+    for each in found.finditer(text):
+        parts += [(text[at : each.start()], False), (each.group(), True)]
+        at = each.end()
+    return [each for each in (*parts, (text[at:], False)) if each[0]]
+
+
+def digest(entry: Mapping[str, Any] | None) -> str:
+    """Return a short text that changes with every change of an entry, but not when it is read."""
+    if entry is None:
+        return ""
+    kept = {name: value for name, value in entry.items() if name not in _READING}
+    if isinstance(kept.get("metadata"), Mapping):
+        kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name not in _READING}
+    data = json.dumps(kept, sort_keys=True, ensure_ascii=True).encode()
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def live_entry(documents: Mapping[str, Any], id: str) -> JsonObject | None:
+    """Return the item, session, pattern, goal or signal with this id; None if no document holds it."""
+    memory = documents["memory"]
+    held = chain(
+        items_of(memory), sessions_of(memory), memory["long_term_memory"]["patterns"],
+        documents["goals"]["goals"], documents["pheromones"]["active_pheromones"],
+    )  # fmt: skip
+    return next((dict(one) for one in held if id in (one["id"], one.get("session_id"))), None)
+
+
+def unchanged(id: str, state: str) -> Callable[[Snapshot], None]:
+    """Return the check that the entry `id` is as it was shown, with the digest `state`.
+
+    The check raises `Stale`.
+    """
+
+    def require(snapshot: Snapshot) -> None:
+        now = digest(live_entry(snapshot.documents, id))
+        if now != state:
+            what = (
+                "was changed after this page was shown." if now else "is no longer where this page showed it."
+            )
+            raise Stale(f"{id} {what}", fix="Look at it as it is now, and decide again.", where=BY, entry=id)
+
+    return require

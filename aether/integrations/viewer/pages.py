@@ -1,0 +1,322 @@
+"""Pages about what memory holds: the overview, the brief, search, one entry, the log, review and health."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aether import regular
+from aether.api import admin, entries, review
+from aether.api.briefing import SUBAGENT, brief
+from aether.api.home import now, read
+from aether.api.overview import overview as overview_of
+from aether.api.recall import search_memory
+from aether.api.status import get_compression_stats, get_memory_status
+from aether.context import goals
+from aether.errors import AetherError
+from aether.integrations.viewer.frame import (
+    BY,
+    PAGE_LINES,
+    Asked,
+    Frame,
+    Page,
+    Part,
+    Shown,
+    live_entry,
+    marked,
+    part,
+    when,
+)
+from aether.memory.patterns import LINK_TYPES
+from aether.memory.sessions import sessions_of
+from aether.store import documents, spool
+from aether.store.commit import acting
+from aether.types import RELEVANCE_OF_TYPE, JsonObject
+
+# How a session starts, in the words of the page.
+OCCASIONS = {
+    "startup": "A new session", "compact": "After a compaction", "resume": "A resumed session", SUBAGENT: "A sub-agent",
+}  # fmt: skip
+LAYER_NAMES = {
+    "working_memory": "working memory", "short_term_memory": "short-term memory", "long_term_memory": "long-term memory",
+    "archive": "archive",
+}  # fmt: skip
+PATTERN_TYPES = ("success_pattern", "failure_pattern", "preference", "constraint")
+# Sections of the overview, by the kind of a brief's lines.
+STANDING = {"state": "State of the work", "next": "Next", "rule": "Rules in force", "open": "Open"}
+# Lines of the hooks' log that are shown; failures of hooks are rare.
+LOG_LINES = 100
+# The newest doubts are not the first to look at, so there is no second page: each answer makes room for the next.
+DOUBTS = 25
+# Briefs that are kept: those of each occasion for the overview and the page of the brief.
+KEPT_BRIEFS = 8
+
+T = TypeVar("T")
+
+
+def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
+    """Return where the work is, what is next and in force, how full memory is, and what is wrong."""
+    snapshot = read(frame.home)
+    lines = _brief(frame)["lines"]
+    stats = get_compression_stats(home=frame.home)
+    saved = sum(max(0, one["original_tokens"] - one["compressed_tokens"]) for one in stats["sessions"])
+    held = snapshot.documents["goals"]
+    return Shown(
+        "overview.html",
+        {
+            "found": overview_of(home=snapshot.home), "status": get_memory_status(home=frame.home), "saved": saved,
+            "compressed": len(stats["sessions"]),
+            "standing": [(title, _traced(snapshot, lines, kind)) for kind, title in STANDING.items()],
+            "goals": [goals.view(held, goal) for goal in held["goals"] if not goal.get("outcome")],
+        },
+    )  # fmt: skip
+
+
+def brief_page(frame: Frame, asked: Asked) -> Shown:
+    """Return exactly what a session would get, each line with its source, age and cost."""
+    occasion = asked.query.get("occasion", "")
+    occasion = occasion if occasion in OCCASIONS else "startup"
+    snapshot = read(frame.home)
+    castes = sorted(snapshot.documents["pheromones"]["caste_sensitivities"])
+    caste = asked.query.get("caste", "") or next(iter(castes), "")
+    session = asked.query.get("session", "")
+    found = _brief(frame, occasion=occasion, session=session, caste=caste)
+    return Shown(
+        "brief.html",
+        {
+            "found": found, "occasions": OCCASIONS, "occasion": occasion, "castes": castes, "caste": caste,
+            "session": session, "lines": _traced(snapshot, found["lines"]),
+        },
+    )  # fmt: skip
+
+
+def _brief(frame: Frame, **asked: str) -> JsonObject:
+    """Return a brief; that of the same state of the home in the same minute is not made again."""
+    return _made_brief(frame.home, read(frame.home).files, f"{now():%Y-%m-%d %H:%M}", **asked)
+
+
+@lru_cache(maxsize=KEPT_BRIEFS)
+def _made_brief(home: Path, state: object, minute: str, **asked: str) -> JsonObject:  # noqa: ARG001 - they name the state
+    return brief(home, **asked)
+
+
+def _traced(snapshot: Any, lines: list[JsonObject], kind: str = "") -> list[JsonObject]:
+    """Return the lines of a brief of one kind, without one all, each with the live entry that it comes from."""
+    memory = snapshot.documents["memory"]
+    sessions = [(one, "\n".join(_texts(one)).casefold()) for one in reversed(sessions_of(memory))]
+    found = []
+    for given in lines:
+        name = next(iter(given["ids"]), "")
+        held = live_entry(snapshot.documents, name) if name else None
+        line = {**given, "kind": "signal"} if _kind_of(held) == "signal" else given
+        if kind and line["kind"] != kind:
+            continue
+        said = line["text"].rstrip("…").casefold()
+        source = next((session for session, text in sessions if not name and said in text), None)
+        statement = next((one for one in _statements(source) if " ".join(one.split()) == line["text"]), "")
+        found.append(
+            {
+                **line, "id": name, "entry": held, "type": _kind_of(held), "session": source and source["session_id"],
+                "statement": statement,
+            }
+        )  # fmt: skip
+    return found
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text of a session, each on one line: those of its metadata are shown in a brief as well."""
+    if isinstance(value, str):
+        yield " ".join(value.split())
+    elif isinstance(value, list | dict):
+        for below in value.values() if isinstance(value, dict) else value:
+            yield from _texts(below)
+
+
+def _kind_of(entry: Mapping[str, Any] | None) -> str:
+    """Return which entry of which document it is; empty without one."""
+    if entry is None:
+        return ""
+    for field, kind in (
+        ("session_id", "session"),
+        ("pattern", "pattern"),
+        ("strength", "signal"),
+        ("subtasks", "goal"),
+    ):
+        if field in entry:
+            return kind
+    return "item"
+
+
+def _statements(session: Mapping[str, Any] | None) -> Iterator[str]:
+    """Yield the statements of a session, each of which can be forgotten or promoted by itself."""
+    if session is not None:
+        for field, name in (
+            ("key_decisions", "decision"),
+            ("outcomes", "result"),
+            ("high_value_items", "content"),
+        ):
+            yield from (one[name] for one in session[field] if one.get(name))
+
+
+def search(frame: Frame, asked: Asked) -> Shown:
+    """Return the entries that answer a query, with the matching part marked; without a query the newest entries."""
+    query, layer, kind = (asked.query.get(name, "").strip() for name in ("q", "layer", "type"))
+    layer = layer if layer in LAYER_NAMES else ""
+    page = asked.number("page")
+    values: dict[str, Any] = {
+        "q": query, "layer": layer, "layers": LAYER_NAMES, "type": kind,
+        "since": asked.query.get("since", ""), "until": asked.query.get("until", ""),
+        "types": sorted({*entries.known_types(home=frame.home), *RELEVANCE_OF_TYPE, kind} - {""}),
+    }  # fmt: skip
+    if not query:
+        found = entries.newest(
+            layer=layer,
+            types=[kind] if kind else [],
+            start=(page - 1) * PAGE_LINES,
+            limit=PAGE_LINES,
+            home=frame.home,
+        )
+        return Shown(
+            "search.html", {**values, "part": part(found.lines, page, total=found.total), "hits": None}
+        )
+    most = page * PAGE_LINES + 1
+    hits = search_memory(
+        query, most, layers=[layer] if layer else [], types=[kind] if kind else [], since=values["since"] or None,
+        until=values["until"] or None, access=False, home=frame.home,
+    )  # fmt: skip
+    shown = hits[(page - 1) * PAGE_LINES : page * PAGE_LINES]
+    lines = [{**hit, "parts": marked(hit["passage"], hit["matched"])} for hit in shown]
+    # How many there are beyond this page is not known: only that there are more.
+    return Shown(
+        "search.html",
+        {**values, "hits": lines, "part": Part(lines, page, page + (len(hits) == most), len(hits))},
+    )
+
+
+def entry(frame: Frame, asked: Asked) -> Shown:
+    """Return one entry: text, state, evidence, links both ways, and every change of it."""
+    snapshot = read(frame.home)
+    found = entries.about(asked.path["id"], home=frame.home)
+    live = live_entry(snapshot.documents, found.id)
+    changes = [
+        {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in found.changes
+    ]
+    return Shown(
+        "entry.html",
+        {
+            "found": found, "live": live, "kind": _kind_of(live), "changes": changes, "layers": LAYER_NAMES,
+            "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES, "pattern_types": PATTERN_TYPES,
+            "statements": list(_statements(found.entry)) if "session_id" in found.entry else [],
+        },
+        f"{'Session' if found.type == 'session' else found.type.replace('_', ' ').capitalize()}",
+    )  # fmt: skip
+
+
+# Fields that say nothing to a person, or follow from others.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z")
+_SILENT = frozenset({"id", "session_id", "token_count", "associative_links", "access_count", "last_accessed"})
+
+
+def _differences(before: JsonObject | None, after: JsonObject | None) -> Iterator[tuple[str, str, str]]:
+    """Yield the name of each field that a change set, as it was and as it became."""
+    if before is None or after is None:
+        return
+    old, new = ({**one, **(one.get("metadata") or {})} for one in (before, after))
+    for name in sorted({*old, *new} - _SILENT - {"metadata"}):
+        was, became = old.get(name), new.get(name)
+        if was != became and not isinstance(was or became, list | dict):
+            yield name, _short(was), _short(became)
+    for name in ("associative_links", "evidence"):
+        was, became = old.get(name) or [], new.get(name) or []
+        if isinstance(was, list) and isinstance(became, list) and len(was) != len(became):
+            yield name.replace("associative_", ""), str(len(was)), str(len(became))
+
+
+def _short(value: Any) -> str:
+    """Return the value of a field as a person reads it."""
+    if value is None or value is True or value is False:
+        return {None: "", True: "yes", False: "no"}[value]
+    return when(value) if _TIME.fullmatch(str(value)) else str(value)
+
+
+def log(frame: Frame, asked: Asked) -> Shown:
+    """Return the journal, newest first: who changed what, when and why; each change that can be undone with its button."""
+    page, everything = asked.number("page"), bool(asked.query.get("all"))
+    values = {
+        "log": _later(frame, lambda: _log(frame, page, everything=everything)),
+        "everything": everything,
+    }
+    return Shown("log.html", values, later=True)
+
+
+def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
+    """Return a part of the journal, and the revisions in it that are undone."""
+    lines = admin.log(limit=page * PAGE_LINES + 1, everything=everything, home=frame.home)
+    undone: set[int] = set()
+    for line in lines:  # newest first: an undo comes before what it undoes
+        number = line.reason.rpartition(" ")[2]
+        if line.operation == "undo" and line.revision not in undone and number.isdigit():
+            undone.add(int(number))
+    shown = lines[(page - 1) * PAGE_LINES : page * PAGE_LINES]
+    more = len(lines) > page * PAGE_LINES
+    return {"part": Part(shown, page, page + more, len(lines)), "undone": undone}
+
+
+def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
+    """Return what is doubtful in memory, the most serious first."""
+    values = {
+        "doubts": _later(frame, lambda: review.review(home=frame.home)),
+        "most": DOUBTS,
+        "layers": LAYER_NAMES,
+    }
+    return Shown("review.html", values, later=True)
+
+
+def _later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
+    """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
+
+    def made() -> T:
+        with acting(BY, read_only=frame.read_only):
+            return make()
+
+    return made
+
+
+def health(frame: Frame, asked: Asked) -> Shown:
+    """Return what is wrong with the home, the log of its hooks, and edits that wait; the whole home is checked when asked."""
+    try:
+        found: JsonObject | None = overview_of(home=frame.home)
+    except AetherError as reason:  # the page of a damaged home says what can be repaired
+        found = {
+            "problems": [str(reason)],
+            "hooks": {"paused": False, "waiting": 0, "last_event": ""},
+            "log": [],
+        }
+    try:
+        text = regular.read(frame.home / spool.NAME).decode("utf-8", "replace")
+    except (OSError, AetherError):
+        text = ""
+    checked = bool(asked.query.get("check"))
+    return Shown(
+        "health.html",
+        {
+            "found": found, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
+            "findings": _later(frame, lambda: admin.examine(home=frame.home)),
+            "edits": [kept.path.name for kept in documents.kept_edits(frame.home)],
+        },
+        later=checked,
+    )  # fmt: skip
+
+
+PAGES = [
+    Page("/", "Overview", overview),
+    Page("/brief", "Brief", brief_page),
+    Page("/search", "Search", search),
+    Page("/entry/{id:path}", "Entry", entry, in_menu=False),
+    Page("/log", "Log", log),
+    Page("/review", "Review", review_page),
+    Page("/health", "Health", health),
+]

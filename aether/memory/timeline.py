@@ -1,0 +1,290 @@
+"""Timeline: what happened in a colony and when, and what memory knows about one source file.
+
+Both are views of records that exist: items of every layer and the archive, compressions, compactions and phases. A
+moment of the timeline is one of them with its place (project, conversation, agent, caste). A file is known by its path,
+compared by whole components, so that `a.py` never finds `data.py`; a name alone counts only where no other file of
+that name is known. Neighbours of one entry in time are in `recall`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from operator import itemgetter
+from typing import Any, Literal
+
+from aether.memory.recall import Record
+from aether.store.search_index import instant_text
+from aether.tuples import NamedTuple
+from aether.types import JsonObject
+
+Kind = Literal[
+    "request", "decision", "rule", "result", "error", "fix", "change", "command", "note", "compression",
+    "compaction", "phase",
+]  # fmt: skip
+_KIND_OF_TYPE: dict[str, Kind] = {
+    "user_input": "request", "decision": "decision", "constraint": "rule", "preference": "rule", "outcome": "result",
+    "error": "error", "blocker": "error", "solution": "fix", "code_change": "change", "command": "command",
+}  # fmt: skip
+# Shown if no type is asked for: each changed file and each command would hide them.
+MAIN_KINDS = frozenset(
+    {"request", "decision", "rule", "result", "error", "fix", "compression", "compaction", "phase"}
+)
+# The words of imported conversations, kept for search: they repeat the requests and results.
+_PASSAGE = "history"
+
+
+class Moment(NamedTuple):
+    """Something that happened at one time."""
+
+    at: str
+    """ISO 8601 in UTC; empty if unknown."""
+    kind: Kind
+    type: str
+    """The type of the item; for others the kind."""
+    text: str
+    id: str
+    """Of an item, session or conversation; empty for a phase."""
+    conversation: str = ""
+    title: str = ""
+    project: str = ""
+    agent: str = ""
+    """The source of an item."""
+    caste: str = ""
+    phase: int | None = None
+    evidence: str = ""
+    pointer: JsonObject = {}  # noqa: RUF012 - a NamedTuple default, never mutated
+    """The line of the transcript that it was made of."""
+
+
+class Asked(NamedTuple):
+    """The moments that a caller wants to see; an empty field accepts all."""
+
+    since: str = ""
+    until: str = ""
+    """The first instant that is too late."""
+    conversation: str = ""
+    """A part of its id, title or transcript."""
+    project: str = ""
+    """A part of its directory."""
+    types: frozenset[str] = frozenset()
+    """Kinds of moments or types of items; empty: `MAIN_KINDS`."""
+
+
+def moments(
+    records: Iterable[Record],
+    receipts: Iterable[JsonObject],
+    compactions: Iterable[Moment],
+    colony: Mapping[str, Any],
+    asked: Asked,
+) -> list[Moment]:
+    """Return the moments that are `asked` for, oldest first.
+
+    `records` are items of all layers, `receipts` those of compressions, `compactions` those of conversations, and
+    `colony` is the document with the phases.
+    """
+    found = [
+        *(_of_item(record) for record in records if record.layer in ("working_memory", "archive")),
+        *_compressions(receipts),
+        *compactions,
+        *_phases(colony),
+    ]
+    return sorted((one for one in found if _wanted(one, asked)), key=itemgetter(0))
+
+
+def _of_item(record: Record) -> Moment:
+    known = record.value.get("metadata") or {}
+    return Moment(
+        record.at, _KIND_OF_TYPE.get(record.type, "note"), record.type, record.text, record.id,
+        **{field: str(known.get(field) or "") for field in ("conversation", "title", "project", "caste", "evidence")},
+        agent=str(known.get("source") or ""), phase=known.get("phase"), pointer=known.get("pointer") or {},
+    )  # fmt: skip
+
+
+def _compressions(receipts: Iterable[JsonObject]) -> Iterator[Moment]:
+    for receipt in receipts:
+        if receipt.get("kind") == "compression":
+            sizes = f"{receipt['tokens_before']} to {receipt['tokens_after']} tokens"
+            text = f"Compressed phase {receipt['phase']}: {len(receipt['items'])} items, {sizes}"
+            at = instant_text(receipt["at"])
+            by = str((receipt.get("architect") or {}).get("backend") or "")
+            yield Moment(
+                at,
+                "compression",
+                "compression",
+                text,
+                receipt["session_id"],
+                agent=by,
+                phase=receipt["phase"],
+            )
+
+
+def _phases(colony: Mapping[str, Any]) -> Iterator[Moment]:
+    for one in colony["phases"]["roadmap"]:
+        named = ": ".join(str(part) for part in (one.get("name"), one.get("goal")) if part)
+        for field, what in (("started_at", "started"), ("completed_at", "completed")):
+            if one.get(field):
+                text = f"Phase {one['phase']} {what}" + (f": {named}" if named else "")
+                yield Moment(instant_text(one[field]), "phase", "phase", text, "", phase=one["phase"])
+
+
+def _wanted(one: Moment, asked: Asked) -> bool:
+    if asked.types:
+        kinds = one.kind in asked.types or one.type in asked.types
+    else:
+        kinds = one.kind in MAIN_KINDS and one.type != _PASSAGE
+    places = f"{one.conversation}\n{one.title}\n{one.pointer.get('file', '')}".casefold()
+    return (
+        kinds
+        and (not asked.since or one.at >= asked.since)
+        and (not asked.until or one.at < asked.until)
+        and asked.conversation.casefold() in places
+        and asked.project.casefold() in one.project.casefold()
+    )
+
+
+class Known(NamedTuple):
+    """One statement of memory about a file."""
+
+    at: str
+    type: str
+    text: str
+    id: str
+    """Of the item, session or pattern that holds it."""
+    layer: str
+    evidence: str = ""
+    revoked: bool = False
+    """Whether a person's later words ended it."""
+
+
+class FileHistory(NamedTuple):
+    """What memory knows about one file, each part oldest first."""
+
+    path: str
+    changes: list[Known]
+    errors: list[Known]
+    """Errors, and what solved them."""
+    decisions: list[Known]
+    """Decisions, rules and learned patterns."""
+    others: list[Known]
+    """Requests and results that name it."""
+
+
+_PARTS = {
+    "code_change": "changes", "error": "errors", "blocker": "errors", "solution": "errors", "failure_pattern": "errors",
+    "decision": "decisions", "constraint": "decisions", "preference": "decisions", "success_pattern": "decisions",
+    "user_input": "others", "outcome": "others",
+}  # fmt: skip
+_BEFORE_A_NAME = r"(?<![\w.@+~-])"
+_DIRECTORIES = r"(?:(?:[A-Za-z]:)?[\\/])?(?:[\w.@+~-]+[\\/])*"
+# A word that could be a name is one only if no other letter or part of a path follows.
+_AFTER_A_NAME = r"(?![\w@+~\\/-]|\.\w)"
+_CHANGED = re.compile(r"(?:Created|Changed|Deleted) (.+?)(?: \(\d+ (?:edits|lines)\))?(?:: .+)?", re.DOTALL)
+
+
+def components(path: str) -> tuple[str, ...]:
+    r"""Return the parts of a path, the empty text first if it starts at a root.
+
+    >>> components("./src//a.py"), components("/srv/../a.py"), components("src\\a.py")
+    (('src', 'a.py'), ('', 'a.py'), ('src', 'a.py'))
+    """
+    rooted = path.startswith(("/", "\\")) or path[1:3] in (":\\", ":/")
+    kept: list[str] = []
+    for part in re.split(r"[\\/]+", path):
+        if part == ".." and kept and kept[-1] != "..":
+            kept.pop()
+        elif part not in ("", "."):
+            kept.append(part)
+    return ("", *kept) if rooted else tuple(kept)
+
+
+def _ends_in(path: Sequence[str], end: Sequence[str]) -> bool:
+    return len(end) <= len(path) and tuple(path[len(path) - len(end) :]) == tuple(end)
+
+
+@lru_cache(maxsize=8)
+def _naming(name: str) -> re.Pattern[str]:
+    return re.compile(f"{_BEFORE_A_NAME}({_DIRECTORIES}){re.escape(name)}{_AFTER_A_NAME}")
+
+
+def _mentions(text: str, type: str, name: str) -> Iterator[tuple[str, ...]]:
+    """Yield the paths in `text` whose last component is `name`."""
+    if name not in text:
+        return
+    change = _CHANGED.fullmatch(text.strip()) if type == "code_change" else None
+    if change:  # its path may hold any character
+        yield from filter(lambda path: path[-1:] == (name,), [components(change[1])])
+        return
+    for found in _naming(name).finditer(text):
+        # A word without a suffix ("run", "README") is a file only in a path or in backquotes.
+        quoted = text[found.start() - 1 : found.start()] == text[found.end() : found.end() + 1] == "`"
+        if found[1] or "." in name or quoted:
+            yield components(found[1] + name)
+
+
+def about_file(records: Iterable[Record], path: str, *, ended: frozenset[str] = frozenset()) -> FileHistory:
+    """Return what `records`, of every layer, say about the file at `path`: a name, the end of a path, or a whole path.
+
+    `ended` are the ids of entries that a person revoked.
+    A path of memory is the same file if one of both ends in the other, by components, and not both start at a root.
+    A shorter one counts only if all longer ones that end in it are this file, too.
+    """
+    asked = components(path)
+    if not asked[-1:] or not asked[-1]:
+        return FileHistory(path, [], [], [], [])
+    found = [
+        (one, places)
+        for record in records
+        for one in _statements(record)
+        if (places := {*_places(one, asked, _project(record))})
+    ]
+    known = {place for _, places in found for place in places}
+    same = {place for place in known if _is_same(place, asked, known)}
+    parts: dict[str, dict[str, Known]] = {name: {} for name in FileHistory._fields[1:]}
+    for one, places in sorted(found, key=lambda pair: pair[0].at):
+        if places & same:
+            parts[_PARTS[one.type]].setdefault(one.text, one._replace(revoked=one.id in ended))
+    return FileHistory(path, *(list(parts[name].values()) for name in FileHistory._fields[1:]))
+
+
+def _project(record: Record) -> tuple[str, ...]:
+    return components(str((record.value.get("metadata") or {}).get("project") or ""))
+
+
+def _places(one: Known, asked: tuple[str, ...], project: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    """Yield the paths in a statement with the name of the file; a relative one of another project is another file."""
+    elsewhere = not asked[0] and project[:1] == ("",) and asked[: len(project)] != project
+    for place in _mentions(one.text, one.type, asked[-1]):
+        if not (elsewhere and place[0]):
+            yield place
+
+
+def _is_same(place: tuple[str, ...], asked: tuple[str, ...], known: Iterable[tuple[str, ...]]) -> bool:
+    if len(place) >= len(asked):
+        return _ends_in(place, asked)
+    longer = [other for other in known if len(other) > len(place) and _ends_in(other, place)]
+    return _ends_in(asked, place) and all(
+        _ends_in(other, asked) or _ends_in(asked, other) for other in longer
+    )
+
+
+def _statements(record: Record) -> Iterator[Known]:
+    """Yield the statements of an entry: a session has several, each with its type."""
+    known = record.value.get("metadata") or {}
+    if record.layer != "short_term_memory":
+        if record.type in _PARTS:
+            evidence = str(known.get("evidence") or "") if isinstance(known, Mapping) else ""
+            yield Known(record.at, record.type, record.text, record.id, record.layer, evidence)
+        return
+    said = [
+        *(("decision", f"{one['decision']} ({one['rationale']})" if one["rationale"] else one["decision"]) for one in record.value["key_decisions"]),
+        *(("outcome", one["result"]) for one in record.value["outcomes"]),
+        *((one["type"], one["content"]) for one in record.value["high_value_items"]),
+    ]  # fmt: skip
+    # Changes in a session are those of its items, which are in the archive one by one.
+    yield from (
+        Known(record.at, kind, text, record.id, record.layer)
+        for kind, text in said
+        if kind in _PARTS and kind != "code_change"
+    )

@@ -1,0 +1,101 @@
+"""The timeline of a home and the history of a file, with the archive, compressions and compactions."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+import aether
+from aether.api.timeline import file_reminder, instant_of
+from aether.errors import InvalidInput
+from tests.tables import rows
+
+AT = datetime(2026, 3, 8, tzinfo=UTC)
+
+
+def add(home, text, type="decision", **given):
+    return str(aether.add_working_memory_item(text, type, 0.9, home=home, **given))
+
+
+@rows(
+    ("text", "expected"),
+    [
+        ("36h", "2026-03-06T12:00:00"), ("7d", "2026-03-01T00:00:00"), ("2w", "2026-02-22T00:00:00"),
+        ("1y", "2025-03-08T00:00:00"), ("2026-03-01T10:15:00Z", "2026-03-01T10:15:00"), ("2026-03-01", "2026-03-01T00:00:00"),
+    ],
+)  # fmt: skip
+def test_a_time_is_written_in_full_or_as_a_time_before_now(text, expected):
+    assert instant_of(text, at=AT, where="since").isoformat() == f"{expected}+00:00"
+
+
+@rows("text", ["7", "d", "-7d", "99999y", "yesterday", ""])
+def test_another_time_is_an_error_that_names_the_forms(text):
+    with pytest.raises(InvalidInput, match="36h, 7d"):
+        instant_of(text, at=AT, where="since")
+
+
+def test_archived_items_and_compressions_are_on_the_timeline(home):
+    add(home, "Use one file, because backups are simple.", metadata={"timestamp": "2026-01-05T00:00:00Z"})
+    aether.start_phase(1, home=home)
+    aether.compress(1, home=home)
+
+    found = aether.timeline(home=home)
+
+    assert [one.kind for one in found] == ["decision", "phase", "compression"]
+    assert found[0].text == "Use one file, because backups are simple."
+    assert aether.timeline(until="2026-02-01", home=home) == found[:1]
+    assert aether.timeline(limit=1, home=home) == found[-1:]
+
+
+def test_a_compaction_is_on_the_timeline_with_its_conversation(home):
+    said = [{"role": ("user", "assistant")[nth % 2], "content": f"Note {nth}. " * 60} for nth in range(60)]
+    aether.compact("talk", said, window=8000, home=home)
+
+    (found,) = aether.timeline(conversation="talk", home=home)
+
+    assert (found.kind, found.conversation) == ("compaction", "talk")
+    assert "60 to" in found.text
+
+
+def test_a_file_is_known_from_live_and_archived_entries(home):
+    add(home, "Keep state in src/store.py only, because one writer is enough.")
+    add(home, "Changed src/store.py", "code_change")
+    aether.clear_working_memory(home=home)
+    add(home, "`pytest` failed: src/store.py:3", "error")
+    forgotten = add(home, "src/store.py has a secret door.")
+    aether.forget(ids=[forgotten], home=home)
+
+    found = aether.file_history("store.py", home=home)
+
+    assert [len(part) for part in found[1:]] == [1, 1, 1, 0]
+    assert "secret door" not in str(found)
+
+
+def test_a_reminder_is_short_marked_as_memory_and_only_about_this_file(home):
+    add(home, "Keep state in src/store.py only, because one writer is enough.")
+    add(home, "Never open data_store.py twice.", "constraint")
+    add(home, "Changed src/store.py", "code_change")
+
+    text = file_reminder("/srv/shop/src/store.py", home=home)
+
+    assert text.startswith('<aether-memory occasion="read"')
+    assert "one writer is enough" in text
+    assert "data_store" not in text
+    assert file_reminder("/srv/shop/src/other.py", home=home) == ""
+    assert file_reminder("", home=home) == ""
+
+
+def test_a_path_without_a_name_is_an_error(home):
+    for path in ("", "/", "./"):
+        with pytest.raises(InvalidInput, match="names no file"):
+            aether.file_history(path, home=home)
+
+
+def test_a_nul_in_a_name_breaks_neither_timeline_nor_search(home):
+    about = {"title": "Ship\0it", "project": "/a\0b", "phase": 1}
+    add(home, "Use one file.", caste="sco\0ut", metadata=about)
+    aether.compress(1, home=home)
+
+    assert [one.caste for one in aether.timeline(types=["decision"], home=home)] == ["sco\0ut"]
+    assert len(aether.search_memory("file", layers=["archive"], caste="sco\0ut", home=home)) == 1

@@ -1,0 +1,492 @@
+"""The view as a whole: who may come in, what a page shows, what a form changes, and what happens when two do it at once."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import urllib.request
+
+import pytest
+
+import aether
+from aether.api import admin
+from aether.errors import InvalidInput
+from aether.store import commit
+from aether.store.snapshot import load
+from tests import homes
+from tests.integrations.viewer.surfers import PORT, Reader
+from tests.sources import ROOT
+from tests.tables import rows
+
+pytestmark = pytest.mark.extras
+pytest.importorskip("starlette")
+pytest.importorskip("jinja2")
+pytest.importorskip("uvicorn")
+
+
+@pytest.fixture
+def rule(home):
+    return str(aether.add_working_memory_item("Never use floats for money.", "constraint", 0.9, home=home))
+
+
+# Who may come in
+
+
+@rows(
+    "headers",
+    [
+        {"host": "evil.example"},
+        {"host": f"evil.example:{PORT}"},
+        {"host": "127.0.0.1"},
+        {"host": f"127.0.0.1:{PORT + 1}"},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+        {"origin": f"http://localhost:{PORT}"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
+    ],
+)
+def test_a_request_from_elsewhere_reaches_no_page(home, headers):
+    answer = Reader(home).get("/", **headers)
+
+    assert answer.status_code == 403
+    assert "floats" not in answer.text
+
+
+def test_without_the_key_nothing_is_shown(home, rule):
+    reader = Reader(home, enter=False)
+
+    for path in ("/", "/brief", f"/entry/{rule}", "/live", "/nowhere", "/?token=wrong", "/?token="):
+        answer = reader.get(path)
+        assert (answer.status_code, "floats" in answer.text) == (403, False), path
+    assert reader.post("forget", entry=rule).status_code == 403
+    assert reader.get("/static/view.css").status_code == 200
+
+
+def test_the_cookie_is_strict_and_is_not_the_key(home):
+    reader = Reader(home, enter=False)
+
+    cookie = reader.get(f"/?token={reader.frame.token}").headers["set-cookie"]
+
+    assert "HttpOnly" in cookie
+    assert "samesite=strict" in cookie.lower()
+    assert reader.frame.token not in cookie
+    assert str(PORT) in cookie.partition("=")[0]
+
+
+def test_a_form_without_its_token_or_origin_changes_nothing(home, rule):
+    reader = Reader(home)
+    before = load(home).revision
+
+    for given in (
+        {"csrf": ""},
+        {"csrf": "x" * 64},
+        {"origin": ""},
+        {"origin": "http://evil.example"},
+        {"origin": "null"},
+    ):
+        assert reader.post("forget", entry=rule, **given).status_code == 403, given
+    assert reader.client.get(f"/do/forget?entry={rule}").status_code == 404
+    assert load(home).revision == before
+
+
+def test_every_answer_forbids_scripts_and_frames_from_elsewhere(home, rule):
+    reader = Reader(home)
+
+    for answer in (
+        reader.get("/"),
+        reader.get("/nowhere"),
+        reader.get("/", host="evil.example"),
+        reader.get("/static/view.js"),
+    ):
+        assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+        assert answer.headers["x-frame-options"] == "DENY"
+        assert answer.headers["x-content-type-options"] == "nosniff"
+    assert reader.get("/").headers["cache-control"] == "no-store"
+
+
+def test_a_page_loads_only_from_itself_and_has_no_inline_script_or_style(home, rule):
+    reader = Reader(home)
+
+    for page in reader.frame.pages:
+        text = reader.get(page.path.replace("{id:path}", rule)).text
+        loaded = re.findall(r'(?:src|href|action)="([^"]*)"', text)
+        assert [one for one in loaded if not one.startswith(("/", "#"))] == [], page.path
+        assert not re.search(r"<style|<script(?![^>]* src=)|\sstyle=|\son\w+=", text), page.path
+
+
+def test_a_file_outside_the_static_ones_is_not_served(home):
+    reader = Reader(home)
+
+    for name in ("..%2f..%2fmemory.json", "%2e%2e/view.css", "nothing.css", "view.py"):
+        assert reader.get(f"/static/{name}").status_code == 404, name
+
+
+# What a page shows
+
+
+def test_every_page_of_an_empty_home_says_what_to_do_first(home):
+    reader = Reader(home)
+
+    for page in reader.frame.pages:
+        if page.in_menu:
+            answer = reader.get(page.path)
+            assert answer.status_code == 200, page.path
+            assert "<h1>" in answer.text
+    assert "aether claude install" in reader.get("/").text
+
+
+def test_a_hostile_text_is_text_on_every_page(home):
+    hostile = '"><script>alert(1)</script><img src=x onerror=alert(1)></textarea>\u202e{{ 7*7 }}\x1b[31m'
+    name = aether.add_working_memory_item(
+        f"Never {hostile}", "constraint", 0.9, source="q<b>", home=home, metadata={"title": hostile}
+    )
+    reader = Reader(home)
+
+    for path in (
+        "/",
+        "/brief",
+        "/search",
+        "/search?q=never",
+        f"/entry/{name}",
+        "/log",
+        "/review",
+        "/health",
+        f"/search?q={'%3Cscript%3E'}",
+        "/%3Cscript%3E",
+    ):
+        text = reader.get(path).text
+        assert "<script>alert" not in text, path
+        assert "<img src=x" not in text, path
+        assert "</textarea>\u202e" not in text
+        assert "\u202e" not in text, path
+        assert "\x1b" not in text, path
+        assert "49" not in re.findall(r"Never[^<]*", text), path
+
+
+def test_the_brief_shows_each_line_with_source_evidence_age_and_cost(home, rule):
+    aether.add_working_memory_item(
+        "Round half to even.", "constraint", home=home, metadata={"evidence": "person"}
+    )
+    text = Reader(home).get("/brief").text
+
+    assert "Never use floats for money." in text
+    assert f"/entry/{rule}" in text
+    assert "a person said it" in text
+    assert "just now" in text
+    assert re.search(r"\d+ tokens", text)
+    assert "Revoke" in text
+
+
+def test_search_marks_what_matches_and_counts_no_access(home, rule):
+    before = load(home).revision
+
+    text = Reader(home).get("/search?q=floats").text
+
+    assert "<mark>floats</mark>" in text
+    assert load(home).revision == before
+
+
+def test_an_entry_shows_its_history_and_links_both_ways(home, rule):
+    other = str(aether.add_working_memory_item("Amounts are integer cents.", "decision", home=home))
+    aether.create_associative_link(rule, other, "causal_relationship", home=home)
+    aether.update_working_memory_item(rule, {"content": "Never use floats for amounts."}, home=home)
+    reader = Reader(home)
+
+    text, back = reader.get(f"/entry/{rule}").text, reader.get(f"/entry/{other}").text
+
+    assert "<del><bdi" in text
+    assert "Never use floats for money." in text
+    assert "Amounts are integer cents." in text
+    assert "Never use floats for amounts." in back
+
+
+def test_an_unknown_page_entry_or_action_says_so(home):
+    reader = Reader(home)
+
+    assert reader.get("/nowhere").status_code == 404
+    assert reader.get("/entry/nothing").status_code == 404
+    assert reader.post("nothing").status_code == 404
+    assert reader.post("forget").status_code == 400
+    assert reader.post("undo", revision="x").status_code == 400
+
+
+def test_long_lists_have_pages(home):
+    aether.add_working_memory_items(
+        [{"content": f"Result number {nth}.", "type": "outcome"} for nth in range(120)], home=home
+    )
+    reader = Reader(home)
+
+    first, last = reader.get("/search"), reader.get("/search?page=3")
+
+    assert first.text.count("data-row=") == 50
+    assert last.text.count("data-row=") == 20
+    assert "page=2" in first.text
+    assert len(first.content) < 150_000
+
+
+# What a form changes
+
+
+def test_an_action_is_a_revision_of_the_viewer_that_its_notice_undoes(home, rule):
+    reader = Reader(home)
+
+    notice = reader.follow(reader.submit(reader.get("/brief"), "forget"))
+
+    assert "Never use floats" not in reader.get("/brief").text
+    assert (aether.log(home=home)[0].by, aether.log(home=home)[0].operation) == ("viewer", "forget")
+    assert 'role="status"' in notice.text
+    again = reader.follow(reader.submit(notice, "undo"))
+    assert "Never use floats for money." in again.text
+    assert aether.log(home=home)[0].by == "viewer"
+
+
+def test_each_action_does_what_its_button_says(home, rule):
+    reader = Reader(home)
+    page = reader.get(f"/entry/{rule}")
+
+    reader.follow(reader.submit(page, "protect"))
+    assert load(home).documents["memory"]["working_memory"]["items"][0]["metadata"]["protected"] is True
+    page = reader.get(f"/entry/{rule}")
+    reader.follow(
+        reader.submit(page, "correct", text="Money is\r\ninteger cents.", type="decision", relevance="0.7")
+    )
+    item = aether.list_working_memory_items(home=home)[0]
+    assert (item["content"], item["type"], item["metadata"]["relevance_score"]) == (
+        "Money is\ninteger cents.",
+        "decision",
+        0.7,
+    )
+    other = str(aether.add_working_memory_item("Round half to even.", "decision", home=home))
+    page = reader.get(f"/entry/{rule}")
+    reader.follow(reader.submit(page, "link", target=other, type="related_to"))
+    linked = {item["id"]: item["associative_links"] for item in aether.list_working_memory_items(home=home)}
+    assert linked[rule][0]["target_id"] == other
+    assert {line.by for line in aether.log(home=home)[:4]} == {"viewer", "queen"}
+
+
+def test_a_doubt_is_settled_one_by_one(home):
+    aether.add_working_memory_item(
+        "The key is sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH.", "observation", home=home
+    )
+    reader = Reader(home)
+    page = reader.get("/review")
+
+    assert "sk-ant-api03-abcdefghijkl" not in page.text
+    reader.follow(reader.submit(page, "review", nth=1))
+
+    assert "Nothing is doubtful." in reader.get("/review").text
+    assert aether.list_working_memory_items(home=home) == []
+
+
+def test_after_an_action_a_person_is_back_where_she_was(home, rule):
+    reader = Reader(home)
+    for back, wanted in (
+        ("/search?q=a", "/search?q=a&done="),
+        ("//evil.example/", "/?done="),
+        ("https://evil.example", "/?done="),
+    ):
+        name = str(aether.add_working_memory_item(f"Item for {back}", "decision", home=home))
+        live = reader.forms(reader.get(f"/entry/{name}"), "forget")[0]
+        location = reader.post("forget", **{**live, "back": back}).headers["location"]
+        assert location.startswith(wanted), location
+
+
+# Two at once
+
+
+def test_a_stale_page_shows_both_versions_and_overwrites_nothing(home, rule):
+    one, two = Reader(home), Reader(home)
+    first, second = one.get(f"/entry/{rule}"), two.get(f"/entry/{rule}")
+
+    one.follow(
+        one.submit(first, "correct", text="Money is integer cents.", type="constraint", relevance="0.9")
+    )
+    answer = two.submit(second, "correct", text="Money is a decimal.", type="constraint", relevance="0.9")
+
+    assert answer.status_code == 409
+    assert "Money is integer cents." in answer.text
+    assert "Money is a decimal." in answer.text
+    assert aether.list_working_memory_items(home=home)[0]["content"] == "Money is integer cents."
+    two.follow(two.submit(answer, "correct"))
+    assert aether.list_working_memory_items(home=home)[0]["content"] == "Money is a decimal."
+
+
+def test_what_was_forgotten_meanwhile_is_a_conflict_too(home, rule):
+    reader = Reader(home)
+    page = reader.get(f"/entry/{rule}")
+    aether.forget([rule], home=home)
+
+    answer = reader.submit(page, "correct", text="Other words.", type="constraint", relevance="0.9")
+
+    assert answer.status_code == 409
+    assert "Other words." in answer.text
+    assert aether.list_working_memory_items(home=home) == []
+
+
+def test_the_check_is_made_under_the_lock(home, rule, monkeypatch):
+    """Between a check before the lock and the change another writer could be."""
+    reader = Reader(home)
+    page = reader.get(f"/entry/{rule}")
+    real = commit.write_lock
+
+    def late(place, **given):
+        monkeypatch.setattr(commit, "write_lock", real)
+        other = threading.Thread(
+            target=aether.update_working_memory_item,
+            args=(rule, {"content": "Changed at the last moment."}),
+            kwargs={"home": home},
+        )
+        other.start()
+        other.join()
+        return real(place, **given)
+
+    monkeypatch.setattr(commit, "write_lock", late)
+    answer = reader.submit(page, "forget")
+
+    assert answer.status_code == 409
+    assert aether.list_working_memory_items(home=home)[0]["content"] == "Changed at the last moment."
+
+
+def test_an_undo_that_a_later_change_prevents_is_explained(home, rule):
+    reader = Reader(home)
+    aether.update_working_memory_item(rule, {"content": "Two."}, home=home)
+    aether.update_working_memory_item(rule, {"content": "Three."}, home=home)
+    number = load(home).revision - 1
+
+    answer = reader.post("undo", revision=str(number))
+
+    assert answer.status_code == 409
+    assert "Undo the later change first." in answer.text
+
+
+# A home that is read only, locked, damaged or growing
+
+
+def test_a_read_only_view_changes_nothing_and_offers_no_form(home, rule):
+    spool = home / "hooks" / "spool"
+    spool.mkdir(parents=True)
+    (spool / "1-x.json").write_text("{}")
+    reader = Reader(home, read_only=True)
+    before = {path: path.stat().st_mtime_ns for path in home.rglob("*")}
+
+    for page in reader.frame.pages:
+        assert "/do/" not in reader.get(page.path.replace("{id:path}", rule)).text, page.path
+    for action in ("forget", "undo", "protect", "repair"):
+        assert reader.post(action, entry=rule, revision="1").status_code == 409, action
+
+    assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
+
+
+def test_a_damaged_home_has_a_page_that_says_what_to_do(home, rule):
+    admin.fold(home=home)
+    (home / "data" / "memory.json").write_text("{")
+    (home / "data" / "journal.jsonl").write_text("nonsense\n")
+    for path in (home / "data" / "backups").glob("*"):
+        path.unlink()
+    reader = Reader(home)
+
+    for path in ("/", "/health", "/health?check=1", "/log"):
+        answer = reader.get(path)
+        assert answer.headers["content-type"].startswith("text/html"), path
+        assert "doctor" in answer.text or "Repair" in answer.text or answer.status_code == 200, path
+
+
+def test_a_locked_home_is_read_and_a_change_says_who_has_the_lock(home, rule):
+    (home / "config.toml").write_text("[store]\nlock_timeout_seconds = 0.1\n")
+    reader = Reader(home)
+    page = reader.get(f"/entry/{rule}")
+
+    with commit.write_lock(home):
+        assert reader.get("/brief").status_code == 200
+        answer = reader.submit(page, "forget")
+
+    assert answer.status_code == 503
+    assert "lock" in answer.text
+
+
+def test_a_journal_that_grows_shows_in_the_next_page(home):
+    reader = Reader(home)
+
+    for nth in range(3):
+        aether.add_working_memory_item(f"Number {nth} arrived.", "decision", home=home)
+        assert f"Number {nth} arrived." in reader.get("/search").text
+
+
+# The command
+
+
+def test_the_command_prints_its_address_serves_it_and_leaves_nothing_behind(home, rule):
+    before = {str(path) for path in home.rglob("*")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "aether", "view", "--no-browser", "--home", str(home)],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=homes.plain_environment(), cwd=ROOT,
+    )  # fmt: skip
+    try:
+        address = process.stdout.readline().strip()
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?token=[\w-]{43}", address)
+        opened = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPCookieProcessor()
+        )
+        opened.open(address, timeout=30).read()
+        live = opened.open(address.partition("?")[0] + "live", timeout=30)
+        assert b"aether" in live.readline()
+    finally:
+        process.send_signal(signal.SIGINT)
+        out, words = process.communicate(timeout=30)
+
+    live.close()
+    assert process.returncode == 0, words
+    assert out == ""
+    assert "Traceback" not in words
+    assert {str(path) for path in home.rglob("*")} - before <= {
+        str(home / "lock"),
+        str(home / "data" / "lock"),
+    }
+
+
+def test_news_of_the_home_reach_an_open_page(home):
+    import asyncio
+
+    from aether.integrations.viewer import app
+
+    reader = Reader(home)
+
+    class Request:
+        def __init__(self, app):
+            self.app = app
+
+        async def is_disconnected(self):
+            return False
+
+    async def listen():
+        events = app._changes(reader.frame, Request(reader.app))
+        assert (await anext(events)).startswith(":")
+        assert (await anext(events)).startswith(":")
+        aether.add_working_memory_item("It arrived.", "decision", home=home)
+        async with asyncio.timeout(20):
+            return await anext(events)
+
+    assert asyncio.run(listen()).startswith("event: change")
+
+
+def test_a_taken_port_is_named(home):
+    from aether.integrations.viewer.app import View
+
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InvalidInput, match="--port"):
+            View(home, port=taken.getsockname()[1])
+
+
+def test_the_view_is_bound_to_this_machine_only(home):
+    from aether.integrations.viewer.app import View
+
+    view = View(home)
+
+    assert view.socket.getsockname()[0] == "127.0.0.1"
+    view.socket.close()
