@@ -53,7 +53,7 @@ from aether.tuples import NamedTuple
 from aether.types import Commutes
 
 DIRECTORY = "share"
-# The file is made anew when it has grown to so many bytes.
+# The file is made again when it has grown to so many bytes.
 MOST_BYTES = 1 << 16
 
 
@@ -70,7 +70,7 @@ class Waiting(NamedTuple):
 
     lines: list[Line]
     is_end: bool
-    """Whether they are the end of the file; else it must be made anew."""
+    """Whether they are the end of the file; else it must be made again."""
 
 
 class Planned(NamedTuple):
