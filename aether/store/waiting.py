@@ -293,7 +293,7 @@ def taken_at(home: Path, mine: Planned) -> int | None:
 
 
 def stored_at(home: Path, mine: Planned) -> int | None:
-    """Return the revision of `mine`, wherever it is in the history; None if it is not."""
+    """Return the revision of `mine` in the history; None if it is not there."""
     with storage_errors(home):
         found = _revision_in(read_journal(home).lines, mine)
         if found is None:
