@@ -1,0 +1,58 @@
+"""`aether share`: a home becomes a replica, another joins, both see each other, and one goes on alone."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aether.cli.main import main
+from aether.store import ledger
+from tests import directory_ledger, homes
+
+
+@pytest.fixture
+def url(tmp_path, monkeypatch):
+    monkeypatch.setitem(ledger.MODULES, directory_ledger.START, directory_ledger.__name__)
+    (tmp_path / "server").mkdir()
+    monkeypatch.setenv(ledger.URL, f"{directory_ledger.START}{tmp_path / 'server'}")
+    return f"{directory_ledger.START}{tmp_path / 'server'}"
+
+
+def test_a_colony_from_its_start_to_its_end(tmp_path, url, capsys):
+    home = homes.fresh(tmp_path / "first")
+    two = tmp_path / "two" / ".aether"
+
+    assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
+    assert "Shared as garden, revision" in capsys.readouterr().out
+    assert main(["share", "join", url, "garden", str(two.parent)]) == 0
+    assert f"Joined garden at revision 1: {two}" in capsys.readouterr().out
+    homes.add(home, "news")
+    assert main(["fold", "--home", str(two)]) == 0
+    assert "revision 2" in capsys.readouterr().out
+
+    assert main(["share", "status", "--json", "--home", str(two)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {name: found[name] for name in ("colony", "revision", "reachable", "head", "lag", "waiting", "unfit")} == {
+        "colony": "garden", "revision": 2, "reachable": True, "head": 2, "lag": 0, "waiting": 0, "unfit": 0,
+    }  # fmt: skip
+    assert main(["share", "leave", "--home", str(two)]) == 0
+    assert "This home has left garden at revision 2." in capsys.readouterr().out
+    assert main(["share", "status", "--home", str(two)]) == 3
+    assert "not shared" in capsys.readouterr().err
+
+
+def test_an_interrupted_init_goes_on_and_a_refusal_says_what_to_do(tmp_path, url, capsys, monkeypatch):
+    home = homes.fresh(tmp_path / "first")
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ledger, "write_share", interrupted)
+        assert main(["share", "init", url, "garden", "--home", str(home)]) == 130
+    assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
+
+    assert main(["share", "join", "what", "garden", str(tmp_path / "two")]) != 0
+    assert "Use one such as postgresql://HOST/DATABASE" in capsys.readouterr().err
+    assert not (tmp_path / "two" / ".aether").exists()
