@@ -143,9 +143,8 @@ def trial(
             killed.add(child)
             running[started(count)] = count
             count += 1
-    assert {child: ended(child) for child in running} == {
-        child: -signal.SIGKILL if child in killed else 0 for child in running
-    }
+    for child in running:  # one may have been killed when it had just ended
+        assert ended(child) in ((0, -signal.SIGKILL) if child in killed else (0,))
     steps: dict[tuple[int, int], Step] = {}
     for who in range(count):
         with suppress(FileNotFoundError):
