@@ -53,7 +53,7 @@ from aether.tuples import NamedTuple
 from aether.types import Commutes
 
 DIRECTORY = "share"
-# The file is made anew when it has grown to so many bytes.
+# The file is made again when it has grown to so many bytes.
 MOST_BYTES = 1 << 16
 
 
@@ -70,7 +70,7 @@ class Waiting(NamedTuple):
 
     lines: list[Line]
     is_end: bool
-    """Whether they are the end of the file; else it must be made anew."""
+    """Whether they are the end of the file; else it must be made again."""
 
 
 class Planned(NamedTuple):
@@ -293,7 +293,7 @@ def taken_at(home: Path, mine: Planned) -> int | None:
 
 
 def stored_at(home: Path, mine: Planned) -> int | None:
-    """Return the revision of `mine`, wherever it is in the history; None if it is not."""
+    """Return the revision of `mine` in the history; None if it is not there."""
     with storage_errors(home):
         found = _revision_in(read_journal(home).lines, mine)
         if found is None:

@@ -18,7 +18,7 @@ POSTGRES = pytest.mark.parametrize(
 )
 
 
-def anew():
+def disconnect():
     """Let the next call connect again."""
     while ledger._OPEN:
         ledger._OPEN.popitem()[1][2].close()
@@ -31,7 +31,7 @@ def sql(colony, *statements):
         connection.execute("set session characteristics as transaction read write")
         for statement in statements:
             connection.execute(statement)
-    anew()
+    disconnect()
 
 
 @POSTGRES
@@ -57,7 +57,7 @@ def test_a_role_whose_right_is_taken_is_refused_at_once(colony, monkeypatch):
     sql(colony, f"create role {member} login")
     sharing.share_grant(member, "write", home=one)
     monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{member}@"))
-    anew()
+    disconnect()
     homes.add(one, "a")
 
     monkeypatch.setenv(ledger.URL, colony.url)
@@ -68,7 +68,7 @@ def test_a_role_whose_right_is_taken_is_refused_at_once(colony, monkeypatch):
         homes.add(one, "b")
     assert homes.ids(one) == ["before", "a"]
     monkeypatch.setenv(ledger.URL, colony.url)
-    anew()
+    disconnect()
     sql(colony, f"drop owned by {member}", f"drop role {member}")
     assert homes.ids(colony.agree()) == ["before", "a"]
 

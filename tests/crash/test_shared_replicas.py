@@ -67,4 +67,4 @@ def test_processes_in_replicas_of_a_colony_in_trouble_agree(tmp_path, monkeypatc
 
     print(f"seed {seed}: {dict(ends)}")  # -s shows it
     assert found == []
-    assert ends["add", DONE] > SECONDS
+    assert ends["add", DONE] > 0

@@ -229,3 +229,21 @@ def test_a_line_sent_by_one_who_was_killed_is_not_sent_again_after_others(colony
 
     home = colony.agree()
     assert snapshot.load(home).documents["memory"]["metrics"]["total_compressions"] == 2
+
+
+@PLAIN
+def test_folds_between_the_plan_and_the_answer_lose_nothing(colony):
+    made = [colony.first(), colony.join()]
+    for home in made:
+        homes.configure(home, "[store]\nfold_bytes = 1500\n")
+
+    def work(who):
+        for number in range(6):
+            aether.add_working_memory_item(f"{who}-{number}", "note", home=made[who % 2])
+
+    started = [children.start(work, who) for who in range(6)]
+    assert [children.ended(child) for child in started] == [0] * 6
+
+    assert sorted(working(colony.agree())) == sorted(
+        ["note", *(f"{who}-{n}" for who in range(6) for n in range(6))]
+    )
