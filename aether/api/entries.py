@@ -98,10 +98,10 @@ def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
 
 
 def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
-    if not found["layer"] or found["id"] in forgotten_ids(memory):
-        return "forgotten"
     if by:
         return "superseded"
+    if not found["layer"] or found["id"] in forgotten_ids(memory):
+        return "forgotten"
     sessions = sections.newest_sessions(memory)
     everything = [*sections.newest_items(memory), *sections.session_items(sessions)]
     if found["layer"] == "working_memory" and found["id"] in sections.revoked(everything):
