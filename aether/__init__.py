@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     from aether.api.patterns import trigger_pattern_extraction as trigger_pattern_extraction
     from aether.api.recall import recall as recall
     from aether.api.recall import search_memory as search_memory
+    from aether.api.report import report as report
     from aether.api.status import get_compression_stats as get_compression_stats
     from aether.api.status import get_memory_status as get_memory_status
     from aether.api.timeline import file_history as file_history
@@ -202,6 +203,7 @@ _NAMES_IN = {
         "trigger_pattern_extraction"
     ),
     "aether.api.recall": "recall search_memory",
+    "aether.api.report": "report",
     "aether.api.status": "get_compression_stats get_memory_status",
     "aether.api.timeline": "file_history timeline",
     "aether.api.tokens": "record_usage",

@@ -25,7 +25,7 @@ SMALL_LINES = 80
 # File names that occur more than once, and why: the same feature or provider on another floor.
 SHARED_NAMES = {
     **dict.fromkeys(
-        "archive backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall review status tokens".split(),
+        "archive backup briefing chat colony compact context conversations forget goals graph home memory_tool patterns recall review status timeline tokens".split(),
         "one feature on several floors",
     ),
     **dict.fromkeys("anthropic openai".split(), "a provider's backend and its message format"),
@@ -49,6 +49,7 @@ HOMES = {
     "botocore": {"aether/storage/s3.py"},
     "httpx2": {"aether/http.py", "aether/backends/anthropic.py"},
     "langchain": {"aether/integrations/langchain.py"},
+    "leather": {"aether/integrations/viewer/charts.py"},
     "langchain_core": {"aether/integrations/langchain.py"},
     "mcp": {"aether/integrations/mcp_server"},
     "opentelemetry": {"aether/events/otlp.py"},

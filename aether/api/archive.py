@@ -925,14 +925,15 @@ def retention_recommendations(
 
 @public
 def explain_retention(id: str, *, now: datetime | None = None, home: Home = None) -> JsonObject:
-    """Return the decision about one conversation: level, rule and reason, score and its parts, age and since when.
+    """Return the decision about one conversation: level, rule and reason, score and its parts, age and since when, and the next level.
 
     Raises:
         NotFound: there is no such conversation.
     """
     place = drained(find(home))
     case = _case(place, id)
-    made = _rules(place, now).decide(case.conversation)
+    rules = _rules(place, now)
+    made = rules.decide(case.conversation)
     which = "last use" if case.old else levels.age(case.conversation, _instant(now)).which
     return {
         "id": id, "title": redact(case.conversation["title"]), "archived": case.old is not None, "level": case.level,
@@ -940,7 +941,18 @@ def explain_retention(id: str, *, now: datetime | None = None, home: Home = None
         "rule": made.rule, "reason": made.reason, "score": made.score.total, "parts": dict(made.score.parts),
         "days": made.days, "since": made.since, "since_is": which,
         "grace_until": (case.old["grace"] or {}).get("until") if case.old else None,
+        **_next(case, rules, made.since),
     }  # fmt: skip
+
+
+def _next(case: _Case, rules: _Rules, since: str) -> JsonObject:
+    """Return the next level that a conversation loses detail to if nothing changes, and from when on; empty if it stays."""
+    for days in rules.boundaries if since else ():
+        at = max(rules.now, clock.parse(since) + timedelta(days=days))
+        level = rules._replace(now=at).decide(case.conversation).level
+        if LEVELS.index(level) > LEVELS.index(case.level):
+            return {"next_level": level, "next_at": clock.stamp(at)}
+    return {"next_level": "", "next_at": ""}
 
 
 # --- Versions

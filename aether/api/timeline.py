@@ -19,7 +19,7 @@ from aether.api.recall import searchable_archive
 from aether.errors import AetherError, InvalidInput, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import newest_items, revoked
-from aether.memory.timeline import Asked, FileHistory, Moment, about_file, components, moments
+from aether.memory.timeline import Asked, FileHistory, Known, Moment, about_file, components, moments
 from aether.redact.redact import redact
 from aether.store import archive, conversations
 from aether.store.search_index import Query
@@ -27,7 +27,7 @@ from aether.store.snapshot import Snapshot, load
 from aether.text.tags import memory_block
 from aether.text.words import terms
 
-__all__ = ["FileHistory", "Moment", "file_history", "file_reminder", "instant_of", "timeline"]
+__all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "instant_of", "timeline"]
 
 _AGO = re.compile(r"(\d{1,5})([hdwmy])")
 _UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
@@ -88,15 +88,7 @@ def timeline(
         raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="timeline")
     at = now()
     asked = Asked(
-        *(
-            clock.stamp(instant_of(each, at=at, where=name) if isinstance(each, str) else each)
-            if each
-            else ""
-            for name, each in (("since", since), ("until", until))
-        ),
-        conversation,
-        project,
-        frozenset(types),
+        _stamp(since, at, "since"), _stamp(until, at, "until"), conversation, project, frozenset(types)
     )
     snapshot = read(home)
     found = moments(
@@ -109,25 +101,41 @@ def timeline(
     return found[-limit:]
 
 
+def _stamp(given: str | datetime, at: datetime, where: str) -> str:
+    if isinstance(given, str):
+        return clock.stamp(instant_of(given, at=at, where=where)) if given else ""
+    return clock.stamp(given)
+
+
 def _all_records(snapshot: Snapshot) -> Iterator[recall.Record]:
     source = searchable_archive(snapshot)
     stored = source.read(list(range(source.find(Query((), (), ())).items)))
     return recall.records(snapshot.documents["memory"], (stored[place] for place in sorted(stored)))
 
 
-def _compactions(home: Path) -> Iterator[Moment]:
+def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:
+    """Yield the time of each compaction that is not undone, with its tokens before and after."""
+    for log, done in _all_compactions(home):
+        before, after = done.receipt.get("tokens_before"), done.receipt.get("tokens_after")
+        if done.step in log.open and isinstance(before, int) and isinstance(after, int):
+            yield done.at, before, after
+
+
+def _all_compactions(home: Path) -> Iterator[tuple[conversations.Log, conversations.Compaction]]:
     """Yield the compactions of all conversations that can be read; `doctor` names the others."""
     for stored in conversations.stored_conversations(home):
-        try:
+        with suppress(AetherError):
             log = conversations.load(home, stored.id)
-        except AetherError:
-            continue
-        for done in log.compactions:
-            one = done.receipt
-            state = "" if done.step in log.open else " (undone)"
-            text = f"Compacted from {one.get('tokens_before')} to {one.get('tokens_after')} tokens, {len(done.before)} to {len(done.after)} messages{state}"
-            by = str((one.get("summary") or {}).get("backend") or "")
-            yield Moment(done.at, "compaction", "compaction", text, log.id, conversation=log.id, agent=by)
+            yield from ((log, done) for done in log.compactions)
+
+
+def _compactions(home: Path) -> Iterator[Moment]:
+    for log, done in _all_compactions(home):
+        one = done.receipt
+        state = "" if done.step in log.open else " (undone)"
+        text = f"Compacted from {one.get('tokens_before')} to {one.get('tokens_after')} tokens, {len(done.before)} to {len(done.after)} messages{state}"
+        by = str((one.get("summary") or {}).get("backend") or "")
+        yield Moment(done.at, "compaction", "compaction", text, log.id, conversation=log.id, agent=by)
 
 
 @public

@@ -38,6 +38,7 @@ NOUNS = {
     "brief": ("recall", "Show what a new session gets"),
     "timeline": ("timeline", "Show what happened, day by day"),
     "history": ("timeline", "Show what memory knows about a source file"),
+    "report": ("timeline", "Write a report to keep or send"),
     "compact": ("compact", "Make conversations fit a model's window"),
     "chat": ("chat", "Talk with a model for as long as you like"),
     "context": ("context", "Look after the contexts of long conversations"),

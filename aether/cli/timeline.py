@@ -1,4 +1,4 @@
-"""Time on the command line: what happened day by day, and what memory knows about one source file."""
+"""Time on the command line: what happened day by day, what memory knows about one source file, and a report to keep."""
 
 from __future__ import annotations
 
@@ -8,14 +8,27 @@ from typing import TYPE_CHECKING
 
 import click
 
-from aether.cli.output import Ask, Command, Table, emit, note, one_line, pass_ask, plain, when
+from aether.cli.output import (
+    Ask,
+    Command,
+    Table,
+    emit,
+    need_output,
+    note,
+    one_line,
+    pass_ask,
+    plain,
+    when,
+    write_file,
+)
 from aether.text.words import pluralize
 
 if TYPE_CHECKING:
-    from aether.api.timeline import FileHistory, Moment
+    from aether.api.timeline import FileHistory, Known, Moment
 
 # Characters of a statement on a line of the timeline; --json has all of it.
 LINE_CHARS = 160
+WEEK = "7d"
 KINDS = "request, decision, rule, result, error, fix, change, command, note, compression, compaction, phase"
 
 
@@ -100,7 +113,7 @@ def history_command(ask: Ask, file: str) -> None:
         note(ask, f"Memory knows nothing about {plain(file)}.")
 
 
-def _parts(found: FileHistory) -> Iterator[tuple[str, list]]:
+def _parts(found: FileHistory) -> Iterator[tuple[str, list[Known]]]:
     yield from ((name, getattr(found, name)) for name in ("changes", "errors", "decisions", "others"))
 
 
@@ -119,3 +132,60 @@ def _history(found: FileHistory) -> Iterator[str]:
             state = " (revoked)" if one.revoked else ""
             yield f"  {when(one.at)[:16] or '—'}  {one.type}{state}: {head}  [{one.id}]"
             yield from (f"      {line}" for line in rest)
+
+
+@click.command("report", cls=Command)
+@click.option("--since", default="", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y")
+@click.option("--week", is_flag=True, help="The last seven days")
+@click.option("--conversation", default="", help="Only of this conversation: a part of its id, title or file")
+@click.option(
+    "--format", "form", type=click.Choice(["html", "markdown"]), default="html", show_default=True,
+    help="One HTML file, or Markdown",
+)  # fmt: skip
+@click.option("--output", metavar="FILE", help="Write it there instead of to stdout; an old file is replaced")
+@click.option("--no-redact", is_flag=True, help="Leave secrets in it")
+@pass_ask
+def report_command(
+    ask: Ask,
+    *,
+    since: str,
+    week: bool,
+    conversation: str,
+    form: str,
+    output: str | None,
+    no_redact: bool,
+) -> None:
+    """Write a report to keep or send.
+
+    Overview, decisions with their reasons, lessons, charts and the timeline, as one HTML file that opens offline, holds
+    no script and loads nothing (--output report.html), or as Markdown. Secrets are replaced. HTML needs the extra
+    `view`, Markdown needs nothing.
+
+    \b
+    Example:
+      aether report --week --format markdown
+      aether report --since 30d --format markdown --output month.md
+    """
+    from aether.api import report
+    from aether.errors import InvalidInput
+
+    if week and since:
+        raise InvalidInput("--week and --since exclude each other.", fix="Pass one of them.", where="report")
+    place = ask.place()
+    need_output(ask, output, content="A report")
+    found = report.report(
+        since=WEEK if week else since, conversation=conversation, redact=not no_redact, home=place
+    )
+    if form == "html":
+        from aether.integrations.viewer.charts import as_html
+
+        text = as_html(found, redacted=not no_redact)
+    else:
+        text = report.as_markdown(found)
+    data = text.encode("utf-8", "replace")
+    if output:
+        write_file(output, data)
+    shape = {"format": form, "output": output or "", "bytes": len(data), "report": found}
+    emit(ask, shape, [] if output else text.rstrip("\n") if form == "html" else plain(text.rstrip("\n")))
+    if output:
+        note(ask, f"Written: {plain(output)} ({len(data):,} bytes).")

@@ -225,14 +225,15 @@ def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict
 
 
 def plain_text(value: Any) -> str:
-    """Return a field as text that every store takes: nothing for null, lone surrogates escaped.
+    r"""Return a field as text that every store takes: nothing for null, lone surrogates escaped, no NUL.
 
-    >>> plain_text(3), plain_text(None), len(plain_text(chr(0xDC80)))
-    ('3', '', 6)
+    >>> plain_text(3), plain_text(None), len(plain_text(chr(0xDC80))), plain_text("a\0b")
+    ('3', '', 6, 'a�b')
     """
-    if isinstance(value, str) and value.isascii():
+    if isinstance(value, str) and value.isascii() and "\0" not in value:
         return value
-    return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+    # The JSON functions of SQLite end a text at NUL.
+    return "" if value is None else str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "�")
 
 
 def instant_text(value: Any) -> str:

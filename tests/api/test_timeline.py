@@ -77,12 +77,12 @@ def test_a_reminder_is_short_marked_as_memory_and_only_about_this_file(home):
     add(home, "Never open data_store.py twice.", "constraint")
     add(home, "Changed src/store.py", "code_change")
 
-    text = file_reminder("/work/shop/src/store.py", home=home)
+    text = file_reminder("/srv/shop/src/store.py", home=home)
 
     assert text.startswith('<aether-memory occasion="read"')
     assert "one writer is enough" in text
     assert "data_store" not in text
-    assert file_reminder("/work/shop/src/other.py", home=home) == ""
+    assert file_reminder("/srv/shop/src/other.py", home=home) == ""
     assert file_reminder("", home=home) == ""
 
 
@@ -90,3 +90,12 @@ def test_a_path_without_a_name_is_an_error(home):
     for path in ("", "/", "./"):
         with pytest.raises(InvalidInput, match="names no file"):
             aether.file_history(path, home=home)
+
+
+def test_a_nul_in_a_name_breaks_neither_timeline_nor_search(home):
+    about = {"title": "Ship\0it", "project": "/a\0b", "phase": 1}
+    add(home, "Use one file.", caste="sco\0ut", metadata=about)
+    aether.compress(1, home=home)
+
+    assert [one.caste for one in aether.timeline(types=["decision"], home=home)] == ["sco\0ut"]
+    assert len(aether.search_memory("file", layers=["archive"], caste="sco\0ut", home=home)) == 1

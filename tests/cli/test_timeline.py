@@ -1,4 +1,4 @@
-"""`aether timeline` and `aether history`: what a person sees."""
+"""`aether timeline`, `aether history` and `aether report`: what a person sees, without an extra."""
 
 from __future__ import annotations
 
@@ -45,3 +45,23 @@ def test_a_history_shows_each_part_and_marks_what_was_revoked(here, capsys):
     assert text.index("Errors and fixes:") < text.index("Decisions and rules:")
     assert "      Worked when run again." in text
     assert [len(data[part]) for part in ("changes", "errors", "decisions", "others")] == [0, 1, 1, 0]
+
+
+def test_markdown_goes_to_stdout_or_to_a_file(here, capsys, tmp_path):
+    text = shown(capsys, "report", "--format", "markdown").out
+    seen = shown(capsys, "report", "--format", "markdown", "--output", "digest.md")
+
+    written = (tmp_path / "digest.md").read_text(encoding="utf-8")
+    assert (seen.out, written.splitlines()[0]) == ("", text.splitlines()[0])
+    assert "Why: A crash must not tear it." in written
+    assert seen.err.startswith("Written: digest.md (")
+
+
+def test_a_week_and_a_time_exclude_each_other(here, capsys):
+    assert "exclude each other" in shown(capsys, "report", "--week", "--since", "3d", code=2).err
+
+
+def test_a_directory_that_does_not_exist_is_an_error(here, capsys):
+    seen = shown(capsys, "report", "--format", "markdown", "--output", "none/x.md", "--json", code=3)
+
+    assert json.loads(seen.out)["error"]["where"] == "none"

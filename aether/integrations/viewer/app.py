@@ -19,8 +19,19 @@ from urllib.parse import parse_qsl, urlsplit
 from aether import paths
 from aether.api.home import drained
 from aether.errors import AetherError, BackendUnavailable, Conflict, InvalidInput, NotFound, StorageFailed
-from aether.integrations.viewer import actions, pages
-from aether.integrations.viewer.frame import BY, Action, Asked, Frame, Page, Shown, Stale, unchanged, without
+from aether.integrations.viewer import actions, pages, work
+from aether.integrations.viewer.frame import (
+    BY,
+    Action,
+    Asked,
+    File,
+    Frame,
+    Page,
+    Shown,
+    Stale,
+    unchanged,
+    without,
+)
 from aether.store import spool
 from aether.store.commit import acting
 from aether.store.snapshot import file_ids
@@ -29,8 +40,8 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-PAGES: list[Page] = [*pages.PAGES]
-ACTIONS: dict[str, Action] = {action.name: action for action in [*actions.ACTIONS]}
+PAGES: list[Page] = work.in_order([*pages.PAGES, *work.PAGES])
+ACTIONS: dict[str, Action] = {action.name: action for action in [*actions.ACTIONS, *work.ACTIONS]}
 HOST = "127.0.0.1"
 # Names under which a browser on this machine reaches the view; any other is a page that was rebound to this address.
 HOSTS = (HOST, "localhost")
@@ -194,12 +205,16 @@ def _asked(request: Request) -> Asked:
 
 def _page_route(frame: Frame, page: Page) -> Any:
     from starlette.responses import HTMLResponse, StreamingResponse
+    from starlette.responses import Response as PlainResponse
 
     def answer(request: Request) -> Response:
         asked = _asked(request)
         try:
             with acting(BY, read_only=frame.read_only):
                 shown = page.make(frame, asked)
+                if isinstance(shown, File):
+                    kept = {"Content-Disposition": f'attachment; filename="{shown.name}"'}
+                    return PlainResponse(shown.data, media_type=shown.kind, headers=kept)
                 if shown.later:
                     pieces = frame.pieces(shown, asked, title=page.title, path=page.path)
                     return StreamingResponse(pieces, media_type="text/html")

@@ -67,12 +67,22 @@ class Shown(NamedTuple):
     """Whether a value is a function that takes long: then the start of the page is sent before it is called."""
 
 
+class File(NamedTuple):
+    """The answer to a request for a file to keep."""
+
+    name: str
+    """Of letters, digits and `.-_`."""
+    kind: str
+    """Its media type."""
+    data: bytes
+
+
 class Page(NamedTuple):
     """A page of the site. `path` may have variable parts, as `/entry/{id:path}`."""
 
     path: str
     title: str
-    make: Callable[[Frame, Asked], Shown]
+    make: Callable[[Frame, Asked], Shown | File]
     in_menu: bool = True
 
 

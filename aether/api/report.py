@@ -1,0 +1,279 @@
+"""Reports: overview, timeline, decisions with their reasons, lessons and numbers of a home, as data and as Markdown.
+
+A report holds no secret unless it is asked for: all its texts are redacted. Its size is bounded, and it says what was
+left out. As an HTML file it is written by `integrations.viewer.report`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from aether import clock, paths
+from aether.api import timeline as api_timeline
+from aether.api.home import Home, now, read
+from aether.api.overview import overview
+from aether.context import goals
+from aether.errors import public
+from aether.memory import recall, signals
+from aether.memory.items import token_usage
+from aether.memory.sessions import sessions_of
+from aether.memory.timeline import Moment
+from aether.redact.redact import redacted, rules
+from aether.store import archive, config
+from aether.store.snapshot import Snapshot
+from aether.types import JsonObject
+
+# A report of a full home is read by a person, and stays below 1 MB: so many moments, decisions and lessons, the newest.
+MOST_MOMENTS, MOST_DECISIONS, MOST_LESSONS = 600, 300, 150
+MOMENT_CHARS, DECISION_CHARS, WHY_CHARS = 240, 600, 400
+# Hours before and after now for which the strength of a signal is drawn.
+SIGNAL_HOURS = 24
+_WHY = re.compile(r"(?:,|\s[–—-]|:)?\s*\b(?:because|since|so that|weil|denn)\b\s+(?=\S)", re.IGNORECASE)
+_FOUND = ("items", "tokens", "max_tokens", "percent", "sessions", "patterns", "state", "phase", "revision")
+
+
+@public
+def report(
+    *, since: str | datetime = "", conversation: str = "", redact: bool = True, home: Home = None
+) -> JsonObject:
+    """Return a report: overview, days of the timeline, decisions with why, lessons, and the numbers of its charts.
+
+    `since` is a time or a text such as `7d`; `conversation` is a part of its name. Unless `redact` is false, secrets
+    are replaced.
+
+    Raises:
+        InvalidInput: the time cannot be read.
+    """
+    at = now()
+    start = (
+        api_timeline.instant_of(since, at=at, where="since") if isinstance(since, str) and since else since
+    )
+    found = api_timeline.timeline(since=start or "", conversation=conversation, home=home)
+    snapshot = read(home)
+    memory = snapshot.documents["memory"]
+    shown, decisions = found[-MOST_MOMENTS:], _decisions(found, snapshot, start)
+    lessons = [] if conversation else _lessons(memory["long_term_memory"]["patterns"], start)
+    about = overview(home=snapshot.home)
+    made: JsonObject = {
+        "project": Path(paths.project_root(snapshot.home) or snapshot.home).name,
+        "made_at": clock.stamp(at),
+        "since": clock.stamp(start) if start else "",
+        "conversation": conversation,
+        "overview": {
+            **{name: about[name] for name in _FOUND},
+            "goal": (about["goal"] or {}).get("description", ""),
+            "open": _open(snapshot),
+        },
+        "counts": _counts(found),
+        "timeline": [_day(day, list(group)) for day, group in groupby(shown, key=lambda one: one.at[:10])],
+        "decisions": decisions[-MOST_DECISIONS:],
+        "lessons": lessons[:MOST_LESSONS],
+        "left_out": {
+            "moments": len(found) - len(shown),
+            "decisions": max(0, len(decisions) - MOST_DECISIONS),
+            "lessons": max(0, len(lessons) - MOST_LESSONS),
+        },
+        "charts": {
+            "layers": layers(memory),
+            "saved": saved(snapshot, since=clock.stamp(start) if start else ""),
+            "signals": signal_strengths(snapshot.documents["pheromones"], now=at),
+        },
+    }
+    if not redact:
+        return made
+    own = config.settings(home=snapshot.home).values.get("redaction.patterns", ())
+    return redacted(made, rules(own))
+
+
+def _counts(found: Iterable[Moment]) -> JsonObject:
+    counts: JsonObject = {}
+    for one in found:
+        counts[one.kind] = counts.get(one.kind, 0) + 1
+    return counts
+
+
+def _day(day: str, moments: Sequence[Moment]) -> JsonObject:
+    return {
+        "day": day or "undated",
+        "moments": [
+            {
+                "at": one.at, "kind": one.kind, "text": recall.excerpt(one.text, MOMENT_CHARS),
+                "by": one.caste or ("" if one.agent == "queen" else one.agent), "conversation": one.title or one.conversation,
+            }
+            for one in moments
+        ],
+    }  # fmt: skip
+
+
+def _decisions(found: Iterable[Moment], snapshot: Snapshot, start: datetime | str) -> list[JsonObject]:
+    """Return the decisions with their reasons, oldest first: of the timeline, and those of goals and sessions beside it."""
+    made = [_decision(one.at, one.text, one.evidence, one.id) for one in found if one.kind == "decision"]
+    texts = "\n".join(one["text"] for one in made)
+    first = clock.stamp(start) if isinstance(start, datetime) else ""
+    for session in sessions_of(snapshot.documents["memory"]):
+        made += [
+            _decision(session["compressed_at"], one["decision"], "", session["session_id"], one["rationale"])
+            for one in session["key_decisions"]
+            if session["compressed_at"] >= first and one["decision"] not in texts
+        ]
+    for goal in snapshot.documents["goals"]["goals"]:
+        made += [
+            _decision(one["at"], one["description"], goal["evidence"], goal["id"], one["rationale"])
+            for one in goal["decisions"]
+            if one["at"] >= first
+        ]
+    return sorted(made, key=lambda one: str(one["at"]))
+
+
+def _decision(at: str, text: str, evidence: str, id: str, why: str = "") -> JsonObject:
+    said = " ".join(text.split())
+    if not why and (found := _WHY.search(said)):
+        said, why = said[: found.start()].rstrip(" ,;:") + ".", said[found.end() :]
+        why = why[:1].upper() + why[1:]
+    return {
+        "at": at, "text": recall.excerpt(said, DECISION_CHARS), "why": recall.excerpt(why, WHY_CHARS), "evidence": evidence,
+        "id": id,
+    }  # fmt: skip
+
+
+def _lessons(patterns: Iterable[JsonObject], start: datetime | str) -> list[JsonObject]:
+    first = clock.stamp(start) if isinstance(start, datetime) else ""
+    chosen = sorted(
+        (one for one in patterns if one["last_seen"] >= first),
+        key=lambda one: (-one["confidence"], -one["occurrences"], one["id"]),
+    )
+    return [
+        {
+            "text": recall.excerpt(one["pattern"], DECISION_CHARS), "type": one["type"], "occurrences": one["occurrences"],
+            "confidence": one["confidence"], "last_seen": one["last_seen"], "id": one["id"],
+        }
+        for one in chosen
+    ]  # fmt: skip
+
+
+def _open(snapshot: Snapshot) -> list[str]:
+    """Return the blockers of live memory and of the active goal, the newest first."""
+    held = [
+        recall.excerpt(item["content"], MOMENT_CHARS)
+        for item in snapshot.documents["memory"]["working_memory"]["items"]
+        if item["type"] == "blocker"
+    ]
+    goal = goals.current(snapshot.documents["goals"])
+    held += [one["description"] for one in (goal or {}).get("blockers", []) if not one.get("resolved_at")]
+    return held[::-1]
+
+
+def layers(memory: Mapping[str, Any]) -> list[JsonObject]:
+    """Return how full each limited layer is."""
+    fill, short = token_usage(memory), memory["short_term_memory"]
+    held = len(sessions_of(memory))
+    return [
+        {"name": "Working memory", "used": fill.current, "most": fill.maximum, "unit": "tokens", "percent": fill.percent},
+        {
+            "name": "Short-term memory", "used": held, "most": short["max_sessions"], "unit": "sessions",
+            "percent": round(100 * held / short["max_sessions"], 1),
+        },
+    ]  # fmt: skip
+
+
+def saved(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
+    """Return the compressions and compactions since a time, oldest first, with the tokens that they saved and the sum."""
+    steps = [
+        (one["at"], "compression", one["tokens_before"], one["tokens_after"])
+        for _, one in archive.records(snapshot, "receipts")
+        if one.get("kind") == "compression"
+    ]
+    steps += [
+        (at, "compaction", before, after)
+        for at, before, after in api_timeline.compaction_sizes(snapshot.home)
+    ]
+    total, made = 0, []
+    for at, kind, before, after in sorted(one for one in steps if one[0] >= since):
+        total += before - after
+        made.append({"at": at, "kind": kind, "before": before, "after": after, "sum": total})
+    return made
+
+
+def signal_strengths(pheromones: Mapping[str, Any], *, now: datetime) -> list[JsonObject]:
+    """Return the active signals, the strongest first, each with its strength for some hours before and after now."""
+    made = []
+    for one in signals.active_signals(pheromones, now=now):
+        created = clock.parse(one["created_at"])
+        hours = [
+            hour
+            for hour in range(-SIGNAL_HOURS, SIGNAL_HOURS + 1, 2)
+            if now + timedelta(hours=hour) >= created
+        ]
+        half_life = one["decay_rate"]
+        made.append(
+            {
+                "id": one["id"], "type": one["type"], "name": f"{one['type']}: {recall.excerpt(one['context'], 60)}".rstrip(": "),
+                "strength": one["current_strength"],
+                "half_life": "holds until answered" if half_life is None else f"{half_life / 3600:g} h",
+                "points": [
+                    [hour, round(signals.strength_at(one, now + timedelta(hours=hour)), 3)] for hour in hours
+                ],
+            }
+        )  # fmt: skip
+    return sorted(made, key=lambda one: -float(str(one["strength"])))
+
+
+def as_markdown(found: Mapping[str, Any]) -> str:
+    """Return a report as Markdown: a digest that needs no browser."""
+    return "\n".join(_markdown(found)).rstrip() + "\n"
+
+
+def _markdown(found: Mapping[str, Any]) -> Iterator[str]:
+    over = found["overview"]
+    since = f" since {found['since'][:10]}" if found["since"] else ""
+    yield f"# {_md(found['project'])}: memory{since}"
+    yield ""
+    yield f"Made {found['made_at'][:16].replace('T', ' ')} UTC."
+    if found["conversation"]:
+        yield f"Conversation: {_md(found['conversation'])}."
+    yield ""
+    if over["goal"]:
+        yield f"- Goal: {_md(over['goal'])}"
+    if over["phase"] is not None:
+        yield f"- Phase {over['phase']}: {over['state']}"
+    yield f"- Memory: {over['items']} items ({over['percent']:g} %), {over['sessions']} sessions, {over['patterns']} patterns"
+    if found["charts"]["saved"]:
+        steps = found["charts"]["saved"]
+        yield f"- Saved: {steps[-1]['sum']:,} tokens by {len(steps)} compressions and compactions"
+    counts = ", ".join(f"{number} {kind}" for kind, number in sorted(found["counts"].items()))
+    if counts:
+        yield f"- Happened: {counts}"
+    yield from (f"- Open: {_md(text)}" for text in over["open"])
+    yield from _markdown_lists(found)
+
+
+def _markdown_lists(found: Mapping[str, Any]) -> Iterator[str]:
+    if found["decisions"]:
+        yield from ("", "## Decisions", "")
+        for one in found["decisions"]:
+            why = f" Why: {_md(one['why'])}" if one["why"] else ""
+            yield f"- {one['at'][:10]} {_md(one['text'])}{why}"
+    if found["lessons"]:
+        yield from ("", "## Lessons", "")
+        yield from (f"- {_md(one['text'])} ({one['occurrences']}x)" for one in found["lessons"])
+    for day in found["timeline"]:
+        yield from ("", f"## {day['day']}", "")
+        for one in day["moments"]:
+            by = f" ({_md(one['by'])})" if one["by"] else ""
+            yield f"- {one['at'][11:16] or '—'} {one['kind']}{by}: {_md(one['text'])}"
+    left = [f"{number} {name}" for name, number in found["left_out"].items() if number]
+    if left:
+        yield from ("", f"Left out, the oldest: {', '.join(left)}.")
+
+
+_MARKS = re.compile(r"([\\`*_\[\]<>#|])")
+
+
+def _md(text: str) -> str:
+    """Return foreign text on one line, with the signs of Markdown and HTML as plain characters."""
+    return _MARKS.sub(r"\\\1", " ".join(text.split()))

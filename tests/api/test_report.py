@@ -1,0 +1,114 @@
+"""Reports: what is in one, that secrets are not, how long it may get, and its Markdown."""
+
+from __future__ import annotations
+
+import pytest
+
+import aether
+from aether.api import report
+from aether.errors import InvalidInput
+
+SECRET = "sk-ant-api03-" + "Ab3" * 30
+
+
+def add(home, text, type="decision", **given):
+    return str(aether.add_working_memory_item(text, type, 0.9, home=home, **given))
+
+
+def test_a_report_has_decisions_with_why_lessons_and_days(home):
+    add(home, "Use one file, because backups are simple.", metadata={"timestamp": "2026-01-05T10:00:00Z"})
+    add(home, "The mail server refuses us.", "blocker", metadata={"timestamp": "2026-01-06T10:00:00Z"})
+    aether.add_goal("Ship it", home=home)
+    aether.decide_goal("Mail only", rationale="SMS is dear", home=home)
+
+    found = aether.report(home=home)
+
+    assert [(one["text"], one["why"]) for one in found["decisions"]] == [
+        ("Use one file.", "Backups are simple."), ("Mail only", "SMS is dear"),
+    ]  # fmt: skip
+    assert [day["day"] for day in found["timeline"]] == ["2026-01-05", "2026-01-06"]
+    assert found["overview"]["open"] == ["The mail server refuses us."]
+    assert (found["overview"]["goal"], found["counts"]) == ("Ship it", {"decision": 1, "error": 1})
+
+
+def test_lessons_are_the_patterns_seen_since_the_most_certain_first(home):
+    add(home, "Use one file.")
+    session = aether.compress(1, home=home).ingested.session["session_id"]
+    for text, confidence in (("Run the tests first.", 0.5), ("Never block.", 0.9)):
+        aether.extract_pattern_to_long_term(
+            text, session_id=session, type="constraint", confidence=confidence, home=home
+        )
+
+    assert [one["text"] for one in aether.report(home=home)["lessons"]] == [
+        "Never block.",
+        "Run the tests first.",
+    ]
+    assert aether.report(since="2999-01-01", home=home)["lessons"] == []
+
+
+def test_a_report_since_a_time_has_nothing_older(home):
+    add(home, "Old: use one file.", metadata={"timestamp": "2026-01-05T10:00:00Z"})
+    add(home, "New: use two.")
+
+    found = aether.report(since="7d", home=home)
+
+    assert [one["text"] for one in found["decisions"]] == ["New: use two."]
+    with pytest.raises(InvalidInput, match="7d"):
+        aether.report(since="last week", home=home)
+
+
+def test_secrets_are_replaced_unless_they_are_asked_for(home):
+    add(home, f"The key is {SECRET}.", "outcome")
+    aether.emit_signal("FOCUS", f"password=hunter2hunter2 and {SECRET}", home=home)
+
+    assert SECRET not in str(aether.report(home=home))
+    assert SECRET not in report.as_markdown(aether.report(home=home))
+    assert SECRET in str(aether.report(redact=False, home=home))
+
+
+def test_own_patterns_of_secrets_count_too(home):
+    add(home, "The ticket is ACME-1234.", "outcome")
+    (home / "config.toml").write_text('[redaction]\npatterns = ["ACME-[0-9]+"]\n')
+
+    assert "ACME-1234" not in str(aether.report(home=home))
+
+
+def test_a_long_history_is_cut_and_says_so(home, monkeypatch):
+    monkeypatch.setattr(report, "MOST_MOMENTS", 2)
+    monkeypatch.setattr(report, "MOST_DECISIONS", 1)
+    for nth in range(4):
+        add(home, f"Use file {nth}.")
+
+    found = aether.report(home=home)
+    text = report.as_markdown(found)
+
+    assert found["left_out"] == {"moments": 2, "decisions": 3, "lessons": 0}
+    assert [one["text"] for one in found["decisions"]] == ["Use file 3."]
+    assert text.endswith("Left out, the oldest: 2 moments, 3 decisions.\n")
+
+
+def test_markdown_shows_foreign_text_as_it_is(home):
+    add(home, "Use <b>one</b> [file](https://x.example)\n# now | `later`")
+
+    line = next(line for line in report.as_markdown(aether.report(home=home)).splitlines() if "Use" in line)
+
+    assert r"Use \<b\>one\</b\> \[file\](https://x.example) \# now \| \`later\`" in line
+
+
+def test_savings_add_up_over_compressions_and_compactions(home):
+    add(home, "Use one file, because backups are simple. " * 40, "outcome")
+    aether.compress(1, home=home)
+    said = [{"role": ("user", "assistant")[nth % 2], "content": f"Note {nth}. " * 60} for nth in range(60)]
+    aether.compact("talk", said, window=8000, home=home)
+
+    steps = aether.report(home=home)["charts"]["saved"]
+
+    assert [step["kind"] for step in steps] == ["compression", "compaction"]
+    assert steps[-1]["sum"] == sum(step["before"] - step["after"] for step in steps) > 0
+
+
+def test_an_empty_home_gives_a_short_report(home):
+    found = aether.report(home=home)
+
+    assert (found["timeline"], found["decisions"], found["charts"]["signals"]) == ([], [], [])
+    assert report.as_markdown(found).startswith("# ")
