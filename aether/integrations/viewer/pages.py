@@ -32,6 +32,7 @@ from aether.integrations.viewer.frame import (
     when,
 )
 from aether.memory.patterns import LINK_TYPES
+from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
 from aether.store.commit import acting
@@ -52,6 +53,10 @@ STANDING = {"state": "State of the work", "next": "Next", "rule": "Rules in forc
 LOG_LINES = 100
 # The newest doubts are not the first to look at, so there is no second page: each answer makes room for the next.
 DOUBTS = 25
+# Characters of a text that are shown whole; conversations of the archive are longer. And of a field in a change.
+MOST_TEXT, MOST_FIELD = 20_000, 500
+# Links of one entry that are shown; a session may be the evidence of every pattern.
+MOST_LINKS = 100
 # Briefs that are kept: those of each occasion for the overview and the page of the brief.
 KEPT_BRIEFS = 8
 
@@ -200,6 +205,7 @@ def entry(frame: Frame, asked: Asked) -> Shown:
     snapshot = read(frame.home)
     found = entries.about(asked.path["id"], home=frame.home)
     live = live_entry(snapshot.documents, found.id)
+    statements = _statements(found.entry) if "session_id" in found.entry else ()
     changes = [
         {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in found.changes
     ]
@@ -208,9 +214,9 @@ def entry(frame: Frame, asked: Asked) -> Shown:
         {
             "found": found, "live": live, "kind": _kind_of(live), "changes": changes, "layers": LAYER_NAMES,
             "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES, "pattern_types": PATTERN_TYPES,
-            "statements": list(_statements(found.entry)) if "session_id" in found.entry else [],
+            "part": part(statements, asked.number("page")), "most_text": MOST_TEXT, "most_links": MOST_LINKS,
         },
-        f"{'Session' if found.type == 'session' else found.type.replace('_', ' ').capitalize()}",
+        found.type.replace("_", " ").capitalize(),
     )  # fmt: skip
 
 
@@ -238,7 +244,7 @@ def _short(value: Any) -> str:
     """Return the value of a field as a person reads it."""
     if value is None or value is True or value is False:
         return {None: "", True: "yes", False: "no"}[value]
-    return when(value) if _TIME.fullmatch(str(value)) else str(value)
+    return when(value) if _TIME.fullmatch(str(value)) else excerpt(str(value), MOST_FIELD)
 
 
 def log(frame: Frame, asked: Asked) -> Shown:
@@ -269,6 +275,7 @@ def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every pa
     values = {
         "doubts": _later(frame, lambda: review.review(home=frame.home)),
         "most": DOUBTS,
+        "shorten": excerpt,
         "layers": LAYER_NAMES,
     }
     return Shown("review.html", values, later=True)
