@@ -10,7 +10,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from html import escape
 from itertools import chain
@@ -210,7 +210,7 @@ def environment() -> Any:
         trim_blocks=True, lstrip_blocks=True, finalize=visible,
     )  # fmt: skip
     made.filters |= {
-        "ago": ago, "when": when, "number": number, "plural": plural,
+        "ago": ago, "days_ago": days_ago, "when": when, "number": number, "plural": plural,
         "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
     }  # fmt: skip
     made.globals["files"] = {
@@ -259,6 +259,17 @@ def ago(at: Any, now: datetime) -> str:
         if seconds >= length:
             return f"{pluralize(int(seconds // length), unit)} ago"
     return "just now"
+
+
+def days_ago(day: str, now: datetime) -> str:
+    """Return how many days ago a day was.
+
+    >>> from datetime import UTC
+    >>> [days_ago(f"2026-03-0{day}", datetime(2026, 3, 4, 9, tzinfo=UTC)) for day in (4, 3, 1)]
+    ['today', 'yesterday', '3 days ago']
+    """
+    days = (now.date() - date.fromisoformat(day)).days
+    return {0: "today", 1: "yesterday"}.get(days, "in the future" if days < 0 else f"{number(days)} days ago")
 
 
 def number(value: Any) -> str:
