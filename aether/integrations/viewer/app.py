@@ -125,7 +125,7 @@ class Guard:
         self.app = app
         self.frame = frame
         self.hosts = {f"{host}:{port}" for host in HOSTS}
-        # Cookies do not tell ports apart: two views have two names.
+        # Cookies are the same for all ports: two views have two names.
         self.name = f"aether_view_{port}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:

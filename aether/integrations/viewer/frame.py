@@ -10,6 +10,7 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime
 from functools import lru_cache
 from html import escape
@@ -94,7 +95,7 @@ class Action(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What an action did, and the revision that undoes it; 0 if there is none."""
+    """What an action did, and its revision; 0 without one."""
 
     text: str
     revision: int
@@ -243,7 +244,7 @@ def when(at: Any) -> str:
 
 
 def ago(at: Any, now: datetime) -> str:
-    """Return how long ago a time was; empty if it is none.
+    """Return how long ago a time was; empty for another text.
 
     >>> from datetime import UTC
     >>> ago("2026-03-01T10:15:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
@@ -309,7 +310,7 @@ def without(here: str, name: str) -> str:
 
 
 def marked(text: str, words: Iterable[str]) -> list[tuple[str, bool]]:
-    """Return `text` in parts, each with whether it is one of `words` or begins with one.
+    """Return `text` in parts, each with whether one of `words` is at its start.
 
     >>> marked("Use SQLite.", ["sqlite"])
     [('Use ', False), ('SQLite', True), ('.', False)]
@@ -340,12 +341,18 @@ def digest(entry: Mapping[str, Any] | None) -> str:
 
 def live_entry(documents: Mapping[str, Any], id: str) -> JsonObject | None:
     """Return the item, session, pattern, goal or signal with this id; None if no document holds it."""
+    return live_entries(documents, {id}).get(id)
+
+
+def live_entries(documents: Mapping[str, Any], ids: AbstractSet[str]) -> dict[str, JsonObject]:
+    """Return the items, sessions, patterns, goals and signals with these ids, by their id."""
     memory = documents["memory"]
     held = chain(
         items_of(memory), sessions_of(memory), memory["long_term_memory"]["patterns"],
         documents["goals"]["goals"], documents["pheromones"]["active_pheromones"],
     )  # fmt: skip
-    return next((dict(one) for one in held if id in (one["id"], one.get("session_id"))), None)
+    named = ((one.get("session_id") or one["id"], one) for one in held)
+    return {name: dict(one) for name, one in named if name in ids}
 
 
 def unchanged(id: str, state: str) -> Callable[[Snapshot], None]:

@@ -25,6 +25,7 @@ from aether.integrations.viewer.frame import (
     Page,
     Part,
     Shown,
+    live_entries,
     live_entry,
     marked,
     part,
@@ -60,7 +61,7 @@ T = TypeVar("T")
 def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return where the work is, what is next and in force, how full memory is, and what is wrong."""
     snapshot = read(frame.home)
-    lines = _brief(frame)["lines"]
+    lines = _traced(snapshot, _brief(frame)["lines"])
     stats = get_compression_stats(home=frame.home)
     saved = sum(max(0, one["original_tokens"] - one["compressed_tokens"]) for one in stats["sessions"])
     held = snapshot.documents["goals"]
@@ -69,7 +70,7 @@ def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page 
         {
             "found": overview_of(home=snapshot.home), "status": get_memory_status(home=frame.home), "saved": saved,
             "compressed": len(stats["sessions"]),
-            "standing": [(title, _traced(snapshot, lines, kind)) for kind, title in STANDING.items()],
+            "standing": [(title, [line for line in lines if line["kind"] == kind]) for kind, title in STANDING.items()],
             "goals": [goals.view(held, goal) for goal in held["goals"] if not goal.get("outcome")],
         },
     )  # fmt: skip
@@ -103,24 +104,22 @@ def _made_brief(home: Path, state: object, minute: str, **asked: str) -> JsonObj
     return brief(home, **asked)
 
 
-def _traced(snapshot: Any, lines: list[JsonObject], kind: str = "") -> list[JsonObject]:
-    """Return the lines of a brief of one kind, without one all, each with the live entry that it comes from."""
+def _traced(snapshot: Any, lines: list[JsonObject]) -> list[JsonObject]:
+    """Return the lines of a brief, each with the live entry that it comes from, or the session that holds its words."""
     memory = snapshot.documents["memory"]
+    held = live_entries(snapshot.documents, {name for line in lines for name in line["ids"][:1]})
     sessions = [(one, "\n".join(_texts(one)).casefold()) for one in reversed(sessions_of(memory))]
     found = []
-    for given in lines:
-        name = next(iter(given["ids"]), "")
-        held = live_entry(snapshot.documents, name) if name else None
-        line = {**given, "kind": "signal"} if _kind_of(held) == "signal" else given
-        if kind and line["kind"] != kind:
-            continue
-        said = line["text"].rstrip("…").casefold()
+    for line in lines:
+        name = next(iter(line["ids"]), "")
+        entry, said = held.get(name), line["text"].rstrip("…").casefold()
         source = next((session for session, text in sessions if not name and said in text), None)
         statement = next((one for one in _statements(source) if " ".join(one.split()) == line["text"]), "")
+        kind = _kind_of(entry)
         found.append(
             {
-                **line, "id": name, "entry": held, "type": _kind_of(held), "session": source and source["session_id"],
-                "statement": statement,
+                **line, "kind": kind if kind == "signal" else line["kind"], "id": name, "entry": entry, "type": kind,
+                "session": source and source["session_id"], "statement": statement,
             }
         )  # fmt: skip
     return found
