@@ -164,9 +164,10 @@ def _short(text: str) -> str:
 
 
 def conversation_list(frame: Frame, asked: Asked) -> Shown:
-    """Return the conversations whose contexts this home keeps."""
+    """Return the conversations whose contexts this home keeps, and the tokens that were saved."""
     found = compact_views.conversation_list(home=frame.home)
-    return Shown("conversations.html", {"part": part(found, asked.number("page"))})
+    saved = charts.saved_chart(report.saved(read(frame.home)))
+    return Shown("conversations.html", {"part": part(found, asked.number("page")), "saved": saved})
 
 
 def conversation(frame: Frame, asked: Asked) -> Shown | File:
