@@ -101,14 +101,13 @@ class Notice(NamedTuple):
     revision: int
 
 
-class Stale(AetherError):
-    """An entry was changed after the page that showed it was made."""
+class Stale(Exception):
+    """An entry was changed after the page that showed it was made; the page of the conflict is the only answer."""
 
-    exit_code = 11
-
-    def __init__(self, what: str, *, fix: str, where: str = "", entry: str = "") -> None:
-        super().__init__(what, fix=fix, where=where)
+    def __init__(self, entry: str, what: str) -> None:
+        super().__init__(f"{entry} {what}")
         self.entry = entry
+        self.what = f"{entry} {what}"
 
 
 class Part(NamedTuple):
@@ -367,6 +366,6 @@ def unchanged(id: str, state: str) -> Callable[[Snapshot], None]:
             what = (
                 "was changed after this page was shown." if now else "is no longer where this page showed it."
             )
-            raise Stale(f"{id} {what}", fix="Look at it as it is now, and decide again.", where=BY, entry=id)
+            raise Stale(id, what)
 
     return require

@@ -47,6 +47,7 @@ def rule(home):
         {"origin": "null"},
         {"origin": f"http://localhost:{PORT}"},
         {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
     ],
 )
 def test_a_request_from_elsewhere_reaches_no_page(home, headers):
