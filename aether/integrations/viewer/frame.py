@@ -17,19 +17,21 @@ from html import escape
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from aether import clock, paths
 from aether.errors import AetherError, InvalidInput
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
+from aether.store.commit import acting
 from aether.store.snapshot import Snapshot
 from aether.text.regex import UNPRINTABLE
 from aether.text.words import pluralize
 from aether.types import JsonObject
 
 BY = "viewer"
+T = TypeVar("T")
 # Lines of a list on one page.
 PAGE_LINES = 50
 # Notices that wait to be shown; each is of one action.
@@ -193,6 +195,16 @@ class Frame:
             "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
             **shown.values,
         }  # fmt: skip
+
+
+def later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
+    """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
+
+    def made() -> T:
+        with acting(BY, read_only=frame.read_only):
+            return make()
+
+    return made
 
 
 @lru_cache(maxsize=1)
