@@ -11,25 +11,27 @@ import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from datetime import datetime
+from datetime import date, datetime
 from functools import lru_cache
 from html import escape
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from aether import clock, paths
 from aether.errors import AetherError, InvalidInput
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
+from aether.store.commit import acting
 from aether.store.snapshot import Snapshot
 from aether.text.regex import UNPRINTABLE
 from aether.text.words import pluralize
 from aether.types import JsonObject
 
 BY = "viewer"
+T = TypeVar("T")
 # Lines of a list on one page.
 PAGE_LINES = 50
 # Notices that wait to be shown; each is of one action.
@@ -195,6 +197,16 @@ class Frame:
         }  # fmt: skip
 
 
+def later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
+    """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
+
+    def made() -> T:
+        with acting(BY, read_only=frame.read_only):
+            return make()
+
+    return made
+
+
 @lru_cache(maxsize=1)
 def environment() -> Any:
     """Return the templates with their filters; all text in them is escaped.
@@ -210,7 +222,7 @@ def environment() -> Any:
         trim_blocks=True, lstrip_blocks=True, finalize=visible,
     )  # fmt: skip
     made.filters |= {
-        "ago": ago, "when": when, "number": number, "plural": plural,
+        "ago": ago, "days_ago": days_ago, "when": when, "number": number, "plural": plural,
         "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
     }  # fmt: skip
     made.globals["files"] = {
@@ -259,6 +271,17 @@ def ago(at: Any, now: datetime) -> str:
         if seconds >= length:
             return f"{pluralize(int(seconds // length), unit)} ago"
     return "just now"
+
+
+def days_ago(day: str, now: datetime) -> str:
+    """Return how many days ago a day was.
+
+    >>> from datetime import UTC
+    >>> [days_ago(f"2026-03-0{day}", datetime(2026, 3, 4, 9, tzinfo=UTC)) for day in (4, 3, 1)]
+    ['today', 'yesterday', '3 days ago']
+    """
+    days = (now.date() - date.fromisoformat(day)).days
+    return {0: "today", 1: "yesterday"}.get(days, "in the future" if days < 0 else f"{number(days)} days ago")
 
 
 def number(value: Any) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from aether import regular
 from aether.api import admin, entries, review
@@ -18,13 +18,13 @@ from aether.api.status import get_compression_stats, get_memory_status
 from aether.context import goals
 from aether.errors import AetherError
 from aether.integrations.viewer.frame import (
-    BY,
     PAGE_LINES,
     Asked,
     Frame,
     Page,
     Part,
     Shown,
+    later,
     live_entries,
     live_entry,
     marked,
@@ -35,7 +35,6 @@ from aether.memory.patterns import LINK_TYPES
 from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
-from aether.store.commit import acting
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
 # How a session starts, in the words of the page.
@@ -59,8 +58,6 @@ MOST_TEXT, MOST_FIELD = 20_000, 500
 MOST_LINKS = 100
 # Briefs that are kept: those of each occasion for the overview and the page of the brief.
 KEPT_BRIEFS = 8
-
-T = TypeVar("T")
 
 
 def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
@@ -251,7 +248,7 @@ def log(frame: Frame, asked: Asked) -> Shown:
     """Return the journal, newest first: who changed what, when and why; each change that can be undone with its button."""
     page, everything = asked.number("page"), bool(asked.query.get("all"))
     values = {
-        "log": _later(frame, lambda: _log(frame, page, everything=everything)),
+        "log": later(frame, lambda: _log(frame, page, everything=everything)),
         "everything": everything,
     }
     return Shown("log.html", values, later=True)
@@ -273,22 +270,12 @@ def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
 def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return what is doubtful in memory, the most serious first."""
     values = {
-        "doubts": _later(frame, lambda: review.review(home=frame.home)),
+        "doubts": later(frame, lambda: review.review(home=frame.home)),
         "most": DOUBTS,
         "shorten": excerpt,
         "layers": LAYER_NAMES,
     }
     return Shown("review.html", values, later=True)
-
-
-def _later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
-    """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
-
-    def made() -> T:
-        with acting(BY, read_only=frame.read_only):
-            return make()
-
-    return made
 
 
 def health(frame: Frame, asked: Asked) -> Shown:
@@ -310,7 +297,7 @@ def health(frame: Frame, asked: Asked) -> Shown:
         "health.html",
         {
             "found": found, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
-            "findings": _later(frame, lambda: admin.examine(home=frame.home)),
+            "findings": later(frame, lambda: admin.examine(home=frame.home)),
             "edits": [kept.path.name for kept in documents.kept_edits(frame.home)],
         },
         later=checked,
