@@ -80,11 +80,9 @@ def about(id: str, *, changes: int = MOST_CHANGES, home: Home = None) -> About:
     links = [*_links(memory, id, found["entry"])]
     by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
     fields = {name: found[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
-    return copied(
-        About(
-            **fields, state=_state(memory, found, by), by=by, links=links, changes=history, complete=complete
-        )
-    )
+    state = _state(memory, found, by)
+    made: About = copied(About(**fields, state=state, by=by, links=links, changes=history, complete=complete))
+    return made
 
 
 def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
@@ -100,10 +98,10 @@ def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
 
 
 def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
-    if not found["layer"] or found["id"] in forgotten_ids(memory):
-        return "forgotten"
     if by:
         return "superseded"
+    if not found["layer"] or found["id"] in forgotten_ids(memory):
+        return "forgotten"
     sessions = sections.newest_sessions(memory)
     everything = [*sections.newest_items(memory), *sections.session_items(sessions)]
     if found["layer"] == "working_memory" and found["id"] in sections.revoked(everything):
