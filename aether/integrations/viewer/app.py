@@ -388,7 +388,7 @@ class View:
             InvalidInput: the port is taken, or may not be used.
         """
         require_packages()
-        self.socket = socket.socket()
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             self.socket.bind((HOST, port))

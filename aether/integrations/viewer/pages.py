@@ -32,6 +32,7 @@ from aether.integrations.viewer.frame import (
     when,
 )
 from aether.memory.patterns import LINK_TYPES
+from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
@@ -51,6 +52,12 @@ STANDING = {"state": "State of the work", "next": "Next", "rule": "Rules in forc
 LOG_LINES = 100
 # The newest doubts are not the first to look at, so there is no second page: each answer makes room for the next.
 DOUBTS = 25
+# Characters of a text that are shown whole; conversations of the archive are longer. And of a field in a change.
+MOST_TEXT, MOST_FIELD = 20_000, 500
+# Findings of the check that are shown; of a home with many the first say what to do.
+MOST_FINDINGS = 50
+# Links of one entry that are shown; a session may be the evidence of every pattern.
+MOST_LINKS = 100
 # Briefs that are kept: those of each occasion for the overview and the page of the brief.
 KEPT_BRIEFS = 8
 
@@ -197,17 +204,23 @@ def entry(frame: Frame, asked: Asked) -> Shown:
     snapshot = read(frame.home)
     found = entries.about(asked.path["id"], home=frame.home)
     live = live_entry(snapshot.documents, found.id)
-    changes = [
-        {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in found.changes
-    ]
+    statements = _statements(found.entry) if "session_id" in found.entry else ()
+
+    def changed() -> tuple[list[JsonObject], bool]:
+        made, complete = entries.changes(found.id, home=frame.home)
+        return [
+            {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in made
+        ], complete
+
     return Shown(
         "entry.html",
         {
-            "found": found, "live": live, "kind": _kind_of(live), "changes": changes, "layers": LAYER_NAMES,
+            "found": found, "live": live, "kind": _kind_of(live), "changed": later(frame, changed), "layers": LAYER_NAMES,
             "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES, "pattern_types": PATTERN_TYPES,
-            "statements": list(_statements(found.entry)) if "session_id" in found.entry else [],
+            "part": part(statements, asked.number("page")), "most_text": MOST_TEXT, "most_links": MOST_LINKS,
         },
-        f"{'Session' if found.type == 'session' else found.type.replace('_', ' ').capitalize()}",
+        found.type.replace("_", " ").capitalize(),
+        later=True,
     )  # fmt: skip
 
 
@@ -235,7 +248,7 @@ def _short(value: Any) -> str:
     """Return the value of a field as a person reads it."""
     if value is None or value is True or value is False:
         return {None: "", True: "yes", False: "no"}[value]
-    return when(value) if _TIME.fullmatch(str(value)) else str(value)
+    return when(value) if _TIME.fullmatch(str(value)) else excerpt(str(value), MOST_FIELD)
 
 
 def log(frame: Frame, asked: Asked) -> Shown:
@@ -266,6 +279,7 @@ def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every pa
     values = {
         "doubts": later(frame, lambda: review.review(home=frame.home)),
         "most": DOUBTS,
+        "shorten": excerpt,
         "layers": LAYER_NAMES,
     }
     return Shown("review.html", values, later=True)
@@ -291,6 +305,7 @@ def health(frame: Frame, asked: Asked) -> Shown:
         {
             "found": found, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
             "findings": later(frame, lambda: admin.examine(home=frame.home)),
+            "most": MOST_FINDINGS,
             "edits": [kept.path.name for kept in documents.kept_edits(frame.home)],
         },
         later=checked,

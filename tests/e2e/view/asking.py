@@ -59,9 +59,12 @@ class Visit:
             "client": ("127.0.0.1", 1), "server": ("127.0.0.1", PORT),
         }  # fmt: skip
         sent: list[Any] = []
+        given = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> dict[str, Any]:
-            return {"type": "http.request", "body": body, "more_body": False}
+            if not given:
+                await asyncio.Event().wait()  # the visitor stays
+            return given.pop()
 
         async def send(message: Any) -> None:
             sent.append(message)
