@@ -18,8 +18,8 @@ def rule(home):
     return str(aether.add_working_memory_item("Never use floats for money.", "constraint", 0.9, home=home))
 
 
-def steps(found):
-    return [(each.operation, bool(each.before), bool(each.after)) for each in found.changes]
+def steps(changes):
+    return [(each.operation, bool(each.before), bool(each.after)) for each in changes]
 
 
 def test_the_history_of_an_entry_has_each_change_of_it_and_no_other(home, rule):
@@ -30,12 +30,12 @@ def test_the_history_of_an_entry_has_each_change_of_it_and_no_other(home, rule):
     aether.search_memory("floats", home=home)
     aether.create_associative_link(rule, other, "causal_relationship", home=home)
 
-    found = entries.about(rule, home=home)
+    found, complete = entries.changes(rule, home=home)
 
     assert steps(found) == [("link", True, True), ("update", True, True), ("add", False, True)]
-    assert found.changes[1].before["content"] == "Never use floats for money."
-    assert found.changes[1].after["content"] == "Never use floats."
-    assert (found.state, found.complete) == ("in force", True)
+    assert found[1].before["content"] == "Never use floats for money."
+    assert found[1].after["content"] == "Never use floats."
+    assert (entries.about(rule, home=home).state, complete) == ("in force", True)
 
 
 def test_a_history_follows_an_entry_whose_place_in_its_list_moves(home):
@@ -48,11 +48,11 @@ def test_a_history_follows_an_entry_whose_place_in_its_list_moves(home):
     aether.create_associative_link(names[4], names[5], "causal_relationship", home=home)
     aether.update_working_memory_item(names[4], {"content": "Item four."}, home=home)
 
-    found = entries.about(names[4], home=home)
+    found, _ = entries.changes(names[4], home=home)
 
     assert [each[0] for each in steps(found)] == ["update", "link", "undo", "link", "link", "add"]
-    assert [len(each.after["associative_links"]) for each in found.changes] == [2, 2, 1, 2, 1, 0]
-    assert [each[0] for each in steps(entries.about(names[1], home=home))] == ["undo", "forget", "add"]
+    assert [len(each.after["associative_links"]) for each in found] == [2, 2, 1, 2, 1, 0]
+    assert [each[0] for each in steps(entries.changes(names[1], home=home)[0])] == ["undo", "forget", "add"]
 
 
 def test_a_forgotten_entry_has_its_last_text_and_the_change_that_removed_it(home, rule):
@@ -61,7 +61,7 @@ def test_a_forgotten_entry_has_its_last_text_and_the_change_that_removed_it(home
     found = entries.about(rule, home=home)
 
     assert (found.state, found.layer, found.text) == ("forgotten", "", "Never use floats for money.")
-    aether.undo(found.changes[0].revision, home=home)
+    aether.undo(entries.changes(rule, home=home)[0][0].revision, home=home)
     assert entries.about(rule, home=home).state == "in force"
 
 

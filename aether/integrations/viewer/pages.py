@@ -54,6 +54,8 @@ LOG_LINES = 100
 DOUBTS = 25
 # Characters of a text that are shown whole; conversations of the archive are longer. And of a field in a change.
 MOST_TEXT, MOST_FIELD = 20_000, 500
+# Findings of the check that are shown; of a home with many the first say what to do.
+MOST_FINDINGS = 50
 # Links of one entry that are shown; a session may be the evidence of every pattern.
 MOST_LINKS = 100
 # Briefs that are kept: those of each occasion for the overview and the page of the brief.
@@ -203,17 +205,22 @@ def entry(frame: Frame, asked: Asked) -> Shown:
     found = entries.about(asked.path["id"], home=frame.home)
     live = live_entry(snapshot.documents, found.id)
     statements = _statements(found.entry) if "session_id" in found.entry else ()
-    changes = [
-        {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in found.changes
-    ]
+
+    def changed() -> tuple[list[JsonObject], bool]:
+        made, complete = entries.changes(found.id, home=frame.home)
+        return [
+            {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in made
+        ], complete
+
     return Shown(
         "entry.html",
         {
-            "found": found, "live": live, "kind": _kind_of(live), "changes": changes, "layers": LAYER_NAMES,
+            "found": found, "live": live, "kind": _kind_of(live), "changed": later(frame, changed), "layers": LAYER_NAMES,
             "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES, "pattern_types": PATTERN_TYPES,
             "part": part(statements, asked.number("page")), "most_text": MOST_TEXT, "most_links": MOST_LINKS,
         },
         found.type.replace("_", " ").capitalize(),
+        later=True,
     )  # fmt: skip
 
 
@@ -298,6 +305,7 @@ def health(frame: Frame, asked: Asked) -> Shown:
         {
             "found": found, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
             "findings": later(frame, lambda: admin.examine(home=frame.home)),
+            "most": MOST_FINDINGS,
             "edits": [kept.path.name for kept in documents.kept_edits(frame.home)],
         },
         later=checked,
