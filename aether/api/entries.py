@@ -18,7 +18,7 @@ from aether.memory.recall import RecallLine
 from aether.memory.sessions import sessions_of
 from aether.store.search_index import Query
 from aether.store.snapshot import Snapshot
-from aether.store.undo import MOST_CHANGES, EntryChange, entry_changes
+from aether.store.undo import EntryChange, entry_changes
 from aether.types import Counter, JsonObject
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
@@ -56,35 +56,34 @@ class About(NamedTuple):
     """The id of the entry that supersedes it."""
     entry: JsonObject
     links: list[End]
-    changes: list[EntryChange]
-    complete: bool
-    """Whether `changes` are all of them."""
 
 
-def about(id: str, *, changes: int = MOST_CHANGES, home: Home = None) -> About:
-    """Return the item, session, pattern or archived entry with this id: its text, state, links both ways, and history.
+def about(id: str, *, home: Home = None) -> About:
+    """Return the item, session, pattern or archived entry with this id: its text, its state and its links both ways.
 
     Raises:
         NotFound: neither memory nor its history has this id.
     """
     snapshot = read(home)
     memory = snapshot.documents["memory"]
-    history, complete = entry_changes(snapshot, id, most=changes)
     try:
         (found,) = full([id], home=snapshot.home)
     except NotFound:
-        last = next((each.before for each in history if each.before), None)
-        if last is None:
+        history, _ = entry_changes(snapshot, id, most=1)
+        if not history or history[0].before is None:
             raise
-        found = _past(id, last, counter_of(memory))
+        found = _past(id, history[0].before, counter_of(memory))
     links = [*_links(memory, id, found["entry"])]
     by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
     fields = {name: found[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
-    return copied(
-        About(
-            **fields, state=_state(memory, found, by), by=by, links=links, changes=history, complete=complete
-        )
-    )
+    made: About = copied(About(**fields, state=_state(memory, found, by), by=by, links=links))
+    return made
+
+
+def changes(id: str, *, home: Home = None) -> tuple[list[EntryChange], bool]:
+    """Return the newest changes of an entry of the journal, newest first, and whether these are all of them."""
+    found, complete = entry_changes(read(home), id)
+    return copied(found), complete
 
 
 def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
@@ -100,10 +99,10 @@ def _past(id: str, last: JsonObject, count: Counter) -> JsonObject:
 
 
 def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
-    if not found["layer"] or found["id"] in forgotten_ids(memory):
-        return "forgotten"
     if by:
         return "superseded"
+    if not found["layer"] or found["id"] in forgotten_ids(memory):
+        return "forgotten"
     sessions = sections.newest_sessions(memory)
     everything = [*sections.newest_items(memory), *sections.session_items(sessions)]
     if found["layer"] == "working_memory" and found["id"] in sections.revoked(everything):

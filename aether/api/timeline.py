@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from aether import clock
 from aether.api import hook_sessions
@@ -19,7 +20,18 @@ from aether.api.recall import searchable_archive
 from aether.errors import AetherError, InvalidInput, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import newest_items, revoked
-from aether.memory.timeline import Asked, FileHistory, Known, Moment, about_file, components, moments
+from aether.memory.capture import passages
+from aether.memory.items import forgotten_ids, items_of
+from aether.memory.timeline import (
+    Asked,
+    FileHistory,
+    Known,
+    Moment,
+    about_file,
+    components,
+    item_moment,
+    moments,
+)
 from aether.redact.redact import redact
 from aether.store import archive, conversations
 from aether.store.search_index import Query
@@ -31,6 +43,8 @@ __all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "i
 
 _AGO = re.compile(r"(\d{1,5})([hdwmy])")
 _UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
+# The moments of the archive of the home that was asked for last: a page is asked for again and again while its home changes.
+_ARCHIVED: dict[Path, tuple[Any, list[Moment]]] = {}
 # Characters of a statement that a model gets when it reads a file, and how many of each part.
 _REMINDED_CHARS, _REMINDED = 240, {"decisions": 3, "errors": 3}
 
@@ -92,7 +106,7 @@ def timeline(
     )
     snapshot = read(home)
     found = moments(
-        _all_records(snapshot),
+        _item_moments(snapshot),
         (receipt for _, receipt in archive.records(snapshot, "receipts")),
         _compactions(snapshot.home),
         snapshot.documents["COLONY_STATE"],
@@ -105,6 +119,33 @@ def _stamp(given: str | datetime, at: datetime, where: str) -> str:
     if isinstance(given, str):
         return clock.stamp(instant_of(given, at=at, where=where)) if given else ""
     return clock.stamp(given)
+
+
+def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
+    """Yield the moments of all items, live and archived, that nobody has forgotten."""
+    memory = snapshot.documents["memory"]
+    live = items_of(memory)
+    yield from (item_moment(recall.item_record(item, "working_memory")) for item in live)
+    hidden, kept = forgotten_ids(memory) | {item["id"] for item in live}, passages.known_lines(memory)
+    for one in _archived(snapshot):
+        if one.id not in hidden and passages.is_kept(one.id, kept):
+            yield one
+
+
+def _archived(snapshot: Snapshot) -> list[Moment]:
+    """Return the moments of all archived items, read again only if the files of the archive have changed."""
+    files = [path.stat() for path in archive.files_of(snapshot.home, "items")]
+    state = (archive.head(snapshot, "items"), [(one.st_ino, one.st_size, one.st_mtime_ns) for one in files])
+    known = _ARCHIVED.get(snapshot.home)
+    if known is None or known[0] != state:
+        # Of two records of one item the newer counts.
+        newest = {
+            str(record["item"].get("id")): record["item"] for _, record in archive.records(snapshot, "items")
+        }
+        known = (state, [item_moment(recall.item_record(item, "archive")) for item in newest.values()])
+        _ARCHIVED.clear()
+        _ARCHIVED[snapshot.home] = known
+    return known[1]
 
 
 def _all_records(snapshot: Snapshot) -> Iterator[recall.Record]:

@@ -55,7 +55,7 @@ NOUNS = {
     "messages": ("compact", "Check conversations against a provider's rules"),
     "claude": ("claude", "Install in Claude Code, and check the installation"),
     "mcp": ("claude", "Serve memory to an MCP client over stdin and stdout"),
-    "view": ("view", "Show memory as a web page on this machine"),
+    "view": ("status", "Show memory as a web page on this machine"),
     "statusline": ("status", "Print one line for the status line of Claude Code"),
     "log": ("home", "Show who changed what, when and why"),
     "undo": ("home", "Undo one change"),

@@ -73,7 +73,7 @@ class Asked(NamedTuple):
 
 
 def moments(
-    records: Iterable[Record],
+    items: Iterable[Moment],
     receipts: Iterable[JsonObject],
     compactions: Iterable[Moment],
     colony: Mapping[str, Any],
@@ -81,11 +81,11 @@ def moments(
 ) -> list[Moment]:
     """Return the moments that are `asked` for, oldest first.
 
-    `records` are items of all layers, `receipts` those of compressions, `compactions` those of conversations, and
+    `items` are those of working memory and the archive (`item_moment`), `receipts` those of compressions, `compactions` those of conversations, and
     `colony` is the document with the phases.
     """
     found = [
-        *(_of_item(record) for record in records if record.layer in ("working_memory", "archive")),
+        *items,
         *_compressions(receipts),
         *compactions,
         *_phases(colony),
@@ -93,7 +93,8 @@ def moments(
     return sorted((one for one in found if _wanted(one, asked)), key=itemgetter(0))
 
 
-def _of_item(record: Record) -> Moment:
+def item_moment(record: Record) -> Moment:
+    """Return the moment that an item, live or archived, is about."""
     known = record.value.get("metadata") or {}
     return Moment(
         record.at, _KIND_OF_TYPE.get(record.type, "note"), record.type, record.text, record.id,

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 import aether
+from aether.api.forget import erase
 from aether.api.timeline import file_reminder, instant_of
 from aether.errors import InvalidInput
 from tests.tables import rows
@@ -99,3 +100,16 @@ def test_a_nul_in_a_name_breaks_neither_timeline_nor_search(home):
 
     assert [one.caste for one in aether.timeline(types=["decision"], home=home)] == ["sco\0ut"]
     assert len(aether.search_memory("file", layers=["archive"], caste="sco\0ut", home=home)) == 1
+
+
+def test_an_archived_item_that_was_forgotten_or_erased_is_on_no_timeline(home):
+    entry = add(home, "The password of the harbour is swordfish.")
+    other = add(home, "Use one file.")
+    aether.clear_working_memory(home=home)
+
+    assert [one.id for one in aether.timeline(home=home)] == [entry, other]
+    aether.forget(ids=[entry], home=home)
+    assert [one.id for one in aether.timeline(home=home)] == [other]
+    aether.undo(home=home)
+    erase(match="swordfish", home=home)
+    assert "swordfish" not in str(aether.timeline(home=home))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from aether.api import tokens
+from aether.integrations.viewer import app
 from aether.tokens import exact
 from tests.cli import stage
 
@@ -13,6 +16,10 @@ from tests.cli import stage
 def here(tmp_path, monkeypatch):
     """Stand in a directory with a home; returns what `$ITEM` and `$OTHER` of the examples stand for."""
     monkeypatch.chdir(tmp_path)
+    # A view is served until Ctrl-C, by packages that may be missing.
+    served = SimpleNamespace(address="http://127.0.0.1:8010/?token=key", serve=lambda: None)
+    monkeypatch.setattr(app, "View", lambda home, **given: served)
+    monkeypatch.setattr("webbrowser.open", lambda address: True)
     return stage.prepared(tmp_path)
 
 

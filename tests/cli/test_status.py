@@ -174,3 +174,20 @@ def test_a_person_who_types_it_sees_the_project_they_are_in(here, capsys, monkey
     monkeypatch.setattr(sys, "stdin", terminal)
 
     assert shown(capsys, "statusline").out.startswith("aether ")
+
+
+def test_a_view_without_its_packages_says_how_to_install_them(home, capsys, monkeypatch):
+    for package in ("jinja2", "starlette", "starlette.applications", "uvicorn"):
+        monkeypatch.setitem(sys.modules, package, None)
+
+    assert main(["view", "--no-browser", "--home", str(home)]) == 8
+
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "pip install 'aether-memory[view]'" in shown.err
+
+
+def test_the_first_line_of_a_view_is_its_address(here, capsys):
+    assert main(["view", "--quiet"]) == 0
+
+    assert capsys.readouterr().out.splitlines() == ["http://127.0.0.1:8010/?token=key"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aether.memory.recall import Record, records
-from aether.memory.timeline import Asked, Moment, about_file, moments
+from aether.memory.timeline import Asked, Moment, about_file, item_moment, moments
 from tests.memory.memories import memory, session
 from tests.tables import rows
 
@@ -20,7 +20,9 @@ def note(text, type="decision", at="2026-03-02T10:00:00.000000Z", layer="working
 
 
 def kinds(found, **asked):
-    return [one.kind for one in moments(found, RECEIPTS, [COMPACTION], COLONY, Asked(**asked))]
+    return [
+        one.kind for one in moments(map(item_moment, found), RECEIPTS, [COMPACTION], COLONY, Asked(**asked))
+    ]
 
 
 def test_all_sources_are_in_one_order():

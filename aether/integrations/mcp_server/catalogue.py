@@ -76,8 +76,7 @@ MEMORY = (
     ),
     Tool(
         tools.file_history,
-        "Before you change a source file: the decisions and rules about it, its errors with their fixes, its changes.",
-        {"path": "Its path, or the end of it", "part": "Which part of a long answer"},
+        "Before you change a source file: decisions about it, its errors and fixes, its changes.",
         reads=True,
     ),
     Tool(

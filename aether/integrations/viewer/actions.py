@@ -10,7 +10,7 @@ from aether.api.forget import forget as forget_entries
 from aether.api.forget import supersede
 from aether.api.review import Answer, settle
 from aether.api.working import update_working_memory_item
-from aether.errors import AetherError, InvalidInput
+from aether.errors import InvalidInput
 from aether.integrations.viewer.frame import BY, Action, Frame, Shown, Stale, live_entry, plural
 from aether.memory.items import items_of
 from aether.store.snapshot import load
@@ -130,26 +130,18 @@ def _revision(form: Mapping[str, str]) -> int:
 
 def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
     """Return the page of an entry that was changed meanwhile: both versions, and the form again."""
-    try:
-        entry = live_entry(load(frame.home).documents, reason.entry)
-    except AetherError:
-        entry = None
-    given = {
-        name: value
-        for name, value in form.items()
-        if name not in ("csrf", "back", "state", "entry", "action")
+    entry = live_entry(load(frame.home).documents, reason.entry)
+    own = {"csrf", "back", "state", "entry", "action"}
+    given = {name: value for name, value in form.items() if name not in own}
+    values = {
+        "error": reason,
+        "entry": entry,
+        "id": reason.entry,
+        "action": form["action"],
+        "form": form,
+        "given": given,
     }
-    return Shown(
-        "conflict.html",
-        {
-            "error": reason,
-            "entry": entry,
-            "id": reason.entry,
-            "action": form.get("action", ""),
-            "form": form,
-            "given": given,
-        },
-    )
+    return Shown("conflict.html", values, "Changed meanwhile", 409)
 
 
 ACTIONS = [

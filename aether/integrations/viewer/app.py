@@ -66,7 +66,6 @@ STATUS = {
     "NotFound": 404,
     "InvalidInput": 400,
     "Conflict": 409,
-    "Stale": 409,
     "LockTimeout": 503,
     "UnsafePath": 400,
 }
@@ -125,7 +124,7 @@ class Guard:
         self.app = app
         self.frame = frame
         self.hosts = {f"{host}:{port}" for host in HOSTS}
-        # Cookies do not tell ports apart: two views have two names.
+        # Cookies are the same for all ports: two views have two names.
         self.name = f"aether_view_{port}"
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -160,10 +159,9 @@ class Guard:
             return _refused("The request came from another page.")
         if origin is None and request.method not in ("GET", "HEAD"):
             return _refused("The request does not say from which page it came.")
-        if (
-            request.headers.get("sec-fetch-site") == "cross-site"
-            and request.headers.get("sec-fetch-mode") != "navigate"
-        ):
+        # To a browser the pages of other ports are the same site, so that they have the strict cookie as well.
+        elsewhere = request.headers.get("sec-fetch-site") in ("cross-site", "same-site")
+        if elsewhere and request.headers.get("sec-fetch-mode") != "navigate":
             return _refused("The request came from another page.")
         return None
 
@@ -226,20 +224,16 @@ def _page_route(frame: Frame, page: Page) -> Any:
     return answer
 
 
-def _failed(
-    frame: Frame, reason: AetherError, asked: Asked | None = None, *, values: Mapping[str, Any] | None = None
-) -> Response:
+def _failed(frame: Frame, reason: AetherError, asked: Asked | None = None) -> Response:
     """Return the page of an error: where, what, and what to do."""
+    shown = Shown("error.html", {"error": reason}, "This did not work")
+    return _html(frame, shown._replace(status=STATUS.get(reason.code, 500)), asked)
+
+
+def _html(frame: Frame, shown: Shown, asked: Asked | None = None) -> Response:
     from starlette.responses import HTMLResponse
 
-    stale = isinstance(reason, Stale)
-    shown = (
-        actions.conflict(frame, reason, values or {})
-        if isinstance(reason, Stale)
-        else Shown("error.html", {"error": reason})
-    )
-    title = "Changed meanwhile" if stale else "This did not work"
-    return HTMLResponse(frame.html(shown, asked, title=title), status_code=STATUS.get(reason.code, 500))
+    return HTMLResponse(frame.html(shown, asked), status_code=shown.status)
 
 
 def _missing(frame: Frame) -> Any:
@@ -286,8 +280,10 @@ def _action_route(frame: Frame) -> Any:
             require = unchanged(form["entry"], form.get("state", "")) if form.get("entry") else None
             with acting(BY, require, read_only=frame.read_only) as done:
                 words = action.run(frame, form)
+        except Stale as reason:
+            return _html(frame, actions.conflict(frame, reason, {**form, "action": name}))
         except AetherError as reason:
-            return _failed(frame, reason, values={**form, "action": name})
+            return _failed(frame, reason)
         key = frame.notify(words, done.revisions[-1] if done.revisions else 0)
         back = without(own_path(form.get("back", "")), "done")
         return RedirectResponse(f"{back}{'&' if '?' in back else '?'}done={key}", status_code=303)

@@ -20,7 +20,7 @@ WIDTH, HEIGHT, BAR_HEIGHT = 640, 240, 34
 MARGIN = 30
 # Lines of one chart that differ visibly, also without colours, by their order in the legend.
 MOST_SERIES = 6
-NAME_CHARS = 28
+NAME_CHARS = 36
 # Any six different colours: each becomes a class.
 _COLOURS = [f"#00000{nth}" for nth in range(1, MOST_SERIES + 1)]
 _LONG_NUMBER = re.compile(r"(\d+\.\d)\d+")
@@ -117,7 +117,7 @@ def _empty() -> Any:
             fix="Run: pip install 'aether-memory[view]'",
             where="charts",
         ) from reason
-    leather.theme.legend_font_char_width = 8
+    leather.theme.legend_font_char_width = 7
     return leather.Chart("")
 
 

@@ -10,25 +10,28 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import datetime
+from collections.abc import Set as AbstractSet
+from datetime import date, datetime
 from functools import lru_cache
 from html import escape
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 from aether import clock, paths
 from aether.errors import AetherError, InvalidInput
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
+from aether.store.commit import acting
 from aether.store.snapshot import Snapshot
 from aether.text.regex import UNPRINTABLE
 from aether.text.words import pluralize
 from aether.types import JsonObject
 
 BY = "viewer"
+T = TypeVar("T")
 # Lines of a list on one page.
 PAGE_LINES = 50
 # Notices that wait to be shown; each is of one action.
@@ -94,20 +97,19 @@ class Action(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """What an action did, and the revision that undoes it; 0 if there is none."""
+    """What an action did, and its revision; 0 without one."""
 
     text: str
     revision: int
 
 
-class Stale(AetherError):
-    """An entry was changed after the page that showed it was made."""
+class Stale(Exception):
+    """An entry was changed after the page that showed it was made; the page of the conflict is the only answer."""
 
-    exit_code = 11
-
-    def __init__(self, what: str, *, fix: str, where: str = "", entry: str = "") -> None:
-        super().__init__(what, fix=fix, where=where)
+    def __init__(self, entry: str, what: str) -> None:
+        super().__init__(f"{entry} {what}")
         self.entry = entry
+        self.what = f"{entry} {what}"
 
 
 class Part(NamedTuple):
@@ -195,6 +197,16 @@ class Frame:
         }  # fmt: skip
 
 
+def later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
+    """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
+
+    def made() -> T:
+        with acting(BY, read_only=frame.read_only):
+            return make()
+
+    return made
+
+
 @lru_cache(maxsize=1)
 def environment() -> Any:
     """Return the templates with their filters; all text in them is escaped.
@@ -210,7 +222,7 @@ def environment() -> Any:
         trim_blocks=True, lstrip_blocks=True, finalize=visible,
     )  # fmt: skip
     made.filters |= {
-        "ago": ago, "when": when, "number": number, "plural": plural,
+        "ago": ago, "days_ago": days_ago, "when": when, "number": number, "plural": plural,
         "at": lambda path, /, **query: link(path, query), "digest": digest, "mark": marked,
     }  # fmt: skip
     made.globals["files"] = {
@@ -243,7 +255,7 @@ def when(at: Any) -> str:
 
 
 def ago(at: Any, now: datetime) -> str:
-    """Return how long ago a time was; empty if it is none.
+    """Return how long ago a time was; empty for another text.
 
     >>> from datetime import UTC
     >>> ago("2026-03-01T10:15:00.000000Z", datetime(2026, 3, 4, tzinfo=UTC))
@@ -259,6 +271,17 @@ def ago(at: Any, now: datetime) -> str:
         if seconds >= length:
             return f"{pluralize(int(seconds // length), unit)} ago"
     return "just now"
+
+
+def days_ago(day: str, now: datetime) -> str:
+    """Return how many days ago a day was.
+
+    >>> from datetime import UTC
+    >>> [days_ago(f"2026-03-0{day}", datetime(2026, 3, 4, 9, tzinfo=UTC)) for day in (4, 3, 1)]
+    ['today', 'yesterday', '3 days ago']
+    """
+    days = (now.date() - date.fromisoformat(day)).days
+    return {0: "today", 1: "yesterday"}.get(days, "in the future" if days < 0 else f"{number(days)} days ago")
 
 
 def number(value: Any) -> str:
@@ -298,7 +321,7 @@ def without(here: str, name: str) -> str:
 
 
 def marked(text: str, words: Iterable[str]) -> list[tuple[str, bool]]:
-    """Return `text` in parts, each with whether it is one of `words` or begins with one.
+    """Return `text` in parts, each with whether one of `words` is at its start.
 
     >>> marked("Use SQLite.", ["sqlite"])
     [('Use ', False), ('SQLite', True), ('.', False)]
@@ -329,12 +352,18 @@ def digest(entry: Mapping[str, Any] | None) -> str:
 
 def live_entry(documents: Mapping[str, Any], id: str) -> JsonObject | None:
     """Return the item, session, pattern, goal or signal with this id; None if no document holds it."""
+    return live_entries(documents, {id}).get(id)
+
+
+def live_entries(documents: Mapping[str, Any], ids: AbstractSet[str]) -> dict[str, JsonObject]:
+    """Return the items, sessions, patterns, goals and signals with these ids, by their id."""
     memory = documents["memory"]
     held = chain(
         items_of(memory), sessions_of(memory), memory["long_term_memory"]["patterns"],
         documents["goals"]["goals"], documents["pheromones"]["active_pheromones"],
     )  # fmt: skip
-    return next((dict(one) for one in held if id in (one["id"], one.get("session_id"))), None)
+    named = ((one.get("session_id") or one["id"], one) for one in held)
+    return {name: dict(one) for name, one in named if name in ids}
 
 
 def unchanged(id: str, state: str) -> Callable[[Snapshot], None]:
@@ -349,6 +378,6 @@ def unchanged(id: str, state: str) -> Callable[[Snapshot], None]:
             what = (
                 "was changed after this page was shown." if now else "is no longer where this page showed it."
             )
-            raise Stale(f"{id} {what}", fix="Look at it as it is now, and decide again.", where=BY, entry=id)
+            raise Stale(id, what)
 
     return require

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from aether import regular
 from aether.api import admin, entries, review
@@ -18,22 +18,23 @@ from aether.api.status import get_compression_stats, get_memory_status
 from aether.context import goals
 from aether.errors import AetherError
 from aether.integrations.viewer.frame import (
-    BY,
     PAGE_LINES,
     Asked,
     Frame,
     Page,
     Part,
     Shown,
+    later,
+    live_entries,
     live_entry,
     marked,
     part,
     when,
 )
 from aether.memory.patterns import LINK_TYPES
+from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
-from aether.store.commit import acting
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
 # How a session starts, in the words of the page.
@@ -51,16 +52,20 @@ STANDING = {"state": "State of the work", "next": "Next", "rule": "Rules in forc
 LOG_LINES = 100
 # The newest doubts are not the first to look at, so there is no second page: each answer makes room for the next.
 DOUBTS = 25
+# Characters of a text that are shown whole; conversations of the archive are longer. And of a field in a change.
+MOST_TEXT, MOST_FIELD = 20_000, 500
+# Findings of the check that are shown; of a home with many the first say what to do.
+MOST_FINDINGS = 50
+# Links of one entry that are shown; a session may be the evidence of every pattern.
+MOST_LINKS = 100
 # Briefs that are kept: those of each occasion for the overview and the page of the brief.
 KEPT_BRIEFS = 8
-
-T = TypeVar("T")
 
 
 def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return where the work is, what is next and in force, how full memory is, and what is wrong."""
     snapshot = read(frame.home)
-    lines = _brief(frame)["lines"]
+    lines = _traced(snapshot, _brief(frame)["lines"])
     stats = get_compression_stats(home=frame.home)
     saved = sum(max(0, one["original_tokens"] - one["compressed_tokens"]) for one in stats["sessions"])
     held = snapshot.documents["goals"]
@@ -69,7 +74,7 @@ def overview(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page 
         {
             "found": overview_of(home=snapshot.home), "status": get_memory_status(home=frame.home), "saved": saved,
             "compressed": len(stats["sessions"]),
-            "standing": [(title, _traced(snapshot, lines, kind)) for kind, title in STANDING.items()],
+            "standing": [(title, [line for line in lines if line["kind"] == kind]) for kind, title in STANDING.items()],
             "goals": [goals.view(held, goal) for goal in held["goals"] if not goal.get("outcome")],
         },
     )  # fmt: skip
@@ -103,24 +108,22 @@ def _made_brief(home: Path, state: object, minute: str, **asked: str) -> JsonObj
     return brief(home, **asked)
 
 
-def _traced(snapshot: Any, lines: list[JsonObject], kind: str = "") -> list[JsonObject]:
-    """Return the lines of a brief of one kind, without one all, each with the live entry that it comes from."""
+def _traced(snapshot: Any, lines: list[JsonObject]) -> list[JsonObject]:
+    """Return the lines of a brief, each with the live entry that it comes from, or the session that holds its words."""
     memory = snapshot.documents["memory"]
+    held = live_entries(snapshot.documents, {name for line in lines for name in line["ids"][:1]})
     sessions = [(one, "\n".join(_texts(one)).casefold()) for one in reversed(sessions_of(memory))]
     found = []
-    for given in lines:
-        name = next(iter(given["ids"]), "")
-        held = live_entry(snapshot.documents, name) if name else None
-        line = {**given, "kind": "signal"} if _kind_of(held) == "signal" else given
-        if kind and line["kind"] != kind:
-            continue
-        said = line["text"].rstrip("…").casefold()
+    for line in lines:
+        name = next(iter(line["ids"]), "")
+        entry, said = held.get(name), line["text"].rstrip("…").casefold()
         source = next((session for session, text in sessions if not name and said in text), None)
         statement = next((one for one in _statements(source) if " ".join(one.split()) == line["text"]), "")
+        kind = _kind_of(entry)
         found.append(
             {
-                **line, "id": name, "entry": held, "type": _kind_of(held), "session": source and source["session_id"],
-                "statement": statement,
+                **line, "kind": kind if kind == "signal" else line["kind"], "id": name, "entry": entry, "type": kind,
+                "session": source and source["session_id"], "statement": statement,
             }
         )  # fmt: skip
     return found
@@ -201,17 +204,23 @@ def entry(frame: Frame, asked: Asked) -> Shown:
     snapshot = read(frame.home)
     found = entries.about(asked.path["id"], home=frame.home)
     live = live_entry(snapshot.documents, found.id)
-    changes = [
-        {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in found.changes
-    ]
+    statements = _statements(found.entry) if "session_id" in found.entry else ()
+
+    def changed() -> tuple[list[JsonObject], bool]:
+        made, complete = entries.changes(found.id, home=frame.home)
+        return [
+            {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in made
+        ], complete
+
     return Shown(
         "entry.html",
         {
-            "found": found, "live": live, "kind": _kind_of(live), "changes": changes, "layers": LAYER_NAMES,
+            "found": found, "live": live, "kind": _kind_of(live), "changed": later(frame, changed), "layers": LAYER_NAMES,
             "types": sorted({*RELEVANCE_OF_TYPE, found.type}), "link_types": LINK_TYPES, "pattern_types": PATTERN_TYPES,
-            "statements": list(_statements(found.entry)) if "session_id" in found.entry else [],
+            "part": part(statements, asked.number("page")), "most_text": MOST_TEXT, "most_links": MOST_LINKS,
         },
-        f"{'Session' if found.type == 'session' else found.type.replace('_', ' ').capitalize()}",
+        found.type.replace("_", " ").capitalize(),
+        later=True,
     )  # fmt: skip
 
 
@@ -239,14 +248,14 @@ def _short(value: Any) -> str:
     """Return the value of a field as a person reads it."""
     if value is None or value is True or value is False:
         return {None: "", True: "yes", False: "no"}[value]
-    return when(value) if _TIME.fullmatch(str(value)) else str(value)
+    return when(value) if _TIME.fullmatch(str(value)) else excerpt(str(value), MOST_FIELD)
 
 
 def log(frame: Frame, asked: Asked) -> Shown:
     """Return the journal, newest first: who changed what, when and why; each change that can be undone with its button."""
     page, everything = asked.number("page"), bool(asked.query.get("all"))
     values = {
-        "log": _later(frame, lambda: _log(frame, page, everything=everything)),
+        "log": later(frame, lambda: _log(frame, page, everything=everything)),
         "everything": everything,
     }
     return Shown("log.html", values, later=True)
@@ -268,21 +277,12 @@ def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
 def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return what is doubtful in memory, the most serious first."""
     values = {
-        "doubts": _later(frame, lambda: review.review(home=frame.home)),
+        "doubts": later(frame, lambda: review.review(home=frame.home)),
         "most": DOUBTS,
+        "shorten": excerpt,
         "layers": LAYER_NAMES,
     }
     return Shown("review.html", values, later=True)
-
-
-def _later(frame: Frame, make: Callable[[], T]) -> Callable[[], T]:
-    """Return a function for a template, which calls `make` when the start of the page is sent; it runs in another task."""
-
-    def made() -> T:
-        with acting(BY, read_only=frame.read_only):
-            return make()
-
-    return made
 
 
 def health(frame: Frame, asked: Asked) -> Shown:
@@ -304,7 +304,8 @@ def health(frame: Frame, asked: Asked) -> Shown:
         "health.html",
         {
             "found": found, "log": text.splitlines()[-LOG_LINES:][::-1], "checked": checked,
-            "findings": _later(frame, lambda: admin.examine(home=frame.home)),
+            "findings": later(frame, lambda: admin.examine(home=frame.home)),
+            "most": MOST_FINDINGS,
             "edits": [kept.path.name for kept in documents.kept_edits(frame.home)],
         },
         later=checked,

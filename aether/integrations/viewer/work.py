@@ -32,6 +32,7 @@ from aether.integrations.viewer.frame import (
     Page,
     Shown,
     digest,
+    later,
     part,
     plural,
 )
@@ -80,13 +81,19 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
     """Return what happened, the newest day first, in the order of the day."""
     query = {name: asked.query.get(name, "").strip() for name in ("type", "project", "conversation", "since")}
     query["type"] = query["type"] if query["type"] in KINDS else ""
-    found = _moments(
-        frame.home, tuple(query.values()), f"{file_ids(frame.home)} {clock.stamp(clock.now())[:13]}"
-    )
-    shown = part(found, asked.number("page"))
+    page = asked.number("page")
+    if query["since"]:  # before the start of the page is sent
+        api_timeline.instant_of(query["since"], at=clock.now(), where="since")
+
+    def happened() -> dict[str, Any]:
+        state = f"{file_ids(frame.home)} {clock.stamp(clock.now())[:13]}"
+        shown = part(_moments(frame.home, tuple(query.values()), state), page)
+        return {"part": shown, "days": _by_day(shown.lines)}
+
     return Shown(
         "timeline.html",
-        {**query, "type": query["type"], "kinds": KINDS, "spans": SPANS, "part": shown, "days": _by_day(shown.lines)},
+        {**query, "type": query["type"], "kinds": KINDS, "spans": SPANS, "happened": later(frame, happened)},
+        later=True,
     )  # fmt: skip
 
 
@@ -164,9 +171,10 @@ def _short(text: str) -> str:
 
 
 def conversation_list(frame: Frame, asked: Asked) -> Shown:
-    """Return the conversations whose contexts this home keeps."""
+    """Return the conversations whose contexts this home keeps, and the tokens that were saved."""
     found = compact_views.conversation_list(home=frame.home)
-    return Shown("conversations.html", {"part": part(found, asked.number("page"))})
+    saved = charts.saved_chart(report.saved(read(frame.home)))
+    return Shown("conversations.html", {"part": part(found, asked.number("page")), "saved": saved})
 
 
 def conversation(frame: Frame, asked: Asked) -> Shown | File:

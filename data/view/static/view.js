@@ -8,8 +8,9 @@
 
   /* News: the part of the page that shows the home is fetched again; never while a person fills in a form in it. */
   let asked = 0;
+  const part = () => (one("#results") ? "#results" : "#live");
   const typing = () => {
-    const live = one("#live"), at = document.activeElement;
+    const live = one(part()), at = document.activeElement;
     const open = live && one("details[open] form, dialog[open]", live);
     const changed = live && [...live.querySelectorAll("textarea, input:not([type=hidden]), select")].some((field) =>
       field.type === "checkbox" ? field.checked !== field.defaultChecked
@@ -23,7 +24,7 @@
     try { answer = await fetch(address, { headers: { accept: "text/html" } }); } catch { return false; }
     if (mine !== asked || (!always && typing())) return false;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const old = one("#live"), fresh = one("#live", page);
+    const old = one(part()), fresh = one(part(), page) || one("#live", page);
     if (mine !== asked || (!always && typing()) || !old || !fresh) return false;
     if (old.innerHTML === fresh.innerHTML) return true;
     const known = new Set(all("[data-row]").map((row) => row.dataset.row));
@@ -38,10 +39,19 @@
   };
   let waiting = 0, missed = false;
   const refresh = () => { clearTimeout(waiting); waiting = setTimeout(async () => { missed = !(await show(location.href, "The page was updated.")); }, 150); };
-  if (window.EventSource && one("[data-live]")) {
-    const news = new EventSource("/live");
+  /* A hidden page listens to nothing: browsers allow few open connections to one server. */
+  let news = null;
+  const listen = () => {
+    if (document.hidden && news) { news.close(); news = null; }
+    if (document.hidden || news) return;
+    news = new EventSource("/live");
     news.addEventListener("change", refresh);
-    addEventListener("pagehide", () => news.close());
+  };
+  if (window.EventSource && one("[data-live]")) {
+    listen();
+    document.addEventListener("visibilitychange", () => { listen(); if (news) refresh(); });
+    addEventListener("pagehide", () => { if (news) news.close(); news = null; });
+    addEventListener("pageshow", listen);
     document.addEventListener("focusout", () => { if (missed) refresh(); });
   }
 

@@ -396,3 +396,18 @@ def test_nothing_is_left_out_without_a_word(text, kept, note):
 def test_one_note_is_about_all_texts_of_a_value():
     assert notes_on([{"a": "plain", "b": ["<private>x</private>", "<private>y</private>"]}]) == LEFT_OUT
     assert notes_on([]) == ""
+
+
+def test_the_history_of_a_file_has_decisions_first_and_no_other_file(home):
+    remembered(home, "Keep state in src/store.py, because one writer is enough.", type="decision")
+    remembered(home, "`pytest` failed: src/store.py:3", type="error")
+    remembered(home, "data_store.py is another file.", type="decision")
+
+    text = tools.file_history("store.py", home=home).text
+
+    assert without_injected(text).strip() == ""
+    assert text.index("one writer is enough") < text.index("failed: src/store.py:3")
+    assert "another file" not in text
+    assert tools.file_history("none.py", home=home).text == "Nothing is remembered about this file."
+    with pytest.raises(InvalidInput, match="names no file"):
+        tools.file_history("/", home=home)

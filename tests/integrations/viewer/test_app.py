@@ -47,6 +47,7 @@ def rule(home):
         {"origin": "null"},
         {"origin": f"http://localhost:{PORT}"},
         {"sec-fetch-site": "cross-site", "sec-fetch-mode": "cors"},
+        {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors"},
     ],
 )
 def test_a_request_from_elsewhere_reaches_no_page(home, headers):
@@ -226,6 +227,23 @@ def test_long_lists_have_pages(home):
     assert last.text.count("data-row=") == 20
     assert "page=2" in first.text
     assert len(first.content) < 150_000
+
+
+def test_no_page_is_larger_than_what_it_shows(home):
+    """Long texts and long lists have an end on every page, and the whole is a page or a command away."""
+    names = aether.add_working_memory_items(
+        [{"content": f"Never {nth} {'word ' * 5_000}", "type": "constraint"} for nth in range(5)], home=home
+    )
+    for nth in range(60):
+        text = f"Changed {nth}. {'other words ' * 200}"
+        aether.update_working_memory_item(names[0], {"content": text}, home=home)
+    reader = Reader(home)
+
+    for page in reader.frame.pages:
+        for name in names[:2]:
+            answer = reader.get(page.path.replace("{id:path}", name))
+            assert len(answer.content) < 150_000, (page.path, len(answer.content))
+    assert "The whole: aether recall --full" in reader.get(f"/entry/{names[1]}").text
 
 
 # What a form changes

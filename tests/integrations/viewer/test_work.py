@@ -129,6 +129,7 @@ def test_a_compaction_is_shown_side_by_side_and_undone_once(home, reader):
     step = reader.get("/conversation/talk/1?step=1")
 
     assert 'href="/conversation/talk/1"' in listed
+    assert "Tokens saved as a table" in listed
     assert "not in the context" in page.text
     for words in ("Tokens before", "removed", "added", "the same"):
         assert words in step.text, words
@@ -188,28 +189,21 @@ def test_signals_and_phases_are_emitted_started_completed_and_decided(home, read
 
 
 def test_hostile_text_is_text_on_every_page(home, reader):
-    for nth, text in enumerate(HOSTILE):
+    name = f"talk {HOSTILE[2]} {HOSTILE[5]}"
+    entries = []
+    for text in HOSTILE:
         about = {"title": text, "project": text, "conversation": text, "pointer": {"file": text, "line": 1}}
-        entry = aether.add_working_memory_item(
-            text, "decision", 0.9, caste=text[:60], metadata=about, home=home
-        )
-        aether.emit_signal("FEEDBACK", text, home=home)
-        aether.compact(
-            f"talk {nth} {text[:20]}".replace("/", ""),
-            [{**one, "content": f"{text} {one['content']}"} for one in said(60)],
-            window=8000,
-            home=home,
-        )
-        aether.archive_conversations([{**old_talk(f"old{nth}"), "title": text}], home=home)
-        assert reader.get(f"/around/{entry}").status_code == 200
-    aether.start_phase(1, name=HOSTILE[0], goal=HOSTILE[2], home=home)
-    plain = {one.conversation for one in aether.conversation_list(home=home)}
-    paths = ["/timeline", "/conversations", "/archive", "/colony", f"/around/{entry}"]
-    paths += [
-        page
-        for name in plain
-        for page in (link(f"/conversation/{name}", {}), link(f"/conversation/{name}", {"step": 1}))
+        entries.append({"content": text, "type": "decision", "caste": text[:60], "metadata": about})
+    first, *_ = aether.add_working_memory_items(entries, home=home)
+    messages = [
+        {**one, "content": f"{HOSTILE[nth % 8]} {one['content']}"} for nth, one in enumerate(said(60))
     ]
+    aether.compact(name, messages, window=8000, home=home)
+    aether.archive_conversations([{**old_talk(), "title": " ".join(HOSTILE)}], home=home)
+    aether.emit_signal("FEEDBACK", " ".join(HOSTILE), home=home)
+    aether.start_phase(1, name=HOSTILE[0], goal=HOSTILE[2], home=home)
+    paths = ["/timeline", "/conversations", "/archive", "/colony", f"/around/{first}"]
+    paths += [link(f"/conversation/{name}", query) for query in ({}, {"step": 1})]
 
     for path in paths:
         page = reader.get(path)
