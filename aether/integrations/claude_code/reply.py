@@ -102,8 +102,9 @@ def about_file(payload: JsonObject, home: str, *, private: str) -> str:
     from aether.redact.redact import is_private
 
     given, cwd = payload.get("tool_input"), str(payload.get("cwd") or "")
-    path = given.get("file_path") if isinstance(given, dict) else None
-    if not isinstance(path, str) or (private and is_private(given, private, cwd)):
+    if not isinstance(given, dict) or not isinstance(path := given.get("file_path"), str):
+        return ""
+    if private and is_private(given, private, cwd):
         return ""
     return file_reminder(path, home=home, session=str(payload.get("session_id") or ""))
 
