@@ -102,9 +102,10 @@ def about_file(payload: JsonObject, home: str, *, private: str) -> str:
     from aether.redact.redact import is_private
 
     given, cwd = payload.get("tool_input"), str(payload.get("cwd") or "")
-    if not isinstance(given, dict) or not isinstance(path := given.get("file_path"), str):
+    if not isinstance(given, dict) or (private and is_private(given, private, cwd)):
         return ""
-    if private and is_private(given, private, cwd):
+    path = given.get("file_path")
+    if not isinstance(path, str):
         return ""
     return file_reminder(path, home=home, session=str(payload.get("session_id") or ""))
 
