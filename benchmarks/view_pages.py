@@ -37,7 +37,7 @@ import aether
 TURNS = 7
 FIRST_BYTE_MS, PAGE_BYTES, GREAT_MS = 150, 150_000, 200
 GREAT = 100_000
-# A search whose words are in thousands of items, one of a single item, and one that narrows.
+# A search for words of thousands of items, one of one item, and one that narrows.
 SEARCHES = ("/search?q=cache+port", "/search?q=8007+gateway", "/search?q=service&layer=archive&page=2")
 
 

@@ -37,13 +37,21 @@ def mixed(first: int = 0) -> Callable[[str], str]:
     return lambda text: f"{text} {HOSTILE[next(turn) % len(HOSTILE)]}"
 
 
-def templates() -> set[tuple[str, str]]:
-    """Return the elements and attributes that the templates hold."""
+@pytest.fixture(scope="module")
+def allowed(_sample) -> set[tuple[str, str]]:
+    """Return the elements and attributes that the templates hold, and the charts of the plain sample."""
     found: set[tuple[str, str]] = set()
     for path in (paths.resource("data/view") / "templates").glob("*.html"):
         bare = re.sub(r"\{#.*?#\}|\{%.*?%\}", " ", path.read_text(encoding="utf-8"), flags=re.DOTALL)
         found |= Page(re.sub(r"\{\{.*?\}\}", "x", bare, flags=re.DOTALL)).shapes
-    return found
+    visit = Visit(_sample)
+    charts = [
+        chart
+        for path in ("/colony", "/conversations")
+        for chart in re.findall(r"(?s)<svg.*?</svg>", visit.get(path).html)
+    ]
+    assert charts
+    return found.union(*(Page(chart).shapes for chart in charts))
 
 
 def faults(answer: Answer, allowed: set[tuple[str, str]]) -> list[str]:
@@ -84,19 +92,18 @@ def crawl(visit: Visit) -> dict[str, Answer]:
     return found
 
 
-def trouble(pages: dict[str, Answer]) -> dict[str, list[str]]:
+def trouble(pages: dict[str, Answer], allowed: set[tuple[str, str]]) -> dict[str, list[str]]:
     """Return what is wrong, by page."""
-    allowed = templates()
     html = {path: one for path, one in pages.items() if one.headers["content-type"].startswith("text/html")}
     return {path: found for path, one in html.items() if (found := faults(one, allowed))}
 
 
-def test_no_page_of_a_home_of_hostile_texts_holds_markup_that_its_template_does_not(tmp_path):
+def test_no_page_of_a_home_of_hostile_texts_holds_markup_that_its_template_does_not(tmp_path, allowed):
     home = sample.make(tmp_path / "harbour", text=mixed())
 
     pages = crawl(Visit(home))
 
-    assert trouble(pages) == {}
+    assert trouble(pages, allowed) == {}
     # Every page of the menu was seen, and so were entries.
     assert {page.path for page in Visit(home).frame.pages if page.in_menu} <= set(pages)
     assert [path for path in pages if path.startswith("/entry/")]
@@ -104,13 +111,13 @@ def test_no_page_of_a_home_of_hostile_texts_holds_markup_that_its_template_does_
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ROTATIONS)
-def test_no_field_of_a_page_takes_any_hostile_text_as_markup(tmp_path, first):
+def test_no_field_of_a_page_takes_any_hostile_text_as_markup(tmp_path, first, allowed):
     home = sample.make(tmp_path / "harbour", text=mixed(first if FULL_TRIALS else first * 17))
 
-    assert trouble(crawl(Visit(home))) == {}
+    assert trouble(crawl(Visit(home)), allowed) == {}
 
 
-def test_a_hostile_text_is_read_on_the_page_of_its_entry_as_it_was_written(harbour):
+def test_a_hostile_text_is_read_on_the_page_of_its_entry_as_it_was_written(harbour, allowed):
     ids = [
         aether.add_working_memory_item(f"begin {text} end", "observation", home=harbour) for text in HOSTILE
     ]
@@ -125,7 +132,7 @@ def test_a_hostile_text_is_read_on_the_page_of_its_entry_as_it_was_written(harbo
     assert unread == set()
 
 
-def test_hostile_types_authors_and_castes_are_text_too(harbour):
+def test_hostile_types_authors_and_castes_are_text_too(harbour, allowed):
     ids = []
     for nth, text in enumerate(HOSTILE):
         more = {"source": text, "caste": text, "metadata": {"project": text, "session": text, "role": text}}
@@ -141,10 +148,10 @@ def test_hostile_types_authors_and_castes_are_text_too(harbour):
     pages = {f"/entry/{one}": visit.get(f"/entry/{one}") for one in ids} | crawl(visit)
 
     assert len(ids) > len(HOSTILE) * 0.9
-    assert trouble(pages) == {}
+    assert trouble(pages, allowed) == {}
 
 
-def test_a_hostile_question_filter_or_address_is_answered_by_a_whole_page(harbour):
+def test_a_hostile_question_filter_or_address_is_answered_by_a_whole_page(harbour, allowed):
     visit = Visit(harbour)
     asked = {}
     names = (
@@ -172,10 +179,10 @@ def test_a_hostile_question_filter_or_address_is_answered_by_a_whole_page(harbou
             )
             asked[f"{path} {text}"] = visit.get(path, **dict.fromkeys(names, text))
 
-    assert trouble(asked) == {}
+    assert trouble(asked, allowed) == {}
 
 
-def test_a_hostile_form_is_refused_by_a_whole_page_or_kept_as_text(harbour):
+def test_a_hostile_form_is_refused_by_a_whole_page_or_kept_as_text(harbour, allowed):
     visit = Visit(harbour)
     item = aether.list_working_memory_items(home=harbour)[0]["id"]
     from aether.integrations.viewer.app import ACTIONS
@@ -196,10 +203,10 @@ def test_a_hostile_form_is_refused_by_a_whole_page_or_kept_as_text(harbour):
                 answer = visit.get(where)
             asked[f"{name} {text}"] = answer
 
-    assert trouble(asked) == {}
+    assert trouble(asked, allowed) == {}
 
 
-def test_files_with_hostile_names_are_named_as_text(harbour):
+def test_files_with_hostile_names_are_named_as_text(harbour, allowed):
     for nth, text in enumerate(HOSTILE):
         name = text.replace("\0", "").replace("/", "")[:60].encode("utf-8", "replace")
         for place in ("", "conversations", "quarantine", "archive"):
@@ -209,13 +216,12 @@ def test_files_with_hostile_names_are_named_as_text(harbour):
     with (harbour / "hook.log").open("a", encoding="utf-8") as log:
         log.writelines(f"{text}\n" for text in HOSTILE)
 
-    assert trouble(crawl(Visit(harbour))) == {}
+    assert trouble(crawl(Visit(harbour)), allowed) == {}
 
 
-def test_the_checks_see_a_text_that_is_not_escaped(harbour):
+def test_the_checks_see_a_text_that_is_not_escaped(harbour, allowed):
     visit = Visit(harbour)
     whole = visit.get("/")
-    allowed = templates()
 
     def broken(text: str) -> list[str]:
         return faults(whole._replace(html=whole.html.replace("</h1>", f"{text}</h1>", 1)), allowed)
