@@ -180,7 +180,7 @@ def _commit(
 ) -> Committed:
     """Commit in the name of `author`: alone, with other writers of a shared home, or into its queue."""
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
-    queues = may_wait and settings.share_offline == "queue" and ledger.shared(home) is not None
+    queues = may_wait and settings.share_offline == "queue" and _is_shared(home)
     key = os.urandom(16).hex() if queues else ""
 
     last: list[tuple[Snapshot, Change]] = []
@@ -190,7 +190,7 @@ def _commit(
         return last[0][1]
 
     failure = None
-    if ledger.shared(home) and not offline.waiting(home):
+    if _is_shared(home) and not offline.waiting(home):
         try:
             done = _committed_together(home, planned, author, now, settings, key=key)
             if done:
@@ -211,6 +211,10 @@ def _commit(
                 return _queued(*last[0], author, now, key)
             found = offline.present(load(home))
             return _queued(found, plan(found), author, now, key)
+
+
+def _is_shared(home: Path) -> bool:
+    return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
 
 def _committed_together(
@@ -403,7 +407,7 @@ def _committed(
 ) -> Committed:
     snapshot = send_queue(snapshot, now)
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
-    shared = ledger.shared(home) is not None
+    shared = _is_shared(home)
     for attempt in range(CONFLICT_TRIES):
         in_turn = shared and (attempt or waiting.is_contended(home))
         with _in_turn(snapshot, now) if in_turn else nullcontext(snapshot) as found:
@@ -462,7 +466,7 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
         Conflict, UnsafePath, CorruptDocument, StorageFailed: as `catch_up`.
     """
     home = snapshot.home
-    paths = offline.waiting(home)
+    paths = offline.waiting(home) if os.path.exists(f"{home}/{offline.DIRECTORY}") else []
     if not paths:
         return snapshot
     if not insist and offline.tried_lately(home):
@@ -639,7 +643,7 @@ def _agree(snapshot: Snapshot, line: bytes) -> bool:
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
     home = snapshot.home
-    server = ledger.of(home)
+    server = ledger.of(home) if _is_shared(home) else None
     if server is None:
         return False
     try:
