@@ -8,6 +8,7 @@ import sys
 from datetime import UTC, datetime
 
 from aether.cli import status
+from aether.cli.main import main
 from tests.cli.stage import shown
 from tests.tables import rows
 

@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import hmac
 import json
+import logging
 import socket
 import threading
 from collections.abc import AsyncIterator, Mapping
@@ -413,6 +414,8 @@ class View:
             timeout_graceful_shutdown=2, limit_concurrency=200,
         )  # fmt: skip
         server = uvicorn.Server(config)
+        # A page that is still being made when the view stops is no error.
+        logging.getLogger("uvicorn.error").addFilter(lambda record: not server.should_exit)
         # The first page would wait for imports, for the memory of the home and for the comparisons of its brief.
         threading.Thread(target=self._prepare, daemon=True).start()
         self.app.state.server = server
