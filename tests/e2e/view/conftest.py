@@ -30,9 +30,9 @@ def harbour(_sample, tmp_path) -> Path:
     return home
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Return the system's Chromium, driven by Playwright."""
+    """Return the system's Chromium, driven by Playwright; while it runs, no other event loop can."""
     playwright = pytest.importorskip("playwright.sync_api", reason="the package playwright is not installed")
     pytest.importorskip("uvicorn", reason="the extra view is not installed")
     found = stage.chromium()

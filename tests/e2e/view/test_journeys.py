@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from datetime import timedelta
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 import aether
+from aether import clock
 from aether.api.briefing import brief
 from tests import homes, loopback
 from tests.e2e.view import sample, stage
@@ -119,16 +121,18 @@ def test_a_compaction_is_looked_at_and_undone(harbour, view, visit):
 
 
 def test_a_conversation_is_restored_from_the_archive(harbour, view, visit):
+    aether.age_archive(now=clock.now() + timedelta(days=45), home=harbour)
+    assert aether.conversation_list(home=harbour) == []
     page = visit(view(harbour)).page
-    before = {one.id: one.level for one in aether.list_archived(home=harbour)}
-    assert before["harbour-logo"] != "full"
 
     page.get_by_role("link", name="Archive", exact=True).click()
-    press(page, "^Restore.*colours of the logo")
+    page.locator("li", has_text=sample.CONVERSATION).get_by_role(
+        "button", name=re.compile("^Restore")
+    ).click()
 
-    page.get_by_role("status").first.wait_for()
-    after = {one.id: one.level for one in aether.list_archived(home=harbour)}
-    assert after.get("harbour-logo", "full") == "full"
+    page.get_by_role("status").get_by_text("live conversation again, exactly as it was archived").wait_for()
+    (found,) = aether.conversation_list(home=harbour)
+    assert found.conversation == sample.CONVERSATION
 
 
 def test_a_correction_from_a_second_window_shows_both_versions_and_overwrites_nothing(harbour, view, visit):
