@@ -9,15 +9,16 @@ from aether.cli.output import Ask, Group, Table, emit, pass_ask
 
 @click.group("share", cls=Group)
 def share_command() -> None:
-    """Share a colony between machines, by a PostgreSQL server that orders its changes.
+    """Share a colony between machines, by a PostgreSQL server.
 
-    Each machine has a home of its own, a replica that a person can read. URL is the address of a database, such as
+    The server orders the changes of all. Each machine has a home of its own, a replica that a person can read. URL is the address of a database, such as
     postgresql://HOST/DATABASE; its password belongs in .pgpass. No home holds it: set AETHER_SHARE_URL to it where the
     home is used.
 
     \b
     Example:
-      aether share --help
+      aether share init postgresql://db.example/memory harbour
+      aether share status
     """
 
 
@@ -26,11 +27,13 @@ def share_command() -> None:
 @click.argument("colony")
 @pass_ask
 def init_command(ask: Ask, url: str, colony: str) -> None:
-    """Make COLONY at URL of this home, its history and its conversations.
+    """Make COLONY at URL of this home.
+
+    It gets the history of the home and its conversations.
 
     \b
     Example:
-      aether share init --help
+      aether share init postgresql://db.example/memory harbour
     """
     from aether.api import share
 
@@ -48,7 +51,7 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
 
     \b
     Example:
-      aether share join --help
+      aether share join postgresql://db.example/memory harbour replica
     """
     from aether.api import share
 
@@ -61,11 +64,13 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
 @share_command.command("status")
 @pass_ask
 def status_command(ask: Ask) -> int:
-    """Say how far this replica is, and what its server says of the colony; exits 1 if the server cannot be reached.
+    """Show how far this replica is, and what its server says.
+
+    Exits 1 if the server cannot be reached.
 
     \b
     Example:
-      aether share status --help
+      aether share status
     """
     from aether.api import share
 
@@ -86,11 +91,13 @@ def status_command(ask: Ask) -> int:
 @share_command.command("leave")
 @pass_ask
 def leave_command(ask: Ask) -> None:
-    """Let this home go on alone, with all that it has; the colony stays as it is.
+    """Let this home go on alone, with all that it has.
+
+    The colony and its other replicas stay as they are.
 
     \b
     Example:
-      aether share leave --help
+      aether share leave
     """
     from aether.api import share
 
@@ -101,11 +108,11 @@ def leave_command(ask: Ask) -> None:
 @share_command.command("members")
 @pass_ask
 def members_command(ask: Ask) -> None:
-    """List the roles of the database that may use this colony.
+    """List the roles of the database that may use the colony.
 
     \b
     Example:
-      aether share members --help
+      aether share members
     """
     from aether.api import share
 
@@ -126,7 +133,7 @@ def grant_command(ask: Ask, role: str, right: str) -> None:
 
     \b
     Example:
-      aether share grant --help
+      aether share grant ana write
     """
     from aether.api import share
 
@@ -142,7 +149,7 @@ def revoke_command(ask: Ask, role: str) -> None:
 
     \b
     Example:
-      aether share revoke --help
+      aether share revoke ana
     """
     from aether.api import share
 

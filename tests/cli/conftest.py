@@ -8,8 +8,9 @@ import pytest
 
 from aether.api import tokens
 from aether.integrations.viewer import app
+from aether.store import ledger
 from aether.tokens import exact
-from tests.cli import stage
+from tests.cli import example_ledger, stage
 
 
 @pytest.fixture
@@ -20,6 +21,8 @@ def here(tmp_path, monkeypatch):
     served = SimpleNamespace(address="http://127.0.0.1:8010/?token=key", serve=lambda: None)
     monkeypatch.setattr(app, "View", lambda home, **given: served)
     monkeypatch.setattr("webbrowser.open", lambda address: True)
+    monkeypatch.setitem(ledger.MODULES, "postgresql://", example_ledger.__name__)
+    monkeypatch.setenv(ledger.URL, "postgresql://db.example/memory")
     return stage.prepared(tmp_path)
 
 

@@ -21,6 +21,7 @@ ARCHIVED = ["archive add old-talk.json"]
 GOAL = ["goal add 'Ship the parser' --step 'Write it'"]
 # A conversation of eighty messages, as OLLM-CLI keeps it, and a snapshot of its context.
 CONTEXT = ["context import ollm"]
+SHARED = ["share init postgresql://db.example/memory harbour"]
 BEFORE = {
     **dict.fromkeys(
         (
@@ -46,6 +47,8 @@ BEFORE = {
     "compact undo": COMPACTED,
     "memory ingest": ["memory prepare --phase 1"],
     "phase decide": ["phase complete 1"],
+    **{f"share {verb}": SHARED for verb in "join status leave members grant".split()},
+    "share revoke": [*SHARED, "share grant ana write"],
     "state recover": ["phase start 1"],
     "snapshot restore": ["snapshot create"],
     "tokens calibrate": ["memory add 'A longer note, to have something to measure.'"],
