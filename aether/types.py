@@ -19,8 +19,6 @@ DETAILS: tuple[Detail, ...] = get_args(Detail)
 Operation = dict[str, Any]
 """One RFC 6902 operation: `op`, `path` and, as the op asks, `value` or `from`."""
 Patch = list[Operation]
-Commutes = dict[str, dict[str, int]]
-"""The most that numbers of documents may be, by document and JSON pointer."""
 Counter = Callable[[str], int]
 """Text to whole tokens; each home records which one it uses."""
 
@@ -216,9 +214,6 @@ class Change(NamedTuple):
     patches: dict[str, Patch]
     appends: dict[str, list[JsonObject]] = {}  # noqa: RUF012 - a NamedTuple default, never mutated
     result: Any = None
-    commutes: Commutes | None = None
-    """Given if it would be planned the same, but for places in lists and sums, after any other change that leaves the
-    values that it changes: as long as these numbers of documents, after it, are at most so large."""
 
 
 class Finding(NamedTuple):

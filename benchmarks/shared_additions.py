@@ -110,7 +110,7 @@ def measured(way: str, server: Any, writers: int, directory: Path) -> dict[str, 
     close()
     stored, found = together(add, [made[who % len(made)] for who in range(writers)])
     for home in made if way != "local" else ():
-        sharing.update_share(home)
+        sharing.update_share(home=home)
     documents = {(home / "data/memory.json").read_bytes() for home in made}
     assert len(documents) == 1
     for home in made:

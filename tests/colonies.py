@@ -32,7 +32,7 @@ class Colony:
     def agree(self) -> Path:
         """Check that every replica has the same documents and the same history, and that doctor finds no fault."""
         for home in self.made * 2:  # what one had to send is new to those before it
-            sharing.update_share(home)
+            sharing.update_share(home=home)
         first = self.made[0]
         for home in self.made:
             assert [each for each in doctor.examine(home) if each.level == "error"] == []

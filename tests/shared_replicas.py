@@ -113,7 +113,7 @@ class Worker:
 
     def _look(self) -> None:
         with suppress(AetherError):
-            sharing.update_share(self.home)
+            sharing.update_share(home=self.home)
 
 
 def trial(
@@ -157,7 +157,7 @@ def trial(
 def checked(homes: Sequence[Path], steps: Sequence[Step]) -> list[str]:
     """Return what contradicts that each acknowledged step is in each replica once, and that the replicas are the same."""
     for home in [*homes, *homes]:
-        sharing.update_share(home)
+        sharing.update_share(home=home)
     found = [
         f"{home.parent.name}: {finding.code} {finding.message}"
         for home in homes

@@ -16,7 +16,7 @@ from tests.sources import ROOT, modules
 
 # Trust needs rooms of its own: regular files, trust of a home, seals, recovery, and the tags of injected text. Contexts are
 # a package (shapes, tiers, modes, checkpoints, guard) and one edge; goals, a chat and its streams have theirs.
-MAX_MODULES = 272
+MAX_MODULES = 270
 MAX_LINES = 78_000
 MAX_FUNCTION_LINES = 50
 MAX_MEDIAN_FUNCTION_LINES = 10
@@ -54,9 +54,6 @@ HOMES = {
     "mcp": {"aether/integrations/mcp_server"},
     "opentelemetry": {"aether/events/otlp.py"},
     "psycopg": {"aether/store/postgres.py"},
-    "jinja2": {"aether/integrations/viewer"},
-    "starlette": {"aether/integrations/viewer"},
-    "uvicorn": {"aether/integrations/viewer"},
     "jinja2": {"aether/integrations/viewer"},
     "starlette": {"aether/integrations/viewer"},
     "uvicorn": {"aether/integrations/viewer"},

@@ -13,7 +13,7 @@ from tests.tables import rows
 # Names of all that takes no home.
 WITHOUT_HOME = {
     "AetherError", "ArchivalManager", "CompactConfig", "CompactManager", "CompactPolicy", "CompressionEngine", "ContextManager",
-    "MemoryManager", "Options", "backups", "bare", "mark_protected", "verify_backup",
+    "MemoryManager", "Options", "backups", "bare", "join", "mark_protected", "verify_backup",
 }  # fmt: skip
 FUNCTIONS = sorted({name for names in aether._NAMES_IN.values() for name in names.split()} - WITHOUT_HOME)
 # What others rely on, word for word.
@@ -39,6 +39,8 @@ FIXED = {
         "(conversation_id, messages, *, model=None, window=None, policy='compact', system=None, tools=None, "
         f"wire=None, resume=True, repair=True, options={aether.Options()!r}, home=None)"
     ),
+    "share": "(home=None, url='', colony='')",
+    "join": "(url='', colony='', directory='.')",
     "undo_compaction": "(conversation_id, *, home=None)",
 }
 
@@ -57,7 +59,7 @@ def test_a_public_function_is_documented_and_takes_a_home(name):
     assert inspect.getdoc(function)
     home = inspect.signature(function).parameters["home"]
     assert home.default is None
-    assert home.kind is inspect.Parameter.KEYWORD_ONLY or name == "init"
+    assert home.kind is inspect.Parameter.KEYWORD_ONLY or name in ("init", "share")
 
 
 @rows("name", sorted(set(aether.__all__) - {"__version__", "AetherError"}))

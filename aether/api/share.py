@@ -15,10 +15,9 @@ from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
 from aether.store import aged, conversations, documents, files, ledger, offline
-from aether.store.commit import catch_up, fold, send_queue, settle, take_in, write_lock
+from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
-from aether.store.waiting import mark_of
 from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
@@ -123,7 +122,7 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
 
 
 @public
-def leave_share(home: Home = None) -> Shared:
+def leave_share(*, home: Home = None) -> Shared:
     """Let a home go on alone, with all that it has; the colony and its other replicas stay as they are.
 
     Raises:
@@ -142,7 +141,7 @@ def leave_share(home: Home = None) -> Shared:
 
 
 @public
-def share_status(home: Home = None) -> JsonObject:
+def share_status(*, home: Home = None) -> JsonObject:
     """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
 
     A server that cannot be reached is no error: `reachable` is false, and `reason` says why. `waiting` is the number of
@@ -202,7 +201,7 @@ def examine_share(place: Path) -> list[Finding]:
 
 
 @public
-def share_members(home: Home = None) -> list[JsonObject]:
+def share_members(*, home: Home = None) -> list[JsonObject]:
     """Return the roles with a right in the colony of a shared home.
 
     Raises:
@@ -213,7 +212,7 @@ def share_members(home: Home = None) -> list[JsonObject]:
 
 
 @public
-def share_grant(role: str, right: str, home: Home = None) -> None:
+def share_grant(role: str, right: str, *, home: Home = None) -> None:
     """Give a role of the server a right in the colony of a shared home: `read`, `write` or `admin`.
 
     Raises:
@@ -224,7 +223,7 @@ def share_grant(role: str, right: str, home: Home = None) -> None:
 
 
 @public
-def share_revoke(role: str, home: Home = None) -> None:
+def share_revoke(role: str, *, home: Home = None) -> None:
     """Take the right of a role in the colony of a shared home.
 
     Raises:
@@ -235,7 +234,7 @@ def share_revoke(role: str, home: Home = None) -> None:
 
 
 @public
-def update_share(home: Home = None) -> int:
+def update_share(*, home: Home = None) -> int:
     """Take what other replicas wrote into a shared home, and return its revision.
 
     Raises:

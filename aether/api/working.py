@@ -131,9 +131,7 @@ def store_entries(
             kind: [*added.appends.get(kind, []), *more.appends.get(kind, [])]
             for kind in {**added.appends, **more.appends}
         }
-        alone = chosen is entries and not any(more.patches.values()) and not any(more.appends.values())
-        commutes = added.commutes if alone else None
-        return Change(patches, appends, (chosen, *added.result), commutes)
+        return Change(patches, appends, (chosen, *added.result))
 
     done = commit(drained(find(home)), plan, author, now=at, may_wait=not author.part)
     chosen, added, needed = done.result

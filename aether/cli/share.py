@@ -74,7 +74,7 @@ def status_command(ask: Ask) -> int:
     """
     from aether.api import share
 
-    found = share.share_status(ask.place())
+    found = share.share_status(home=ask.place())
     rows = [(name, value) for name, value in found.items() if name != "server"]
     rows += [
         (name, value) for name, value in found.get("server", {}).items() if isinstance(value, (str, int))
@@ -101,7 +101,7 @@ def leave_command(ask: Ask) -> None:
     """
     from aether.api import share
 
-    made = share.leave_share(ask.place())
+    made = share.leave_share(home=ask.place())
     emit(ask, _fields(made), f"This home has left {made.colony} at revision {made.revision}.")
 
 
@@ -116,7 +116,7 @@ def members_command(ask: Ask) -> None:
     """
     from aether.api import share
 
-    found = share.share_members(ask.place())
+    found = share.share_members(home=ask.place())
     head = ("role", "right", "replicas", "last seen")
     table = Table(
         [(one["role"], one["right"], one["replicas"], one["last_seen"]) for one in found], head=head
@@ -137,7 +137,7 @@ def grant_command(ask: Ask, role: str, right: str) -> None:
     """
     from aether.api import share
 
-    share.share_grant(role, right, ask.place())
+    share.share_grant(role, right, home=ask.place())
     emit(ask, {"role": role, "right": right}, f"{role} may {right}.")
 
 
@@ -153,7 +153,7 @@ def revoke_command(ask: Ask, role: str) -> None:
     """
     from aether.api import share
 
-    share.share_revoke(role, ask.place())
+    share.share_revoke(role, home=ask.place())
     emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
 
 

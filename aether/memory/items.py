@@ -393,15 +393,11 @@ def add_items(
     Raises:
         BudgetExceeded: they are larger than working memory, or only protected items could make room.
     """
-    made = chain_changes(
+    return chain_changes(
         documents,
         lambda state: add(state["memory"], entries, now=now, new_id=new_id, count=count),
         lambda state: signal_threshold(state, now=now, new_id=new_id),
     )
-    if made.result[1]:
-        return made
-    below = token_usage(documents["memory"]).threshold - 1  # above it, it would do more
-    return made._replace(commutes={DOCUMENT: {f"{PART}/current_tokens": below}})
 
 
 def signal_threshold(documents: Mapping[str, Any], *, now: datetime, new_id: NewId) -> Change:

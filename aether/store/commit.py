@@ -9,7 +9,6 @@ is done again.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -19,9 +18,8 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
-from aether.store import archive, config, documents, ledger, offline, rewrite, seals, spool, waiting
+from aether.store import archive, config, documents, ledger, offline, rewrite, seals, spool
 from aether.store.files import (
-    LONGEST_WAIT_SECONDS,
     ConcurrentWrite,
     EditedMeanwhile,
     append,
@@ -56,16 +54,11 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
-from aether.store.waiting import mark_of
 from aether.tuples import NamedTuple
 from aether.types import Change
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
-# How often, about, a waiting writer looks whether its line is in the journal, or nobody sends it.
-LOOK_SECONDS = 0.002
-# How often, about, one who sends for all tries to get the lock of the home.
-SEND_SECONDS = 0.0001
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
 # The author of steps of the archive, which change no document.
@@ -178,7 +171,7 @@ def _commit(
     ahead: bool,
     may_wait: bool,
 ) -> Committed:
-    """Commit in the name of `author`: alone, with other writers of a shared home, or into its queue."""
+    """Commit in the name of `author`; where the server of a shared home cannot take it, perhaps into its queue."""
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
     queues = may_wait and settings.share_offline == "queue" and _is_shared(home)
     key = os.urandom(16).hex() if queues else ""
@@ -189,20 +182,8 @@ def _commit(
         last[:] = [(found, early if early is not None and found is seen else plan(found))]
         return last[0][1]
 
-    failure = None
-    if _is_shared(home) and not offline.waiting(home):
-        try:
-            done = _committed_together(home, planned, author, now, settings, key=key)
-            if done:
-                return done
-        except ledger.Offline as reason:
-            if not key:
-                raise
-            failure = reason
     with write_lock(home, timeout=settings.lock_timeout_seconds):
         try:
-            if failure:
-                raise failure
             return _committed(settle(load(home), now=now), planned, author, now, settings, key=key)
         except ledger.Offline as reason:
             if not key or ledger.stays_local():
@@ -215,174 +196,6 @@ def _commit(
 
 def _is_shared(home: Path) -> bool:
     return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
-
-
-def _committed_together(
-    home: Path,
-    plan: Callable[[Snapshot], Change],
-    author: Author,
-    now: datetime,
-    settings: config.Config,
-    *,
-    key: str,
-) -> Committed | None:
-    """Commit as `commit` in a shared home, in one append with other writers of it; None if it has to be done alone.
-
-    Each plans on the state after the lines that wait already; while one of them sends, others plan for the next append.
-
-    Raises:
-        Offline: it may have been stored, and the server cannot be asked.
-    """
-    for _ in range(CONFLICT_TRIES):
-        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=5 * LOOK_SECONDS):
-            found = waiting.ahead(_AHEAD.get(home)) or waiting.ahead(_present(home, now))
-            if found is None:
-                return None
-            mark, before, known = found
-            try:
-                change = plan(known.after)
-            except AetherError:
-                return None  # it counts for the newest state only
-            if not _does_something(change) or (change.commutes is None and waiting.is_contended(home)):
-                return None
-            entry, state = _entry(known.after, change, author, now, key=key or os.urandom(16).hex())
-            line, end = entry_line(entry), known.after.end
-            with storage_errors(home):
-                waiting.add(home, mark, before, waiting.Line(line, change.commutes))
-            after = known.after._replace(revision=entry.revision, documents=state, end=end + len(line))
-            _AHEAD[home] = known._replace(lines=[*known.lines, line], after=after)
-        mine = waiting.Planned(entry.revision, entry.key, line, (known.base.files[0] or (0,))[0], end)
-        try:
-            revision = _taken(home, mine, now, settings)
-        except ledger.Offline as reason:
-            if reason.sent:
-                raise
-            return None
-        if revision:
-            return Committed(revision, change.result, changed=True)
-    return None
-
-
-_AHEAD: dict[Path, waiting.Ahead] = {}
-
-
-def _present(home: Path, now: datetime) -> waiting.Ahead | None:
-    """Return the state of `home`; None where nothing can be planned ahead; the caller holds the lock."""
-    base = settle(load(home), now=now)
-    return waiting.Ahead(base, [], base, 0) if base.end and not base.torn else None
-
-
-def _taken(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> int:
-    """Wait until the ledger has taken a waiting line, and return its revision; 0 if it will not be taken as it is.
-
-    What waits is sent by this process if no other does.
-
-    Raises:
-        Offline: the ledger could not take it; or (`sent`) it may have, and cannot be asked.
-        UnsafePath, Conflict: the role may not write, or the ledger has another history.
-    """
-    give_up = time.monotonic() + settings.lock_timeout_seconds + 2 * ledger.TIMEOUT_SECONDS
-    pause = LOOK_SECONDS
-    while True:
-        found, alone = waiting.taken_at(home, mine), False
-        if found is None:
-            with waiting.sending(home) as alone:
-                if alone:
-                    found = _send_waiting(home, mine, now, settings)
-        if found is not None:
-            return found
-        if not alone:
-            if time.monotonic() > give_up:
-                raise _unknown("others were sending all the time.")
-            time.sleep(pause * (0.5 + os.urandom(1)[0] / 255))
-            pause = min(2 * pause, LONGEST_WAIT_SECONDS)
-
-
-def _send_waiting(home: Path, mine: waiting.Planned, now: datetime, settings: config.Config) -> int | None:
-    """Let the ledger take all lines that wait, and return the revision of `mine` as `_taken`; None if the journal says it.
-
-    The caller may send.
-
-    Raises:
-        Offline, UnsafePath, Conflict: as `_taken`; nothing waits any more.
-    """
-    snapshot, contended = None, waiting.is_contended(home)
-    found = None if contended else waiting.ahead(_AHEAD.get(home))
-    mark, lines = (found[0], found[1].lines) if found else (None, [])
-    if mark is None or all(each.line != mine.line for each in lines):
-        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
-            snapshot = settle(load(home), now=now)
-            mark = mark_of(snapshot)
-            lines = waiting.read(home, mark).lines
-            if all(each.line != mine.line for each in lines):
-                revision = waiting.stored_at(home, mine)
-                if revision is None and waiting.is_unknown(home, mine):
-                    raise _unknown("the answer of the server was lost.")
-                return revision or 0
-    try:
-        news, done = _sent_together(home, mark, lines, snapshot)
-    except AetherError as reason:
-        try:
-            with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
-                waiting.drop(home, unknown=isinstance(reason, ledger.Unsettled))
-        except AetherError:
-            raise _unknown(reason.what) from reason  # another may send it again
-        if isinstance(reason, StorageFailed):
-            raise _offline(reason) from reason
-        raise
-    try:
-        with write_lock(home, timeout=settings.lock_timeout_seconds, longest=SEND_SECONDS):
-            snapshot = settle(load(home), now=now)
-            snapshot = take_in(snapshot, news[max(0, snapshot.revision - mark.revision) :])
-            if snapshot.end > settings.fold_bytes:
-                fold(snapshot, now=now)
-    except AetherError:
-        # What is in the ledger is acknowledged, and in the journal when this home catches up.
-        at = next((nth for nth, line in enumerate(news, 1) if mine.key.encode() in line), 0) if done else 0
-        if not at:
-            raise
-        return mark.revision + at
-    return None
-
-
-def _sent_together(
-    home: Path, mark: ledger.Mark, lines: list[waiting.Line], snapshot: Snapshot | None
-) -> tuple[list[bytes], bool]:
-    """Send waiting lines, and return all that the ledger has after `mark` now, and whether what fits of ours is among it.
-
-    If other replicas came first, or did the last time, this waits for its turn among them. It needs the state at the
-    mark, `snapshot`, to fit the lines to theirs.
-    """
-    server = ledger.of(home)
-    if server is None:
-        raise ledger.Offline("this home has left the colony.", fix="Try again.", where=str(home))
-    ledger.require_identity(server, home)
-    if snapshot is None:
-        ours = [each.line for each in lines]
-        answer = server.append_if(ledger.JOURNAL, mark, ours)
-        waiting.note_contended(home, contended=not answer.done)
-        return (ours, True) if answer.done else ([], False)
-    with server.turn(ledger.JOURNAL, mark, early=True) as found:
-        news = found.lines
-        waiting.note_contended(home, contended=bool(news))
-        ours = [each.line for each in lines]
-        if news:
-            is_all = found.head == mark.revision + len(news)
-            ours = waiting.refitted(snapshot, lines, news) if is_all else []
-        if ours:
-            end = ledger.Mark(found.head, ledger.checksum_of(news[-1])) if news else mark
-            if server.append_if(ledger.JOURNAL, end, ours).done:
-                return news + ours, True
-    return server.read_after(ledger.JOURNAL, mark).lines, False
-
-
-def _unknown(what: str) -> ledger.Offline:
-    made = ledger.Offline(
-        f"{what} Whether the change is stored is not known.", fix='See "aether log" when the server is back.',
-        where=waiting.DIRECTORY,
-    )  # fmt: skip
-    made.sent = True
-    return made
 
 
 def commit_locked(
@@ -409,8 +222,7 @@ def _committed(
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
     shared = _is_shared(home)
     for attempt in range(CONFLICT_TRIES):
-        in_turn = shared and (attempt or waiting.is_contended(home))
-        with _in_turn(snapshot, now) if in_turn else nullcontext(snapshot) as found:
+        with _in_turn(snapshot, now) if shared and attempt else nullcontext(snapshot) as found:
             seen, change = _planned(found, plan, now, shared=shared)
             if not _does_something(change):
                 return Committed(seen.revision, change.result, changed=False)
@@ -554,18 +366,16 @@ def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snap
 
 
 @contextmanager
-def write_lock(
-    home: Path, *, timeout: float | None = None, longest: float = LONGEST_WAIT_SECONDS
-) -> Iterator[None]:
+def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
     """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
 
-    Nothing may be written into half a rewrite. `timeout` is that of the home unless given, `longest` as for `files.locked`.
+    Nothing may be written into half a rewrite. `timeout` is that of the home unless given.
 
     Raises:
         LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
-    with locked(home, timeout=seconds, longest=longest):
+    with locked(home, timeout=seconds):
         if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
@@ -680,7 +490,6 @@ def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
             news = turn.enter_context(server.turn(ledger.JOURNAL, mark_of(snapshot)))
         except StorageFailed as reason:
             raise _offline(reason) from reason
-        waiting.note_contended(snapshot.home, contended=bool(news.lines))
         yield settle(take_in(snapshot, news.lines), now=now)
 
 
@@ -690,6 +499,21 @@ def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
         found = catch_up(snapshot)
         return settle(found, now=now) if found.revision != snapshot.revision else None
     return None
+
+
+def mark_of(snapshot: Snapshot) -> ledger.Mark:
+    """Return how far the journal of a shared home reaches."""
+    home, line = snapshot.home, b""
+    with storage_errors(home), suppress(FileNotFoundError), regular.opened(journal_path(home)) as file:
+        if snapshot.end > len(file.readline()):
+            file.seek(max(0, snapshot.end - ledger.CHECKSUM_END))
+            line = file.read(min(snapshot.end, ledger.CHECKSUM_END))
+    if not line:
+        for path in reversed(month_files(home)):
+            line = next(lines_backwards(path), b"")
+            if line:
+                break
+    return ledger.Mark(snapshot.revision, ledger.checksum_of(line))
 
 
 def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
@@ -1016,7 +840,13 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
         # The lines move byte for byte; a fold that is done again adds nothing.
-        fresh = _lines_by_month(home, found)
+        last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
+        fresh: dict[Path, list[bytes]] = {}
+        for entry, line in zip(found.entries, found.lines, strict=True):
+            if last is None or entry.revision > last.revision:
+                # Never an earlier file than the last one: a clock that was set back must not break the order.
+                path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
+                fresh.setdefault(path, []).append(line)
         fresh |= archive.lines_to_fold(home, snapshot.pending)
         known = seals.read(home)
         record = seals.appended(home, known, fresh)
@@ -1049,19 +879,6 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         )  # fmt: skip
     remember(after)
     return after
-
-
-def _lines_by_month(home: Path, found: Journal) -> dict[Path, list[bytes]]:
-    """Return the lines of the journal that are not in the files of the months yet, by file."""
-    last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
-    newest = months[-1].name if months else ""
-    fresh: dict[str, list[bytes]] = {}
-    for entry, line in zip(found.entries, found.lines, strict=True):
-        if last is None or entry.revision > last.revision:
-            # Never an earlier file than the last one: a clock that was set back must not break the order.
-            newest = max(newest, f"{entry.at[:7]}.jsonl")
-            fresh.setdefault(newest, []).append(line)
-    return {home / "data" / "journal" / name: lines for name, lines in fresh.items()}
 
 
 def _last_change(home: Path, name: str, found: Journal) -> int:

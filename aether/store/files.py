@@ -468,14 +468,11 @@ def unsealed(line: bytes) -> JsonObject | None:
 
 
 @contextlib.contextmanager
-def locked(
-    directory: Path, *, timeout: float = LOCK_SECONDS, longest: float = LONGEST_WAIT_SECONDS
-) -> Iterator[None]:
+def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
     """Hold the lock of `directory` during the block; `commit.write_lock` is that of a home.
 
     On Unix it is `flock` on `<directory>/lock`, the lock that `filelock.FileLock` takes too, without the 28 ms of
     its import; on Windows `filelock` takes it. The name of the holder in the file is only for the error.
-    It is tried again after at most `longest` seconds, about.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
@@ -498,7 +495,7 @@ def locked(
             lock.release()
         return
     with storage_errors(directory):
-        handle = _acquire(path, timeout, longest)
+        handle = _acquire(path, timeout)
     try:
         yield
     finally:
@@ -536,12 +533,12 @@ def require_exclusive(directory: Path) -> None:
     raise Conflict(what, fix=fix, where=str(path))
 
 
-def _acquire(path: Path, timeout: float, longest: float) -> int:
+def _acquire(path: Path, timeout: float) -> int:
     give_up = time.monotonic() + timeout
     while True:
         handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
         try:
-            _wait(handle, path, timeout, give_up, longest)
+            _wait(handle, path, timeout, give_up)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
             if os.path.samestat(os.fstat(handle), os.stat(path)):
                 words = " ".join(map(os.path.basename, sys.argv[:2]))[:60]
@@ -558,10 +555,10 @@ def _acquire(path: Path, timeout: float, longest: float) -> int:
         os.close(handle)
 
 
-def _wait(handle: int, path: Path, timeout: float, give_up: float, longest: float) -> None:
+def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
     import fcntl
 
-    wait = min(FIRST_WAIT_SECONDS, longest)
+    wait = FIRST_WAIT_SECONDS
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -572,7 +569,7 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float, longest: floa
 
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
-            wait = min(wait * 2, longest)
+            wait = min(wait * 2, LONGEST_WAIT_SECONDS)
         else:
             return
 

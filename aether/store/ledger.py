@@ -134,12 +134,11 @@ class Ledger(Protocol):
             Unsettled: it was sent, and the server could not be asked again whether it was stored.
         """
 
-    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> AbstractContextManager[News]:
+    def turn(self, stream: str, mark: Mark) -> AbstractContextManager[News]:
         """Keep other writers of a stream waiting during the block, and yield what is new since `mark`.
 
         A writer that has met a conflict plans again inside: its next `append_if` on this stream, in this thread, meets
         none, and ends the turn. The server ends a turn that is longer than a few seconds. Writers get it in order.
-        With `early` what is new may become durable only with that append, so without it nobody may see it.
         """
 
     def wait(self, stream: str, revision: int, timeout: float) -> bool:
@@ -170,8 +169,6 @@ class Ledger(Protocol):
 
 
 _STAYS_LOCAL: list[bool] = []
-# By home: what its file was when it was read, and what it says.
-_SHARES: dict[Path, tuple[tuple[int, int, int], Share]] = {}
 # By home: what its ledger was opened for, and the ledger.
 _OPEN: dict[Path, tuple[Share, str, Ledger]] = {}
 
@@ -183,21 +180,14 @@ def shared(home: Path) -> Share | None:
         CorruptDocument: the file cannot be read.
     """
     path = f"{home}/{PLACE}"
-    try:
-        found = os.stat(path)
-    except OSError:
+    if not os.path.exists(path):
         return None
-    about, known = (found.st_ino, found.st_mtime_ns, found.st_size), _SHARES.get(home)
-    if known and known[0] == about:
-        return known[1]
     try:
         fields = files.parse_json(regular.read(path), where=PLACE)
-        share = Share(str(fields["colony"]), str(fields["identity"]), str(fields["replica"]))
+        return Share(str(fields["colony"]), str(fields["identity"]), str(fields["replica"]))
     except (KeyError, TypeError) as reason:
         fix = "Join the colony in a new home, or run aether share leave."
         raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
-    _SHARES[home] = about, share
-    return share
 
 
 @contextmanager

@@ -58,7 +58,7 @@ class Entry(NamedTuple):
     part: str = ""
     """`<whole>/<number from 1>` of a change that takes several transactions and is undone as one: an import."""
     key: str = ""
-    """The name of a change of a shared home, where it may wait for the server: it is in the history once."""
+    """The name of a change that may wait for the server of a shared home: it is in the history once."""
 
 
 class Journal(NamedTuple):

@@ -79,10 +79,10 @@ def test_an_undo_a_hand_edit_and_a_fold_are_the_same_everywhere(colony):
     homes.add(one, "a")
     fold_home(one, now=homes.NOW)
     path = documents.path_of(two, "memory")
-    sharing.update_share(two)
+    sharing.update_share(home=two)
     path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
     homes.add(two, "b")
-    sharing.update_share(one)
+    sharing.update_share(home=one)
 
     aether.undo(home=one)
 
@@ -107,12 +107,12 @@ def test_a_home_without_its_server_refuses_and_goes_on_later(colony, monkeypatch
     with pytest.raises(StorageFailed, match=ledger.URL):
         homes.add(two, "lost")
     assert homes.ids(two) == ["before"]
-    assert sharing.share_status(two)["reachable"] is False
+    assert sharing.share_status(home=two)["reachable"] is False
 
     monkeypatch.setenv(ledger.URL, colony.url)
     homes.add(two, "a")
     assert homes.ids(colony.agree()) == ["before", "a"]
-    assert sharing.share_status(one)["lag"] == 0
+    assert sharing.share_status(home=one)["lag"] == 0
 
 
 def test_a_replica_killed_after_the_ledger_took_its_line_has_it_after_the_next_write(colony):
@@ -152,7 +152,7 @@ def test_no_text_is_erased_from_one_replica_alone(colony):
 def test_a_home_that_leaves_goes_on_alone(colony):
     one, two = colony.first(), colony.join()
 
-    sharing.leave_share(two)
+    sharing.leave_share(home=two)
     colony.made.remove(two)
     homes.add(two, "alone")
     homes.add(one, "shared")
@@ -160,7 +160,7 @@ def test_a_home_that_leaves_goes_on_alone(colony):
     assert homes.ids(two) == ["before", "alone"]
     assert homes.ids(colony.agree()) == ["before", "shared"]
     with pytest.raises(NotFound, match="not shared"):
-        sharing.leave_share(two)
+        sharing.leave_share(home=two)
 
 
 def test_two_replicas_in_one_conversation_lose_nothing(colony):
@@ -304,19 +304,19 @@ def test_doctor_says_what_the_server_shows(colony, monkeypatch):
     homes.add(two, "a")
     if "directory" not in colony.url:
         monkeypatch.setattr("aether.store.postgres.SEEN_SECONDS", -1)
-        sharing.update_share(two)
+        sharing.update_share(home=two)
         assert codes(copied / ".aether") == [("info", "copied-replica")]
-    sharing.update_share(copied / ".aether")
+    sharing.update_share(home=copied / ".aether")
     assert codes(copied / ".aether") == []
 
-    sharing.leave_share(copied / ".aether")
+    sharing.leave_share(home=copied / ".aether")
     homes.add(copied / ".aether", "alone")
     (copied / ".aether" / ledger.PLACE).write_bytes((two / ledger.PLACE).read_bytes())
     homes.add(two, "b")
     assert codes(copied / ".aether") == [("error", "other-history")]
     (two / ledger.PLACE).write_text("{")
     assert ("error", "CorruptDocument") in codes(two)
-    sharing.leave_share(two)
+    sharing.leave_share(home=two)
     assert codes(two) == []
 
 
@@ -350,16 +350,16 @@ def test_a_conversation_that_one_machine_removed_does_not_come_back_to_it(colony
     one, two = colony.first(), colony.join()
     said = [{"role": "user", "content": "x"}]
     conversations.extend(one, "talk", said, now=homes.NOW)
-    sharing.update_share(two)
+    sharing.update_share(home=two)
     lines = conversations.load(two, "talk").lines
     assert conversations.set_aside(two, "talk", lines=lines, now=homes.NOW)
 
     conversations.extend(one, "talk", said * 2, now=homes.NOW)
-    sharing.update_share(two)
+    sharing.update_share(home=two)
     assert [each.id for each in conversations.stored_conversations(two)] == []
     assert [each.code for each in doctor.examine(two) if each.level == "error"] == []
 
     conversations.extend(two, "talk", said * 3, now=homes.NOW)
-    sharing.update_share(one)
+    sharing.update_share(home=one)
     assert conversations.path_of(one, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
     assert len(conversations.load(one, "talk").texts) == 6

@@ -43,7 +43,7 @@ def test_a_read_only_server_is_read_and_refuses_what_is_added(colony):
 
     with pytest.raises(StorageFailed, match="the server is read-only"):
         homes.add(one, "b")
-    sharing.update_share(two)
+    sharing.update_share(home=two)
     assert homes.ids(two) == ["before", "a"]
 
     sql(colony, f'alter database "{name}" reset default_transaction_read_only')
@@ -129,7 +129,7 @@ def test_a_replica_restored_from_an_older_copy_catches_up(colony):
 def test_a_home_that_has_left_and_comes_back_with_its_own_lines_is_refused(colony):
     one, two = colony.first(), colony.join()
     share = (two / ledger.PLACE).read_bytes()
-    sharing.leave_share(two)
+    sharing.leave_share(home=two)
     homes.add(two, "alone")
     homes.add(one, "shared")
     (two / ledger.PLACE).write_bytes(share)
@@ -141,6 +141,6 @@ def test_a_home_that_has_left_and_comes_back_with_its_own_lines_is_refused(colon
         commit(two, plan, homes.Author("add"), now=homes.NOW)
     assert homes.ids(two) == ["before", "alone"]
     with pytest.raises(AetherError):
-        sharing.update_share(two)
+        sharing.update_share(home=two)
     colony.made.remove(two)
     assert homes.ids(colony.agree()) == ["before", "shared"]

@@ -69,14 +69,14 @@ def test_changes_wait_are_read_and_are_sent_in_order(pair, away):
     assert waited.revision == 0
     assert names(two) == ["before", "b"]
     assert homes.ids(two) == ["before"]  # the home itself has what the ledger has
-    assert sharing.share_status(two)["waiting"] == 3
+    assert sharing.share_status(home=two)["waiting"] == 3
     assert [each.code for each in doctor.examine(two)] == ["waiting"]
 
     away(back=True)
     homes.add(one, "c")
     colony.agree()
 
-    assert sharing.share_status(two)["waiting"] == 0
+    assert sharing.share_status(home=two)["waiting"] == 0
     assert homes.ids(two) == ["before", "c", "b"]
     assert [each.reason for each in snapshot.folded_entries(one)][-4:] == ["c", "a", "b", "a"]
 
@@ -109,7 +109,7 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
     (found,) = unfit(two)
     assert "remove by queen" in found.message
     assert b'"before"' in (two / found.where).read_bytes()
-    assert sharing.share_status(two)["unfit"] == 1
+    assert sharing.share_status(home=two)["unfit"] == 1
     assert unfit(one) == []
 
 
@@ -138,7 +138,7 @@ def test_a_change_whose_sender_is_killed_is_in_the_history_once(pair, away, plac
     def killed():
         module = commits if place == "append" else offline
         setattr(module, place, lambda *args, **kwargs: os._exit(9))
-        sharing.update_share(two)
+        sharing.update_share(home=two)
 
     assert children.ended(children.start(killed)) == 9
     homes.add(one, "c")
@@ -161,7 +161,7 @@ def test_a_change_whose_answer_was_lost_waits_and_is_stored_once(pair, monkeypat
         assert add(two, f"{stored}").revision == 0
         monkeypatch.setattr(ledger.of(two), "append_if", real)
         assert len(offline.waiting(two)) == 1
-        sharing.update_share(two)
+        sharing.update_share(home=two)
         assert offline.waiting(two) == []
 
     assert homes.ids(colony.agree()) == ["before", "True", "False"]
@@ -180,7 +180,7 @@ def test_many_replicas_that_were_away_lose_nothing(pair, away):
     started = [children.start(work, who, (one, two, three)[who % 3]) for who in range(6)]
     assert [children.ended(child) for child in started] == [0] * 6
     away(back=True)
-    started = [children.start(sharing.update_share, home) for home in (one, two, three) * 2]
+    started = [children.start(partial(sharing.update_share, home=home)) for home in (one, two, three) * 2]
     assert [children.ended(child) for child in started] == [0] * 6
 
     stored = homes.ids(colony.agree())
@@ -207,7 +207,7 @@ def test_a_home_that_leaves_keeps_what_waits(pair, away):
     away()
     add(two, "a")
 
-    sharing.leave_share(two)
+    sharing.leave_share(home=two)
     colony.made.remove(two)
     add(two, "b")
 

@@ -299,7 +299,7 @@ def test_what_a_model_is_reported_the_tools_is_shown(capsys):
 
     listed = json.loads(capsys.readouterr().out)
     assert [tool["name"] for tool in listed][:2] == ["remember", "recall"]
-    assert len(listed) == 17
+    assert len(listed) == 18
 
 
 def test_to_a_person_every_description_is_shown_whole(capsys):

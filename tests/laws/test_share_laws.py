@@ -91,4 +91,4 @@ def _act(home, what, number, added, removed):
     elif what == "fold":
         admin.fold(home=home)
     elif what == "catch up":
-        sharing.update_share(home)
+        sharing.update_share(home=home)

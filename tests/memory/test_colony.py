@@ -12,7 +12,6 @@ from aether.memory import colony as machine
 from aether.memory.colony import MAX_PHASE, check_phase, phase_number
 from aether.schemas import check
 from aether.store.patch import apply
-from aether.types import Change
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -118,7 +117,7 @@ def test_the_hundred_newest_transitions_stay_and_older_ones_move():
 
 
 def test_walking_nowhere_changes_nothing():
-    assert machine.follow_route(colony(), [], now=NOW, trigger="x") == Change({}, result=[])
+    assert machine.follow_route(colony(), [], now=NOW, trigger="x") == ({}, {}, [])
 
 
 def test_ten_automatic_checkpoints_are_listed():

@@ -22,7 +22,6 @@ from aether.schemas import check
 from aether.store.patch import apply
 from aether.text.cleaning import clean
 from aether.text.tags import NOTICE, memory_block
-from aether.types import Change
 from tests.memory.states import NOW, after, count, held, later, new_id, shipped, texts, with_items
 from tests.tables import rows
 
@@ -284,7 +283,7 @@ def test_clearing_moves_everything_to_the_archive():
 
 
 def test_clearing_nothing_changes_nothing():
-    assert items.clear(shipped()["memory"], now=NOW) == Change({}, result=0)
+    assert items.clear(shipped()["memory"], now=NOW) == ({}, {}, 0)
 
 
 def test_the_list_is_sorted_by_last_use():

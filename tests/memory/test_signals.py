@@ -8,7 +8,6 @@ import pytest
 from aether.errors import InvalidInput
 from aether.memory import signals
 from aether.store.patch import apply
-from aether.types import Change
 from tests.tables import rows
 
 DATA = Path(__file__).resolve().parents[2] / "data"
@@ -260,7 +259,7 @@ def test_expiring_moves_the_faded_to_the_events():
 def test_expiring_where_nothing_faded_changes_nothing():
     state = emitted(fresh(), "FOCUS", "x")
 
-    assert signals.expire(state, NOW) == Change({}, result=[])
+    assert signals.expire(state, NOW) == ({}, {}, [])
 
 
 def test_withdrawing_twice_is_withdrawing_once():

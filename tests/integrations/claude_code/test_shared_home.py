@@ -93,7 +93,7 @@ def test_a_fold_of_a_shared_home_exchanges_news(replica, colony):
     aether.fold(home=replica)
 
     assert not spool.waiting(str(replica))
-    sharing.update_share(colony.made[0])
+    sharing.update_share(home=colony.made[0])
     assert "Fridays" in (colony.made[0] / "data" / "memory.json").read_text()
     assert "news" in homes.ids(replica)
     assert len(conversations.load(replica, "talk").texts) == 1
@@ -108,6 +108,6 @@ def test_what_hooks_noted_reaches_other_machines_without_any_command(replica, co
     until = time.monotonic() + 60
     while spool.waiting(str(replica)) and time.monotonic() < until:
         time.sleep(0.05)
-    sharing.update_share(colony.made[0])
+    sharing.update_share(home=colony.made[0])
 
     assert "Fridays" in (colony.made[0] / "data" / "memory.json").read_text()
