@@ -40,7 +40,7 @@ READER_PATIENCE_SECONDS = 0.5
 # Homes whose last drain failed: a caller that has waited once does not wait again at each step.
 _UNDRAINED: set[Path] = set()
 # A shared home is asked for news of other replicas no more often than this; one whose server failed, far less.
-FRESH_SECONDS, FAILED_SECONDS = 1.0, 60.0
+FRESH_SECONDS, FAILED_SECONDS = 1.0, offline.TRIED_SECONDS
 _NEXT_LOOK: dict[Path, float] = {}
 
 
