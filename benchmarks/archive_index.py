@@ -33,7 +33,7 @@ from search_speed import queries, spread, timed, vocabulary
 
 import aether
 from aether.api import archive as edge
-from aether.store import aged, config
+from aether.store import archive_store, config
 
 SIZES = (1_000, 10_000, 100_000)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -63,11 +63,11 @@ def _of_size(size: int) -> dict:
     try:
         home = aether.init(directory / ".aether")
         _fill(home, min(size, FILES), words, rng)
-        made = timed(aged.rebuild_index, home)
+        made = timed(archive_store.rebuild_index, home)
         _repeat(home, size)
         return {
             "index_made_s_of_files": [min(size, FILES), round(made, 1)],
-            "index_bytes": (home / aged.INDEX).stat().st_size,
+            "index_bytes": (home / archive_store.INDEX).stat().st_size,
             **_measured(home, words, rng),
         }
     finally:
@@ -101,10 +101,10 @@ def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
             **shape, "id": talk["id"], "title": talk["title"], "created_at": aether_time(at), "level": level,
             "content": content, "metrics": numbers,
         }  # fmt: skip
-        name = aged.name_of(value)
+        name = archive_store.name_of(value)
         path = home / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(aged.encoded(value))
+        path.write_bytes(archive_store.encoded(value))
 
 
 def _repeat(home: Path, size: int) -> None:
@@ -124,7 +124,7 @@ def _repeat(home: Path, size: int) -> None:
                 (first,),
             )
 
-    aged.indexed(home, work)
+    archive_store.indexed(home, work)
 
 
 def aether_time(at: datetime) -> str:
@@ -155,13 +155,13 @@ def _answer(name: str, query: str, at: datetime, words: list[str], rng: random.R
 
 def _measured(home: Path, words: list[str], rng: random.Random) -> dict:
     reads: list[str] = []
-    real = aged.read_bytes
+    real = archive_store.read_bytes
 
     def counted(place: Path, name: str) -> bytes:
         reads.append(name)
         return real(place, name)
 
-    aged.read_bytes = counted  # type: ignore[assignment]
+    archive_store.read_bytes = counted  # type: ignore[assignment]
     try:
         months = [f"{rng.randint(2008, 2025)}-{rng.randint(1, 12):02}" for _ in range(LISTS)]
         aether.list_archived(month=months[0], home=home)
@@ -189,7 +189,7 @@ def _measured(home: Path, words: list[str], rng: random.Random) -> dict:
         found["idle_pass"] = _one(lambda: aether.age_archive(now=NOW, home=home))
         return found
     finally:
-        aged.read_bytes = real
+        archive_store.read_bytes = real
 
 
 def _answered(home: Path, words: list[str]) -> int:

@@ -30,8 +30,10 @@ sys.path.insert(0, str(ROOT))
 import report  # noqa: E402 - runnable without an installation
 
 from aether.memory.search import search  # noqa: E402
-from aether.store import archive as store_archive  # noqa: E402
-from aether.store import search_index  # noqa: E402
+from aether.store import (
+    record_files,
+    search_index,
+)
 from tests.planted import KINDS, planted_archive  # noqa: E402
 
 SIZES = (100_000, 400_000)
@@ -51,9 +53,9 @@ def aether(records: list[dict], folder: Path) -> tuple[Ask, float]:
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
     snapshot = SimpleNamespace(home=folder, pending=())
     source = search_index.Archive(
-        store_archive.head(snapshot, "items"),
-        lambda after: store_archive.located(snapshot, "items", after=after),
-        lambda wanted: store_archive.fetch(snapshot, "items", wanted),
+        record_files.head(snapshot, "items"),
+        lambda after: record_files.located(snapshot, "items", after=after),
+        lambda wanted: record_files.fetch(snapshot, "items", wanted),
     )
     index = folder / "index.sqlite"
     assert search_index.refresh(index, source)

@@ -32,8 +32,7 @@ import report
 
 import aether
 from aether.memory.search import search
-from aether.store import archive as store_archive
-from aether.store import search_index
+from aether.store import record_files, search_index
 
 SIZES = (1_000, 10_000, 100_000)
 COMPARED_UP_TO = 10_000
@@ -141,9 +140,9 @@ def stored(home: Path, held: list[dict]) -> search_index.Archive:
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
     snapshot = SimpleNamespace(home=home, pending=())
     return search_index.Archive(
-        store_archive.head(snapshot, "items"),
-        lambda after: store_archive.located(snapshot, "items", after=after),
-        lambda wanted: store_archive.fetch(snapshot, "items", wanted),
+        record_files.head(snapshot, "items"),
+        lambda after: record_files.located(snapshot, "items", after=after),
+        lambda wanted: record_files.fetch(snapshot, "items", wanted),
     )
 
 

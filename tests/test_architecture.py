@@ -64,9 +64,13 @@ HOMES = {
     "rich": {"aether/cli/output.py"},
     "orjson": {"aether/store/files.py", "aether/messages/records.py"},
     "snowballstemmer": {"aether/text/words.py"},
-    "sqlite3": {"aether/store/search_index.py", "aether/store/aged.py", "aether/store/index_file.py"},
+    "sqlite3": {
+        "aether/store/search_index.py",
+        "aether/store/archive_store.py",
+        "aether/store/index_file.py",
+    },
     "tiktoken": {"aether/tokens/exact.py"},
-    "zstandard": {"aether/store/aged.py", "aether/api/backup.py"},
+    "zstandard": {"aether/store/archive_store.py", "aether/api/backup.py"},
 }
 # A fresh process that adds an item must not pay for these.
 HEAVY = {

@@ -21,7 +21,7 @@ from aether.cli.claude import mcp_command
 from aether.cli.main import main
 from aether.integrations.mcp_server import catalogue
 from aether.paths import resource
-from aether.store import archive, documents
+from aether.store import documents, record_files
 from aether.store.keys import KEYS
 from tests import test_regular
 from tests.cli.stage import GRAPH, old_talk, prepared
@@ -336,7 +336,7 @@ def test_every_setting_is_in_the_table():
 def test_every_document_and_every_append_only_file_is_described():
     for name in documents.NAMES:
         assert f"| `data/{name}.json` |" in FORMATS
-    for kind, path in {**archive.SINGLE, **archive.MONTHLY}.items():
+    for kind, path in {**record_files.SINGLE, **record_files.MONTHLY}.items():
         assert f"append-only file `{kind}`" in FORMATS
         assert f"`{path}" in FORMATS
 

@@ -39,8 +39,8 @@ from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
 from aether.redact.redact import redacted
 from aether.schemas import check, migrations
-from aether.store import aged as store_aged
-from aether.store import ageing, archive, config, documents, files, ledger, offline, seals, trust
+from aether.store import archive_steps, config, documents, files, ledger, offline, record_files, seals, trust
+from aether.store import archive_store as store_aged
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
@@ -499,14 +499,14 @@ def export(*, home: Home = None) -> JsonObject:
         "revision": snapshot.revision,
         "documents": copied(snapshot.documents),
         **{
-            kind: [copied(record) for _, record in archive.records(snapshot, kind)]
-            for kind in (*archive.MONTHLY, *archive.SINGLE)
+            kind: [copied(record) for _, record in record_files.records(snapshot, kind)]
+            for kind in (*record_files.MONTHLY, *record_files.SINGLE)
         },
         "conversations": [
             _exported(snapshot.home, one.id)
             for one in store_conversations.stored_conversations(snapshot.home)
         ],
-        "archived": [*ageing.exported(snapshot.home)],
+        "archived": [*archive_steps.exported(snapshot.home)],
     }
 
 
@@ -547,7 +547,7 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     wanted = {name: migrations.current(name, one) for name, one in value["documents"].items()}
     for name, one in wanted.items():
         check.require(name, one, fix="Export the home again with this aether.")
-    appends = {kind: _exported_records(value, kind) for kind in archive.KINDS}
+    appends = {kind: _exported_records(value, kind) for kind in record_files.KINDS}
 
     def plan(snapshot: Snapshot) -> Change:
         _require_empty(snapshot)
@@ -558,7 +558,7 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     talks = [one for one in value["conversations"] if "history" in one]
     unread = [one["conversation"] for one in value["conversations"] if "history" not in one]
     known = {one.id for one in store_conversations.stored_conversations(place)}
-    aged = ageing.importable(value.get("archived", []))
+    aged = archive_steps.importable(value.get("archived", []))
     names = [*(str(one.get("conversation")) for one in talks), *(one["file"]["id"] for one in aged)]
     entries = {name: number for name, number in _held(wanted, appends).items() if number}
     known |= {one for one in names if store_aged.find(place, one)}
@@ -575,13 +575,13 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     for one in talks:
         if one["conversation"] in fresh:
             _import_conversation(place, one, at)
-    ageing.bring_in(place, [one for one in aged if one["file"]["id"] in fresh], now=at)
+    archive_steps.bring_in(place, [one for one in aged if one["file"]["id"] in fresh], now=at)
     return Restored(entries, fresh, kept, revision, unread)
 
 
 def _require_known(exported: Mapping[str, Any]) -> None:
     """Raise if a part of an export would be left behind without a word: one that this aether does not know, or cannot read."""
-    parts = {"revision", "documents", "conversations", "archived", *archive.KINDS}
+    parts = {"revision", "documents", "conversations", "archived", *record_files.KINDS}
     strange = [*(exported.keys() - parts), *(exported["documents"].keys() - {*documents.NAMES})]
     if strange:
         what = f"it has {shown(min(strange))}, which this aether does not know. Nothing was stored."
@@ -624,14 +624,14 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
         "marked conversations": len((state.get("retention") or {}).get("marked", {})),
         "rules of retention": len((state.get("retention") or {}).get("policy", {})),
         "archived items": len(appends.get("items", [])),
-        **{f"records of {kind}": len(appends.get(kind, [])) for kind in archive.SINGLE},
+        **{f"records of {kind}": len(appends.get(kind, [])) for kind in record_files.SINGLE},
     }
 
 
 def _require_empty(snapshot: Snapshot) -> None:
     held = {name: number for name, number in _held(snapshot.documents, {}).items() if number}
-    if archive.head(snapshot, "items") >= 0:
-        held["archived items"] = sum(1 for _ in archive.records(snapshot, "items"))
+    if record_files.head(snapshot, "items") >= 0:
+        held["archived items"] = sum(1 for _ in record_files.records(snapshot, "items"))
     if held:
         what = f"the home is not empty: it has {', '.join(pluralize(number, name) for name, number in held.items())}."
         fix = 'Make a new home ("aether init --home DIR") and import it there, with --home DIR.'

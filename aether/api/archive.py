@@ -31,7 +31,7 @@ from aether.clock import new_id
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
-from aether.store import aged, ageing, config, conversations, files
+from aether.store import archive_steps, archive_store, config, conversations, files
 from aether.store.commit import Author, write_lock
 from aether.store.snapshot import load
 from aether.text.words import query_terms
@@ -236,9 +236,9 @@ def age_archive(
 
 def _settle(place: Path, at: datetime) -> None:
     """End a step that a killed process left."""
-    if not aged.is_empty(place) and aged.open_step(place) is not None:
+    if not archive_store.is_empty(place) and archive_store.open_step(place) is not None:
         with write_lock(place):
-            ageing.settle(place, now=at)
+            archive_steps.settle(place, now=at)
 
 
 def _failure(reason: AetherError, where: str) -> Finding:
@@ -259,8 +259,8 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
         if "" < conversations.last_use(one) <= latest[0]
     ]
     _refresh_floors(place, rules)
-    over = [] if forever else [row.id for row in aged.expired(place, clock.stamp(rules.now))]
-    for id in dict.fromkeys([*live, *(row.id for row in aged.ready(place, latest)), *over]):  # noqa: A001
+    over = [] if forever else [row.id for row in archive_store.expired(place, clock.stamp(rules.now))]
+    for id in dict.fromkeys([*live, *(row.id for row in archive_store.ready(place, latest)), *over]):  # noqa: A001
         try:
             case = _case(place, id)
             found = rules.decide(case.conversation)
@@ -275,7 +275,7 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
             step = (GRACE_OVER, grace.get("level", case.level), case.level)
         else:
             continue
-        size = ageing.bytes_of(place, id)
+        size = archive_steps.bytes_of(place, id)
         title = redact(case.conversation["title"])
         plan.append(Planned(id, title, found.days, found.score.total, *step, size))
     return sorted(plan, key=lambda one: (one.rule == GRACE_OVER, -one.days, one.id)), failed
@@ -284,12 +284,12 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
 def _refresh_floors(place: Path, rules: _Rules) -> None:
     """Decide again, for conversations of another policy, the least level that they may have."""
     floors = []
-    for row in aged.of_other_policy(place, rules.digest):
+    for row in archive_store.of_other_policy(place, rules.digest):
         with suppress(AetherError, KeyError):  # `verify` names it
-            conversation = shapes.conversation_of(aged.read(place, row.name))
+            conversation = shapes.conversation_of(archive_store.read(place, row.name))
             floors.append((row.id, rules.floor(conversation), rules.digest))
     if floors:
-        aged.set_floor(place, floors)
+        archive_store.set_floor(place, floors)
 
 
 def _case(place: Path, id: str) -> _Case:
@@ -299,9 +299,9 @@ def _case(place: Path, id: str) -> _Case:
         NotFound: it is neither live nor archived.
         Conflict: the log of a live one is damaged.
     """
-    row = aged.find(place, id)
+    row = archive_store.find(place, id)
     if row:
-        old = aged.read(place, row.name)
+        old = archive_store.read(place, row.name)
         conversation = shapes.conversation_of(old)
         # Its age is that of the whole conversation, whichever messages are left.
         return _Case(conversation | {"times": [row.since] if row.since else []}, old, b"")
@@ -337,7 +337,7 @@ def _of_log(place: Path, id: str, data: bytes) -> Conversation:
 def _title(messages: list[JsonObject]) -> str:
     """Return the first line that a user said, cut, without secrets."""
     for message in messages:
-        said = next(aged.texts({"messages": [message]}), "").strip()
+        said = next(archive_store.texts({"messages": [message]}), "").strip()
         if message.get("role") == "user" and said:
             return redact(said.partition("\n")[0])[:TITLE_CHARS].strip()
     return ""
@@ -348,13 +348,13 @@ def _fullest(place: Path, old: JsonObject) -> Conversation:
     grace = old["grace"]
     if not grace or old["level"] == "full":
         return shapes.conversation_of(old)
-    data = aged.read_grace(place, grace)
+    data = archive_store.read_grace(place, grace)
     if grace["level"] == "full" and old["source"]["kind"] == "conversation":
         return _of_log(place, old["id"], data)
     if grace["level"] == "full" and old["source"]["kind"] == "file":
         raw = next(one for one in _raws(data, old["source"]["name"]))
         return shapes.read_conversation({**raw, "id": old["id"]}, where=old["id"])[0]
-    return shapes.conversation_of(aged.parsed(data, where=grace["file"]))
+    return shapes.conversation_of(archive_store.parsed(data, where=grace["file"]))
 
 
 def _age(
@@ -386,7 +386,7 @@ def _age(
     if written:
         receipt |= {"summary": written.record, "failures": written.failures}
     _seal_receipt(value, receipt)
-    less = ageing.take(
+    less = archive_steps.take(
         place, value, old=case.old, log=case.log, rest=rest, packed=rules.packed, now=rules.now
     )
     return copied(receipt), less
@@ -410,9 +410,9 @@ def _rest(case: _Case, rules: _Rules, forever: bool) -> tuple[JsonObject | None,
         # A fuller form than the present one stays; that of a file rests from now on.
         stays = case.level != "full" and not known["until"]
         return {**known, "until": "" if stays or not until else max(until, known["until"])}, None
-    data = aged.encoded(case.old) if case.old else case.log
+    data = archive_store.encoded(case.old) if case.old else case.log
     kind = "dict" if case.old else "conversation"
-    return aged.grace_of(case.conversation["id"], kind, case.level, data, until=until), data
+    return archive_store.grace_of(case.conversation["id"], kind, case.level, data, until=until), data
 
 
 def _file(
@@ -426,9 +426,9 @@ def _file(
     }  # fmt: skip
     numbers |= {key: known[key] for key in ("since", "sha256") if key in known}
     if not old and level == "full":
-        numbers["sha256"] = ageing.digest(files.json_line(content))
+        numbers["sha256"] = archive_steps.digest(files.json_line(content))
     return {
-        "version": aged.VERSION,
+        "version": archive_store.VERSION,
         **{key: conversation[key] for key in ("id", "created_at", "updated_at")},
         "title": redact(conversation["title"]),
         "archived_at": old["archived_at"] if old else clock.stamp(rules.now),
@@ -449,7 +449,7 @@ def _receipt(value: JsonObject, before: str, rule: str, data: bytes, at: datetim
         "id": new_id("age", at), "at": clock.stamp(at), "kind": "archive", "conversation": value["id"],
         "from": before, "to": value["level"], "rule": rule, "bytes_before": 0, "bytes_after": 0,
         "kept": {"ratio": value["metrics"]["ratio"], **value["metrics"]["retention"]}, "removed": {},
-        "sha256_before": ageing.digest(data), "sha256_after": ageing.digest(files.json_line(value["content"])),
+        "sha256_before": archive_steps.digest(data), "sha256_after": archive_steps.digest(files.json_line(value["content"])),
         "grace_until": value["grace"]["until"] if value["grace"] else None,
     }  # fmt: skip
 
@@ -458,7 +458,7 @@ def _seal_receipt(value: JsonObject, receipt: JsonObject) -> None:
     """Add a receipt to the steps of its file, with the bytes that the file has then."""
     value["steps"] = [*value["steps"], receipt]
     for _ in range(3):  # the number is part of the file
-        receipt["bytes_after"] = len(aged.encoded(value))
+        receipt["bytes_after"] = len(archive_store.encoded(value))
 
 
 def _end_grace(place: Path, id: str, rules: _Rules) -> tuple[JsonObject, int]:
@@ -469,10 +469,10 @@ def _end_grace(place: Path, id: str, rules: _Rules) -> tuple[JsonObject, int]:
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=id)
     value = {**old, "grace": None}
     receipt = _receipt(value, old["level"], GRACE_OVER, files.json_line(old["content"]), rules.now)
-    receipt["bytes_before"] = ageing.bytes_of(place, id)
+    receipt["bytes_before"] = archive_steps.bytes_of(place, id)
     receipt["removed"] = {"level": old["grace"]["level"], "bytes": old["grace"]["bytes"]}
     _seal_receipt(value, receipt)
-    return copied(receipt), ageing.take(place, value, old=old, packed=rules.packed, now=rules.now)
+    return copied(receipt), archive_steps.take(place, value, old=old, packed=rules.packed, now=rules.now)
 
 
 # --- Adding
@@ -585,7 +585,7 @@ def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> Archi
             value, data, found = _full(one, rules, nth)
             if len(waiting) == BATCH or value["id"] in waiting:
                 _flush(place, waiting, rules, batch)
-            row = aged.find(place, value["id"])
+            row = archive_store.find(place, value["id"])
             if row:
                 batch.added.append(_replace(place, row, value, data, rules))
             elif conversations.path_of(place, value["id"]).exists():
@@ -610,7 +610,7 @@ def _full(one: _Given, rules: _Rules, nth: int) -> tuple[JsonObject, bytes | Non
     value = _file(conversation, "full", form(conversation, "full"), rules, old=None, source=one.source)
     value["marked"] = retention.is_marked_by_itself(conversation) or value["id"] in rules.marked
     if one.data is not None:
-        value["grace"] = aged.grace_of(value["id"], "file", "full", one.data, until="")
+        value["grace"] = archive_store.grace_of(value["id"], "file", "full", one.data, until="")
     return value, one.data, found
 
 
@@ -622,7 +622,7 @@ def _flush(
     made = [*waiting.values()]
     waiting.clear()
     try:
-        names = ageing.add(place, made, packed=rules.packed, now=rules.now)
+        names = archive_steps.add(place, made, packed=rules.packed, now=rules.now)
     except AetherError as reason:
         batch.failed.extend(_failure(reason, str(value["id"])) for value, _ in made)
         return
@@ -630,17 +630,21 @@ def _flush(
 
 
 def _archived(place: Path, value: JsonObject, name: str) -> Archived:
-    size = aged.size(place, name) + (aged.size(place, value["grace"]["file"]) if value["grace"] else 0)
+    size = archive_store.size(place, name) + (
+        archive_store.size(place, value["grace"]["file"]) if value["grace"] else 0
+    )
     return Archived(value["id"], value["title"], value["created_at"], value["level"], size, name)
 
 
-def _replace(place: Path, row: aged.Row, value: JsonObject, data: bytes | None, rules: _Rules) -> Archived:
+def _replace(
+    place: Path, row: archive_store.Row, value: JsonObject, data: bytes | None, rules: _Rules
+) -> Archived:
     """Put a conversation in the place of an earlier state of it; the same one is left as it is.
 
     Raises:
         Conflict: the archived one has messages that this one lacks.
     """
-    old = aged.read(place, row.name)
+    old = archive_store.read(place, row.name)
     if old["metrics"].get("sha256") == value["metrics"]["sha256"]:
         return _listed(row)
     messages, said = value["content"]["messages"], old["metadata"]["total_messages"]
@@ -652,8 +656,8 @@ def _replace(place: Path, row: aged.Row, value: JsonObject, data: bytes | None, 
     receipt = _receipt(value, old["level"], "added again", files.json_line(old["content"]), rules.now)
     receipt["bytes_before"] = row.bytes
     _seal_receipt(value, receipt)
-    ageing.take(place, value, old=old, rest=data, packed=rules.packed, now=rules.now)
-    return _archived(place, value, aged.name_of(value, packed=rules.packed))
+    archive_steps.take(place, value, old=old, rest=data, packed=rules.packed, now=rules.now)
+    return _archived(place, value, archive_store.name_of(value, packed=rules.packed))
 
 
 # --- Bringing back
@@ -685,7 +689,7 @@ def restore_conversation(
     old = read_archived(id, home=place)
     grace, kind = old["grace"], old["source"]["kind"]
     level = min(old["level"], grace["level"] if grace else old["level"], key=LEVELS.index)
-    data = aged.read_grace(place, grace) if grace else b""
+    data = archive_store.read_grace(place, grace) if grace else b""
     whole = _fullest(place, old)
     exact = level == "full" and (kind == "dict" or bool(grace))
     conversation = _given_back(old, whole, data, level)
@@ -701,12 +705,12 @@ def restore_conversation(
             at,
         )
         receipt |= {
-            "bytes_before": ageing.bytes_of(place, id),
+            "bytes_before": archive_steps.bytes_of(place, id),
             "bytes_after": len(data),
             "kept": {"ratio": 1.0},
         }
-        receipt["sha256_after"] = ageing.digest(data)
-        return Restored(conversation, level, exact, str(ageing.restore(place, id, receipt, now=at)))
+        receipt["sha256_after"] = archive_steps.digest(data)
+        return Restored(conversation, level, exact, str(archive_steps.restore(place, id, receipt, now=at)))
     return Restored(conversation, level, exact, "")
 
 
@@ -716,10 +720,12 @@ def _given_back(old: JsonObject, whole: Conversation, data: bytes, level: str) -
         if old["level"] == "full":
             return shapes.given_conversation(old["content"])
         if old["source"]["kind"] == "dict":
-            return shapes.given_conversation(aged.parsed(data, where=old["id"])["content"])
+            return shapes.given_conversation(archive_store.parsed(data, where=old["id"])["content"])
         return {key: whole[key] for key in _FIELDS}
     content = (
-        aged.parsed(data, where=old["id"])["content"] if data and level != old["level"] else old["content"]
+        archive_store.parsed(data, where=old["id"])["content"]
+        if data and level != old["level"]
+        else old["content"]
     )
     fields = {key: old[key] for key in ("id", "title", "created_at", "updated_at")}
     left: JsonObject = copied({**fields, "level": level, **content, "metadata": old["metadata"]})
@@ -742,7 +748,7 @@ def delete_archived(id: str, *, home: Home = None) -> bool:
     Raises:
         LockTimeout, StorageFailed: it is as it was.
     """
-    return ageing.set_aside(drained(find(home)), id, now=clock.now())
+    return archive_steps.set_aside(drained(find(home)), id, now=clock.now())
 
 
 # --- Looking
@@ -763,10 +769,13 @@ def list_archived(
         shapes.level(level)
     if limit is not None and limit < 0:
         raise InvalidInput(f"limit is {limit}.", fix="Use a whole number from 0.", where="limit")
-    return [_listed(row) for row in aged.rows(find(home), month=month or "", level=level or "", limit=limit)]
+    return [
+        _listed(row)
+        for row in archive_store.rows(find(home), month=month or "", level=level or "", limit=limit)
+    ]
 
 
-def _listed(row: aged.Row) -> Archived:
+def _listed(row: archive_store.Row) -> Archived:
     return Archived(row.id, row.title, row.created_at, row.level, row.bytes, row.name)
 
 
@@ -779,12 +788,12 @@ def read_archived(id: str, *, home: Home = None) -> JsonObject:
         CorruptDocument, InvalidDocument: its file is damaged, or of another version.
     """
     place = find(home)
-    row = aged.find(place, id)
+    row = archive_store.find(place, id)
     if row is None:
         raise NotFound(
             f"conversation {shown(id)} is not archived.", fix='See "aether archive list".', where=str(place)
         )
-    value = aged.read(place, row.name)
+    value = archive_store.read(place, row.name)
     marked = load(place).documents["retention"]["marked"]
     return {**value, "marked": id in marked or _marks_itself(value)}
 
@@ -811,9 +820,11 @@ def search_archive(query: str, *, limit: int = 10, home: Home = None) -> list[Ar
     place = find(home)
     wanted = query_terms(query).weights
     found = []
-    for row, score in aged.search(place, wanted, limit=limit):
+    for row, score in archive_store.search(place, wanted, limit=limit):
         with suppress(AetherError):  # `verify` names it
-            passage = best_passage(aged.texts(aged.read(place, row.name)["content"]), wanted)
+            passage = best_passage(
+                archive_store.texts(archive_store.read(place, row.name)["content"]), wanted
+            )
             found.append(
                 ArchiveHit(
                     row.id, row.title, row.created_at, row.level, round(score, 6), redact(passage), row.name
@@ -825,14 +836,14 @@ def search_archive(query: str, *, limit: int = 10, home: Home = None) -> list[Ar
 @public
 def archive_stats(*, home: Home = None) -> JsonObject:
     """Return the number of archived conversations, their bytes on disk, and how many have each level."""
-    return aged.stats(find(home))
+    return archive_store.stats(find(home))
 
 
 @public
 def verify_archive(*, home: Home = None) -> list[Finding]:
     """Check every file of the archive and return the findings, errors first; nothing is changed."""
     order = {"error": 0, "warning": 1, "info": 2}
-    return sorted(ageing.examine(find(home)), key=lambda finding: order[finding.level])
+    return sorted(archive_steps.examine(find(home)), key=lambda finding: order[finding.level])
 
 
 # --- Retention
@@ -845,7 +856,7 @@ def mark_conversation_important(id: str, marked: bool = True, *, home: Home = No
     Detail that is lost does not come back by a mark. `undo` reverses it.
     """
     place = drained(find(home))
-    if not aged.find(place, id) and not conversations.path_of(place, id).exists():
+    if not archive_store.find(place, id) and not conversations.path_of(place, id).exists():
         return False
     at = clock.stamp(clock.now())
 
@@ -904,7 +915,9 @@ def retention_recommendations(
     """
     place = drained(find(home))
     rules = _rules(place, now)
-    ids = [one.id for one in conversations.stored_conversations(place)] + [row.id for row in aged.rows(place)]
+    ids = [one.id for one in conversations.stored_conversations(place)] + [
+        row.id for row in archive_store.rows(place)
+    ]
     found = []
     for id in ids:  # noqa: A001
         with suppress(AetherError):  # `verify` and `doctor` name it
@@ -968,9 +981,9 @@ def migrate_archive(*, home: Home = None) -> list[Path]:
     place = drained(find(home))
     rules = _rules(place, None)
     done = []
-    for name in aged.older_names(place):
+    for name in archive_store.older_names(place):
         value = _migrated(place, name, rules)
-        kept = ageing.exchange(place, name, value, packed=rules.packed, now=rules.now)
+        kept = archive_steps.exchange(place, name, value, packed=rules.packed, now=rules.now)
         done.append(place / kept)
     return done
 
@@ -983,9 +996,9 @@ def _migrated(place: Path, name: str, rules: _Rules) -> JsonObject:
     Raises:
         InvalidDocument: a newer aether wrote it.
     """
-    value = files.parse_json(aged.read_bytes(place, name), where=name)
+    value = files.parse_json(archive_store.read_bytes(place, name), where=name)
     if not isinstance(value.get("original_conversation"), dict):
-        raise aged.of_other_version(value["version"], name)
+        raise archive_store.of_other_version(value["version"], name)
     conversation, _ = shapes.read_conversation(value["original_conversation"], where=name)
     source = {"kind": "dict", "name": ""}
     return _file(conversation, "full", form(conversation, "full"), rules, old=None, source=source)

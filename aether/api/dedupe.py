@@ -16,7 +16,7 @@ from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
 from aether.memory import items
 from aether.memory.snapshots import REMOVED
-from aether.store import archive, files
+from aether.store import files, record_files
 from aether.store.snapshot import Snapshot
 from aether.types import Counter, JsonObject
 
@@ -136,7 +136,7 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
 def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]] = ()) -> Iterator[Any]:
     yield from items.items_of(snapshot.documents["memory"])
     # Items that an undo or a restore removed count as never captured.
-    records = (record for _, record in archive.records(snapshot, "items", after=after, holding=holding))
+    records = (record for _, record in record_files.records(snapshot, "items", after=after, holding=holding))
     yield from (record["item"] for record in records if record["why"] != REMOVED)
 
 

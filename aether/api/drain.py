@@ -32,7 +32,7 @@ from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN
 from aether.memory.items import add_items, token_usage
 from aether.memory.phases import apply_marker
 from aether.messages.model import as_text
-from aether.store import archive, config, spool
+from aether.store import config, record_files, spool
 from aether.store.commit import HOOK, Author, commit, fold_home
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.patch import chain_changes
@@ -201,7 +201,7 @@ def _read(batch: _Batch, name: str, entry: JsonObject, waiting: list[str]) -> li
     if name in session["done"]:
         return []
     batch.changed.add(key)
-    archived = archive.end_of_head(batch.home) if key and key == batch.started else -1
+    archived = record_files.end_of_head(batch.home) if key and key == batch.started else -1
     hook_sessions.meet(session, name, entry, waiting, archived=archived)
     if event == "SessionStart" or (event == "SessionEnd" and hook_sessions.is_idle(session)):
         return []
@@ -307,7 +307,7 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
     )
     stored = _Stored(
         [one for new, _ in added for one in new.ids], any(needed for _, needed in added),
-        archive.head(snapshot, "items") if parts else -1, folds, next(results, None), refused,
+        record_files.head(snapshot, "items") if parts else -1, folds, next(results, None), refused,
         tuple(learned),
     )  # fmt: skip
     return change._replace(result=stored)

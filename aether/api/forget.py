@@ -30,7 +30,7 @@ from aether.memory.forgetting import forget as forgetting
 from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.memory.forgetting.find import Target
 from aether.schemas import check
-from aether.store import aged, ageing, archive, config, documents, files, ledger, seals
+from aether.store import archive_steps, archive_store, config, documents, files, ledger, record_files, seals
 from aether.store.commit import Author, fold, settle, write_lock
 from aether.store.conversations import list_lock, path_of
 from aether.store.files import locked, storage_errors
@@ -136,7 +136,9 @@ def forget_targets(state: Mapping[str, Any], targets: list[Target], at: datetime
 def remembered_archive(snapshot: Snapshot) -> list[JsonObject]:
     """Return the archive records that are not forgotten, oldest first."""
     hidden = items.forgotten_ids(snapshot.documents["memory"])
-    return [record for _, record in archive.records(snapshot, "items") if record["item"]["id"] not in hidden]
+    return [
+        record for _, record in record_files.records(snapshot, "items") if record["item"]["id"] not in hidden
+    ]
 
 
 def _matches(
@@ -344,7 +346,7 @@ def erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Era
         if (hooks := place / "hooks").is_dir():
             locks.enter_context(locked(hooks, timeout=config.or_default(place).lock_timeout_seconds))
         locks.enter_context(write_lock(place))
-        ageing.settle(place, now=now())
+        archive_steps.settle(place, now=now())
         if (place / "conversations").is_dir():
             locks.enter_context(list_lock(place))
         with storage_errors(place):
@@ -420,7 +422,7 @@ def _files(place: Path) -> Iterator[_File]:
             if (
                 name in (LOCK, files.HEAD)
                 or relative == seals.PATH
-                or relative.startswith((INDEX, aged.INDEX, f"{DIRECTORY}/"))
+                or relative.startswith((INDEX, archive_store.INDEX, f"{DIRECTORY}/"))
             ):
                 continue
             known = file_identity(path)
@@ -431,12 +433,12 @@ def _files(place: Path) -> Iterator[_File]:
 
 def _read_file(place: Path, path: Path, relative: str, known: tuple[int, int, int]) -> _File:
     """Return one file of the home as it was read; what is compressed in the archive, as it was before."""
-    if not relative.startswith(f"{aged.DIRECTORY}/") or not relative.endswith(".zst"):
+    if not relative.startswith(f"{archive_store.DIRECTORY}/") or not relative.endswith(".zst"):
         return _File(relative, regular.read(path, regular.LOG_BYTES), known, relative)
     form = relative.removesuffix(".zst")
-    if relative.startswith(f"{aged.GRACE}/"):
-        form += {"conversation": ".jsonl", "dict": ".json"}.get(aged.grace_kind(relative), "")
-    return _File(relative, aged.read_bytes(place, relative), known, form)
+    if relative.startswith(f"{archive_store.GRACE}/"):
+        form += {"conversation": ".jsonl", "dict": ".json"}.get(archive_store.grace_kind(relative), "")
+    return _File(relative, archive_store.read_bytes(place, relative), known, form)
 
 
 def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
@@ -469,7 +471,7 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
     resting: dict[str, tuple[_File, bytes]] = {}
     for file in _files(place) if places.total() else ():
         held = seen.held[file.path]
-        is_archived = file.path.startswith(f"{aged.DIRECTORY}/")
+        is_archived = file.path.startswith(f"{archive_store.DIRECTORY}/")
         if file.path not in OWN_FILES and (is_archived or held or is_relevant(file.data)):
             # In a conversation that held the text, receipts of compactions hold digests of several messages.
             every = held and (is_archived or file.path.startswith("conversations/"))
@@ -483,7 +485,7 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
     steps += _archive_steps(resting)
     if steps:
         steps += _sealed_again(place, steps, replace)
-        derived = (INDEX, f"{INDEX}-journal", aged.INDEX, f"{aged.INDEX}-journal")
+        derived = (INDEX, f"{INDEX}-journal", archive_store.INDEX, f"{archive_store.INDEX}-journal")
         steps += [Step(name, "", (0, 0, 0), b"") for name in derived]
     return _Rewrites(+places, steps, 0, own)
 
@@ -495,9 +497,9 @@ def _rewritten(file: _File, replace: erasing.Rewrite, concerns: erasing.IsReleva
 def _receipts_about(place: Path, held: Mapping[str, int]) -> list[bytes]:
     """Return the ids of the receipts of archived conversations that hold the text, or held it."""
     found = []
-    for name in aged.names(place):
+    for name in archive_store.names(place):
         with suppress(AetherError, KeyError):
-            value = aged.read(place, name)
+            value = archive_store.read(place, name)
             if held.get(name) or held.get((value["grace"] or {}).get("file", "")):
                 found += [step["id"].encode() for step in value["steps"]]
     return found
@@ -506,10 +508,10 @@ def _receipts_about(place: Path, held: Mapping[str, int]) -> list[bytes]:
 def _archive_steps(files_: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
     """Yield the steps that write the files of the archive: sealed again, and under the names that their content has now."""
     for path, (file, data) in list(files_.items()):
-        if not file.form.endswith(aged.PLAIN) or path.startswith(f"{aged.GRACE}/"):
+        if not file.form.endswith(archive_store.PLAIN) or path.startswith(f"{archive_store.GRACE}/"):
             continue
         with suppress(AetherError, KeyError, TypeError):
-            old = aged.parsed(file.data, where=path)
+            old = archive_store.parsed(file.data, where=path)
             value = files.parse_json(data, where=path)
             rest = (old["grace"] or {}).get("file", "")
             held, made = files_.get(rest, (None, b""))
@@ -517,24 +519,26 @@ def _archive_steps(files_: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
             if is_changed:
                 value["metrics"].pop("sha256", None)
             if is_changed and held is not None:
-                if held.form.endswith(aged.PLAIN):
-                    made = aged.encoded(files.parse_json(made, where=rest))
-                kind, grace = aged.grace_kind(rest), old["grace"]
-                value["grace"] = aged.grace_of(value["id"], kind, grace["level"], made, until=grace["until"])
-                yield Step(rest, value["grace"]["file"], held.known, aged.packed(made))
+                if held.form.endswith(archive_store.PLAIN):
+                    made = archive_store.encoded(files.parse_json(made, where=rest))
+                kind, grace = archive_store.grace_kind(rest), old["grace"]
+                value["grace"] = archive_store.grace_of(
+                    value["id"], kind, grace["level"], made, until=grace["until"]
+                )
+                yield Step(rest, value["grace"]["file"], held.known, archive_store.packed(made))
                 del files_[rest]
             if is_changed:
-                body, packed = aged.encoded(value), path.endswith(aged.PACKED)
+                body, packed = archive_store.encoded(value), path.endswith(archive_store.PACKED)
                 yield Step(
                     path,
-                    aged.name_of(value, packed=packed),
+                    archive_store.name_of(value, packed=packed),
                     file.known,
-                    aged.packed(body) if packed else body,
+                    archive_store.packed(body) if packed else body,
                 )
             del files_[path]
     for path, (file, data) in files_.items():  # damaged ones, and what no file names
         if data != file.data:
-            yield Step(path, path, file.known, aged.packed(data) if path.endswith(".zst") else data)
+            yield Step(path, path, file.known, archive_store.packed(data) if path.endswith(".zst") else data)
 
 
 def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> Iterator[Step]:

@@ -22,7 +22,7 @@ from aether.memory.capture.notes import shorten
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.paths import file_name, inside, project_root
-from aether.store import archive, files
+from aether.store import files, record_files
 from aether.store.files import storage_errors, write_whole
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
@@ -103,12 +103,12 @@ def read_handoff(path: Path) -> Handoff:
 
 def evicted_session(snapshot: Snapshot, name: str, digest: str) -> Session | None:
     """Return the session of this answer from the archive, if it was evicted and that was not undone."""
-    receipts = (record for _, record in archive.records(snapshot, "receipts"))
+    receipts = (record for _, record in record_files.records(snapshot, "receipts"))
     # Receipts are few and the archive is long: it is read only for an answer that was stored before.
     if not any((it.get("session_id"), it.get("answer_sha256")) == (name, digest) for it in receipts):
         return None
     undone = undone_revisions(snapshot)
-    for _, record in archive.records(snapshot, "items"):
+    for _, record in record_files.records(snapshot, "items"):
         session = record.get("session") if record["why"] == "evicted" else None
         if session and session["session_id"] == name and record["revision"] not in undone:
             return cast(Session, session)
@@ -138,7 +138,7 @@ def summary_change(
         return Change({}, result=ingest.already_stored(known[0]))
     stored = [
         receipt["revision"]
-        for _, receipt in archive.records(snapshot, "receipts")
+        for _, receipt in record_files.records(snapshot, "receipts")
         if _digest_of(receipt) == digest
     ]
     if stored and not undone_revisions(snapshot).issuperset(stored):  # its session was evicted since

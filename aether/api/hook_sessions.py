@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypedDict, cast
 
 from aether import regular
 from aether.errors import AetherError
-from aether.store import archive, spool
+from aether.store import record_files, spool
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
 from aether.text.regex import lazy
@@ -149,7 +149,7 @@ def store_starts(home: Path, started: str = "") -> bool:
                 key = entry.get("session")
                 session = open_session(home, key if isinstance(key, str) else "")
                 if name not in session["done"]:
-                    archived = archive.end_of_head(home) if key and key == started else -1
+                    archived = record_files.end_of_head(home) if key and key == started else -1
                     meet(session, name, entry, waiting, archived=archived)
                     write_session(home, key if isinstance(key, str) else "", session)
             spool.remove(str(home), waiting)

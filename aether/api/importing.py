@@ -34,7 +34,7 @@ from aether.memory.items import DEFAULT_SOURCE
 from aether.messages.read import detect_file_format, read_records, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.messages.sources import ollm
-from aether.store import archive, config, conversations, files
+from aether.store import config, conversations, files, record_files
 from aether.store.commit import Author
 from aether.store.files import make_directory, require_writable
 from aether.store.snapshot import Snapshot
@@ -169,7 +169,7 @@ def import_transcripts(
         config.load(snapshot.home).claude_private_paths,
         str(snapshot.home.parent),
         counter_of(memory),
-        archive.head(snapshot, "items"),
+        record_files.head(snapshot, "items"),
         new_id("import", now()),
     )
     held = dedupe.phases_by_file(snapshot)
@@ -298,7 +298,7 @@ def _commit(
         # Only under the lock are all notes visible that another process, importing the same, has stored.
         if snapshot.revision != tally.revision:
             tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
-            tally.archive_read = archive.head(snapshot, "items")
+            tally.archive_read = record_files.head(snapshot, "items")
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
     def beside(snapshot: Snapshot) -> Change:

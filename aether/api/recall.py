@@ -25,8 +25,7 @@ from aether.memory.recall import RecallLine
 from aether.memory.search import HISTORY, LIMIT, best_passage, search
 from aether.memory.sessions import session_text
 from aether.redact.redact import redact
-from aether.store import aged, search_index
-from aether.store import archive as store_archive
+from aether.store import archive_store, record_files, search_index
 from aether.store.commit import Author
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot
@@ -116,11 +115,11 @@ def _with_cost(hit: Hit, count: Counter) -> Hit:
 
 def _with_conversations(source: Source, home: Path, query: str) -> Source:
     """Return `source` with the archived conversations that hold words of `query` or are named by it, each by the part that matches."""
-    if aged.is_empty(home):
+    if archive_store.is_empty(home):
         return source
     weights = with_synonyms(query_terms(query))[0].weights
-    named = [aged.find(home, one) for one in dict.fromkeys((query.strip(), *query.split()))]
-    rows = [row for row, _ in aged.search(home, weights, limit=_MOST_CONVERSATIONS)]
+    named = [archive_store.find(home, one) for one in dict.fromkeys((query.strip(), *query.split()))]
+    rows = [row for row, _ in archive_store.search(home, weights, limit=_MOST_CONVERSATIONS)]
     records = {
         _CONVERSATIONS + nth: {"item": item}
         for nth, row in enumerate(dict.fromkeys([*filter(None, named), *rows]))
@@ -147,10 +146,12 @@ def _with_conversations(source: Source, home: Path, query: str) -> Source:
     return Source(find, read)
 
 
-def _conversation_item(home: Path, row: aged.Row, weights: Mapping[str, float] | None) -> JsonObject | None:
+def _conversation_item(
+    home: Path, row: archive_store.Row, weights: Mapping[str, float] | None
+) -> JsonObject | None:
     """Return an archived conversation as an item: the message that holds most of the query, or without one all of it."""
     try:
-        texts = [*aged.texts(aged.read(home, row.name)["content"])] or [row.title]
+        texts = [*archive_store.texts(archive_store.read(home, row.name)["content"])] or [row.title]
     except (AetherError, KeyError):
         return None  # `doctor` names it
     if weights is None:
@@ -194,13 +195,13 @@ def _time(given: str | datetime | None, where: str) -> datetime | None:
 
 def searchable_archive(snapshot: Snapshot) -> Source:
     """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
-    head = store_archive.head(snapshot, "items")
+    head = record_files.head(snapshot, "items")
     if head < 0:
         return EMPTY
     archive = Archive(
         head,
-        lambda after: store_archive.located(snapshot, "items", after=after),
-        lambda wanted: store_archive.fetch(snapshot, "items", wanted),
+        lambda after: record_files.located(snapshot, "items", after=after),
+        lambda wanted: record_files.fetch(snapshot, "items", wanted),
     )
     whole = search_index.indexed_source(snapshot.home / "index.sqlite", archive)
     memory = snapshot.documents["memory"]
@@ -336,7 +337,7 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
         (stored[place] for place in sorted(stored)),
     )  # fmt: skip
     for name in wanted:
-        row = aged.find(snapshot.home, name)
+        row = archive_store.find(snapshot.home, name)
         item = _conversation_item(snapshot.home, row, None) if row else None
         if item:
             yield lines.item_record(item, "archive")

@@ -24,7 +24,7 @@ from aether.memory.items import token_usage
 from aether.memory.sessions import sessions_of
 from aether.memory.timeline import Moment
 from aether.redact.redact import redacted, rules
-from aether.store import archive, config
+from aether.store import config, record_files
 from aether.store.snapshot import Snapshot
 from aether.types import JsonObject
 
@@ -185,7 +185,7 @@ def saved(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
     """Return the compressions and compactions since a time, oldest first, with the tokens that they saved and the sum."""
     steps = [
         (one["at"], "compression", one["tokens_before"], one["tokens_after"])
-        for _, one in archive.records(snapshot, "receipts")
+        for _, one in record_files.records(snapshot, "receipts")
         if one.get("kind") == "compression"
     ]
     steps += [

@@ -14,7 +14,7 @@ from aether import clock, regular
 from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
-from aether.store import aged, conversations, documents, files, ledger, offline
+from aether.store import archive_store, conversations, documents, files, ledger, offline
 from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
@@ -263,7 +263,7 @@ def take_conversations(place: Path) -> None:
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
         has_all = conversations.head_of(conversations.path_of(place, name)) == head
-        if not has_all and name not in removed and not aged.find(place, name):
+        if not has_all and name not in removed and not archive_store.find(place, name):
             _fill_conversation(server, place, stream, head)
 
 

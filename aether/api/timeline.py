@@ -33,7 +33,7 @@ from aether.memory.timeline import (
     moments,
 )
 from aether.redact.redact import redact
-from aether.store import archive, conversations
+from aether.store import conversations, record_files
 from aether.store.search_index import Query
 from aether.store.snapshot import Snapshot, load
 from aether.text.tags import memory_block
@@ -107,7 +107,7 @@ def timeline(
     snapshot = read(home)
     found = moments(
         _item_moments(snapshot),
-        (receipt for _, receipt in archive.records(snapshot, "receipts")),
+        (receipt for _, receipt in record_files.records(snapshot, "receipts")),
         _compactions(snapshot.home),
         snapshot.documents["COLONY_STATE"],
         asked,
@@ -134,13 +134,17 @@ def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
 
 def _archived(snapshot: Snapshot) -> list[Moment]:
     """Return the moments of all archived items, read again only if the files of the archive have changed."""
-    files = [path.stat() for path in archive.files_of(snapshot.home, "items")]
-    state = (archive.head(snapshot, "items"), [(one.st_ino, one.st_size, one.st_mtime_ns) for one in files])
+    files = [path.stat() for path in record_files.files_of(snapshot.home, "items")]
+    state = (
+        record_files.head(snapshot, "items"),
+        [(one.st_ino, one.st_size, one.st_mtime_ns) for one in files],
+    )
     known = _ARCHIVED.get(snapshot.home)
     if known is None or known[0] != state:
         # Of two records of one item the newer counts.
         newest = {
-            str(record["item"].get("id")): record["item"] for _, record in archive.records(snapshot, "items")
+            str(record["item"].get("id")): record["item"]
+            for _, record in record_files.records(snapshot, "items")
         }
         known = (state, [item_moment(recall.item_record(item, "archive")) for item in newest.values()])
         _ARCHIVED.clear()

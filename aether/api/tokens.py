@@ -29,7 +29,7 @@ from aether.errors import (
 from aether.events.delivery import warn
 from aether.memory.items import items_of, recount
 from aether.paths import resource
-from aether.store import archive, config, files
+from aether.store import config, files, record_files
 from aether.store.commit import Author, write_lock
 from aether.store.files import storage_errors, write_whole
 from aether.store.snapshot import FileId, file_id
@@ -115,7 +115,7 @@ def calibrate(
     samples = list(texts)
     if not samples:
         snapshot = read(home)
-        archived = (record["item"] for _, record in archive.records(snapshot, "items"))
+        archived = (record["item"] for _, record in record_files.records(snapshot, "items"))
         stored = (*items_of(snapshot.documents["memory"]), *archived)
         samples = [(item["type"], item["content"]) for item in stored]
     if not samples:

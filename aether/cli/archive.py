@@ -302,7 +302,7 @@ def _marked(ask: Ask, ids: Iterable[str], *, marked: bool) -> int:
 
 def _effect(place: Any, id_: str, marked: bool) -> str:
     """Return what a mark means for a conversation, which may have lost detail already."""
-    from aether.store.aged import find
+    from aether.store.archive_store import find
 
     if not marked:
         return "not marked: it ages by the rules."

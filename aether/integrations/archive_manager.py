@@ -30,7 +30,7 @@ from aether.api.home import Home
 from aether.archive import forms, levels, retention
 from aether.archive.shapes import Conversation, Level, given_conversation, level, read_conversation
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
-from aether.store import aged, conversations
+from aether.store import archive_store, conversations
 from aether.types import Finding, JsonObject
 
 __all__ = [
@@ -382,7 +382,7 @@ class ArchivalManager:
         name = self._name(archive_path)
         if name is None:
             return None
-        archived = aged.read(self.home, name)
+        archived = archive_store.read(self.home, name)
         done = archive.restore_conversation(archived["id"], home=self.home)
         info = _listed(archived, str(self.home / name))
         return {

@@ -18,7 +18,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
-from aether.store import archive, config, documents, ledger, offline, rewrite, seals, spool
+from aether.store import config, documents, ledger, offline, record_files, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
@@ -397,7 +397,7 @@ def _entry(
             checked_json(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
         state[name], inverse[name] = apply_with_inverse(state[name], patch)
     for kind, made in change.appends.items():
-        archive.files_of(home, kind)
+        record_files.files_of(home, kind)
         checked_json(made, where=author.operation)
     patches = {name: patch for name, patch in change.patches.items() if patch}
     records = {kind: made for kind, made in change.appends.items() if made}
@@ -847,10 +847,10 @@ def _fold(snapshot: Snapshot) -> Snapshot:
                 # Never an earlier file than the last one: a clock that was set back must not break the order.
                 path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
                 fresh.setdefault(path, []).append(line)
-        fresh |= archive.lines_to_fold(home, snapshot.pending)
+        fresh |= record_files.lines_to_fold(home, snapshot.pending)
         known = seals.read(home)
         record = seals.appended(home, known, fresh)
-        archive.write_lines(fresh)
+        record_files.write_lines(fresh)
         if keep := config.or_default(home).history_months:
             for path in month_files(home)[:-keep]:
                 path.unlink()

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.errors import AetherError, shown
-from aether.store import aged, documents, files, recovery, seals
+from aether.store import archive_store, documents, files, recovery, seals
 from aether.store.conversations import (
     FILE,
     LIST,
@@ -129,10 +129,10 @@ def _missing(home: Path) -> Iterator[Finding]:
 
 
 def _missing_archived(home: Path, one: Listed) -> Iterator[Finding]:
-    found = aged.find(home, one.id)
-    if found is None or not aged.size(home, found.name):
+    found = archive_store.find(home, one.id)
+    if found is None or not archive_store.size(home, found.name):
         what = f"conversation {shown(one.id)} is missing: its archive file was deleted."
-        where = found.name if found else aged.DIRECTORY
+        where = found.name if found else archive_store.DIRECTORY
         fix = f"{REPAIR[:-1]}: what rests in grace is brought back."
         yield Finding("error", "missing-conversation", where, what, fix)
 

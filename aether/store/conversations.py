@@ -27,7 +27,7 @@ from typing import NamedTuple
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.paths import directory_name, inside
-from aether.store import aged, config, documents, files, ledger, recovery, seals
+from aether.store import archive_store, config, documents, files, ledger, recovery, seals
 from aether.store.files import (
     ConcurrentWrite,
     append,
@@ -166,7 +166,7 @@ def _require_live(home: Path, id: str) -> None:
     Raises:
         Conflict: it does.
     """
-    found = aged.find(home, id)
+    found = archive_store.find(home, id)
     if found:
         what = f"conversation {shown(id)} was archived, and is kept there with level {found.level}."
         fix = f'Bring it back with "aether archive restore {id}", or go on under another id.'
@@ -680,7 +680,7 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
     with storage_errors(path):
         make_directory(path.parent)
     with lock_of(home, path), storage_errors(path):
-        if path.exists() or aged.find(home, id):
+        if path.exists() or archive_store.find(home, id):
             return False
         data = b"".join(files.seal_json(record) for record in records)
         if not _agree(home, empty(path, id), data, now):

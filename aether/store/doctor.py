@@ -17,13 +17,13 @@ from aether import clock, regular
 from aether.errors import AetherError, CorruptDocument, InvalidDocument
 from aether.schemas import check, migrations
 from aether.store import (
-    ageing,
-    archive,
+    archive_steps,
     config,
     conversation_checks,
     conversations,
     documents,
     offline,
+    record_files,
     recovery,
     rewrite,
     seals,
@@ -79,7 +79,7 @@ def examine(home: Path) -> list[Finding]:
             found += check_of(home)
         except AetherError as reason:  # a file that is no regular file
             found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
-    found += [*conversation_checks.examine(home), *ageing.examine(home)]
+    found += [*conversation_checks.examine(home), *archive_steps.examine(home)]
     try:
         config.load(home)
     except AetherError as reason:
@@ -156,7 +156,11 @@ def _repair_events(home: Path) -> Iterator[str]:
 def _lines(home: Path) -> Iterator[Finding]:
     """Yield findings for the lines of the append-only files and of the history."""
     checks = [(path, unsealed) for path in month_files(home)]
-    checks += [(path, archive.record_of) for kind in archive.KINDS for path in archive.files_of(home, kind)]
+    checks += [
+        (path, record_files.record_of)
+        for kind in record_files.KINDS
+        for path in record_files.files_of(home, kind)
+    ]
     for path, value_of in checks:
         place = seals.place(home, path)
         for number, line in enumerate(_content(path).splitlines(keepends=True), 1):
@@ -165,9 +169,9 @@ def _lines(home: Path) -> Iterator[Finding]:
             elif value_of(line) is None:
                 what = "the line is damaged."
                 yield Finding("error", "damaged-line", f"{place}:{number}", what, REPAIR)
-    for kind in archive.KINDS:
+    for kind in record_files.KINDS:
         if missing := _missing_records(home, kind):
-            where = archive.MONTHLY.get(kind) or archive.SINGLE[kind]
+            where = record_files.MONTHLY.get(kind) or record_files.SINGLE[kind]
             what = f"missing, although the history has them: {pluralize(len(missing), 'records')}."
             yield Finding("error", "missing-records", where, what, REPAIR)
 
@@ -175,14 +179,14 @@ def _lines(home: Path) -> Iterator[Finding]:
 def _missing_records(home: Path, kind: str) -> dict[int, tuple[str, JsonObject]]:
     """Return the records of `kind` in the folded history that its files lack or hold otherwise: time and record by position."""
     missing = {
-        archive.position(record): (entry.at, record)
+        record_files.position(record): (entry.at, record)
         for entry in folded_entries(home)
         if entry.appends.get(kind)
-        for record in archive.numbered(Pending(entry.revision, entry.at, entry.appends), kind)
+        for record in record_files.numbered(Pending(entry.revision, entry.at, entry.appends), kind)
     }
-    for path in archive.files_of(home, kind):
-        for record in filter(None, map(archive.record_of, _content(path).splitlines(keepends=True))):
-            at = archive.position(record)
+    for path in record_files.files_of(home, kind):
+        for record in filter(None, map(record_files.record_of, _content(path).splitlines(keepends=True))):
+            at = record_files.position(record)
             if at in missing and json_equal(missing[at][1], record):
                 del missing[at]
     return missing
@@ -375,7 +379,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         with storage_errors(home):
             done += _repair_copies(home, now)
             done += _repair_events(home)
-            done += ageing.repair(home, now=now)
+            done += archive_steps.repair(home, now=now)
     return done + conversation_checks.repair(home, now=now)
 
 
@@ -409,7 +413,7 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
         name: what for name in (*record.grown, *record.whole) if (what := seals.fault(home, record, name))
     }
     is_lost = record.state != "good" and (record.state == "damaged" or _is_sealed(home))
-    for lines, lost in (_repair_months(home, record, faults, now), *(_repair_records(home, kind, record, faults, now) for kind in archive.KINDS)):  # fmt: skip
+    for lines, lost in (_repair_months(home, record, faults, now), *(_repair_records(home, kind, record, faults, now) for kind in record_files.KINDS)):  # fmt: skip
         done += lines
         losses += lost
     for name in sorted(faults.keys() & record.whole.keys()):
@@ -489,7 +493,7 @@ def _repair_records(
     home: Path, kind: str, record: seals.Seals, faults: dict[str, str], now: datetime
 ) -> Repaired:
     """Restore the records of `kind` from the history, seal those without one, and name how many are lost."""
-    root = archive.MONTHLY.get(kind) or archive.SINGLE[kind]
+    root = record_files.MONTHLY.get(kind) or record_files.SINGLE[kind]
     known = {
         name: grown for name, grown in record.grown.items() if name == root or name.startswith(f"{root}/")
     }
@@ -498,8 +502,8 @@ def _repair_records(
     for at, (time, value) in sorted(missing.items()):
         earlier = [path for path, lines in held.items() if any(one < at for one in lines)]
         later = [path for path, lines in held.items() if any(one > at for one in lines)]
-        path = max([archive.file_of(home, kind, time), *earlier])
-        held.setdefault(min([path, *later]), {})[at] = archive.line_of(value)
+        path = max([record_files.file_of(home, kind, time), *earlier])
+        held.setdefault(min([path, *later]), {})[at] = record_files.line_of(value)
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
     for path, lines in sorted(held.items()):
         place = seals.place(home, path)
@@ -543,13 +547,15 @@ def _held_records(
     held: dict[Path, dict[int, bytes]] = {home / name: {} for name in names}
     before: dict[Path, bytes] = {}
     whole = True
-    for path in archive.files_of(home, kind):
+    for path in record_files.files_of(home, kind):
         before[path] = regular.read(path, regular.LOG_BYTES)
-        for line, good in recovery.lines_of(before[path], lambda line: archive.record_of(line) is not None):
-            found = archive.record_of(line) if good else None
+        for line, good in recovery.lines_of(
+            before[path], lambda line: record_files.record_of(line) is not None
+        ):
+            found = record_files.record_of(line) if good else None
             whole &= found is not None
             if found is not None:
-                held.setdefault(path, {})[archive.position(found)] = archive.line_of(found)
+                held.setdefault(path, {})[record_files.position(found)] = record_files.line_of(found)
     return held, before, whole
 
 

@@ -20,7 +20,7 @@ from aether.integrations.claude_code.event import entry_of
 from aether.integrations.claude_code.transcript import interim_texts as said_in
 from aether.memory import phases
 from aether.messages.sources import claude_code
-from aether.store import archive, doctor, files, spool
+from aether.store import doctor, files, record_files, spool
 from aether.store.files import locked
 from tests import homes
 from tests.api.calls import limits, memory, whole
@@ -706,7 +706,7 @@ def test_the_first_turn_of_a_new_session_is_not_sought_in_an_older_archive(
     homes.add(home, "an older item")
     aether.compress(1, home=home)
     read = []
-    monkeypatch.setattr(archive, "_lines_holding", lambda path, members: read.append(path) or iter(()))
+    monkeypatch.setattr(record_files, "_lines_holding", lambda path, members: read.append(path) or iter(()))
     started(home, source)
 
     assert len(taken(home, *turn(1))) == 3
@@ -779,7 +779,7 @@ def test_hooks_note_of_real_sessions_what_an_import_notes(tmp_path):
 def notes_of(home):
     """Return what is noted, in working memory and archived."""
     found = homes.reopened(home)
-    removed = (record["item"] for _, record in archive.records(found, "items"))
+    removed = (record["item"] for _, record in record_files.records(found, "items"))
     items = (*found.documents["memory"]["working_memory"]["items"], *removed)
     # The words of an imported conversation are kept for search only.
     return Counter((item["type"], item["content"]) for item in items if item["type"] != "history")

@@ -10,7 +10,7 @@ import aether
 from aether.api import admin as homes
 from aether.api import colony, forget, graph, recall, working
 from aether.errors import InvalidInput, NotFound
-from aether.store import archive, snapshot
+from aether.store import record_files, snapshot
 from tests.cli import stage
 from tests.tables import rows
 
@@ -83,7 +83,7 @@ def test_the_receipt_names_the_entries_and_not_their_text(place):
 
     done = forget.forget([item], home=place)
 
-    (receipt,) = (one for _, one in archive.records(snapshot.load(place), "receipts"))
+    (receipt,) = (one for _, one in record_files.records(snapshot.load(place), "receipts"))
     assert receipt["forgotten"] == [
         {"id": item, "layer": "working_memory", "part": "", "sha256": receipt["forgotten"][0]["sha256"]}
     ]

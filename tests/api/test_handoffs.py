@@ -10,7 +10,7 @@ from aether.api.compress import ingest_summary, prepare_for_summary
 from aether.api.handoffs import prose_of
 from aether.errors import LockTimeout
 from aether.memory.patterns import promote
-from aether.store import archive
+from aether.store import record_files
 from aether.store.files import locked
 from aether.store.snapshot import load
 from tests import homes
@@ -41,7 +41,7 @@ def noted(home):
 
 
 def receipts(home):
-    return [receipt for _, receipt in archive.records(load(home), "receipts")]
+    return [receipt for _, receipt in record_files.records(load(home), "receipts")]
 
 
 def test_the_summary_becomes_that_of_the_session_and_the_rest_comes_from_the_hand_off(noted):

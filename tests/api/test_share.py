@@ -14,8 +14,8 @@ from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
-from aether.store import archive, conversations, doctor, documents, ledger, snapshot
 from aether.store import commit as commits
+from aether.store import conversations, doctor, documents, ledger, record_files, snapshot
 from aether.store.commit import fold_home
 from tests import children, directory_ledger, homes
 from tests.colonies import Colony, content, history
@@ -342,7 +342,7 @@ def test_a_home_without_its_first_months_is_shared_by_way_of_an_export(colony):
     two = colony.join()
 
     assert homes.ids(colony.agree()) == ["a", "b"]
-    assert [entry["item"]["id"] for _, entry in archive.records(snapshot.load(two), "items")] == ["kept"]
+    assert [entry["item"]["id"] for _, entry in record_files.records(snapshot.load(two), "items")] == ["kept"]
     assert len(conversations.load(two, "talk").texts) == 3
 
 

@@ -13,7 +13,7 @@ from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
-from aether.store import aged, conversations
+from aether.store import archive_store, conversations
 from aether.store.files import locked
 from tests import homes
 
@@ -132,7 +132,7 @@ def test_archived_conversations_are_found_with_their_level_and_the_part_that_mat
     home, plain, monkeypatch
 ):
     if plain:
-        monkeypatch.setattr(aged, "_WORDS", ("CREATE VIRTUAL TABLE words USING nothing (said)",))
+        monkeypatch.setattr(archive_store, "_WORDS", ("CREATE VIRTUAL TABLE words USING nothing (said)",))
     others = [
         talk(f"c{n}", words=["Talk about the garden.", f"The tree number {n} is high."]) for n in range(5)
     ]
@@ -161,9 +161,9 @@ def test_archived_conversations_are_found_with_their_level_and_the_part_that_mat
 
 def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_them(home, monkeypatch):
     """The best are chosen among all that hold a word, not among the newest of them."""
-    monkeypatch.setattr(aged, "_MOST_HELD", 8)
-    monkeypatch.setattr(aged, "_MOST_COMPARED", 4)
-    monkeypatch.setattr(aged, "_SAMPLED", 10)
+    monkeypatch.setattr(archive_store, "_MOST_HELD", 8)
+    monkeypatch.setattr(archive_store, "_MOST_COMPARED", 4)
+    monkeypatch.setattr(archive_store, "_SAMPLED", 10)
     answer = "The harbour crane. The crane of the harbour lifts; a harbour without a crane, a crane without a harbour."
     add(home, talk("old", words=[answer]))
     for nth in range(40):
@@ -181,7 +181,7 @@ def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_th
 
 def test_the_index_can_be_lost_damaged_or_of_another_version(home):
     add(home, talk("a"), talk("b"))
-    index = home / aged.INDEX
+    index = home / archive_store.INDEX
     wanted = aether.list_archived(home=home)
     for harm in (
         index.unlink,
@@ -233,7 +233,7 @@ def test_settings_decide_ages_grace_and_compression(home):
     aether.age_archive(now=homes.NOW + timedelta(days=2), home=home)
     assert levels(home) == {"given": "summary"}
     assert aether.read_archived("given", home=home)["grace"] is None
-    assert aged.grace_names(home) == []
+    assert archive_store.grace_names(home) == []
     homes.configure(home, "[archive]\ncompress = false\n")
     assert aether.verify_archive(home=home) == []
     with pytest.raises(InvalidDocument):
@@ -318,11 +318,11 @@ def _change_title(path):
 
 
 def test_bytes_after_the_end_of_a_compressed_file_are_found():
-    packed = aged.packed(b"body")
-    assert aged.unpacked(packed, where="x") == b"body"
-    for more in (b"y", bytes(aged.files.BLOCK_BYTES)):
+    packed = archive_store.packed(b"body")
+    assert archive_store.unpacked(packed, where="x") == b"body"
+    for more in (b"y", bytes(archive_store.files.BLOCK_BYTES)):
         with pytest.raises(CorruptDocument, match="other bytes follow"):
-            aged.unpacked(packed + more, where="x")
+            archive_store.unpacked(packed + more, where="x")
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_a_lost_archive_file_of_a_live_conversation_brings_its_log_back(home):
 def test_a_damaged_grace_is_found_and_the_rest_stays(home):
     add(home, talk())
     aether.age_archive(now=LATER, home=home)
-    (name,) = aged.grace_names(home)
+    (name,) = archive_store.grace_names(home)
     _cut(home / name) if (home / name).stat().st_size > 300 else (home / name).write_bytes(b"")
     assert [one.code for one in aether.verify_archive(home=home)] == ["damaged-grace"]
     aether.repair(home=home)
@@ -392,7 +392,7 @@ def test_paths_stay_in_the_archive(home, tmp_path):
     outside = tmp_path / "outside"
     outside.mkdir()
     for name in ("archive/../../outside/x.json", "../outside/x", "data/memory.json", "/etc/passwd"):
-        for act in (aged.read_bytes, aged.remove):
+        for act in (archive_store.read_bytes, archive_store.remove):
             with pytest.raises(UnsafePath):
                 act(home, name)
     (home / "archive").symlink_to(outside)
@@ -427,7 +427,7 @@ def holders(home, text):
     for path in sorted(home.rglob("*")):
         data = path.read_bytes() if path.is_file() else b""
         if path.suffix == ".zst":
-            data = aged.unpacked(data, where=path.name)
+            data = archive_store.unpacked(data, where=path.name)
         if text.encode() in data + path.as_posix().encode():
             found.append(path.relative_to(home).as_posix())
     return found

@@ -10,7 +10,7 @@ import pytest
 
 import aether
 from aether.errors import AetherError, InvalidDocument, InvalidInput, UnsafePath
-from aether.store import aged, conversations
+from aether.store import archive_store, conversations
 from tests import homes
 from tests.tables import rows
 
@@ -105,7 +105,7 @@ def test_10_versions_paths_and_damage_are_refused_with_advice(home):
     outside = home.parent / "outside.json"
     outside.write_text("{}")
     with pytest.raises(UnsafePath):
-        aged.remove(home, "archive/../../outside.json")
+        archive_store.remove(home, "archive/../../outside.json")
     (home / "archive" / "notes").mkdir()
     (home / "archive" / "notes" / "x.json").write_text("{}")
     assert outside.exists()
@@ -162,8 +162,10 @@ def test_16_a_pass_reads_only_what_is_ready(home, monkeypatch):
     aether.archive_conversations([*young, *(talk(f"old{nth}") for nth in range(3))], home=home)
     aether.age_archive(now=homes.NOW, home=home)  # which also decides by the policy, once
     read: list[str] = []
-    real = aged.read_bytes
-    monkeypatch.setattr(aged, "read_bytes", lambda place, name: read.append(name) or real(place, name))
+    real = archive_store.read_bytes
+    monkeypatch.setattr(
+        archive_store, "read_bytes", lambda place, name: read.append(name) or real(place, name)
+    )
 
     done = aether.age_archive(now=homes.NOW + timedelta(days=61), home=home)
 

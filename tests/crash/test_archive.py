@@ -18,8 +18,8 @@ from aether.api.archive import (
     update_retention_policy,
     verify_archive,
 )
-from aether.store import aged, conversations, doctor
-from aether.store import archive as records
+from aether.store import archive_store, conversations, doctor
+from aether.store import record_files as records
 from aether.store.snapshot import load
 from tests import children, homes
 from tests.crash import faults
@@ -97,10 +97,10 @@ def seen(home):
     found = {}
     for one in conversations.stored_conversations(home):
         found[one.id] = one.path.read_bytes()
-    for name in aged.names(home):
-        value = aged.read(home, name)
+    for name in archive_store.names(home):
+        value = archive_store.read(home, name)
         if value["id"] not in found:  # the log is removed last
-            rest = aged.read_grace(home, value["grace"]) if value["grace"] else b""
+            rest = archive_store.read_grace(home, value["grace"]) if value["grace"] else b""
             found[value["id"]] = (
                 value["level"],
                 json.dumps(value["content"]),
@@ -127,7 +127,7 @@ def test_a_fault_at_any_call_loses_nothing_and_is_ended_by_the_next_run(case, ki
     make, act = CASES[case]
     original = tmp_path / "original" / ".aether"
     make(original)
-    aged.rebuild_index(original)
+    archive_store.rebuild_index(original)
     before = seen(original)
     for _ in range(2):  # the first time reads what stays in memory
         home = copies(original)
@@ -192,14 +192,14 @@ def test_two_processes_that_age_at_once_lose_nothing_and_age_once(tmp_path):
 def test_a_conversation_that_is_written_to_while_it_ages_is_not_lost(tmp_path, monkeypatch):
     home = tmp_path / ".aether"
     _talked(home)
-    real = aged.encoded
+    real = archive_store.encoded
 
     def encoded(value):
-        monkeypatch.setattr(aged, "encoded", real)
+        monkeypatch.setattr(archive_store, "encoded", real)
         conversations.extend(home, LIVE, said("One more word."), now=LATER)
         return real(value)
 
-    monkeypatch.setattr(aged, "encoded", encoded)
+    monkeypatch.setattr(archive_store, "encoded", encoded)
     done = age_archive(now=LATER, home=home)
 
     assert [one.where for one in done.failed] == [LIVE]
@@ -274,7 +274,7 @@ def test_space_falls_when_the_grace_is_over(days, level, share, tmp_path):
     assert (first.saved_bytes, second.saved_bytes) == (before - during, during - after)
     assert [one["rule"] for one in second.done] == ["grace over"]
     assert read_archived(LIVE, home=home)["grace"] is None
-    assert aged.grace_names(home) == []
+    assert archive_store.grace_names(home) == []
     assert not restore_conversation(LIVE, home=home).exact
 
 

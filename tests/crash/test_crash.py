@@ -12,7 +12,7 @@ import gc
 import pytest
 
 from aether.errors import AetherError
-from aether.store import archive, doctor, files, snapshot
+from aether.store import doctor, files, record_files, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.undo import entries_newest_first
 from aether.types import Change
@@ -115,7 +115,7 @@ FEWEST_CALLS = {"commit": 15, "commit over several documents": 20, "init": 60, "
 def seen(home):
     """Return everything that a new reader sees in `home`: documents, records and the history."""
     found = homes.reopened(home)
-    records = {kind: list(archive.records(found, kind)) for kind in ("items", "receipts")}
+    records = {kind: list(record_files.records(found, kind)) for kind in ("items", "receipts")}
     history = [(entry.revision, entry.operation) for entry in entries_newest_first(found)]
     assert [revision for revision, _ in history] == list(range(found.revision, 0, -1))
     return found.documents, records, history

@@ -13,7 +13,7 @@ import pytest
 import aether
 from aether.api import admin, conversations
 from aether.errors import AetherError
-from aether.store import aged, archive, seals, snapshot
+from aether.store import archive_store, record_files, seals, snapshot
 from aether.store import conversations as store_conversations
 from aether.store.commit import fold_home
 from tests import effort, homes
@@ -93,7 +93,9 @@ def view(home):
     talks = {stored.id: store_conversations.load(home, stored.id) for stored in store_conversations.stored_conversations(home)}  # fmt: skip
     return {
         "documents": found.documents,
-        "records": {kind: [one for _, one in archive.records(found, kind)] for kind in archive.KINDS},
+        "records": {
+            kind: [one for _, one in record_files.records(found, kind)] for kind in record_files.KINDS
+        },
         "history": [(line.revision, line.operation, line.by) for line in aether.log(home=home, limit=0)],
         "talks": {name: (log.texts, log.context, log.compactions) for name, log in talks.items()},
         "archived": {
@@ -101,9 +103,9 @@ def view(home):
                 value["level"],
                 value["content"],
                 value["steps"],
-                aged.read_grace(home, value["grace"]) if value["grace"] else b"",
+                archive_store.read_grace(home, value["grace"]) if value["grace"] else b"",
             )
-            for name in aged.names(home)
+            for name in archive_store.names(home)
             if (value := _readable(home, name))
         },
         "snapshots": {path.name: path.read_bytes() for path in (home / "snapshots").glob("*.json")},
@@ -112,9 +114,9 @@ def view(home):
 
 def _readable(home, name):
     with suppress(AetherError):
-        value = aged.read(home, name)
+        value = archive_store.read(home, name)
         if value["grace"]:
-            aged.read_grace(home, value["grace"])
+            archive_store.read_grace(home, value["grace"])
         return value
     return None
 

@@ -12,7 +12,7 @@ from aether.api.colony import start_phase
 from aether.api.drain import drain
 from aether.api.handoffs import read_handoff
 from aether.api.hook_sessions import find_session
-from aether.store import archive, doctor, spool
+from aether.store import doctor, record_files, spool
 from tests import homes
 from tests.crash import faults
 from tests.hook_player import called, entry, put, turn
@@ -61,8 +61,8 @@ def memory_state(home):
     return {
         "items": [item["content"] for item in working["items"]],
         "sessions": [session["session_id"] for session in memory["short_term_memory"]["sessions"]],
-        "archived": [record["item"]["content"] for _, record in archive.records(found, "items")],
-        "receipts": len(list(archive.records(found, "receipts"))),
+        "archived": [record["item"]["content"] for _, record in record_files.records(found, "items")],
+        "receipts": len(list(record_files.records(found, "receipts"))),
         "compressions": memory["metrics"]["total_compressions"],
         "open": len(memory["compression"]["open"]),
     }

@@ -9,7 +9,7 @@ from aether.api.recall import search_memory
 from aether.memory.capture import passages
 from aether.memory.capture.passages import Collector, is_kept
 from aether.messages.records import Record
-from aether.store import archive
+from aether.store import record_files
 from aether.store.snapshot import load
 
 
@@ -122,5 +122,5 @@ def test_forgetting_and_erasing_reach_passages(home, tmp_path):
     assert not found(home)
 
     erase(match="zebra-stripe index", home=home)
-    kept = json.dumps([record for _, record in archive.records(load(home), "items")])
+    kept = json.dumps([record for _, record in record_files.records(load(home), "items")])
     assert "zebra" not in kept

@@ -17,8 +17,8 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import archive, doctor, documents, files, snapshot
 from aether.store import commit as commits
+from aether.store import doctor, documents, files, record_files, snapshot
 from aether.store import snapshot as store_snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.snapshot import Entry
@@ -568,7 +568,7 @@ def test_a_fold_makes_all_it_wrote_durable_before_it_drops_the_journal(tmp_path,
         "_replace_known",
         lambda temp, path, known: (replace_known(temp, path, known), done.append(("replace", path.name))),
     )
-    for module in (commits, archive):
+    for module in (commits, record_files):
         monkeypatch.setattr(
             module, "append",
             lambda path, data, *, at: (write(path, data, at=at), done.append(("append", path.parent.name))),

@@ -1,7 +1,7 @@
 import pytest
 
 from aether.errors import LockTimeout
-from aether.store import archive, doctor, documents, files, snapshot
+from aether.store import doctor, documents, files, record_files, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.files import locked
 from aether.types import Change
@@ -67,7 +67,7 @@ def test_damaged_and_torn_records_are_distinguished(home):
         home, lambda _: Change({}, {"items": [{"n": 1}], "receipts": [{"n": 1}]}), Author("x"), now=homes.NOW
     )
     fold_home(home, now=homes.NOW)
-    item, receipt = archive.files_of(home, "items")[0], archive.files_of(home, "receipts")[0]
+    item, receipt = record_files.files_of(home, "items")[0], record_files.files_of(home, "receipts")[0]
     item.write_bytes(item.read_bytes() + b"damaged\n")
     receipt.write_bytes(receipt.read_bytes() + b'{"torn')
 

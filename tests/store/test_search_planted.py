@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from aether.memory.search import search
-from aether.store import archive
+from aether.store import record_files
 from aether.store.search_index import Archive, indexed_source, refresh
 from tests import effort
 from tests.planted import KINDS, PLANTED, planted_archive
@@ -26,9 +26,9 @@ def found_of(kind, size, folder):
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
     snapshot = SimpleNamespace(home=folder, pending=())
     source = Archive(
-        archive.head(snapshot, "items"),
-        lambda after: archive.located(snapshot, "items", after=after),
-        lambda wanted: archive.fetch(snapshot, "items", wanted),
+        record_files.head(snapshot, "items"),
+        lambda after: record_files.located(snapshot, "items", after=after),
+        lambda wanted: record_files.fetch(snapshot, "items", wanted),
     )
     index = folder / "index.sqlite"
     assert refresh(index, source)

@@ -1,8 +1,7 @@
 import pytest
 
 from aether.errors import NotFound
-from aether.store import archive as store_archive
-from aether.store import snapshot
+from aether.store import record_files, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.types import Change
 from tests import homes
@@ -15,14 +14,14 @@ def archive(home, *names, now=homes.NOW, kind="items"):
 
 
 def names(home, kind="items", after=-1):
-    return [record["name"] for _, record in store_archive.records(homes.reopened(home), kind, after=after)]
+    return [record["name"] for _, record in record_files.records(homes.reopened(home), kind, after=after)]
 
 
 def positions(home, kind="items"):
-    return [position for position, _ in store_archive.records(homes.reopened(home), kind)]
+    return [position for position, _ in record_files.records(homes.reopened(home), kind)]
 
 
-@pytest.mark.parametrize("kind", [*store_archive.MONTHLY, *store_archive.SINGLE])
+@pytest.mark.parametrize("kind", [*record_files.MONTHLY, *record_files.SINGLE])
 def test_records_are_found_from_the_moment_of_their_commit_and_after_folding(home, kind):
     archive(home, "a", "b", kind=kind)
     assert names(home, kind) == ["a", "b"]
@@ -56,13 +55,13 @@ def test_only_newer_records_are_read_after_a_position(home, folded):
 
 
 def test_the_head_is_the_position_of_the_last_record(home):
-    assert store_archive.head(snapshot.load(home), "items") == -1
+    assert record_files.head(snapshot.load(home), "items") == -1
     archive(home, "a", "b")
-    assert store_archive.head(snapshot.load(home), "items") == positions(home)[-1]
+    assert record_files.head(snapshot.load(home), "items") == positions(home)[-1]
     fold_home(home, now=homes.NOW)
-    assert store_archive.head(snapshot.load(home), "items") == positions(home)[-1]
+    assert record_files.head(snapshot.load(home), "items") == positions(home)[-1]
     archive(home, "other", kind="receipts")
-    assert store_archive.head(snapshot.load(home), "items") == positions(home)[-1]
+    assert record_files.head(snapshot.load(home), "items") == positions(home)[-1]
 
 
 def test_items_go_to_the_month_in_which_they_left(home):
@@ -70,7 +69,7 @@ def test_items_go_to_the_month_in_which_they_left(home):
     archive(home, "b", now=homes.later(31 * 86400))
     fold_home(home, now=homes.NOW)
 
-    assert [path.name for path in store_archive.files_of(home, "items")] == ["2026-03.jsonl", "2026-04.jsonl"]
+    assert [path.name for path in record_files.files_of(home, "items")] == ["2026-03.jsonl", "2026-04.jsonl"]
 
 
 def test_a_clock_that_was_set_back_does_not_break_the_order(home):
@@ -80,15 +79,15 @@ def test_a_clock_that_was_set_back_does_not_break_the_order(home):
     fold_home(home, now=homes.NOW)
 
     assert names(home) == ["a", "b"]
-    assert [path.name for path in store_archive.files_of(home, "items")] == ["2026-04.jsonl"]
+    assert [path.name for path in record_files.files_of(home, "items")] == ["2026-04.jsonl"]
 
 
 def test_folding_again_after_a_crash_adds_nothing(home):
     archive(home, "a")
     pending = snapshot.load(home).pending
-    store_archive.write_lines(store_archive.lines_to_fold(home, pending))
+    record_files.write_lines(record_files.lines_to_fold(home, pending))
 
-    store_archive.write_lines(store_archive.lines_to_fold(home, pending))
+    record_files.write_lines(record_files.lines_to_fold(home, pending))
     fold_home(home, now=homes.NOW)
 
     assert names(home) == ["a"]
@@ -97,7 +96,7 @@ def test_folding_again_after_a_crash_adds_nothing(home):
 def test_an_empty_newest_file_left_by_a_crash_hides_and_doubles_nothing(home):
     archive(home, "a")
     archive(home, "b", now=homes.later(31 * 86400))
-    store_archive.write_lines(store_archive.lines_to_fold(home, snapshot.load(home).pending[:1]))
+    record_files.write_lines(record_files.lines_to_fold(home, snapshot.load(home).pending[:1]))
     (home / "data/archive/items/2026-04.jsonl").touch()
 
     fold_home(home, now=homes.NOW)
@@ -110,8 +109,8 @@ def test_a_torn_end_is_written_again(home):
     archive(home, "a")
     archive(home, "b")
     pending = snapshot.load(home).pending
-    store_archive.write_lines(store_archive.lines_to_fold(home, pending))
-    path = store_archive.files_of(home, "items")[0]
+    record_files.write_lines(record_files.lines_to_fold(home, pending))
+    path = record_files.files_of(home, "items")[0]
     path.write_bytes(path.read_bytes()[:-5])
 
     fold_home(home, now=homes.NOW)
@@ -123,7 +122,7 @@ def test_a_torn_end_is_written_again(home):
 def test_a_damaged_record_is_passed_over_and_stops_nothing(home, damage):
     archive(home, "a")
     fold_home(home, now=homes.NOW)
-    path = store_archive.files_of(home, "items")[0]
+    path = record_files.files_of(home, "items")[0]
     path.write_bytes(path.read_bytes() + damage)
     archive(home, "b")
     fold_home(home, now=homes.NOW)
@@ -147,12 +146,12 @@ def test_records_are_found_by_their_members_without_reading_the_others(home, mon
     commit(home, lambda _: Change({}, {"items": made[3:]}), Author("archive"), now=homes.later(40 * 86400))
     fold_home(home, now=homes.NOW)
     parsed = []
-    real = store_archive.record_of
+    real = record_files.record_of
     monkeypatch.setattr(store_archive, "record_of", lambda line: (parsed.append(line), real(line))[1])
 
     def held(*members):
         parsed.clear()
-        found = store_archive.records(homes.reopened(home), "items", holding=members)
+        found = record_files.records(homes.reopened(home), "items", holding=members)
         return [record["name"] for _, record in found]
 
     for number, record in enumerate(made):
@@ -169,6 +168,6 @@ def test_what_is_folded_and_pending_comes_once_when_members_are_sought(home):
     before = snapshot.load(home)
     fold_home(home, now=homes.NOW)
 
-    found = store_archive.records(before, "items", holding=[("name", "a")])
+    found = record_files.records(before, "items", holding=[("name", "a")])
 
     assert [record["name"] for _, record in found] == ["a"]

@@ -18,7 +18,7 @@ from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.redact.redact import redact, redacted
 from aether.schemas import check
-from aether.store import aged, archive, conversations, documents, files, seals
+from aether.store import archive_store, conversations, documents, files, record_files, seals
 from aether.store.commit import ARCHIVE, Author, commit_locked, write_lock
 from aether.store.files import storage_errors
 from aether.store.snapshot import Snapshot
@@ -42,23 +42,23 @@ def add(
         Conflict: one of them is in the home by now.
         LockTimeout, StorageFailed: some were not written; the next step ends what was.
     """
-    names = [aged.name_of(value, packed=packed) for value, _ in made]
+    names = [archive_store.name_of(value, packed=packed) for value, _ in made]
     with write_lock(home):
         settle(home, now=now)
         for value, _ in made:
-            if aged.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
+            if archive_store.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
                 raise Conflict(
                     f"conversation {shown(value['id'])} is there by now.", fix="Try again.", where=str(home)
                 )
         rest = [value["grace"]["file"] for value, data in made if data is not None]
-        aged.set_step(home, {"kind": "add", "new": names, "grace": rest})
+        archive_store.set_step(home, {"kind": "add", "new": names, "grace": rest})
         for name, (value, data) in zip(names, made, strict=True):
             if data is not None:
-                aged.write_grace(home, value["grace"]["file"], data)
-            aged.write(home, name, value)
+                archive_store.write_grace(home, value["grace"]["file"], data)
+            archive_store.write(home, name, value)
         conversations.retire(home, [value["id"] for value, _ in made], now=now)
-        aged.put(home, zip(names, (value for value, _ in made), strict=True))
-        aged.set_step(home, None)
+        archive_store.put(home, zip(names, (value for value, _ in made), strict=True))
+        archive_store.set_step(home, None)
     return names
 
 
@@ -79,25 +79,25 @@ def take(
     with write_lock(home):
         settle(home, now=now)
         with conversations.held(home, id) if old is None else nullcontext() as held:
-            found = aged.find(home, id)
-            present = aged.read(home, found.name) if found else None
+            found = archive_store.find(home, id)
+            present = archive_store.read(home, found.name) if found else None
             is_same = (
                 held.data == log if held else bool(old and present and present["checksum"] == old["checksum"])
             )
             if not is_same or (held and found):
                 what = f"conversation {shown(id)} was changed meanwhile."
                 raise Conflict(what, fix="Try again.", where=found.name if found else id)
-            name = aged.name_of(value, packed=packed)
+            name = archive_store.name_of(value, packed=packed)
             grace = (value["grace"] or {}).get("file", "")
             step = {
                 "kind": "age", "id": id, "receipt": value["steps"][-1]["id"], "new": name, "grace": grace,
                 "old": found.name if found else "", "old_grace": found.grace if found else "", "live": old is None,
             }  # fmt: skip
             before = bytes_of(home, id)
-            aged.set_step(home, step)
+            archive_store.set_step(home, step)
             if rest is not None:
-                aged.write_grace(home, grace, rest)
-            aged.write(home, name, value)
+                archive_store.write_grace(home, grace, rest)
+            archive_store.write(home, name, value)
             _forward(home, step, value, now, again=False)
     return before - bytes_of(home, id)
 
@@ -111,28 +111,28 @@ def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: dat
     """
     with write_lock(home):
         settle(home, now=now)
-        if aged.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
+        if archive_store.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
             raise Conflict(
                 f"conversation {shown(value['id'])} is in the home already.", fix="Move one away.", where=name
             )
-        path, new = aged.placed(home, name), aged.name_of(value, packed=packed)
+        path, new = archive_store.placed(home, name), archive_store.name_of(value, packed=packed)
         with storage_errors(path):
             documents.quarantine(
                 home, f"archive-{path.stem}", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
             )
-        aged.write(home, new, value)
+        archive_store.write(home, new, value)
         conversations.retire(home, [value["id"]], now=now)
         if new != name:
-            aged.remove(home, name)
-        aged.put(home, [(new, value)])
+            archive_store.remove(home, name)
+        archive_store.put(home, [(new, value)])
     return new
 
 
 def bytes_of(home: Path, id: str) -> int:
     """Return the bytes on disk of a conversation, live or archived."""
     log = seals.place(home, conversations.path_of(home, id))
-    found = aged.find(home, id)
-    return aged.size(home, log) + (found.bytes if found else 0)
+    found = archive_store.find(home, id)
+    return archive_store.size(home, log) + (found.bytes if found else 0)
 
 
 def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
@@ -146,16 +146,16 @@ def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
     """
     with write_lock(home):
         settle(home, now=now)
-        found = aged.find(home, id)
-        grace = aged.read(home, found.name)["grace"] if found else None
+        found = archive_store.find(home, id)
+        grace = archive_store.read(home, found.name)["grace"] if found else None
         if not found or not grace:
             raise NotFound(f"{shown(id)} has no fuller form.", fix='See "aether archive show".', where=id)
-        data = aged.read_grace(home, grace)
+        data = archive_store.read_grace(home, grace)
         with conversations.held(home, id) as held:
             if held.data:
                 raise Conflict(f"conversation {shown(id)} is live.", fix="Nothing to do.", where=id)
             step = {"kind": "restore", "id": id, "old": found.name, "grace": found.grace, "receipt": receipt}
-            aged.set_step(home, step)
+            archive_store.set_step(home, step)
             path = conversations.put_back(home, id, data, now=now)
             _come_back(home, step, now, again=False)
     return path
@@ -169,32 +169,32 @@ def set_aside(home: Path, id: str, *, now: datetime) -> bool:
     """
     with write_lock(home):
         settle(home, now=now)
-        found = aged.find(home, id)
+        found = archive_store.find(home, id)
         if found is None:
             return False
         names = [name for name in (found.name, found.grace) if name]
         for name in names:
-            path = aged.placed(home, name)
+            path = archive_store.placed(home, name)
             with storage_errors(path), suppress(FileNotFoundError):
                 data = regular.read(path, regular.LOG_BYTES)
                 documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
         step = {"kind": "remove", "id": id, "names": names}
-        aged.set_step(home, step)
+        archive_store.set_step(home, step)
         _remove(home, step, now)
-        aged.set_step(home, None)
+        archive_store.set_step(home, None)
     return True
 
 
 def _remove(home: Path, step: JsonObject, now: datetime) -> None:
     conversations.strike(home, step["id"], now=now)
     for name in step["names"]:
-        aged.remove(home, name)
-    aged.take_out(home, step["id"])
+        archive_store.remove(home, name)
+    archive_store.take_out(home, step["id"])
 
 
 def settle(home: Path, *, now: datetime) -> str:
     """End the step that a killed process left, and return what was done, "" without one; the caller holds the lock."""
-    step = aged.open_step(home)
+    step = archive_store.open_step(home)
     if step is None:
         return ""
     done = ""
@@ -214,8 +214,8 @@ def settle(home: Path, *, now: datetime) -> str:
             _remove(home, step, now)
             done = f"completed the removal of conversation {shown(step['id'])}"
         case _:
-            aged.rebuild_index(home)
-    aged.set_step(home, None)
+            archive_store.rebuild_index(home)
+    archive_store.set_step(home, None)
     return done
 
 
@@ -223,20 +223,20 @@ def _end_add(home: Path, step: JsonObject, now: datetime) -> str:
     written = []
     for name in step["new"]:
         with suppress(AetherError):
-            written.append((name, aged.read(home, name)))
+            written.append((name, archive_store.read(home, name)))
     named = {(value["grace"] or {}).get("file") for _, value in written}
     for name in step["grace"]:
         if name not in named:
-            aged.remove(home, name)
+            archive_store.remove(home, name)
     conversations.retire(home, [value["id"] for _, value in written], now=now)
-    aged.put(home, written)
+    archive_store.put(home, written)
     return f"entered {len(written)} of {len(step['new'])} conversations that were being added"
 
 
 def _end_age(home: Path, step: JsonObject, now: datetime) -> str:
     value = None
     with suppress(AetherError):
-        value = aged.read(home, step["new"])
+        value = archive_store.read(home, step["new"])
     is_decided = value is not None and bool(value["steps"]) and value["steps"][-1]["id"] == step["receipt"]
     with conversations.held(home, step["id"]) if step["live"] else nullcontext() as held:
         is_same = (
@@ -246,13 +246,13 @@ def _end_age(home: Path, step: JsonObject, now: datetime) -> str:
             _forward(home, step, value, now, again=True)
             return f"completed a step of conversation {shown(step['id'])}"
         if is_decided:  # it was written to since: it is live
-            aged.remove(home, step["new"])
+            archive_store.remove(home, step["new"])
         if held and held.data:
             conversations.put_back(home, step["id"], held.data, now=now)
         if step["grace"] and step["grace"] != step["old_grace"]:
-            aged.remove(home, step["grace"])
+            archive_store.remove(home, step["grace"])
     if step["live"]:
-        aged.take_out(home, step["id"])
+        archive_store.take_out(home, step["id"])
     return f"undid a step of conversation {shown(step['id'])}"
 
 
@@ -264,26 +264,26 @@ def _forward(home: Path, step: JsonObject, value: JsonObject, now: datetime, *, 
     if step["live"]:
         conversations.remove_log(home, step["id"])
     if step["old"] and step["old"] != step["new"]:
-        aged.remove(home, step["old"])
+        archive_store.remove(home, step["old"])
     if step["old_grace"] and step["old_grace"] != step["grace"]:
-        aged.remove(home, step["old_grace"])
-    aged.put(home, [(step["new"], value)])
-    aged.set_step(home, None)
+        archive_store.remove(home, step["old_grace"])
+    archive_store.put(home, [(step["new"], value)])
+    archive_store.set_step(home, None)
 
 
 def _come_back(home: Path, step: JsonObject, now: datetime, *, again: bool) -> None:
     record(home, step["receipt"], again=again, now=now)
-    aged.remove(home, step["old"])
-    aged.remove(home, step["grace"])
-    aged.take_out(home, step["id"])
-    aged.set_step(home, None)
+    archive_store.remove(home, step["old"])
+    archive_store.remove(home, step["grace"])
+    archive_store.take_out(home, step["id"])
+    archive_store.set_step(home, None)
 
 
 def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> None:
     """Commit a receipt; `again`: it may be committed already. The caller holds the lock of the home."""
 
     def plan(snapshot: Snapshot) -> Change:
-        known = archive.records(snapshot, "receipts", holding=[("id", receipt["id"])]) if again else ()
+        known = record_files.records(snapshot, "receipts", holding=[("id", receipt["id"])]) if again else ()
         return Change(
             {}, {} if any(one.get("id") == receipt["id"] for _, one in known) else {"receipts": [receipt]}
         )
@@ -297,10 +297,10 @@ def record(home: Path, receipt: JsonObject, *, again: bool, now: datetime) -> No
 
 def exported(home: Path) -> Iterator[JsonObject]:
     """Yield each archived conversation with what rests in its grace, without secrets."""
-    for name in aged.names(home):
+    for name in archive_store.names(home):
         try:
-            value = aged.read(home, name)
-            rest = aged.read_grace(home, value["grace"]) if value["grace"] else None
+            value = archive_store.read(home, name)
+            rest = archive_store.read_grace(home, value["grace"]) if value["grace"] else None
         except (AetherError, KeyError) as reason:
             yield {"problem": str(reason)}
             continue
@@ -312,7 +312,7 @@ def exported(home: Path) -> Iterator[JsonObject]:
         elif rest is not None and _is_text(value):
             made["text"] = redact(rest.decode("utf-8", "replace"))
         elif rest is not None:
-            made["before"] = redacted(aged.parsed(rest, where=name))
+            made["before"] = redacted(archive_store.parsed(rest, where=name))
         yield made
 
 
@@ -326,7 +326,7 @@ def _is_text(value: JsonObject) -> bool:
     return bool(
         value["source"]["kind"] == "file"
         and value["grace"]["level"] == "full"
-        and aged.grace_kind(value["grace"]["file"]) == "file"
+        and archive_store.grace_kind(value["grace"]["file"]) == "file"
     )
 
 
@@ -358,7 +358,7 @@ def bring_in(home: Path, given: Sequence[JsonObject], *, now: datetime) -> None:
             elif "text" in one:
                 rest = one["text"].encode("utf-8", "surrogatepass")
             elif "before" in one:
-                rest = aged.encoded(one["before"])
+                rest = archive_store.encoded(one["before"])
             value = value | {"grace": value["grace"] and _grace_of(value, rest)}
         made.append((value, rest))
     if made:
@@ -369,7 +369,9 @@ def _grace_of(value: JsonObject, rest: bytes | None) -> JsonObject | None:
     if rest is None:
         return None
     old = value["grace"]
-    return aged.grace_of(value["id"], aged.grace_kind(old["file"]), old["level"], rest, until=old["until"])
+    return archive_store.grace_of(
+        value["id"], archive_store.grace_kind(old["file"]), old["level"], rest, until=old["until"]
+    )
 
 
 # --- Checks and repairs
@@ -377,17 +379,17 @@ def _grace_of(value: JsonObject, rest: bytes | None) -> JsonObject | None:
 
 def examine(home: Path) -> list[Finding]:
     """Return the problems of the archive: damaged and missing files, what crashes left, and an index that is not right."""
-    if aged.is_empty(home):
+    if archive_store.is_empty(home):
         return []
     found: list[Finding] = []
-    if aged.open_step(home) is not None:
+    if archive_store.open_step(home) is not None:
         what = "a step was interrupted; the next one ends it first."
-        found.append(Finding("warning", "open-step", aged.STEP, what, _REPAIR))
+        found.append(Finding("warning", "open-step", archive_store.STEP, what, _REPAIR))
     places: dict[str, str] = {}
     resting: set[str] = set()
-    for name in aged.names(home):
+    for name in archive_store.names(home):
         try:
-            value = aged.read(home, name)
+            value = archive_store.read(home, name)
         except (AetherError, KeyError) as reason:
             found.append(_finding(reason, name))
             continue
@@ -402,12 +404,12 @@ def examine(home: Path) -> list[Finding]:
         if value["grace"]:
             resting.add(value["grace"]["file"])
             found += _examine_grace(home, value)
-    for name in sorted({*aged.grace_names(home)} - resting):
+    for name in sorted({*archive_store.grace_names(home)} - resting):
         what = "no archive file names it: a killed process left it, or the archive file was lost."
         found.append(Finding("warning", "left-over", name, what, _REPAIR))
-    if {row.id: row.name for row in aged.rows(home)} != places:
+    if {row.id: row.name for row in archive_store.rows(home)} != places:
         what = "it does not fit the files; it can be made again at any time."
-        found.append(Finding("warning", "stale-index", aged.INDEX, what, _REPAIR))
+        found.append(Finding("warning", "stale-index", archive_store.INDEX, what, _REPAIR))
     return found
 
 
@@ -420,7 +422,7 @@ def _finding(reason: Exception, name: str) -> Finding:
 
 def _examine_grace(home: Path, value: JsonObject) -> Iterator[Finding]:
     try:
-        aged.read_grace(home, value["grace"])
+        archive_store.read_grace(home, value["grace"])
     except AetherError as reason:
         what = f"{reason.what} The conversation can be restored only with level {value['level']}."
         yield Finding("error", "damaged-grace", value["grace"]["file"], what, _REPAIR)
@@ -431,31 +433,31 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
 
     The caller holds the lock of the home.
     """
-    if aged.is_empty(home):
+    if archive_store.is_empty(home):
         return
     if done := settle(home, now=now):
         yield done
     kept: dict[str, str] = {}
-    for name in aged.names(home):
+    for name in archive_store.names(home):
         try:
-            value = aged.read(home, name)
+            value = archive_store.read(home, name)
         except InvalidDocument:
             continue  # of another version
         except (AetherError, KeyError):
             yield from _repair_file(home, name, now)
             with suppress(AetherError, KeyError):
-                value = aged.read(home, name)
+                value = archive_store.read(home, name)
                 kept |= _resting(value)
             continue
         if value["grace"] and any(_examine_grace(home, value)):
             yield from _drop_grace(home, name, value, now)
         else:
             kept |= _resting(value)
-    aged.rebuild_index(home)
-    for name in aged.grace_names(home):
+    archive_store.rebuild_index(home)
+    for name in archive_store.grace_names(home):
         if name not in kept:
             yield from _bring_forth(home, name, now)
-    aged.rebuild_index(home)
+    archive_store.rebuild_index(home)
     yield from _repair_list(home, now)
 
 
@@ -465,19 +467,19 @@ def _resting(value: JsonObject) -> dict[str, str]:
 
 def _repair_file(home: Path, name: str, now: datetime) -> Iterator[str]:
     """Restore an archive file from its checksum, or seal it again as it is if it is one still; else put it into quarantine."""
-    path = aged.placed(home, name)
+    path = archive_store.placed(home, name)
     with storage_errors(path):
         data = regular.read(path, regular.LOG_BYTES)
-        if restored := aged.without_flip(data):
+        if restored := archive_store.without_flip(data):
             files.write_whole(path, restored)
             yield f"restored {name} from its checksum"
             return
         quarantined = documents.quarantine(home, f"archive-{path.stem}", data, at=clock.stamp(now))
         place = seals.place(home, quarantined)
         with suppress(AetherError):
-            value = files.parse_json(aged.read_bytes(home, name), where=name)
+            value = files.parse_json(archive_store.read_bytes(home, name), where=name)
             if isinstance(value, dict) and not check.findings(SCHEMA, value):
-                aged.write(home, name, value)
+                archive_store.write(home, name, value)
                 _lose(home, name, f"it was changed, and counts as it is now; what it was is {place}", now)
                 yield f"sealed {name} again, which was changed; what it was is {place}"
                 return
@@ -494,7 +496,7 @@ def _lose(home: Path, name: str, what: str, now: datetime) -> None:
 
 def _repair_list(home: Path, now: datetime) -> Iterator[str]:
     """Enter the loss of archived conversations of which nothing is left."""
-    known = {row.id for row in aged.rows(home)}
+    known = {row.id for row in archive_store.rows(home)}
     for one in conversations.listed(home)[0].values():
         if one.archived and one.id not in known:
             conversations.enter_loss(home, one.id, now=now)
@@ -504,24 +506,24 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
 def _drop_grace(home: Path, name: str, value: JsonObject, now: datetime) -> Iterator[str]:
     """Keep a damaged fuller form in quarantine, and take it out of its archive file."""
     grace = value["grace"]["file"]
-    path = aged.placed(home, grace)
+    path = archive_store.placed(home, grace)
     if path.exists():
         kept = documents.quarantine(
             home, f"grace-{path.stem}", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
         )
-        aged.remove(home, grace)
+        archive_store.remove(home, grace)
         yield f"kept the damaged {grace} as {seals.place(home, kept)}; its conversation stays with level {value['level']}"
-    aged.write(home, name, {**value, "grace": None})
+    archive_store.write(home, name, {**value, "grace": None})
     _lose(home, grace, f"the fuller form of conversation {shown(value['id'])} was lost", now)
 
 
 def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
     """Bring back what rests in grace and has no archive file; remove it if the conversation is there without it."""
-    kind = aged.grace_kind(name)
+    kind = archive_store.grace_kind(name)
     data = b""
     with suppress(AetherError):
-        data = aged.read_bytes(home, name)
-    known = {row.id for row in aged.rows(home)}
+        data = archive_store.read_bytes(home, name)
+    known = {row.id for row in archive_store.rows(home)}
     fields = files.unsealed(data.partition(b"\n")[0] + b"\n") if kind == "conversation" else None
     if fields and "conversation" in fields:
         id = str(fields["conversation"])  # noqa: A001
@@ -535,20 +537,20 @@ def _bring_forth(home: Path, name: str, now: datetime) -> Iterator[str]:
                 now,
             )
             yield f"brought conversation {shown(id)} back from {name}: its archive file was lost"
-        aged.remove(home, name)
+        archive_store.remove(home, name)
         return
     with suppress(AetherError):
-        value = aged.parsed(data, where=name)
+        value = archive_store.parsed(data, where=name)
         if value["id"] not in known:
-            aged.write(home, aged.name_of(value), value)
+            archive_store.write(home, archive_store.name_of(value), value)
             what = f"the archive file of conversation {shown(value['id'])} was lost; it has level {value['level']} again"
             _lose(home, name, what, now)
             yield f"brought conversation {shown(value['id'])} back from {name}: its archive file was lost"
-        aged.remove(home, name)
+        archive_store.remove(home, name)
         return
-    path = aged.placed(home, name)
+    path = archive_store.placed(home, name)
     kept = documents.quarantine(
         home, f"grace-{path.stem}", data or regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
     )
-    aged.remove(home, name)
+    archive_store.remove(home, name)
     yield f"kept {name}, which no archive file names, as {seals.place(home, kept)}: add it again if it is missed"
