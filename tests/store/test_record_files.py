@@ -147,7 +147,7 @@ def test_records_are_found_by_their_members_without_reading_the_others(home, mon
     fold_home(home, now=homes.NOW)
     parsed = []
     real = record_files.record_of
-    monkeypatch.setattr(store_archive, "record_of", lambda line: (parsed.append(line), real(line))[1])
+    monkeypatch.setattr(record_files, "record_of", lambda line: (parsed.append(line), real(line))[1])
 
     def held(*members):
         parsed.clear()
