@@ -14,6 +14,7 @@ from typing import Any
 
 import aether
 from aether import clock
+from aether.context import goals
 
 # One transcript each: days ago, session, and its events. A call is (tool, input, output, failed).
 SESSIONS: tuple[tuple[float, str, tuple[Any, ...]], ...] = (
@@ -181,14 +182,18 @@ def _colony(home: Path, text: Callable[[str], str]) -> None:
     aether.register_worker("builder-7", caste="builder", task=text("Write the booking pages"), home=home)
     for type_, context, strength in SIGNALS:
         aether.emit_signal(type_, text(context), strength=strength, home=home)
-    steps = [text("Queue of reminders"), text("Quiet hours"), text("Unsubscribe link")]
-    goal = aether.add_goal(text("Send reminders the day before arrival"), steps=steps, home=home)["id"]
+
+    def short(words: str) -> str:
+        return text(words)[: goals.MOST_CHARS].strip()
+
+    steps = [short("Queue of reminders"), short("Quiet hours"), short("Unsubscribe link")]
+    goal = aether.add_goal(short("Send reminders the day before arrival"), steps=steps, home=home)["id"]
     aether.set_step(steps[0], "completed", goal=goal, add=False, home=home)
     aether.decide_goal(
-        text("Mail only, no SMS"), rationale=text("SMS costs 7 cents each."), goal=goal, home=home
+        short("Mail only, no SMS"), rationale=short("SMS costs 7 cents each."), goal=goal, home=home
     )
-    aether.block_goal(text("SPF is not set for harbour.example"), goal=goal, home=home)
-    aether.add_goal(text("Let guests swap berths"), start=False, home=home)
+    aether.block_goal(short("SPF is not set for harbour.example"), goal=goal, home=home)
+    aether.add_goal(short("Let guests swap berths"), start=False, home=home)
 
 
 def _memory(home: Path, session: str, text: Callable[[str], str]) -> None:

@@ -141,12 +141,12 @@ def test_a_correction_from_a_second_window_shows_both_versions_and_overwrites_no
     first = visitor.go(f"/entry/{entry}")
     second = visitor.go(f"/entry/{entry}", visitor.context.new_page())
 
-    for page, text in (
-        (first, "Tickets are PDF from the first window."),
-        (second, "Tickets are SVG from the second window."),
-    ):
-        edit(page).fill(text)
-        press(page, "^(Save|Correct)")
+    opened = edit(second)  # from here on no news replaces the page
+    edit(first).fill("Tickets are PDF from the first window.")
+    press(first, "^(Save|Correct)")
+    first.get_by_role("status").filter(has_text=re.compile(r"\w")).first.wait_for()
+    opened.fill("Tickets are SVG from the second window.")
+    press(second, "^(Save|Correct)")
     second.get_by_text("from the first window").first.wait_for()
 
     assert (
