@@ -31,9 +31,9 @@ DRAINING_EVENTS = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact
 EXCHANGING_EVENTS = frozenset({"SessionStart", "Stop", "PreCompact"})
 # Seconds of the deadline that compressing needs: a full home takes about one.
 COMPRESS_SECONDS = 3.0
-# Processes of one event start together; on a busy machine the last is some seconds late. The same event again, such
+# Processes of one event start together; on a busy machine the last is ten seconds late. The same event again, such
 # as a second compaction of one turn, comes later.
-SAME_EVENT_SECONDS = 5.0
+SAME_EVENT_SECONDS = 15.0
 # Rules and characters of each that the user is shown after a turn.
 MOST_RULES, RULE_CHARS = 3, 160
 DIRECTORY_NAME = "answering"
