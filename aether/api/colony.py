@@ -12,7 +12,7 @@ from typing import Any, cast
 from aether.api.admin import automatic_snapshot
 from aether.api.home import Home, change, copied, fold_if_possible, now, read
 from aether.clock import new_id
-from aether.errors import AetherError, public
+from aether.errors import AetherError, Conflict, public
 from aether.memory import colony as colony_state
 from aether.memory import phases, signals
 from aether.store.commit import Author
@@ -188,14 +188,21 @@ def await_queen_decision(phase: int, *, home: Home = None) -> JsonObject | None:
 
 
 @public
-def decide(decision: str, *, note: str | None = None, home: Home = None) -> JsonObject | None:
+def decide(
+    decision: str, *, note: str | None = None, phase: int | None = None, home: Home = None
+) -> JsonObject | None:
     """Record the decision of the Queen on the open check-in, and return it.
 
     Raises:
         InvalidInput: no check-in is open, or the decision is unknown.
+        Conflict: the check-in is not that of `phase`, if that is given.
     """
 
     def plan(documents: Mapping[str, Any]) -> Change:
+        waits = documents["COLONY_STATE"]["colony_status"]["queen_checkin"] or {}
+        if phase is not None and waits.get("phase") != phase:
+            what = f"phase {phase} waits for no decision any more."
+            raise Conflict(what, fix="Look at the phases as they are now, and decide again.", where="queen")
         return phases.decide(
             documents["COLONY_STATE"], documents["pheromones"], decision, now=now(), note=note
         )

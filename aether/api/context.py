@@ -33,7 +33,7 @@ from aether.api.context_steps import (
 from aether.api.context_steps import compress_context as compress_context  # noqa: PLC0414 - one of the verbs of a context
 from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - the same
 from aether.api.conversations import record_directory
-from aether.api.home import Home, copied
+from aether.api.home import Home, copied, redaction_rules
 from aether.context import guard, history
 from aether.context.modes import mode_rules
 from aether.context.shapes import (
@@ -54,6 +54,7 @@ from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, N
 from aether.messages import convert
 from aether.messages.model import content_text
 from aether.messages.validate import is_sendable, sendable
+from aether.redact.redact import redacted
 from aether.store import config, conversations
 from aether.store.conversations import Snapshot, load
 from aether.store.files import make_directory
@@ -553,9 +554,15 @@ def _named_snapshot(case: Case, snapshot_id: str | None) -> Snapshot:
 
 @public
 def export_history(
-    conversation_id: str, *, format: Literal["markdown", "json"] = "markdown", home: Home = None
+    conversation_id: str,
+    *,
+    format: Literal["markdown", "json"] = "markdown",
+    redact: bool = False,
+    home: Home = None,
 ) -> str:
     """Return the whole history of a conversation: every message as it was added, and the record of each compression.
+
+    With `redact` secrets are replaced, as for somebody else.
 
     Raises:
         InvalidInput: there is no such format.
@@ -577,4 +584,6 @@ def export_history(
         conversation_id, conversations.records_of(record, conversation_id), sizes, settings,
         compressions=conversations.compressions(log),
     )  # fmt: skip
+    if redact:
+        found = redacted(found, redaction_rules(home))
     return history.as_markdown(found) if format == "markdown" else history.as_json(found)

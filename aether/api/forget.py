@@ -100,9 +100,16 @@ def preview_forget(
 
 @public
 def forget(
-    ids: Iterable[str] = (), *, match: str = "", similar: bool = False, home: Home = None
+    ids: Iterable[str] = (),
+    *,
+    match: str = "",
+    similar: bool = False,
+    repeated: bool = False,
+    home: Home = None,
 ) -> Forgotten:
     """Remove from memory the entries that `preview_forget` returns, and return them.
+
+    With `repeated` the text `match` is a whole statement: only what repeats it word for word is removed, and something must.
 
     No search, recall or briefing finds them any more; undoing the returned revision brings them back. Their text stays in
     the history of the home.
@@ -116,6 +123,12 @@ def forget(
 
     def plan(state: Mapping[str, Any]) -> Change:
         found = _matches(state, archived, wanted, match, similar=similar)
+        if repeated:
+            same = finding.find_repeats(state, archived, match)
+            if not same:
+                fix = "Look at it again: it was changed or forgotten meanwhile."
+                raise NotFound("no entry says this any more.", fix=fix, where="forget")
+            found = same, *found[1:]
         done = forget_targets(state, found[0], at)
         return done._replace(result=(*found, done.result))
 

@@ -11,12 +11,12 @@ import os
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from aether import clock, paths
 from aether.api import telemetry
-from aether.errors import AetherError
-from aether.store import ledger, offline
+from aether.errors import AetherError, LockTimeout
+from aether.store import config, ledger, offline
 from aether.store.commit import (
     ACTING,
     Author,
@@ -31,6 +31,9 @@ from aether.store.commit import (
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
+
+if TYPE_CHECKING:
+    from aether.redact.redact import Rules
 
 Home = str | os.PathLike[str] | None
 
@@ -75,6 +78,8 @@ def drained(place: Path) -> Path:
     if actor and actor.read_only:
         return place
     if os.path.exists(f"{place}/{ledger.PLACE}"):
+        if ledger.stays_local():  # a hook waits for nobody who waits for the server
+            return place
         _refresh(place)
     try:
         spooled = any(name.endswith(".json") for name in os.listdir(f"{place}/hooks/spool"))
@@ -98,9 +103,11 @@ def _refresh(place: Path) -> None:
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
             send_queue(catch_up(settle(load(place), now=now())), now(), insist=True)
+    except LockTimeout:
+        pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:
         _NEXT_LOOK[place] = at + FAILED_SECONDS
-        if isinstance(reason, ledger.Offline) and not ledger.stays_local():
+        if isinstance(reason, ledger.Offline):
             offline.note_try(place, failed=True)
 
 
@@ -134,6 +141,13 @@ def change_snapshot(
     done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))
+
+
+def redaction_rules(home: Home) -> Rules:
+    """Return the rules by which texts of the home are redacted for others: the built-in ones, and its own."""
+    from aether.redact.redact import rules  # adding an item would pay for its expressions
+
+    return rules(config.settings(home=find(home)).values.get("redaction.patterns", ()))
 
 
 def fold_if_possible(home: Home) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 
 from aether import clock, paths
 from aether.api import timeline as api_timeline
-from aether.api.home import Home, now, read
+from aether.api.home import Home, now, read, redaction_rules
 from aether.api.overview import overview
 from aether.context import goals
 from aether.errors import public
@@ -23,8 +23,9 @@ from aether.memory import recall, signals
 from aether.memory.items import token_usage
 from aether.memory.sessions import sessions_of
 from aether.memory.timeline import Moment
-from aether.redact.redact import redacted, rules
-from aether.store import config, record_files
+from aether.redact.redact import redact as redact_text
+from aether.redact.redact import redacted
+from aether.store import record_files
 from aether.store.snapshot import Snapshot
 from aether.types import JsonObject
 
@@ -55,8 +56,12 @@ def report(
     )
     found = api_timeline.timeline(since=start or "", conversation=conversation, home=home)
     snapshot = read(home)
+    if redact:  # before a text is cut: half a secret is no secret to the rules
+        hidden = redaction_rules(home)
+        found = [one._replace(text=redact_text(one.text, hidden)) for one in found]
+        snapshot = snapshot._replace(documents=redacted(snapshot.documents, hidden))
     memory = snapshot.documents["memory"]
-    shown, decisions = found[-MOST_MOMENTS:], _decisions(found, snapshot, start)
+    shown, decisions = found[-MOST_MOMENTS:], _decisions(found, None if conversation else snapshot, start)
     lessons = [] if conversation else _lessons(memory["long_term_memory"]["patterns"], start)
     about = overview(home=snapshot.home)
     made: JsonObject = {
@@ -66,8 +71,8 @@ def report(
         "conversation": conversation,
         "overview": {
             **{name: about[name] for name in _FOUND},
-            "goal": (about["goal"] or {}).get("description", ""),
-            "open": _open(snapshot),
+            "goal": "" if conversation else (about["goal"] or {}).get("description", ""),
+            "open": [] if conversation else _open(snapshot),
         },
         "counts": _counts(found),
         "timeline": [_day(day, list(group)) for day, group in groupby(shown, key=lambda one: one.at[:10])],
@@ -86,8 +91,7 @@ def report(
     }
     if not redact:
         return made
-    own = config.settings(home=snapshot.home).values.get("redaction.patterns", ())
-    return redacted(made, rules(own))
+    return redacted(made, hidden)
 
 
 def _counts(found: Iterable[Moment]) -> JsonObject:
@@ -110,11 +114,16 @@ def _day(day: str, moments: Sequence[Moment]) -> JsonObject:
     }  # fmt: skip
 
 
-def _decisions(found: Iterable[Moment], snapshot: Snapshot, start: datetime | str) -> list[JsonObject]:
-    """Return the decisions with their reasons, oldest first: of the timeline, and those of goals and sessions beside it."""
+def _decisions(found: Iterable[Moment], snapshot: Snapshot | None, start: datetime | str) -> list[JsonObject]:
+    """Return the decisions with their reasons, oldest first: of the timeline, and those of goals and sessions beside it.
+
+    Without `snapshot` only those of the timeline: a goal and a session may be about several conversations.
+    """
     made = [_decision(one.at, one.text, one.evidence, one.id) for one in found if one.kind == "decision"]
     texts = "\n".join(one["text"] for one in made)
     first = clock.stamp(start) if isinstance(start, datetime) else ""
+    if snapshot is None:
+        return sorted(made, key=lambda one: str(one["at"]))
     for session in sessions_of(snapshot.documents["memory"]):
         made += [
             _decision(session["compressed_at"], one["decision"], "", session["session_id"], one["rationale"])

@@ -54,9 +54,10 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
         StorageFailed, UnsafePath, BackendUnavailable, InvalidInput: the server cannot be used.
     """
     place = find(home)
-    _require_alone(place)
     name = colony or place.parent.name
     with write_lock(place):
+        unfinished = ledger.shared(place)
+        _require_alone(place, besides=name)
         snapshot = settle(load(place), now=now())
         # Every document is stamped with the revision that changed it last, as it is in every other replica.
         snapshot = fold(snapshot._replace(changed=frozenset(snapshot.stamps)), now=now())
@@ -71,16 +72,18 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             )
             fix = "Export it with aether export, import it into a new home, and share that one."
             raise Conflict(what, fix=fix, where=str(place))
-        replica = clock.new_id("replica", now())
+        replica = unfinished.replica if unfinished else clock.new_id("replica", now())
         server = _created(ledger.url(url), name, replica, lines)
         try:
+            if unfinished and server.head(ledger.READY):
+                _require_alone(place)
             _send(server, JOURNAL, lines)
-            for stored in conversations.stored_conversations(place):
-                with conversations.held(place, stored.id) as held:
-                    _send(server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True))
-            _send(server, ledger.READY, [WHOLE])
+            _send_conversations(server, place)
             made = Share(name, server.identity, replica)
             ledger.write_share(place, made)
+            # What was said meanwhile; from now on the server is asked first.
+            _send_conversations(server, place)
+            _send(server, ledger.READY, [WHOLE])
         finally:
             server.close()
     return Shared(place, name, made.replica, snapshot.revision)
@@ -259,6 +262,7 @@ def take_conversations(place: Path) -> None:
     server = ledger.of(place)
     if server is None:
         return
+    ledger.require_identity(server, place)  # it may be another colony of the same name
     removed = conversations.removed_ids(place)
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
@@ -268,7 +272,10 @@ def take_conversations(place: Path) -> None:
 
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:
-    share, url = _require_shared(find(home)), ledger.url()
+    place = find(home)
+    share, url, server = _require_shared(place), ledger.url(), ledger.of(place)
+    if server:
+        ledger.require_identity(server, place)
     return getattr(ledger.module(url), verb)(url, share.colony, *arguments)
 
 
@@ -280,9 +287,16 @@ def _require_shared(place: Path) -> Share:
     return found
 
 
-def _require_alone(place: Path) -> None:
+def _send_conversations(server: Ledger, place: Path) -> None:
+    for stored in conversations.stored_conversations(place):
+        with conversations.held(place, stored.id) as held:
+            _send(server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True))
+
+
+def _require_alone(place: Path, *, besides: str = "") -> None:
+    """Check that the home is in no colony, but for one that it may be in the middle of making."""
     found = ledger.shared(place)
-    if found:
+    if found and found.colony != besides:
         what = f"this home is a replica of the colony {shown(found.colony)} already."
         raise Conflict(what, fix="Leave it with: aether share leave.", where=str(place))
 

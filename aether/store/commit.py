@@ -292,7 +292,8 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
         for path, queued in queue:
             snapshot = _sent(snapshot, path, queued, known, now)
     except ledger.Offline:
-        offline.note_try(home, failed=True)
+        if not ledger.stays_local():  # a hook has not asked the server
+            offline.note_try(home, failed=True)
         raise
     offline.note_try(home, failed=False)
     return snapshot

@@ -31,6 +31,27 @@ def test_a_report_has_decisions_with_why_lessons_and_days(home):
     assert (found["overview"]["goal"], found["counts"]) == ("Ship it", {"decision": 1, "error": 1})
 
 
+def test_a_report_about_a_conversation_has_nothing_of_others(home):
+    for talk, text in (("talk-1", "Use one file, because backups are simple."), ("talk-2", "Use Redis.")):
+        add(home, text, metadata={"conversation": talk, "timestamp": "2026-01-05T10:00:00Z"})
+    add(home, "The mail server refuses us.", "blocker")
+    aether.compress(1, home=home)
+    aether.add_goal("Ship it", home=home)
+    aether.decide_goal("Mail only", home=home)
+
+    found = aether.report(conversation="talk-1", home=home)
+
+    assert [one["text"] for one in found["decisions"]] == ["Use one file."]
+    assert (found["overview"]["goal"], found["overview"]["open"]) == ("", [])
+
+
+def test_a_secret_is_replaced_before_it_is_cut(home):
+    (home / "config.toml").write_text('[redaction]\npatterns = ["door \\\\d{4} \\\\d{4} \\\\d{4}"]\n')
+    add(home, "x" * (report.MOMENT_CHARS - 14) + " door 1234 5678 9012")
+
+    assert "1234" not in str(aether.report(home=home))
+
+
 def test_lessons_are_the_patterns_seen_since_the_most_certain_first(home):
     add(home, "Use one file.")
     session = aether.compress(1, home=home).ingested.session["session_id"]

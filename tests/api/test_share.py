@@ -13,6 +13,7 @@ from aether.api import admin
 from aether.api import forget as forgetting
 from aether.api import home as access
 from aether.api import share as sharing
+from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.store import commit as commits
 from aether.store import conversations, doctor, documents, ledger, record_files, snapshot
@@ -179,6 +180,45 @@ def test_two_replicas_in_one_conversation_lose_nothing(colony):
     assert said == ["0", "1", "2", "3", "4"]
 
 
+def test_what_is_said_while_a_home_is_shared_is_in_the_colony(colony, monkeypatch):
+    home = homes.fresh(colony.directory / "first")
+    conversations.extend(home, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    real, sent = sharing._send_conversations, []
+
+    def say(talk):
+        conversations.extend(home, talk, [{"role": "user", "content": "meanwhile"}], now=homes.NOW)
+
+    def late(server, place):
+        real(server, place)
+        if not sent:
+            assert [children.ended(children.start(say, talk)) for talk in ("talk", "new")] == [0, 0]
+        sent.append(place)
+
+    monkeypatch.setattr(sharing, "_send_conversations", late)
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    conversations.extend(home, "talk", [{"role": "user", "content": "later"}], now=homes.NOW)
+    two = colony.join()
+
+    for talk in ("talk", "new"):
+        assert conversations.path_of(home, talk).read_bytes() == conversations.path_of(two, talk).read_bytes()
+    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    assert said == ["0", "meanwhile", "later"]
+
+
+def test_a_home_takes_nothing_of_another_colony_of_its_name(colony, tmp_path, monkeypatch):
+    one = colony.first()
+    conversations.extend(one, "talk", [{"role": "user", "content": "secret"}], now=homes.NOW)
+    cloned = homes.fresh(tmp_path / "cloned")
+    ledger.write_share(cloned, ledger.Share("c", "another", "replica_1"))
+
+    for act in (sharing.take_conversations, lambda home: sharing.share_members(home=home)):
+        with pytest.raises(Conflict, match="another colony of the name"):
+            act(cloned)
+    assert main(["fold", "--home", str(cloned)]) != 2
+    assert not (cloned / "conversations" / "talk").exists()
+
+
 def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypatch):
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
@@ -219,7 +259,7 @@ def test_a_home_is_shared_once_and_joined_where_none_is(colony):
     assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledger.shared(home))
 
 
-@pytest.mark.parametrize("killed", ["created", "first lines", "journal", "conversations", "ready"])
+@pytest.mark.parametrize("killed", ["created", "first lines", "journal", "conversations", "sent", "named"])
 def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, monkeypatch):
     home = homes.fresh(colony.directory / "first")
     for number in range(6):
@@ -229,8 +269,11 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
 
     def die():
         calls = {"created": 0, "first lines": 1, "journal": 4, "conversations": 6}.get(killed)
-        if calls is None:
+        if killed == "sent":
             ledger.write_share = lambda *_: os._exit(9)
+        elif killed == "named":
+            write = ledger.write_share
+            ledger.write_share = lambda *given: (write(*given), os._exit(9))
         else:
             made = iter(range(99))
             real = sharing.ledger.created
@@ -245,9 +288,8 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
         sharing.share(home, colony.url, "c")
 
     assert children.ended(children.start(die)) == 9
-    if killed != "ready":
-        with pytest.raises(Conflict, match="not whole"):
-            colony.join()
+    with pytest.raises(Conflict, match="not whole"):
+        colony.join()
     other = homes.fresh(colony.directory / "other")
     homes.add(other, "another")
     if killed != "created":

@@ -263,6 +263,19 @@ def test_commands_say_what_waits(pair, away, monkeypatch, capsys):
 
 
 @pytest.mark.extras
+def test_a_hook_does_not_say_that_the_server_failed(pair, away):
+    _, one, _ = pair
+    away()
+    add(one, "waits")
+    away(back=True)
+    (one / offline.TRIED).unlink(missing_ok=True)
+
+    with ledger.staying_local(), pytest.raises(ledger.Offline), commits.write_lock(one):
+        commits.send_queue(snapshot.load(one), homes.NOW)
+
+    assert not offline.tried_lately(one)
+
+
 def test_a_server_that_was_killed_and_is_back_gets_what_waited(tmp_path, monkeypatch):
     """The other tests take the address away; here a real server dies."""
     with postgres_server.running() as server:

@@ -59,11 +59,12 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
     `left` is the number of seconds that remain, `note` takes failures that do not concern the model. The server of a
     shared home is not asked, because a user waits for a hook: a process of its own exchanges news with it afterwards.
     """
-    with ledger.staying_local():
-        text = _reply(event, entry, home, left=left, note=note)
-    if event in EXCHANGING_EVENTS and ledger.shared(Path(home)):
-        _exchange(home)
-    return text
+    try:
+        with ledger.staying_local():
+            return _reply(event, entry, home, left=left, note=note)
+    finally:
+        if event in EXCHANGING_EVENTS and ledger.shared(Path(home)):
+            _exchange(home)
 
 
 def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
@@ -105,12 +106,12 @@ def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Calla
             from aether.api.briefing import compaction_steering
 
             return compaction_steering(home, session, by=HOOK)
-        case "PostCompact" if entry.get("summary"):
+        case "PostCompact" if entry.get("summary") and not shared:
             from aether.api.compress import ingest_summary
 
             trigger = str(entry.get("trigger", ""))
             ingest_summary(home, entry["summary"], session=session, trigger=trigger, by=HOOK)
-        case "Stop" if settings.claude_auto_compress and left > COMPRESS_SECONDS:
+        case "Stop" if settings.claude_auto_compress and not shared and left > COMPRESS_SECONDS:
             _compress(home, by=HOOK)
     return learned if event == "Stop" else ""
 

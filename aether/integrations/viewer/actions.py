@@ -11,7 +11,7 @@ from aether.api.forget import supersede
 from aether.api.review import Answer, settle
 from aether.api.working import update_working_memory_item
 from aether.errors import InvalidInput
-from aether.integrations.viewer.frame import BY, Action, Frame, Shown, Stale, live_entry, plural
+from aether.integrations.viewer.frame import BY, Action, Frame, Shown, Stale, live_entry, plural, visible
 from aether.memory.items import items_of
 from aether.store.snapshot import load
 
@@ -25,8 +25,8 @@ def forget(frame: Frame, form: Mapping[str, str]) -> str:
 
 
 def forget_text(frame: Frame, form: Mapping[str, str]) -> str:
-    """Forget every entry, and every statement of a session, that holds a text."""
-    done = forget_entries(match=form.get("text", ""), home=frame.home)
+    """Forget every entry, and every statement of a session, that repeats a text."""
+    done = forget_entries(match=form.get("text", ""), repeated=True, home=frame.home)
     return f"{plural(len(done.targets), 'entries')} with this text forgotten. {NEXT_SESSION}"
 
 
@@ -35,6 +35,9 @@ def correct(frame: Frame, form: Mapping[str, str]) -> str:
     old, text = form["entry"], form.get("text", "")
     if not text.strip():
         raise InvalidInput("the text is empty.", fix="Write what is right, or forget the entry.", where=BY)
+    before = _text_of(frame, old)
+    if text == visible(before).replace("\r\n", "\n"):
+        text = before  # what cannot be shown was not typed away
     given: dict[str, Any] = {"content": text} | ({"type": form["type"]} if form.get("type") else {})
     if "relevance" in form:
         given["relevance_score"] = _share(form["relevance"])
@@ -44,6 +47,11 @@ def correct(frame: Frame, form: Mapping[str, str]) -> str:
     given.pop("relevance_score", None)
     made = supersede(old, given, home=frame.home)
     return f"Corrected: {made.item['id']} takes the place of {old}."
+
+
+def _text_of(frame: Frame, id: str) -> str:
+    found = live_entry(load(frame.home).documents, id) or {}
+    return str(found.get("content") or found.get("pattern") or "")
 
 
 def protect(frame: Frame, form: Mapping[str, str]) -> str:

@@ -30,12 +30,12 @@ from aether.integrations.viewer.frame import (
     Page,
     Shown,
     Stale,
+    state_of,
     unchanged,
     without,
 )
 from aether.store import spool
 from aether.store.commit import acting
-from aether.store.snapshot import file_ids
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -177,7 +177,7 @@ class Guard:
             answer = HTMLResponse(self.frame.html(Shown("enter.html", {"inside": inside}, "aether")))
             answer.set_cookie(self.name, self.frame.cookie, httponly=True, samesite="strict", path="/")
             return answer
-        if request.url.path.startswith("/static/"):
+        if _static_file(request.url.path):
             return None
         held = request.cookies.get(self.name, "")
         if hmac.compare_digest(held.encode("utf-8", "replace"), self.frame.cookie.encode()):
@@ -252,7 +252,9 @@ def _broken(frame: Frame) -> Any:
             fix="The terminal in which aether runs has the details.",
             where=BY,
         )
-        return _failed(frame, wrong)
+        shown = _failed(frame, wrong)
+        shown.headers.update(HEADERS)  # this answer does not pass the guard
+        return shown
 
     return answer
 
@@ -365,14 +367,21 @@ def _state(frame: Frame) -> dict[str, Any]:
     """Return what changes with the home, after draining the spool of its hooks."""
     with acting(BY, read_only=frame.read_only):
         drained(frame.home)
-    return {"files": str(file_ids(frame.home)), "waiting": len(spool.waiting(str(frame.home)))}
+    return {"files": state_of(frame.home), "waiting": len(spool.waiting(str(frame.home)))}
+
+
+def _static_file(path: str) -> Path | None:
+    """Return the file of the page that has this address; None without one."""
+    name = path.removeprefix("/static/")
+    file = paths.resource("data/view/static") / name
+    return file if name != path and file.name == name and file.suffix in KINDS and file.is_file() else None
 
 
 def _static(request: Request) -> Response:
     from starlette.responses import PlainTextResponse, Response
 
-    file = paths.resource("data/view/static") / request.path_params["name"]
-    if file.suffix not in KINDS or file.name != request.path_params["name"] or not file.is_file():
+    file = _static_file(request.url.path)
+    if file is None:
         return PlainTextResponse("There is no such file.\n", status_code=404)
     kept = {"Cache-Control": "private, max-age=31536000, immutable"} if request.url.query else {}
     return Response(file.read_bytes(), media_type=KINDS[file.suffix], headers=kept)

@@ -5,9 +5,11 @@ Jinja2 is imported when the first page is made. All text is escaped, and shown w
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
+import os
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -24,8 +26,9 @@ from aether import clock, paths
 from aether.errors import AetherError, InvalidInput
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
+from aether.store import conversations
 from aether.store.commit import acting
-from aether.store.snapshot import Snapshot
+from aether.store.snapshot import Snapshot, file_ids
 from aether.text.regex import UNPRINTABLE
 from aether.text.words import pluralize
 from aether.types import JsonObject
@@ -348,6 +351,17 @@ def digest(entry: Mapping[str, Any] | None) -> str:
         kept["metadata"] = {name: value for name, value in kept["metadata"].items() if name not in _READING}
     data = json.dumps(kept, sort_keys=True, ensure_ascii=True).encode()
     return hashlib.sha256(data).hexdigest()[:16]
+
+
+def state_of(home: Path) -> str:
+    """Return what changes whenever a document, the journal or a conversation of the home does."""
+    talks = []
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for one in sorted(os.listdir(home / "conversations")):
+            with contextlib.suppress(OSError):
+                found = os.stat(home / "conversations" / one / conversations.FILE)
+                talks.append((one, found.st_mtime_ns, found.st_size))
+    return f"{file_ids(home)} {talks}"
 
 
 def live_entry(documents: Mapping[str, Any], id: str) -> JsonObject | None:

@@ -7,7 +7,9 @@ records in the home hold them as they were said.
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,7 +18,7 @@ from aether import clock
 from aether.api import archive, colony, compact, compact_views, context, recall, report
 from aether.api import timeline as api_timeline
 from aether.api.conversations import record_directory
-from aether.api.home import read
+from aether.api.home import read, redaction_rules
 from aether.api.removed import removed_from_context
 from aether.context import goals
 from aether.errors import AetherError, Conflict, InvalidInput
@@ -35,15 +37,16 @@ from aether.integrations.viewer.frame import (
     later,
     part,
     plural,
+    state_of,
 )
 from aether.memory import phases
 from aether.memory.signals import TYPES
 from aether.messages.convert import read as read_messages
 from aether.messages.model import Message
 from aether.messages.read import read_records, without_private
-from aether.redact.redact import redact
+from aether.messages.records import Record
+from aether.redact.redact import Rules, redact
 from aether.store import config, conversations
-from aether.store.snapshot import file_ids
 from aether.types import DETAILS, JsonObject
 
 # The order of the menu; pages that are not in it come last.
@@ -86,7 +89,7 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
         api_timeline.instant_of(query["since"], at=clock.now(), where="since")
 
     def happened() -> dict[str, Any]:
-        state = f"{file_ids(frame.home)} {clock.stamp(clock.now())[:13]}"
+        state = f"{state_of(frame.home)} {clock.stamp(clock.now())[:13]}"
         shown = part(_moments(frame.home, tuple(query.values()), state), page)
         return {"part": shown, "days": _by_day(shown.lines)}
 
@@ -131,39 +134,52 @@ def around(frame: Frame, asked: Asked) -> Shown:
         "around.html",
         {
             "found": found, "lines": lines, "pointer": pointer,
-            "said": _transcript_lines(pointer, config.or_default(frame.home).claude_private_paths),
+            "said": _transcript_lines(frame, pointer, found["at"]),
         },
     )  # fmt: skip
 
 
-def _transcript_lines(pointer: Mapping[str, Any], private: str) -> list[JsonObject]:
-    """Return the lines around a place in a transcript of Claude Code; none if it is not here any more."""
+def _transcript_lines(frame: Frame, pointer: Mapping[str, Any], at: str) -> list[JsonObject]:
+    """Return the lines around a place in a transcript of Claude Code; none if it is not here any more.
+
+    What a hook noted has no line: then the place is the first one that is not before the time `at`.
+    """
     name, line = Path(str(pointer.get("file", ""))).name, pointer.get("line")
-    if not _TRANSCRIPT.fullmatch(name) or not isinstance(line, int):
+    if not _TRANSCRIPT.fullmatch(name):
         return []
+    private, hidden = config.or_default(frame.home).claude_private_paths, redaction_rules(frame.home)
     for path in sorted((claude_directory() / "projects").glob(f"*/{name}"))[:1]:
         try:
-            near = []
+            near, here = deque[Record](), 0
             for one in without_private(read_records(path), private):
-                if one.line > line + AROUND:
+                if not here and (one.line >= line if isinstance(line, int) else _is_since(one.time, at)):
+                    here = one.line
+                if here and one.line > here + AROUND:
                     break
-                if one.line >= line - AROUND and (one.text or one.tool):
-                    near.append(one)
+                near.append(one)
+                while near[0].line < (here or one.line) - AROUND:
+                    near.popleft()
         except (AetherError, OSError):
             return []
         return [
             {
-                "line": one.line, "at": one.time, "here": one.line == line,
+                "line": one.line, "at": one.time, "here": one.line == here,
                 "who": one.kind if not one.tool else f"{one.kind} {one.tool}",
-                "text": _short(one.text or str(one.arguments or "")),
+                "text": _short(one.text or str(one.arguments or ""), hidden),
             }
-            for one in near
+            for one in near if one.text or one.tool
         ]  # fmt: skip
     return []
 
 
-def _short(text: str) -> str:
-    shown = redact(text[: MESSAGE_CHARS * 2])
+def _is_since(time: str, at: str) -> bool:
+    with suppress(AetherError):
+        return bool(time and at) and clock.parse(time) >= clock.parse(at)
+    return False
+
+
+def _short(text: str, hidden: Rules) -> str:
+    shown = redact(text[: MESSAGE_CHARS * 2], hidden)
     return shown if len(shown) <= MESSAGE_CHARS else shown[:MESSAGE_CHARS].rstrip() + " […]"
 
 
@@ -185,18 +201,18 @@ def conversation(frame: Frame, asked: Asked) -> Shown | File:
     log = conversations.load(record_directory(frame.home), name)
     if step := asked.query.get("step", ""):
         return _compaction(frame, name, _number(step), asked)
-    said = part(conversations.said(log), asked.number("page"))
+    said, hidden = part(conversations.said(log), asked.number("page")), redaction_rules(frame.home)
     changed = {one.number: one.change for one in removed_from_context(name, home=frame.home)}
     live = set(log.context)
     rows = [
         {
-            "number": number, "role": one.role, "text": _text(one),
+            "number": number, "role": one.role, "text": _text(one, hidden),
             "state": changed.get(number, "kept" if number in live else "removed"),
         }
         for number, one in zip(said.lines, read_messages(conversations.messages(log, said.lines)), strict=True)
     ]  # fmt: skip
     added = [number for number in log.context if log.derived[number - 1]]
-    summaries = [_text(one) for one in read_messages(conversations.messages(log, added[:PAGE_LINES]))]
+    summaries = [_text(one, hidden) for one in read_messages(conversations.messages(log, added[:PAGE_LINES]))]
     return Shown(
         "conversation.html",
         {
@@ -207,8 +223,8 @@ def conversation(frame: Frame, asked: Asked) -> Shown | File:
     )  # fmt: skip
 
 
-def _text(one: Message) -> str:
-    return _short("\n".join(f"{block.tool} {block.text}".strip() for block in one.blocks))
+def _text(one: Message, hidden: Rules) -> str:
+    return _short("\n".join(f"{block.tool} {block.text}".strip() for block in one.blocks), hidden)
 
 
 def _number(text: str) -> int:
@@ -228,14 +244,17 @@ def _step(log: conversations.Log, done: conversations.Compaction) -> JsonObject:
 
 def _compaction(frame: Frame, name: str, step: int, asked: Asked) -> Shown:
     """Return one compaction side by side: what was kept, shortened, removed and added, with what is protected."""
-    found = compact_views.compaction_diff(name, step=step, home=frame.home)
+    found, hidden = (
+        compact_views.compaction_diff(name, step=step, home=frame.home),
+        redaction_rules(frame.home),
+    )
     log = conversations.load(record_directory(frame.home), name)
     before = read_messages(found.before)
     shown = part(found.rows, asked.number("page"))
     rows = [
         {
-            **row._asdict(), "text": _short(row.text),
-            "old": _text(before[row.before]) if row.before is not None else "",
+            **row._asdict(), "text": _short(row.text, hidden),
+            "old": _text(before[row.before], hidden) if row.before is not None else "",
         }
         for row in shown.lines
     ]  # fmt: skip
@@ -257,7 +276,7 @@ def _export(frame: Frame, name: str, form: str) -> File:
     kinds = {"markdown": ("md", "text/markdown; charset=utf-8"), "json": ("json", "application/json")}
     if form not in kinds:
         raise InvalidInput(f"{form!r} is no format.", fix="Use markdown or json.", where=BY)
-    text = context.export_history(name, format=form, home=frame.home)  # type: ignore[arg-type]
+    text = context.export_history(name, format=form, redact=True, home=frame.home)  # type: ignore[arg-type]
     suffix, kind = kinds[form]
     safe = re.sub(r"[^\w.-]+", "-", name, flags=re.ASCII)[:80] or "conversation"
     return File(f"{safe}.{suffix}", kind, text.encode("utf-8", "replace"))
@@ -404,7 +423,8 @@ def complete_phase(frame: Frame, form: Mapping[str, str]) -> str:
 
 def decide(frame: Frame, form: Mapping[str, str]) -> str:
     """Record what the Queen decided about a phase."""
-    colony.decide(form.get("decision", ""), note=form.get("note", "").strip() or None, home=frame.home)
+    note = form.get("note", "").strip() or None
+    colony.decide(form.get("decision", ""), note=note, phase=_phase(form), home=frame.home)
     return "The decision is recorded."
 
 

@@ -66,6 +66,11 @@ def find_by_text(documents: Mapping[str, Any], archived: Iterable[JsonObject], t
     return [target for target in _all_targets(documents, archived) if folded in target.text.casefold()]
 
 
+def find_repeats(documents: Mapping[str, Any], archived: Iterable[JsonObject], text: str) -> list[Target]:
+    """Return every target that repeats `text` as those of a named entry do: word for word, not as a part of a word."""
+    return find_same(_all_targets(documents, archived), [text])
+
+
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
     """Return those of `targets` that repeat one of `texts`, or a part of it, word for word."""
     sought = [

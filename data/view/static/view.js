@@ -22,7 +22,7 @@
     const mine = ++asked;
     let answer;
     try { answer = await fetch(address, { headers: { accept: "text/html" } }); } catch { return false; }
-    if (mine !== asked || (!always && typing())) return false;
+    if (!answer.ok || mine !== asked || (!always && typing())) return false;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const old = one(part()), fresh = one(part(), page) || one("#live", page);
     if (mine !== asked || (!always && typing()) || !old || !fresh) return false;

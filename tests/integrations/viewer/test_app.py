@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import urllib.request
+from html import unescape
 
 import pytest
 
@@ -107,6 +108,21 @@ def test_every_answer_forbids_scripts_and_frames_from_elsewhere(home, rule):
         assert answer.headers["x-frame-options"] == "DENY"
         assert answer.headers["x-content-type-options"] == "nosniff"
     assert reader.get("/").headers["cache-control"] == "no-store"
+
+
+def test_an_answer_to_a_fault_is_as_strict_and_a_stranger_gets_no_page(home, rule, monkeypatch):
+    from aether.integrations.viewer import pages
+
+    reader, stranger = Reader(home), Reader(home, enter=False)
+    monkeypatch.setattr(pages.entries, "newest", lambda **_: 1 / 0)
+
+    answer = reader.get("/search")
+    assert (answer.status_code, "ZeroDivisionError" in answer.text) == (500, True)
+    assert answer.headers["content-security-policy"].startswith("default-src 'self'")
+    assert answer.headers["cache-control"] == "no-store"
+    for path in ("/static/none.css", "/static/a/b", "/static/"):
+        assert stranger.get(path).status_code == 403, path
+    assert stranger.get("/static/view.css").status_code == 200
 
 
 def test_a_page_loads_only_from_itself_and_has_no_inline_script_or_style(home, rule):
@@ -286,6 +302,35 @@ def test_each_action_does_what_its_button_says(home, rule):
     assert {line.by for line in aether.log(home=home)[:4]} == {"viewer", "queen"}
 
 
+def test_what_a_page_cannot_show_is_not_changed_with_the_rest(home):
+    text = "Right to left: \u200fשלום, and an escape \x1b[1m."
+    item = str(aether.add_working_memory_item(text, "note", 0.3, home=home))
+    reader = Reader(home)
+    page = reader.get(f"/entry/{item}")
+    shown = unescape(re.search(r"<textarea[^>]*>(.*?)</textarea>", page.text, re.DOTALL)[1]).lstrip("\n")
+    assert shown != text
+
+    reader.follow(reader.submit(page, "correct", text=shown, type="note", relevance="0.8"))
+
+    found = aether.get_working_memory_item(item, home=home)
+    assert (found["content"], found["metadata"]["relevance_score"]) == (text, 0.8)
+
+
+def test_a_statement_is_forgotten_and_not_what_only_contains_its_letters(home):
+    kept = [
+        str(aether.add_working_memory_item(text, "constraint", 0.9, home=home))
+        for text in ("Never use Redistribution lists.", "Never use Redis for sessions of guests.")
+    ]
+    dropped = str(aether.add_working_memory_item("Use Redis", "decision", 0.9, home=home))
+    reader = Reader(home)
+
+    reader.follow(reader.post("forget-text", text="Use Redis"))
+    assert set(homes.ids(home)) == set(kept)
+    assert dropped not in homes.ids(home)
+    again = reader.post("forget-text", text="Use Redis")
+    assert (again.status_code, "no entry says this any more" in again.text) == (404, True)
+
+
 def test_a_doubt_is_settled_one_by_one(home):
     aether.add_working_memory_item(
         "The key is sk-ant-api03-abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGH.", "observation", home=home
@@ -328,6 +373,7 @@ def test_a_stale_page_shows_both_versions_and_overwrites_nothing(home, rule):
     assert answer.status_code == 409
     assert "Money is integer cents." in answer.text
     assert "Money is a decimal." in answer.text
+    assert "data-live" not in answer.text  # news must not take away what was written
     assert aether.list_working_memory_items(home=home)[0]["content"] == "Money is integer cents."
     two.follow(two.submit(answer, "correct"))
     assert aether.list_working_memory_items(home=home)[0]["content"] == "Money is a decimal."

@@ -92,7 +92,7 @@ def test_the_lines_of_a_transcript_are_shown_around_an_entry_without_secrets(
     place = tmp_path / "claude" / "projects" / "-srv-shop"
     place.mkdir(parents=True)
     lines = [
-        {"type": "user", "uuid": f"u{nth}", "timestamp": "2026-01-05T10:00:00Z", "message": {"role": "user", "content": f"Line {nth}, password=hunter2hunter2"}}
+        {"type": "user", "uuid": f"u{nth}", "timestamp": f"2026-01-05T10:{nth:02}:00Z", "message": {"role": "user", "content": f"Line {nth}, password=hunter2hunter2"}}
         for nth in range(40)
     ]  # fmt: skip
     (place / "s1.jsonl").write_text("\n".join(json.dumps(line) for line in lines))
@@ -105,6 +105,13 @@ def test_the_lines_of_a_transcript_are_shown_around_an_entry_without_secrets(
     assert "Line 19," in page
     assert "Line 2," not in page
     assert "hunter2" not in page
+    noted = aether.add_working_memory_item(
+        "Use no other.", "decision", 0.9,
+        metadata={"pointer": {"file": "s1.jsonl", "via": "hooks"}, "timestamp": "2026-01-05T10:20:00Z"}, home=home,
+    )  # fmt: skip
+    page = reader.get(f"/around/{noted}").text
+    assert "Line 20," in page
+    assert "Line 2," not in page
     (place / "s1.jsonl").unlink()
     assert "not on this machine any more" in reader.get(f"/around/{entry}").text
 
@@ -148,6 +155,20 @@ def test_a_conversation_is_exported_as_a_file(home, reader):
     assert reader.get("/conversation/none?export=json").status_code == 404
 
 
+def test_an_export_and_a_conversation_hold_no_secret(home, reader):
+    secret = "sk-ant-api03-" + "Ab3" * 30
+    messages = [{"role": "user", "content": f"The key is {secret} of ACME-12345."}, *said(59)]
+    aether.compact("talk", messages, window=8000, home=home)
+    (home / "config.toml").write_text('[redaction]\npatterns = ["ACME-[0-9]+"]\n')
+
+    for path in ("?export=markdown", "?export=json", "", "?step=1"):
+        page = reader.get(f"/conversation/talk{path}")
+        assert page.status_code == 200
+        assert "The key is" in page.text or path == "?step=1"
+        assert secret not in page.text, path
+        assert "ACME-12345" not in page.text, path
+
+
 def test_the_archive_explains_marks_ages_by_its_plan_and_restores(home, reader):
     aether.archive_conversations([old_talk()], home=home)
 
@@ -181,6 +202,7 @@ def test_signals_and_phases_are_emitted_started_completed_and_decided(home, read
     assert 'role="img"' in page.text
     assert aether.log(limit=1, home=home)[0].by == "viewer"
     reader.follow(reader.submit(page, "complete-phase"))
+    assert reader.submit(reader.get("/colony"), "decide", phase="7", decision="redo").status_code == 409
     reader.follow(reader.submit(reader.get("/colony"), "decide", decision="continue", note="Good."))
     assert aether.colony(home=home)["colony_status"]["queen_checkin"]["queen_decision"] == "continue"
     for fields in ({"strength": "strong"}, {"type": "SHOUT"}, {"context": ""}):
