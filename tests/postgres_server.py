@@ -9,6 +9,7 @@ import contextlib
 import glob
 import os
 import pwd
+import random
 import shutil
 import signal
 import socket
@@ -286,3 +287,18 @@ def proxied(server: Server) -> Iterator[Proxy]:
         yield proxy
     finally:
         proxy.close()
+
+
+def disturb(server: Server, proxy: Proxy, chance: random.Random) -> None:
+    """Do one thing to a server and the connections through a proxy that its clients must survive."""
+    what = chance.choice("cut cut end end slow fast part kill stop".split())
+    if what == "cut":
+        proxy.cut()
+    elif what == "part":
+        proxy.limit(**{chance.choice(("to_server", "to_client")): chance.randrange(400)})
+    elif what == "end":
+        server.sql("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'aether'")
+    elif what in ("kill", "stop"):
+        server.restart(signal.SIGKILL if what == "kill" else signal.SIGINT)
+    else:
+        proxy.delay = 0.02 if what == "slow" else 0.0

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
+from functools import partial
 
 import pytest
 
 from aether.api import share as sharing
 from aether.store import ledger
 from tests import homes, postgres_server
-from tests.postgres_server import proxied
+from tests.postgres_server import disturb, proxied
 from tests.shared_history import DONE
 from tests.shared_replicas import checked, outcomes, trial
 
@@ -30,24 +30,9 @@ def one_trial(directory, monkeypatch, *, workers, replicas, seconds, seed):
         ]
         close()
 
-        def disturb(chance):
-            what = chance.choice("cut cut end end slow fast part kill stop".split())
-            if what == "cut":
-                proxy.cut()
-            elif what == "part":
-                proxy.limit(**{chance.choice(("to_server", "to_client")): chance.randrange(400)})
-            elif what == "end":
-                server.sql(
-                    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'aether'"
-                )
-            elif what in ("kill", "stop"):
-                server.restart(signal.SIGKILL if what == "kill" else signal.SIGINT)
-            else:
-                proxy.delay = 0.02 if what == "slow" else 0.0
-
         steps = trial(
             made, lambda who: proxy.url() if who % 4 else server.url(), directory,
-            workers=workers, seconds=seconds, seed=seed, disturb=disturb,
+            workers=workers, seconds=seconds, seed=seed, disturb=partial(disturb, server, proxy),
         )  # fmt: skip
         found = checked(made, steps)
         close()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-import signal
 from contextlib import closing
+from functools import partial
 
 import pytest
 
 from aether.store import postgres as store
 from tests import postgres_server
-from tests.postgres_server import proxied
+from tests.postgres_server import disturb, proxied
 from tests.shared_history import DONE, READ, REFUSED, UNKNOWN, Call, faults, final_lines, trial
 from tests.tables import rows
 
@@ -50,28 +50,19 @@ def one_trial(directory, *, writers, seconds, seed):
     with postgres_server.running() as server, proxied(server) as proxy:
         store.create_colony(server.url(), "bees").close()
 
-        def disturb(chance):
-            what = chance.choice("cut cut end end slow fast part kill stop".split())
-            if what == "cut":
-                proxy.cut()
-            elif what == "part":
-                proxy.limit(**{chance.choice(("to_server", "to_client")): chance.randrange(400)})
-            elif what == "end":
-                server.sql(
-                    "select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'aether'"
-                )
-            elif what in ("kill", "stop"):
-                server.restart(signal.SIGKILL if what == "kill" else signal.SIGINT)
-            else:
-                proxy.delay = 0.02 if what == "slow" else 0.0
-
         def open_one():
             # Some reach the server as it is, some through what is cut.
             url = proxy.url() if os.getpid() % 4 else server.url()
             return store.open_ledger(url, "bees", replica=f"r{os.getpid()}", timeout=3)
 
         calls, streams = trial(
-            open_one, directory, writers=writers, streams=2, seconds=seconds, seed=seed, disturb=disturb
+            open_one,
+            directory,
+            writers=writers,
+            streams=2,
+            seconds=seconds,
+            seed=seed,
+            disturb=partial(disturb, server, proxy),
         )
         with closing(store.open_ledger(server.url(), "bees", replica="", timeout=10)) as ledger:
             found = faults(calls, final_lines(ledger, streams))
