@@ -5,8 +5,8 @@ about 430 bytes, and counts when its writer has the answer. In turns, in each of
 
 - bare: each writer inserts a row by one statement, committed and synced; psycopg prepares it.
 - streams: each writer appends to a stream of its own, as conversations do.
-- grouped: all writers append to one stream, from four replicas at most; a replica sends the lines of its waiting writers
-  together, and takes turns from a conflict until nobody else was in between. This is a journal, with group commit.
+- grouped: all writers append to one stream, from four replicas at most, each several lines together, with turns from a
+  conflict until nobody else was in between. This is what the server could take; no home sends lines of several writers.
 - alone: all writers append to one stream, each its own line by itself. This is a journal at the worst.
 
 The lag is the time from the start of an append to its line in a second ledger that waits for it, one line at a time.
