@@ -122,13 +122,7 @@ def forget(
     archived = remembered_archive(read(place))
 
     def plan(state: Mapping[str, Any]) -> Change:
-        found = _matches(state, archived, wanted, match, similar=similar)
-        if repeated:
-            same = finding.find_repeats(state, archived, match)
-            if not same:
-                fix = "Look at it again: it was changed or forgotten meanwhile."
-                raise NotFound("no entry says this any more.", fix=fix, where="forget")
-            found = same, *found[1:]
+        found = _matches(state, archived, wanted, match, similar=similar, repeated=repeated)
         done = forget_targets(state, found[0], at)
         return done._replace(result=(*found, done.result))
 
@@ -155,7 +149,13 @@ def remembered_archive(snapshot: Snapshot) -> list[JsonObject]:
 
 
 def _matches(
-    state: Mapping[str, Any], archived: list[JsonObject], ids: list[str], match: str, *, similar: bool
+    state: Mapping[str, Any],
+    archived: list[JsonObject],
+    ids: list[str],
+    match: str,
+    *,
+    similar: bool,
+    repeated: bool = False,
 ) -> tuple[list[Target], list[Target], list[str]]:
     """Return the entries to forget, the similar ones, and the other documents that hold their text."""
     if bool(ids) == bool(match):
@@ -167,7 +167,12 @@ def _matches(
                 fix=f"Use at least {MIN_TEXT_CHARS} characters.",
                 where="forget",
             )
-        return finding.find_by_text(state, archived, match), [], _elsewhere(state, [match])
+        find = finding.find_repeats if repeated else finding.find_by_text
+        found = find(state, archived, match)
+        if repeated and not found:
+            fix = "Look at it again: it was changed or forgotten meanwhile."
+            raise NotFound("no entry says this any more.", fix=fix, where="forget")
+        return found, [], _elsewhere(state, [match])
     targets, unknown = finding.find_by_ids(state, archived, ids)
     if unknown:
         raise NotFound(

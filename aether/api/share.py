@@ -162,7 +162,6 @@ def share_status(*, home: Home = None) -> JsonObject:
     try:
         server = ledger.of(place)
         if server:
-            ledger.require_identity(server, place)
             head = server.head(JOURNAL)
             about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
@@ -177,7 +176,6 @@ def examine_share(place: Path) -> list[Finding]:
         share, server = ledger.shared(place), ledger.of(place)
         if share is None or server is None:
             return []
-        ledger.require_identity(server, place)
         snapshot = load(place)
         # First: asking for news records how far the replica is.
         about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
@@ -262,7 +260,6 @@ def take_conversations(place: Path) -> None:
     server = ledger.of(place)
     if server is None:
         return
-    ledger.require_identity(server, place)  # it may be another colony of the same name
     removed = conversations.removed_ids(place)
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
@@ -273,9 +270,8 @@ def take_conversations(place: Path) -> None:
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:
     place = find(home)
-    share, url, server = _require_shared(place), ledger.url(), ledger.of(place)
-    if server:
-        ledger.require_identity(server, place)
+    share, url = _require_shared(place), ledger.url()
+    ledger.of(place)  # the server may have another colony of its name
     return getattr(ledger.module(url), verb)(url, share.colony, *arguments)
 
 

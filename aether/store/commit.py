@@ -454,11 +454,10 @@ def _agree(snapshot: Snapshot, line: bytes) -> bool:
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
     home = snapshot.home
-    server = ledger.of(home) if _is_shared(home) else None
-    if server is None:
-        return False
     try:
-        ledger.require_identity(server, home)
+        server = ledger.of(home) if _is_shared(home) else None
+        if server is None:
+            return False
         answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line])
     except StorageFailed as reason:
         raise _offline(reason) from reason
@@ -482,16 +481,14 @@ def _offline(reason: StorageFailed) -> ledger.Offline:
 @contextmanager
 def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
     """Keep writers of other replicas waiting, and yield the newest state of a shared home."""
-    server = ledger.of(snapshot.home)
-    if server is None:  # it has left the colony meanwhile
-        yield snapshot
-        return
     with ExitStack() as turn:
         try:
-            news = turn.enter_context(server.turn(ledger.JOURNAL, mark_of(snapshot)))
+            server = ledger.of(snapshot.home)
+            news = turn.enter_context(server.turn(ledger.JOURNAL, mark_of(snapshot))) if server else None
         except StorageFailed as reason:
             raise _offline(reason) from reason
-        yield settle(take_in(snapshot, news.lines), now=now)
+        # Without a server it has left the colony meanwhile.
+        yield settle(take_in(snapshot, news.lines), now=now) if news else snapshot
 
 
 def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
@@ -555,12 +552,11 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
         Offline: the ledger cannot be asked.
         Conflict, UnsafePath, CorruptDocument, StorageFailed: as `take_in`, `Ledger.read_after`.
     """
-    server = ledger.of(snapshot.home)
-    if server is None:
-        return snapshot
     while True:
         try:
-            ledger.require_identity(server, snapshot.home)
+            server = ledger.of(snapshot.home)
+            if server is None:
+                return snapshot
             news = server.read_after(ledger.JOURNAL, mark_of(snapshot))
         except StorageFailed as reason:
             raise _offline(reason) from reason
@@ -729,12 +725,11 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
 
 def _as_in_ledger(home: Path, found: Journal) -> Journal:
     """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared."""
-    server = ledger.of(home)
-    if server is None:
-        return found
     reached, lines = found.base + len(found.entries), list[bytes]()
     try:
-        ledger.require_identity(server, home)
+        server = ledger.of(home)
+        if server is None:
+            return found
         while found.base + len(lines) < reached:
             mark = ledger.Mark(found.base + len(lines), ledger.checksum_of(lines[-1]) if lines else "")
             more = server.read_after(ledger.JOURNAL, mark).lines

@@ -884,13 +884,8 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     """Return the same of `data`, the content of the list at some time."""
     found: dict[str, Listed] = {}
     lines = [*recovery.lines_of(data)]
-    for line, good in lines:
-        fields = (files.unsealed(line) if good else None) or {}
-        with suppress(AetherError, KeyError):
-            one = Listed(
-                fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
-                fields.get("removed", False), fields.get("archived", False),
-            )  # fmt: skip
+    for one in _in_list(lines):
+        with suppress(AetherError):
             name = path_of(home, one.id).parent.name
             found.pop(name, None)
             if not one.removed:
@@ -904,11 +899,19 @@ def removed_ids(home: Path) -> set[str]:
         data = regular.read(home / LIST, regular.LOG_BYTES)
     except (FileNotFoundError, NotADirectoryError):
         return set()
-    last = {}
-    for line, good in recovery.lines_of(data):
+    last = {one.id: one.removed for one in _in_list(recovery.lines_of(data))}
+    return {name for name, removed in last.items() if removed}
+
+
+def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
+    """Yield what the lines of a list that are whole say, each of which may change what earlier ones said."""
+    for line, good in lines:
         fields = (files.unsealed(line) if good else None) or {}
-        last[fields.get("conversation")] = fields.get("removed", False)
-    return {str(name) for name, removed in last.items() if removed}
+        if {"conversation", "at"} <= fields.keys():
+            yield Listed(
+                fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
+                fields.get("removed", False), fields.get("archived", False),
+            )  # fmt: skip
 
 
 def enter(home: Path, *lines: Listed) -> None:
@@ -1114,7 +1117,6 @@ def _agree(home: Path, log: Log, lines: bytes, now: datetime) -> bool:
     server = ledger.of(home)
     if server is None:
         return True
-    ledger.require_identity(server, home)
     answer = server.append_if(stream_of(log.id), mark_of(log), lines.splitlines(keepends=True))
     if not answer.done:
         _store_news(home, log, _news(server, log), now)

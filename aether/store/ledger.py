@@ -211,10 +211,12 @@ def write_share(home: Path, share: Share) -> None:
 
 
 def of(home: Path) -> Ledger | None:
-    """Return the ledger of `home`, not connected yet; None if it is not shared.
+    """Return the ledger of `home`, whose colony is the one that it is a replica of; None if it is not shared.
 
     Raises:
         Offline: the environment names no server.
+        Conflict: the server has another colony of the same name.
+        StorageFailed, UnsafePath: it cannot be asked.
         BackendUnavailable: the package that reaches it is not installed.
         CorruptDocument: as `shared`.
     """
@@ -229,25 +231,13 @@ def of(home: Path) -> Ledger | None:
     except InvalidInput as reason:
         raise Offline(reason.what, fix=reason.fix, where=reason.where) from None
     known = _OPEN.get(home)
-    if known and known[:2] == (share, address):
-        return known[2]
-    made = opened(address, share.colony, replica=share.replica)
-    _OPEN[home] = share, address, made
-    return made
-
-
-def require_identity(ledger: Ledger, home: Path) -> None:
-    """Check that the colony of `ledger` is the one that `home` is a replica of.
-
-    Raises:
-        Conflict: it is another one of the same name.
-        StorageFailed, UnsafePath: it cannot be asked.
-    """
-    share = shared(home)
-    if share and ledger.identity != share.identity:
+    if known is None or known[:2] != (share, address):
+        known = _OPEN[home] = share, address, opened(address, share.colony, replica=share.replica)
+    if known[2].identity != share.identity:
         what = f"the server has another colony of the name {share.colony}."
         fix = f"Set {URL} to the server of this home's colony, or join the other one in a new home."
         raise Conflict(what, fix=fix, where=str(home))
+    return known[2]
 
 
 def url(given: str = "") -> str:
