@@ -23,8 +23,10 @@ CHROMIUM_OPTIONS = (
     "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )  # fmt: skip
-START_SECONDS = 30
-END_SECONDS = 15
+START_SECONDS = 120
+END_SECONDS = 60
+# For whatever a page is waited for: a fault is slow to show, and a busy machine is none.
+PAGE_MILLISECONDS = 60_000
 # Findings of axe that fail a test; the lesser ones are advice.
 SERIOUS = ("serious", "critical")
 
@@ -99,7 +101,7 @@ class Visitor:
         """Open a context with `options` of Playwright, and a page that shows the overview of `served`."""
         self.served = served
         self.context = browser.new_context(**options)
-        self.context.set_default_timeout(10_000)
+        self.context.set_default_timeout(PAGE_MILLISECONDS)
         self.asked: list[str] = []
         self.trouble: list[str] = []
         self.context.on("request", lambda request: self.asked.append(request.url))
@@ -109,6 +111,8 @@ class Visitor:
             self.page.goto(served.url)
             # The page that takes the token goes on by itself.
             self.page.wait_for_selector("h1")
+            # The heading is there before the script that listens to keys.
+            self.page.wait_for_load_state()
 
     def _listen(self, page: Any) -> None:
         page.on("pageerror", lambda error: self.trouble.append(f"{page.url}: {error}"))
