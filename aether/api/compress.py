@@ -37,6 +37,7 @@ from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
+from aether.memory.items import items_of
 from aether.redact.redact import redacted
 from aether.store import config
 from aether.store.commit import Author
@@ -302,6 +303,14 @@ class Compressed(NamedTuple):
     """Author of the stored session."""
     notes: list[str]
     """Failures on the way, in words."""
+
+
+@public
+def phases_to_compress(*, home: Home = None) -> list[int]:
+    """Return the phases that items of working memory belong to, ascending; the current one if they have none."""
+    found = read(find(home)).documents
+    used = (item["metadata"].get("phase") for item in items_of(found["memory"]))
+    return sorted({phase for phase in used if phase is not None}) or [handoff.phase_to_compress(found)]
 
 
 @public

@@ -21,7 +21,7 @@ from aether.context import goals
 from aether.errors import public
 from aether.memory import recall, signals
 from aether.memory.items import token_usage
-from aether.memory.sessions import sessions_of
+from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.timeline import Moment
 from aether.redact.redact import redact as redact_text
 from aether.redact.redact import redacted
@@ -126,9 +126,9 @@ def _decisions(found: Iterable[Moment], snapshot: Snapshot | None, start: dateti
         return sorted(made, key=lambda one: str(one["at"]))
     for session in sessions_of(snapshot.documents["memory"]):
         made += [
-            _decision(session["compressed_at"], one["decision"], "", session["session_id"], one["rationale"])
+            _decision(last_heard(session), one["decision"], "", session["session_id"], one["rationale"])
             for one in session["key_decisions"]
-            if session["compressed_at"] >= first and one["decision"] not in texts
+            if last_heard(session) >= first and one["decision"] not in texts
         ]
     for goal in snapshot.documents["goals"]["goals"]:
         made += [

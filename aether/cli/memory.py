@@ -90,7 +90,7 @@ def add(
         written = f"The hand-off is {added.handoff}."
         failed = 'No hand-off could be written; "aether doctor" says why.'
         hand_off = written if added.handoff else failed
-        note(ask, f"Compression is needed: aether memory compress --phase N. {hand_off}")
+        note(ask, f"Compression is needed: aether memory compress. {hand_off}")
     data = {
         "id": str(added), "compression_needed": added.compression_needed, "evicted": added.evicted,
         "handoff": added.handoff,
@@ -307,7 +307,7 @@ def status(ask: Ask) -> None:
     found = get_memory_status(home=ask.place())
     emit(ask, found, status_lines(found))
     if found["working_memory"]["compression_needed"]:
-        note(ask, "Compression is needed: aether memory compress --phase N")
+        note(ask, "Compression is needed: aether memory compress")
 
 
 @memory_command.command("verify")
@@ -399,43 +399,66 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 
 
 @memory_command.command("compress")
-@phase_option
+@click.option(
+    "--phase", type=click.IntRange(0), help="The phase of the colony's work  [default: each that has items]"
+)
 @click.option(
     "--architect",
     metavar="NAME",
     help="extractive, anthropic, openai, ollama, claude-code (your own claude), manual or command:'…'  [default: config.toml, else extractive]",
 )
 @pass_ask
-def compress(ask: Ask, phase: int, architect: str | None) -> int:
-    """Compress the items up to a phase into a session.
+def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
+    """Compress the items of each phase into a session.
 
-    Items of earlier phases and without a phase are included. This is the Queen's own trigger and needs no signal.
+    With --phase one session is made, of the items up to that phase. Items without a phase go with the first. This is the
+    Queen's own trigger and needs no signal.
 
     \b
     Example:
+      aether memory compress
       aether memory compress --phase 1 --architect extractive
     """
     from aether.api import compress
 
     place = ask.place()
-    with progress(ask) as report:
-        done = compress.compress(phase, architect=architect, home=place, progress=report)
-    for words in done.notes:
-        say(f"Note: {words.rstrip('.')}.")
-    data = {
-        "handoff": str(done.prepared.path) if done.prepared.path else None, "reason": done.prepared.reason,
-        "architect": done.architect, "notes": done.notes,
-        "result": done.ingested._asdict() if done.ingested else None,
-    }  # fmt: skip
-    if done.ingested is not None:
-        emit(ask, data, ingested_lines(done.ingested))
-        return 0
-    if done.prepared.path is not None:
-        emit(ask, data, str(done.prepared.path))
-        note(ask, f"Write the session by hand, then: aether memory ingest --phase {phase} FILE")
-        return 0
-    emit(ask, data, f"{done.prepared.reason} No compression needed.")
+    made: list[dict[str, Any]] = []
+    try:
+        for each in compress.phases_to_compress(home=place) if phase is None else [phase]:
+            with progress(ask) as report:
+                done = compress.compress(each, architect=architect, home=place, progress=report)
+            for words in done.notes:
+                say(f"Note: {words.rstrip('.')}.")
+            made.append(
+                {
+                    "handoff": str(done.prepared.path) if done.prepared.path else None,
+                    "reason": done.prepared.reason, "architect": done.architect, "notes": done.notes,
+                    "result": done.ingested._asdict() if done.ingested else None,
+                }
+            )  # fmt: skip
+            if not ask.json:
+                emit(ask, None, _compressed_lines(done))
+            if done.ingested is None and done.prepared.path is not None:
+                note(ask, f"Write the session by hand, then: aether memory ingest --phase {each} FILE")
+                break  # each hand-off holds the items of the phases before it
+    except BaseException:
+        if ask.json and made:  # the one value on stdout is the error
+            say(
+                "Stored before it failed: "
+                + ", ".join(one["result"]["session"]["session_id"] for one in made)
+            )
+        raise
+    if ask.json:
+        emit(ask, made[0] if phase is not None else {"phases": made}, "")
     return 0
+
+
+def _compressed_lines(done: Any) -> list[str]:
+    if done.ingested is not None:
+        return ingested_lines(done.ingested)
+    if done.prepared.path is not None:
+        return [str(done.prepared.path)]
+    return [f"{done.prepared.reason} No compression needed."]
 
 
 @memory_command.command("promote")

@@ -82,7 +82,7 @@ def import_command(
     if done.revisions:
         note_undo(ask, done.revisions[-1:])
     if done.phases and not dry_run:
-        note(ask, f"Next: aether memory compress --phase {done.phases[0]}")
+        note(ask, "Next: aether memory compress")
     for long in done.long_lines:
         say(f"{long['file']}: line {long['line']}: {long['characters']} characters; only an extract is kept.")
     return InvalidDocument.exit_code if any(not bad["line"] for bad in done.bad_lines) else 0

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions
+from aether.memory.briefing.block import timestamp
 from aether.memory.briefing.sections import session_details
 from aether.memory.capture.notes import RULE_TYPES, noting_agent, shorten
 from aether.store.patch import chain_changes
@@ -97,7 +98,7 @@ def ingest(
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(held),
             "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
-            **_verbatim_metadata(held),
+            **_verbatim_metadata(held), **_period(held, now),
         },
     )  # fmt: skip
     change = chain_changes(
@@ -173,6 +174,13 @@ def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:
     files = [shorten(_EDITED.sub(r"\1", content), FILE_CHARS) for content in changes]
     found = {"protected": marked, "noted": noted, "files": files[-MAX_FILES:], **session_details(held)}
     return {name: texts for name, texts in found.items() if texts}
+
+
+def _period(held: Sequence[Item], now: datetime) -> JsonObject:
+    """Return when the newest of the items was noted, as metadata of their session."""
+    times = [timestamp(item["metadata"]["timestamp"]) for item in held]
+    known = [at for at in times if at]
+    return {"until": min(max(known), clock.stamp(now))} if known else {}
 
 
 def already_stored(session: Session) -> IngestResult:

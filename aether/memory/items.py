@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, cast
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.memory.colony import check_phase
-from aether.memory.sessions import average_ratio, compression_ratio, sessions_of
+from aether.memory.sessions import average_ratio, compression_ratio, last_heard, sessions_of
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
 from aether.tuples import NamedTuple
@@ -473,7 +473,7 @@ def search_entries(memory: Mapping[str, Any]) -> Iterator[SearchEntry]:
         ]
         yield _search_entry(
             "short_term_memory", place, fields, session, id=session.get("session_id") or session.get("id"),
-            type="session", phase=session.get("phase"), at=session.get("compressed_at"),
+            type="session", phase=session.get("phase"), at=last_heard(session),
         )  # fmt: skip
     for pattern in _objects_at(memory, "long_term_memory", "patterns"):
         place -= _GAP

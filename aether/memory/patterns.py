@@ -27,6 +27,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
+from aether.memory.sessions import last_heard
 from aether.text.classify import classify, without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
@@ -115,6 +116,8 @@ class Statement(NamedTuple):
     """Position among all statements, oldest first."""
     type: str = ""
     """The type of its entry."""
+    at: str = ""
+    """When its session was last heard of."""
 
 
 class Contradiction(NamedTuple):
@@ -193,7 +196,14 @@ def session_statement(memory: JsonObject, session_id: str, text: str) -> Stateme
     for at, session in enumerate(memory["short_term_memory"]["sessions"]):
         if session_id in (session["id"], session["session_id"]):
             return Statement(
-                text, at, session["session_id"], session["id"], session.get("phase"), castes_of(session), 0.0
+                text,
+                at,
+                session["session_id"],
+                session["id"],
+                session.get("phase"),
+                castes_of(session),
+                0.0,
+                at=last_heard(session),
             )
     raise NotFound(
         f"no session has the id {shown(session_id)}.", fix='List the sessions with "aether memory stats".'
@@ -281,7 +291,7 @@ def _new_pattern(support: Support, statements: list[Statement], now: datetime, m
     return {
         "id": make("pattern"), "type": support.type or pattern_type(support.wording), "pattern": support.wording,
         "confidence": _confidence(support.confidence, len(statements) - 1, len(statements)),
-        "occurrences": len(statements), "created_at": clock.stamp(now), "last_seen": clock.stamp(now),
+        "occurrences": len(statements), "created_at": clock.stamp(now), "last_seen": max(each.at for each in statements),
         "associative_links": [_session_link(each, now, make) for each in statements],
         "metadata": {
             "context": "",
@@ -300,7 +310,7 @@ def _evidence_patch(
     values = {
         "occurrences": occurrences,
         "confidence": _confidence(pattern["confidence"], len(statements), occurrences),
-        "last_seen": clock.stamp(now),
+        "last_seen": max(pattern["last_seen"], *(each.at for each in statements)),
     }
     patch: Patch = [
         {"op": "replace", "path": f"{pointer}/{key}", "value": value} for key, value in values.items()
@@ -425,9 +435,7 @@ def repeated_statements(memory: JsonObject) -> list[Repeated]:
 def _statements(memory: JsonObject) -> Iterator[Statement]:
     """Yield the statements of the sessions, oldest session first, without injected text."""
     sessions = memory["short_term_memory"]["sessions"]
-    by_time = sorted(
-        enumerate(sessions), key=lambda numbered: (str(numbered[1]["compressed_at"]), numbered[0])
-    )
+    by_time = sorted(enumerate(sessions), key=lambda numbered: (last_heard(numbered[1]), numbered[0]))
     order = 0
     for at, session in by_time:
         for entry, text, relevance, kind in _texts_of(session):
@@ -436,7 +444,7 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
             if fingerprint(said).weights and may_last(own, kind):
                 yield Statement(
                     said, at, session["session_id"], session["id"], session.get("phase"),
-                    castes_of(session, entry), relevance, order, kind,
+                    castes_of(session, entry), relevance, order, kind, last_heard(session),
                 )  # fmt: skip
                 order += 1
 

@@ -54,7 +54,7 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
     """Yield every entry once: the live ones, then those of the archive `archived` that are not live."""
     live = [item_record(item, "working_memory") for item in memory["working_memory"]["items"]]
     for session in sessions.sessions_of(memory):
-        at, text = instant_text(session["compressed_at"]), sessions.session_text(session)
+        at, text = instant_text(sessions.last_heard(session)), sessions.session_text(session)
         # The stored token count of a session includes fields that are not part of its text.
         live.append(Record(session["session_id"], "short_term_memory", "session", at, text, 0, dict(session)))
     for pattern in memory["long_term_memory"]["patterns"]:

@@ -34,6 +34,16 @@ def find_session(memory: Mapping[str, Any], session_id: str) -> Session | None:
     return next((session for session in sessions_of(memory) if session["session_id"] == session_id), None)
 
 
+def last_heard(session: Mapping[str, Any]) -> str:
+    """Return the time of the newest item that `session` was made of; that of the compression if it is not known.
+
+    History that is imported is compressed long after it happened.
+    """
+    metadata = session.get("metadata")
+    until = metadata.get("until") if isinstance(metadata, dict) else None
+    return str(until or session.get("compressed_at", ""))
+
+
 def compression_ratio(original: int, compressed: int) -> float:
     """Return original / compressed, two decimals; 0 if `compressed` is 0.
 
@@ -144,7 +154,7 @@ def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) 
         {"op": "replace", "path": "/metrics/short_term_evictions", "value": evictions},
     ]
     # The archive record is an item that search finds, and the whole session.
-    at = session["compressed_at"]
+    at = last_heard(session)
     item = {
         "id": session_id, "type": "session", "content": session_text(session),
         "token_count": session["compressed_tokens"], "associative_links": [],

@@ -8,6 +8,7 @@ import pytest
 
 import aether
 from aether.api import briefing, importing, working
+from aether.api import compress as compressing
 from aether.api.compress import ingest_summary
 from aether.memory.briefing import briefing as making
 from aether.store import spool
@@ -314,3 +315,23 @@ def test_what_is_injected_is_found_word_for_word_in_one_stored_entry(home, tmp_p
             parts = [plain(part) for part in (both.groups() if both else [line["text"]])]
             assert any(all(part in each for part in parts) for each in held), line
     assert kinds == VERBATIM
+
+
+def test_history_that_is_imported_keeps_its_date_when_it_is_compressed(home, tmp_path):
+    said = {"role": "user", "content": "Never deploy on Fridays.", "timestamp": "2025-03-07T08:00:00Z"}
+    done = {
+        "role": "assistant",
+        "content": "Understood: deployments are blocked on Fridays now.",
+        "timestamp": "2025-03-07T08:01:00Z",
+    }
+    (tmp_path / "chat.json").write_text(json.dumps([said, done]), encoding="utf-8")
+    importing.import_transcripts([str(tmp_path / "chat.json")], home=home)
+    before = briefing.session_brief(home, "startup")
+
+    for phase in compressing.phases_to_compress(home=home):
+        compressing.compress(phase, home=home)
+
+    after = briefing.session_brief(home, "startup")
+    assert aether.list_working_memory_items(home=home) == []
+    for block in (before, after):
+        assert [line for line in block.splitlines() if "Fridays" in line and "2025-03-07" in line]

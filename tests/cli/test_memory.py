@@ -12,8 +12,10 @@ from types import SimpleNamespace
 import pytest
 
 import aether
+from aether.api import compress as compressing
 from aether.cli import memory
 from aether.cli.main import main
+from aether.errors import Conflict
 from tests.cli.stage import shown
 
 
@@ -290,6 +292,43 @@ def test_compress_does_it_in_one_step(here, capsys):
 
     assert "Items compressed:   2\n" in text
     assert aether.list_working_memory_items() == []
+
+
+def test_compress_without_a_phase_makes_a_session_of_each(here, capsys):
+    for phase in (3, 7, 7):
+        aether.add_working_memory_item(f"Decided to build gate {phase} of steel.", "decision", phase=phase)
+
+    text = shown(capsys, "memory", "compress").out
+
+    assert [one["phase"] for one in aether.get_compression_stats()["sessions"]] == [1, 3, 7]
+    assert text.index("Phase 3 compression complete") < text.index("Phase 7 compression complete")
+    assert json.loads(shown(capsys, "memory", "compress", "--json").out)["phases"][0]["result"] is None
+
+
+def test_what_one_phase_became_is_reported_although_the_next_failed(here, capsys, monkeypatch):
+    aether.add_working_memory_item("Decided to build the gate of steel.", "decision", phase=3)
+    whole = compressing.compress
+
+    def fails(phase, **given):
+        if phase == 3:
+            raise Conflict("the gate is shut.", fix="Open it.", where="gate")
+        return whole(phase, **given)
+
+    monkeypatch.setattr(compressing, "compress", fails)
+
+    done = shown(capsys, "memory", "compress", "--json", code=Conflict.exit_code)
+
+    assert json.loads(done.out)["error"]["what"] == "the gate is shut."
+    assert "Stored before it failed: phase_1_" in done.err
+
+
+def test_a_person_gets_one_hand_off_at_a_time(here, capsys):
+    aether.add_working_memory_item("Decided to build the gate of steel.", "decision", phase=3)
+
+    done = shown(capsys, "memory", "compress", "--architect", "manual")
+
+    assert len(done.out.splitlines()) == 1
+    assert "aether memory ingest --phase 1 FILE" in done.err
 
 
 def test_compress_by_a_person_stops_at_the_hand_off(here, capsys):

@@ -30,7 +30,7 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
 
     assert "Phases: 7.\n" in done.out
     newest = aether.log(limit=1)[0].revision
-    assert done.err == f"To undo it: aether undo {newest}\nNext: aether memory compress --phase 7\n"
+    assert done.err == f"To undo it: aether undo {newest}\nNext: aether memory compress\n"
     assert (
         "were known from an earlier import." in shown(capsys, "import", "session.jsonl", "--phase", "7").out
     )

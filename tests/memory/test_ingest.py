@@ -456,3 +456,18 @@ def test_a_session_remembers_nothing_where_there_is_nothing():
     [session] = sessions.sessions_of(after(worked(), ingested(worked(), answer()))["memory"])
 
     assert not {"protected", "noted", "files", "open"} & session["metadata"].keys()
+
+
+def test_a_session_knows_when_the_newest_of_its_items_was_noted_but_no_later_than_now():
+    documents = worked()
+    for item in documents["memory"]["working_memory"]["items"]:
+        item["metadata"]["timestamp"] = f"2025-03-0{1 + item['content'].count('e') % 5}T08:00:00.000000Z"
+    newest = max(item["metadata"]["timestamp"] for item in documents["memory"]["working_memory"]["items"])
+
+    session = ingested(documents, answer()).result.session
+
+    assert session["metadata"]["until"] == sessions.last_heard(session) == newest
+    documents["memory"]["working_memory"]["items"][0]["metadata"]["timestamp"] = "2126-01-01T00:00:00.000000Z"
+    assert ingested(documents, answer()).result.session["metadata"]["until"] == stamp(NOW)
+    del session["metadata"]["until"]
+    assert sessions.last_heard(session) == session["compressed_at"]

@@ -24,7 +24,7 @@ from aether.memory.briefing import standing
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent, shorten
 from aether.memory.items import items_of
-from aether.memory.sessions import EXTRACTIVE, sessions_of
+from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
 from aether.text.choices import endings
 from aether.text.regex import lazy
 from aether.text.words import stems
@@ -57,7 +57,7 @@ def newest_items(memory: Mapping[str, Any]) -> list[Item]:
 
 def newest_sessions(memory: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the sessions with their times, the newest first; of equal times, the one added later."""
-    found = [(timestamp(session["compressed_at"]), session) for session in sessions_of(memory)]
+    found = [(timestamp(last_heard(session)), session) for session in sessions_of(memory)]
     found.reverse()  # sorting keeps the order of equals
     return sorted(found, key=lambda each: each[0], reverse=True)
 

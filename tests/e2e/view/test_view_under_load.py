@@ -26,6 +26,8 @@ pytest.importorskip("uvicorn", reason="the extra view is not installed")
 
 READERS, LISTENERS = 20, 3
 SECONDS = 60 if effort.FULL_TRIALS else 6
+# A busy machine is given the time to do as much.
+MOST_SECONDS = 300
 HOOK = [sys.executable, "-c", "from aether.integrations.claude_code.hook import run; run()"]
 
 
@@ -35,7 +37,7 @@ class Client:
     def __init__(self, served: stage.Served) -> None:
         """Enter with the token, and keep the cookie."""
         self.origin = served.origin
-        self.connection = http.client.HTTPConnection(urlsplit(served.origin).netloc, timeout=30)
+        self.connection = http.client.HTTPConnection(urlsplit(served.origin).netloc, timeout=MOST_SECONDS)
         self.headers: dict[str, str] = {}
         _, self.headers["Cookie"], _ = self.ask("GET", served.url[len(served.origin) :])
 
@@ -59,29 +61,32 @@ class Client:
 def test_twenty_readers_and_four_writers_get_every_answer(harbour):
     stop, counts, failures = threading.Event(), {}, []
     # What writes is forked before there are threads.
-    end = time.monotonic() + SECONDS + 3
-    writers = [children.start(_store, harbour, who, end) for who in range(2)]
-    with stage.viewing(harbour) as served:
-        acts: list[Callable[[], None]] = [
-            lambda: _correct(served, harbour, stop, counts),
-            lambda: _hook(harbour, stop, counts),
-        ]
-        acts += [lambda nth=nth: _read(served, nth, stop, counts) for nth in range(READERS)]
-        acts += [lambda: _listen(served, stop, counts)] * LISTENERS
-        threads = [threading.Thread(target=_noted, args=(act, failures)) for act in acts]
-        for thread in threads:
-            thread.start()
-        time.sleep(SECONDS)
-        stop.set()
-        for thread in threads:
-            thread.join(60)
-        assert [children.ended(writer) for writer in writers] == [0, 0]
+    over = harbour.parent / "over"
+    writers = [children.start(_store, harbour, who, over) for who in range(2)]
+    try:
+        with stage.viewing(harbour) as served:
+            acts: list[Callable[[], None]] = [
+                lambda: _correct(served, harbour, stop, counts),
+                lambda: _hook(harbour, stop, counts),
+            ]
+            acts += [lambda nth=nth: _read(served, nth, stop, counts) for nth in range(READERS)]
+            acts += [lambda: _listen(served, stop, counts)] * LISTENERS
+            threads = [threading.Thread(target=_noted, args=(act, failures)) for act in acts]
+            for thread in threads:
+                thread.start()
+            started = time.monotonic()
+            time.sleep(SECONDS)
+            while not failures and not _is_enough(counts) and time.monotonic() < started + MOST_SECONDS:
+                time.sleep(0.1)
+            stop.set()
+            for thread in threads:
+                thread.join(MOST_SECONDS)
+    finally:
+        over.touch()
+    assert [children.ended(writer) for writer in writers] == [0, 0]
 
     assert failures == []
-    assert counts["pages"] >= READERS * 2
-    assert counts["corrected"] >= 2
-    assert counts["events"] >= 2
-    assert counts["news"] >= LISTENERS
+    assert _is_enough(counts), counts
     texts = {item["content"] for item in aether.list_working_memory_items(home=harbour)}
     acknowledged = [
         line for who in range(2) for line in (harbour.parent / f"stored{who}").read_text().splitlines()
@@ -92,6 +97,11 @@ def test_twenty_readers_and_four_writers_get_every_answer(harbour):
     assert [finding for finding in aether.examine(home=harbour) if finding.level == "error"] == []
 
 
+def _is_enough(counts: dict[str, int]) -> bool:
+    least = {"pages": READERS * 2, "corrected": 2, "events": 2, "news": LISTENERS}
+    return all(counts.get(name, 0) >= number for name, number in least.items())
+
+
 def _noted(act: Callable[[], None], failures: list[str]) -> None:
     try:
         act()
@@ -99,10 +109,10 @@ def _noted(act: Callable[[], None], failures: list[str]) -> None:
         failures.append(repr(reason))
 
 
-def _store(home: Path, who: int, end: float) -> None:
+def _store(home: Path, who: int, over: Path) -> None:
     nth = 0
     with (home.parent / f"stored{who}").open("w") as file:
-        while time.monotonic() < end:
+        while not over.exists():
             text = f"Writer {who} stored note {nth}."
             aether.add_working_memory_item(text, "observation", home=home)
             file.write(f"{text}\n")
