@@ -1,9 +1,10 @@
 """What does a line of a shared colony cost the server: room, processor time, a connection?
 
-A PostgreSQL of its own on a socket. Lines have about 430 bytes. Three costs of the server alone, without its clients:
+A PostgreSQL of its own on a socket. Lines have about 430 bytes. Four costs of the server alone, without its clients:
 
 - append: one writer appends lines one by one to a journal, each durable before the next.
 - replicas: ten replicas each read all of those lines, as each machine of a colony does.
+- asking: a replica asks for news where there is none.
 - commuting: four processes append to one journal at once, each planned again when another was first.
 
 Processor time is that of the server's processes, from /proc; it suffers less from what else the machine does than wall time.
@@ -18,6 +19,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import sys
+import time
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -58,12 +60,16 @@ def processes(server: postgres_server.Server) -> list[Path]:
 
 def seconds(server: postgres_server.Server) -> float:
     """Return the processor time of the server, with that of its children that ended."""
-    total = 0
-    for each in processes(server):
-        fields = (each / "stat").read_text().rpartition(")")[2].split()
-        own = int(each.name) == server.process.pid
-        total += sum(map(int, fields[11 : 15 if own else 13]))
-    return total / TICKS
+    while True:
+        total = 0
+        try:
+            for each in processes(server):
+                fields = (each / "stat").read_text().rpartition(")")[2].split()
+                own = int(each.name) == server.process.pid
+                total += sum(map(int, fields[11 : 15 if own else 13]))
+        except OSError:  # one ended meanwhile
+            continue
+        return total / TICKS
 
 
 def size(server: postgres_server.Server) -> tuple[int, int]:
@@ -108,6 +114,7 @@ def connection_bytes(server: postgres_server.Server) -> int:
             )
         return found * 1024
 
+    time.sleep(1)  # processes of earlier connections end
     before = own()
     with ExitStack() as opened:
         for number in range(IDLE):
@@ -130,6 +137,12 @@ def main() -> None:
         cpu = seconds(server)
         assert [read(server.url(), "", replica) for replica in range(REPLICAS)] == [LINES] * REPLICAS
         replicated = seconds(server) - cpu
+
+        with closing(store.open_ledger(server.url(), "bench", replica="asks", timeout=60)) as ledger:
+            cpu = seconds(server)
+            for _ in range(LINES):
+                assert not ledger.read_after("", Mark(LINES, "")).lines
+            asked = seconds(server) - cpu
 
         cpu = seconds(server)
         context = multiprocessing.get_context("fork")
@@ -155,6 +168,7 @@ def main() -> None:
                 "server_ms_for_each_append": round(appended * 1000 / LINES, 3),
                 "server_ms_for_each_contended_append": round(contended * 1000 / LINES, 3),
                 "server_ms_for_each_line_read": round(replicated * 1000 / LINES / REPLICAS, 4),
+                "server_ms_for_each_call_without_news": round(asked * 1000 / LINES, 3),
                 "kilobytes_of_a_connection": round(connection_bytes(server) / 1024),
             },
         )
