@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -814,13 +814,21 @@ def remove_log(home: Path, id: str) -> None:
         files.sync_directory(path.parent.parent)
 
 
-def put_back(home: Path, id: str, data: bytes, *, now: datetime) -> Path:
-    """Write the log of an archived conversation again, byte for byte, and return where; the caller holds its lock."""
+def put_back(home: Path, id: str, data: bytes, *, now: datetime, restored: bool = False) -> Path:
+    """Write the log of an archived conversation again, byte for byte, and return where; the caller holds its lock.
+
+    One that was `restored` on request counts as used now: the list says so, because its log stays as it was.
+    """
     path = path_of(home, id)
     write_whole(path, data)
     files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
-    enter(home, Listed(id, clock.stamp(now)))
+    enter(home, Listed(id, clock.stamp(now), restored=restored))
     return path
+
+
+def restored_at(home: Path) -> dict[str, str]:
+    """Return when each live conversation was restored that was, by its id."""
+    return {one.id: one.at for one in listed(home)[0].values() if one.restored}
 
 
 def unseen(log: Log) -> list[int]:
@@ -867,6 +875,8 @@ class Listed(NamedTuple):
     """Whether it was moved to quarantine on request: nobody misses it."""
     archived: bool = False
     """Whether it is in the archive now."""
+    restored: bool = False
+    """Whether it came back from there on request, at that time."""
 
 
 def listed(home: Path) -> tuple[dict[str, Listed], bool]:
@@ -910,7 +920,7 @@ def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
         if {"conversation", "at"} <= fields.keys():
             yield Listed(
                 fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
-                fields.get("removed", False), fields.get("archived", False),
+                fields.get("removed", False), fields.get("archived", False), fields.get("restored", False),
             )  # fmt: skip
 
 
@@ -955,7 +965,7 @@ def _entered(home: Path, *lines: Listed) -> Iterator[None]:
 def _listed_fields(line: Listed) -> JsonObject:
     fields: JsonObject = {"conversation": line.id, "at": line.at}
     fields |= {"lost": True, "source": line.source} if line.lost else {}
-    return fields | {name: True for name in ("removed", "archived") if getattr(line, name)}
+    return fields | {name: True for name in ("removed", "archived", "restored") if getattr(line, name)}
 
 
 def list_lock(home: Path) -> AbstractContextManager[None]:
@@ -1081,9 +1091,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
     path = path_of(home, id)
     if not home.is_dir():
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
-    with storage_errors(home):
-        make_directory(path.parent)
-    with lock_of(home, path):
+    with _own_lock(home, id, path):
         for _ in range(CONFLICT_TRIES):
             head = head_of(path)
             with storage_errors(path):
@@ -1101,6 +1109,29 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
     raise _crowded(path)
+
+
+@contextmanager
+def _own_lock(home: Path, id: str, path: Path) -> Iterator[None]:
+    """Make the directory of a conversation and hold its lock, which may have been archived while the lock was waited for.
+
+    Raises:
+        Conflict: it was.
+        LockTimeout, StorageFailed: it cannot be locked.
+    """
+    with ExitStack() as stack:
+        with storage_errors(home):
+            make_directory(path.parent)
+        try:
+            stack.enter_context(lock_of(home, path))
+        except NotFound:  # its directory went with its lock
+            if not home.is_dir():
+                raise
+            _require_live(home, id)
+            with storage_errors(home):
+                make_directory(path.parent)
+            stack.enter_context(lock_of(home, path))
+        yield
 
 
 def _store(home: Path, log: Log, lines: bytes, now: datetime) -> None:
@@ -1170,9 +1201,7 @@ def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> boo
         LockTimeout, StorageFailed, Conflict: nothing was stored.
     """
     path = path_of(home, id)
-    with storage_errors(home):
-        make_directory(path.parent)
-    with lock_of(home, path):
+    with _own_lock(home, id, path):
         log = load(home, id)
         grown = _news(server, log)
         with suppress(ConcurrentWrite):
