@@ -704,22 +704,37 @@ def create(
         LockTimeout, StorageFailed: nothing was written.
     """
     at, size = clock.stamp(now), len(messages)
-    records: list[JsonObject] = [
-        {"conversation": id, "format": FORMAT, "head": True},
-        {"line": 2, "settings": files.checked_json(settings, where="settings", above=1), "at": at},
-    ]
-    for n, message in enumerate([*messages, *first], 1):
-        checked = files.checked_json(message, where=f"messages[{n - 1}]", above=1)
-        derived = {"derived": 1} if n > size else {}
-        more = {"more": True} if n != size else {}
-        records.append({"n": n, "at": at, **derived, "line": n + 2, **more, "message": checked})
+    checked = files.checked_json(settings, where="settings", above=1)
+    records = [header_record(id), {"line": 2, "settings": checked, "at": at}]
+    records += message_records(messages, first, above=2, at=at)
     if receipt is not None:
-        made, kept = range(size + 1, size + len(first) + 1), range(len(first) + 1, size + 1)
-        change = {"before": ranges(range(1, size + 1)), "after": ranges([*made, *kept])}
-        records.append(
-            {"line": len(records) + 1, "step": 1, **change, "receipt": {**receipt, "step": 1}, "at": at}
-        )
+        after = [*range(size + 1, size + len(first) + 1), *range(len(first) + 1, size + 1)]
+        records.append(first_step(size, after, receipt, len(records) + 1, at))
     return bring_back(home, id, records, now=now)
+
+
+def header_record(id: str) -> JsonObject:
+    """Return the first record of a log."""
+    return {"conversation": id, "format": FORMAT, "head": True}
+
+
+def message_records(
+    messages: Sequence[JsonObject], derived: Sequence[JsonObject], *, above: int, at: str
+) -> list[JsonObject]:
+    """Return the records of messages as one call, which follows so many lines, and of those that the first step made."""
+    size, records = len(messages), []
+    for n, message in enumerate([*messages, *derived], 1):
+        checked = files.checked_json(message, where=f"messages[{n - 1}]", above=1)
+        by = {"derived": 1} if n > size else {}
+        more = {"more": True} if n != size else {}
+        records.append({"n": n, "at": at, **by, "line": n + above, **more, "message": checked})
+    return records
+
+
+def first_step(size: int, after: Sequence[int], receipt: JsonObject, line: int, at: str) -> JsonObject:
+    """Return the record of a step that makes the messages `after`, by their numbers, of the first `size` ones."""
+    change = {"before": ranges(range(1, size + 1)), "after": ranges(after)}
+    return {"line": line, "step": 1, **change, "receipt": {**receipt, "step": 1}, "at": at}
 
 
 def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
