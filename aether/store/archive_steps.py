@@ -12,7 +12,7 @@ import gzip
 import hashlib
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
@@ -440,9 +440,7 @@ def examine(home: Path) -> list[Finding]:
             value = archive_store.read(home, name)
         except (AetherError, KeyError) as reason:
             found.append(_finding(reason, name))
-            newer += isinstance(reason, InvalidDocument) and not archive_store.is_older(
-                archive_store.other_version(home, name)
-            )
+            newer += isinstance(reason, InvalidDocument) and _is_newer(home, name)
             continue
         wrong = check.findings(SCHEMA, value)
         found += [one._replace(where=f"{name}{one.where.removeprefix(SCHEMA)}") for one in wrong]
@@ -487,26 +485,14 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
     """
     if archive_store.is_empty(home):
         return
-    if done := settle(home, now=now):
+    try:
+        done = settle(home, now=now)
+    except Conflict as reason:  # the log is repaired after this; the step is ended by the next command
+        yield f"left the step that was interrupted, because {reason.what} Run it again"
+        return
+    if done:
         yield done
-    kept: dict[str, str] = {}
-    newer = 0
-    for name in archive_store.names(home):
-        try:
-            value = archive_store.read(home, name)
-        except InvalidDocument:
-            newer += not archive_store.is_older(archive_store.other_version(home, name))
-            continue  # of another version
-        except (AetherError, KeyError):
-            yield from _repair_file(home, name, now)
-            with suppress(AetherError, KeyError):
-                value = archive_store.read(home, name)
-                kept |= _resting(value)
-            continue
-        if value["grace"] and any(_examine_grace(home, value)):
-            yield from _drop_grace(home, name, value, now)
-        else:
-            kept |= _resting(value)
+    kept, newer = yield from _repair_files(home, now)
     archive_store.rebuild_index(home)
     if newer:
         # What rests in grace, and what the list names, may be theirs.
@@ -517,6 +503,33 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
             yield from _bring_forth(home, name, now)
     archive_store.rebuild_index(home)
     yield from _repair_list(home, now)
+
+
+def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[dict[str, str], int]]:
+    """Repair the archive files; return what rests of them in grace, and how many a newer aether wrote."""
+    kept: dict[str, str] = {}
+    newer = 0
+    for name in archive_store.names(home):
+        try:
+            value = archive_store.read(home, name)
+        except InvalidDocument:
+            newer += _is_newer(home, name)
+            continue
+        except (AetherError, KeyError):
+            yield from _repair_file(home, name, now)
+            with suppress(AetherError, KeyError):
+                value = archive_store.read(home, name)
+                kept |= _resting(value)
+            continue
+        if value["grace"] and any(_examine_grace(home, value)):
+            yield from _drop_grace(home, name, value, now)
+        else:
+            kept |= _resting(value)
+    return kept, newer
+
+
+def _is_newer(home: Path, name: str) -> bool:
+    return not archive_store.is_older(archive_store.other_version(home, name))
 
 
 def _resting(value: JsonObject) -> dict[str, str]:

@@ -417,7 +417,7 @@ def open_step(home: Path) -> JsonObject | None:
     """
     try:
         found = files.parse_json(regular.read(placed(home, STEP)), where=STEP)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
     except CorruptDocument:
         found = None

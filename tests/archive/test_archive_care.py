@@ -188,6 +188,25 @@ def test_a_step_that_no_aether_wrote_stops_nothing_and_removes_nothing(tmp_path,
     assert [one.id for one in conversations.stored_conversations(home)] == ["live"]
 
 
+def test_an_interrupted_step_of_a_conversation_whose_log_was_damaged_is_repaired(home, monkeypatch):
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+    with monkeypatch.context() as patch:
+        patch.setattr(conversations, "retire", lambda *_args, **_named: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            aether.age_archive(now=LATER, home=home)
+    path = conversations.path_of(home, "live")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([*lines[:2], b"x" + lines[2][1:], *lines[3:]]))
+
+    for _ in range(2):
+        aether.repair(home=home)
+
+    assert archive_store.open_step(home) is None
+    assert [one.code for one in aether.examine(home=home) if one.level != "info"] == []
+    left = conversations.history(conversations.load(home, "live"))
+    assert [one["content"] for one in left] == [WORDS[0], WORDS[2]]
+
+
 def test_a_return_counts_as_a_use(home, monkeypatch):
     """A restored conversation stays as long as one that was used on that day, also after a killed return."""
     conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
