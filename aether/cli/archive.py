@@ -256,7 +256,10 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
         return
     note(ask, f"{id_} is restored, {how}.")
     if not output:
-        note(ask, "It ages again as one that was used today; aether archive mark keeps it.")
+        note(
+            ask,
+            "It ages again from its last use or its return, whichever is later; aether archive mark keeps it.",
+        )
 
 
 @archive_command.command("mark")
