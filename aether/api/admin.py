@@ -37,9 +37,19 @@ from aether.errors import (
 from aether.memory import items, sessions, snapshots
 from aether.memory.handoff import require_intact
 from aether.paths import HOME_NAME, file_name, inside
-from aether.redact.redact import redacted
 from aether.schemas import check, migrations
-from aether.store import archive_steps, config, documents, files, ledger, offline, record_files, seals, trust
+from aether.store import (
+    archive_steps,
+    config,
+    documents,
+    exported_logs,
+    files,
+    ledger,
+    offline,
+    record_files,
+    seals,
+    trust,
+)
 from aether.store import archive_store as store_aged
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
@@ -503,7 +513,7 @@ def export(*, home: Home = None) -> JsonObject:
             for kind in (*record_files.MONTHLY, *record_files.SINGLE)
         },
         "conversations": [
-            _exported(snapshot.home, one.id)
+            exported_logs.exported(snapshot.home, one.id)
             for one in store_conversations.stored_conversations(snapshot.home)
         ],
         "archived": [*archive_steps.exported(snapshot.home)],
@@ -532,9 +542,11 @@ def is_export(value: Any) -> bool:
 
 
 def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Restored:
-    """Restore what `export` returned into an empty home, as one change; with `dry_run` nothing is stored.
+    """Restore what `export` returned into an empty home; with `dry_run` nothing is stored.
 
-    Conversations have logs of their own: an undo leaves them, and their messages are redacted, as they were exported.
+    The conversations are first, each whole or not at all, and then the documents as one change: an import that was
+    interrupted is repeated, and does the rest. Conversations have logs of their own: an undo leaves them. Their messages
+    are redacted, as they were exported.
 
     Raises:
         InvalidDocument: it is no export, or a document in it does not fit this aether; nothing was stored.
@@ -542,7 +554,9 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     """
     if not is_export(value):
         raise InvalidDocument("it is no export.", fix='Make one with "aether export".', where="export")
-    place = find(home) if dry_run else drained(find(home))
+    place, at = find(home) if dry_run else drained(find(home)), now()
+    if not dry_run:
+        archive_steps.end_open(place, now=at)
     _require_known(value)
     wanted = {name: migrations.current(name, one) for name, one in value["documents"].items()}
     for name, one in wanted.items():
@@ -563,20 +577,23 @@ def import_export(value: Any, *, dry_run: bool = False, home: Home = None) -> Re
     entries = {name: number for name, number in _held(wanted, appends).items() if number}
     known |= {one for one in names if store_aged.find(place, one)}
     fresh, kept = [one for one in names if one not in known], [one for one in names if one in known]
+    plan(load(place))  # which refuses a home that is not empty before anything is stored
+    logs = {
+        one["conversation"]: exported_logs.records(place, one, now=at)
+        for one in talks
+        if one["conversation"] in fresh
+    }
     if dry_run:
-        plan(load(place))
         return Restored(entries, fresh, kept, 0, unread)
-    at, revision = now(), 0
-    with directory_updated(place):
-        done = commit(
-            place, plan, Author("import", reason=f"an export of revision {value['revision']}"), now=at
-        )
-        revision = done.revision if done.changed else 0
-    for one in talks:
-        if one["conversation"] in fresh:
-            _import_conversation(place, one, at)
+    # The documents are last: until they are there, the import can be repeated, and goes on with what is missing.
+    for name, records in logs.items():
+        if len(records) > 1:
+            store_conversations.bring_back(place, name, records, now=at)
     archive_steps.bring_in(place, [one for one in aged if one["file"]["id"] in fresh], now=at)
-    return Restored(entries, fresh, kept, revision, unread)
+    author = Author("import", reason=f"an export of revision {value['revision']}")
+    with directory_updated(place):
+        done = commit(place, plan, author, now=at)
+    return Restored(entries, fresh, kept, done.revision if done.changed else 0, unread)
 
 
 def _require_known(exported: Mapping[str, Any]) -> None:
@@ -636,35 +653,3 @@ def _require_empty(snapshot: Snapshot) -> None:
         what = f"the home is not empty: it has {', '.join(pluralize(number, name) for name, number in held.items())}."
         fix = 'Make a new home ("aether init --home DIR") and import it there, with --home DIR.'
         raise Conflict(what, fix=fix, where=str(snapshot.home))
-
-
-def _import_conversation(home: Path, given: JsonObject, at: datetime) -> None:
-    """Store the history of an exported conversation, and make its exported context the context."""
-    id, history, context = str(given["conversation"]), given["history"], given.get("context", [])  # noqa: A001
-    store_conversations.extend(home, id, history, now=at)
-    receipts = given.get("compactions") or []
-    if context == history:
-        return
-    if receipts:
-        places = [next((n for n, said in enumerate(history) if said == one), None) for one in context]
-        sizes = {"messages_before": len(history), "messages_after": len(context)}
-        receipt = {**receipts[-1], **sizes, "places": places, "protected": [], "imported": receipts}
-        store_conversations.record_compaction(
-            home, id, before=history, after=context, places=places, receipt=receipt, now=at
-        )
-    else:  # messages were taken back
-        store_conversations.clear(home, id, now=at)
-        store_conversations.extend(home, id, context, now=at)
-
-
-def _exported(home: Path, id: str) -> JsonObject:
-    try:
-        log = store_conversations.load(home, id)
-    except AetherError as reason:
-        return {"conversation": id, "problem": str(reason)}
-    return {
-        "conversation": id,
-        "history": redacted(store_conversations.history(log)),
-        "context": redacted(store_conversations.context(log)),
-        "compactions": [{"at": one.at, **one.receipt} for one in log.compactions],
-    }

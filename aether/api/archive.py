@@ -32,7 +32,7 @@ from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public,
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
 from aether.store import archive_steps, archive_store, config, conversations, files
-from aether.store.commit import Author, write_lock
+from aether.store.commit import Author
 from aether.store.snapshot import load
 from aether.text.words import query_terms
 from aether.types import Change, Finding, JsonObject
@@ -133,6 +133,8 @@ class _Rules(NamedTuple):
     digest: str
     """The policy as the index names it."""
     marked: frozenset[str]
+    restored: Mapping[str, str]
+    """When each live conversation was restored that was: that is a use of it."""
     grace_days: int
     packed: bool
 
@@ -175,7 +177,7 @@ def _rules(place: Path, now: datetime | None, preset: str | None = None) -> _Rul
     policy = retention.policy(document["policy"])
     return _Rules(
         _instant(now), boundaries, policy, files.checksum(repr(policy._replace(weights=dict(sorted(policy.weights.items())))).encode()),
-        frozenset(document["marked"]), settings.archive_grace_days, settings.archive_compress,
+        frozenset(document["marked"]), conversations.restored_at(place), settings.archive_grace_days, settings.archive_compress,
     )  # fmt: skip
 
 
@@ -210,7 +212,7 @@ def age_archive(
     place = drained(find(home))
     rules = _rules(place, now, preset)
     if not dry_run:
-        _settle(place, rules.now)
+        archive_steps.end_open(place, now=rules.now)
     plan, failed = _plan(place, rules, forever=forever)
     if ids is not None:
         plan = [one for one in plan if one.id in ids]
@@ -234,13 +236,6 @@ def age_archive(
     return Ageing(plan, done, failed, saved)
 
 
-def _settle(place: Path, at: datetime) -> None:
-    """End a step that a killed process left."""
-    if not archive_store.is_empty(place) and archive_store.open_step(place) is not None:
-        with write_lock(place):
-            archive_steps.settle(place, now=at)
-
-
 def _failure(reason: AetherError, where: str) -> Finding:
     return Finding("error", reason.code, where, reason.what, reason.fix)
 
@@ -256,13 +251,13 @@ def _plan(place: Path, rules: _Rules, *, forever: bool) -> tuple[list[Planned], 
     live = [
         one.id
         for one in conversations.stored_conversations(place)
-        if "" < conversations.last_use(one) <= latest[0]
+        if "" < max(conversations.last_use(one), rules.restored.get(one.id, "")) <= latest[0]
     ]
     _refresh_floors(place, rules)
     over = [] if forever else [row.id for row in archive_store.expired(place, clock.stamp(rules.now))]
     for id in dict.fromkeys([*live, *(row.id for row in archive_store.ready(place, latest)), *over]):  # noqa: A001
         try:
-            case = _case(place, id)
+            case = _case(place, id, rules)
             found = rules.decide(case.conversation)
         except AetherError as reason:
             failed.append(_failure(reason, id))
@@ -292,7 +287,7 @@ def _refresh_floors(place: Path, rules: _Rules) -> None:
         archive_store.set_floor(place, floors)
 
 
-def _case(place: Path, id: str) -> _Case:
+def _case(place: Path, id: str, rules: _Rules) -> _Case:
     """Return a conversation, live or archived, as it is now.
 
     Raises:
@@ -311,7 +306,10 @@ def _case(place: Path, id: str) -> _Case:
             f"there is no conversation {shown(id)}.", fix='See "aether archive list".', where=str(place)
         )
     data = regular.read(path, regular.LOG_BYTES)
-    return _Case(_of_log(place, id, data), None, data)
+    found = _of_log(place, id, data)
+    if id in rules.restored:
+        found["known"] = {"since": max(levels.last_used(found)[0], rules.restored[id])}
+    return _Case(found, None, data)
 
 
 def _of_log(place: Path, id: str, data: bytes) -> Conversation:
@@ -343,6 +341,10 @@ def _title(messages: list[JsonObject]) -> str:
     return ""
 
 
+def _fullest_level(old: JsonObject) -> Level:
+    return min(old["level"], (old["grace"] or old)["level"], key=LEVELS.index)
+
+
 def _fullest(place: Path, old: JsonObject) -> Conversation:
     """Return the fullest form of an archived conversation that there is."""
     grace = old["grace"]
@@ -368,7 +370,7 @@ def _age(
     """
     if planned.rule == GRACE_OVER:
         return _end_grace(place, planned.id, rules)
-    case = _case(place, planned.id)
+    case = _case(place, planned.id, rules)
     found = rules.decide(case.conversation)
     if (case.level, found.level) != (planned.from_level, planned.to_level):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=planned.id)
@@ -463,7 +465,7 @@ def _seal_receipt(value: JsonObject, receipt: JsonObject) -> None:
 
 def _end_grace(place: Path, id: str, rules: _Rules) -> tuple[JsonObject, int]:
     """Remove the fuller form of a conversation whose grace is over."""
-    case = _case(place, id)
+    case = _case(place, id, rules)
     old = case.old
     if not old or not old["grace"] or not "" < old["grace"]["until"] <= clock.stamp(rules.now):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=id)
@@ -578,7 +580,7 @@ def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> Archi
     """Add conversations to the archive; `batch` gets what came of it, and is returned."""
     place = drained(find(home))
     rules = _rules(place, None)
-    _settle(place, rules.now)
+    archive_steps.end_open(place, now=rules.now)
     waiting: dict[str, tuple[JsonObject, bytes | None]] = {}
     for nth, one in enumerate(given):
         try:
@@ -594,6 +596,10 @@ def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> Archi
                     what, fix="Age it instead, or give this one another id.", where=str(value["id"])
                 )
             else:
+                for packed in (False, True):
+                    archive_store.require_free(
+                        place, archive_store.name_of(value, packed=packed), value["id"]
+                    )
                 waiting[value["id"]] = (value, data)
             batch.findings.extend(found)
         except AetherError as reason:
@@ -647,9 +653,7 @@ def _replace(
     old = archive_store.read(place, row.name)
     if old["metrics"].get("sha256") == value["metrics"]["sha256"]:
         return _listed(row)
-    messages, said = value["content"]["messages"], old["metadata"]["total_messages"]
-    had = old["content"].get("messages") if old["level"] == "full" else None
-    if len(messages) < said or (had is not None and messages[: len(had)] != had):
+    if not _continues(place, value["content"], old):
         what = f"conversation {shown(value['id'])} is archived with other messages than these."
         raise Conflict(what, fix="Give this one another id.", where=row.name)
     value = {**value, "archived_at": old["archived_at"], "steps": [*old["steps"]]}
@@ -658,6 +662,25 @@ def _replace(
     _seal_receipt(value, receipt)
     archive_steps.take(place, value, old=old, rest=data, packed=rules.packed, now=rules.now)
     return _archived(place, value, archive_store.name_of(value, packed=rules.packed))
+
+
+def _continues(place: Path, content: JsonObject, old: JsonObject) -> bool:
+    """Return whether a full conversation starts with the messages of an archived one.
+
+    Where no full form of that is left, what was measured of it when it was whole is compared.
+    """
+    size = old["metadata"]["total_messages"]
+    start = content["messages"][:size]
+    if len(start) < size:
+        return False
+    if _fullest_level(old) == "full":
+        return bool(start == _fullest(place, old)["messages"])
+    given = shapes.given_conversation(content) | {"messages": start}
+    found, _ = shapes.read_conversation(given, where=old["id"], times=content.get("times"))
+    measured, about = measure(found, {}), redacted(metadata(found))
+    return all(measured[key] == old["metrics"].get(key) for key in ("text_chars", "facts")) and all(
+        about[key] == old["metadata"][key] for key in ("created_at", "topics", "key_entities")
+    )
 
 
 # --- Bringing back
@@ -669,7 +692,8 @@ def restore_conversation(
 ) -> Restored:
     """Bring a conversation back as full as it still is; within its grace exactly as it was.
 
-    The log of a live conversation returns to `conversations/`, byte for byte, and goes on from there. Dicts and files are
+    The log of a live conversation returns to `conversations/`, byte for byte, and goes on from there; its age counts from
+    now, as if it had been used. Dicts and files are
     returned, and stay in the archive; so is one that is live already. With `output` it is written to that file, and the archive is not changed: the file
     that was added, or the conversation as JSON.
 
@@ -681,14 +705,13 @@ def restore_conversation(
     """
     place = drained(find(home))
     at = clock.now()
-    _settle(place, at)
+    archive_steps.end_open(place, now=at)
     path = conversations.path_of(place, id)
     if path.exists():  # as after a restore that was killed
         live = _of_log(place, id, regular.read(path, regular.LOG_BYTES))
         return Restored({key: live[key] for key in _FIELDS}, "full", True, str(path))
     old = read_archived(id, home=place)
-    grace, kind = old["grace"], old["source"]["kind"]
-    level = min(old["level"], grace["level"] if grace else old["level"], key=LEVELS.index)
+    grace, kind, level = old["grace"], old["source"]["kind"], _fullest_level(old)
     data = archive_store.read_grace(place, grace) if grace else b""
     whole = _fullest(place, old)
     exact = level == "full" and (kind == "dict" or bool(grace))
@@ -921,7 +944,7 @@ def retention_recommendations(
     found = []
     for id in ids:  # noqa: A001
         with suppress(AetherError):  # `verify` and `doctor` name it
-            case = _case(place, id)
+            case = _case(place, id, rules)
             made = rules.decide(case.conversation)
             level = max(made.level, case.level, key=LEVELS.index)
             found.append({
@@ -944,15 +967,15 @@ def explain_retention(id: str, *, now: datetime | None = None, home: Home = None
         NotFound: there is no such conversation.
     """
     place = drained(find(home))
-    case = _case(place, id)
     rules = _rules(place, now)
+    case = _case(place, id, rules)
     made = rules.decide(case.conversation)
-    which = "last use" if case.old else levels.age(case.conversation, _instant(now)).which
+    since_is = levels.last_used(case.conversation)[1]
     return {
         "id": id, "title": redact(case.conversation["title"]), "archived": case.old is not None, "level": case.level,
         "decided_level": made.level, "age_level": made.age_level, "retention_level": made.retention_level,
         "rule": made.rule, "reason": made.reason, "score": made.score.total, "parts": dict(made.score.parts),
-        "days": made.days, "since": made.since, "since_is": which,
+        "days": made.days, "since": made.since, "since_is": "last use" if case.old or since_is == "known" else since_is,
         "grace_until": (case.old["grace"] or {}).get("until") if case.old else None,
         **_next(case, rules, made.since),
     }  # fmt: skip

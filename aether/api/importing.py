@@ -348,21 +348,21 @@ def import_ollm(
     """Import sessions and snapshots of OLLM-CLI as conversations, each file whole or not at all.
 
     A directory is searched for `*.json`. The sources are never changed, and no conversation that exists is: its file is
-    reported as skipped, or as known if it was imported before. `backup` gets a copy of each file that is read. Bad files
-    are reported, and the others imported.
+    reported as skipped, or as known if it was imported before. `backup` gets a copy of each file that is read, under its
+    own path, and one of each later state of it below `changed/`. Bad files, and those that cannot be copied, are reported,
+    and the others imported.
 
     Raises:
         NotFound: a source, or the named home, does not exist.
-        StorageFailed: the disk refused; what is reported before is stored.
     """
     place = record_directory(home)
     at = now()
     name = new_id("ollm", at)
     reports = []
     for path in _json_files(sources):
-        if backup is not None and not dry_run:
-            _back_up(path, Path(backup))
-        reports.append(_import_ollm_file(path, place, {"from": "ollm-cli", "import": name}, dry_run=dry_run))
+        copies = Path(backup) if backup is not None and not dry_run else None
+        marked = {"from": "ollm-cli", "import": name}
+        reports.append(_import_ollm_file(path, place, marked, copies, dry_run=dry_run))
     stored = any(report.state == "imported" for report in reports) and not dry_run
     return OllmImport(name if stored else "", dry_run, str(backup or ""), reports)
 
@@ -402,18 +402,27 @@ def _json_files(sources: Iterable[str | os.PathLike[str]]) -> Iterator[Path]:
             )
 
 
-def _back_up(path: Path, backup: Path) -> None:
-    target = backup / "-".join(part for part in path.resolve().parts[1:])
-    with files.storage_errors(target):
-        make_directory(backup)
-        if not target.exists():
-            files.write_whole(target, regular.read(path, regular.LOG_BYTES))
+def _back_up(path: Path, data: bytes, backup: Path) -> None:
+    """Copy the content of a file to its path below `backup`; another state of it, below `changed/` and its checksum."""
+    own = Path(*path.resolve().parts[1:])
+    for target in (backup / own, backup / "changed" / files.checksum(data) / own):
+        with files.storage_errors(target, left="It could not be copied, and was not imported."):
+            if not target.exists():
+                make_directory(target.parent)
+                files.write_whole(target, data)
+            if regular.read(target, regular.LOG_BYTES) == data:
+                return
 
 
-def _import_ollm_file(path: Path, place: Path, marked: JsonObject, *, dry_run: bool) -> OllmFile:
+def _import_ollm_file(
+    path: Path, place: Path, marked: JsonObject, backup: Path | None, *, dry_run: bool
+) -> OllmFile:
     name = str(path)
     try:
-        value = files.parse_json(regular.read(path, regular.LOG_BYTES), where=name)
+        data = regular.read(path, regular.LOG_BYTES)
+        if backup is not None:
+            _back_up(path, data, backup)
+        value = files.parse_json(data, where=name)
         found = ollm.conversation(value)
         if found is None:
             return OllmFile(name, "skipped", notes=("an index of snapshots",))

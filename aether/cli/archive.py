@@ -48,7 +48,8 @@ def archive_command(ask: Ask) -> None:
     """Keep conversations that lose detail as they age.
 
     A conversation is full for 30 days, then key points, a summary, and after a year its metadata; important and marked
-    ones keep more. The fuller form stays for another 30 days, and restore brings it back byte for byte.
+    ones keep more. What a step reduces stays for another 30 days. After the first step that is the original, which restore
+    brings back byte for byte.
 
     \b
     Example:
@@ -225,9 +226,10 @@ def search(ask: Ask, words: tuple[str, ...], limit: int) -> None:
 def restore(ask: Ask, id_: str, output: str | None) -> None:
     """Restore a conversation to the fullest form that exists.
 
-    While the fuller form is kept (archive.grace_days), this is exactly what was archived, byte for byte; afterwards it is
-    the form that is left, and the command says so. A conversation of this home becomes a live one again; one that was added
-    from a file is printed, or written to --output, and stays in the archive.
+    While the original is kept (archive.grace_days after the first step, and longer if a further step falls into that time),
+    this is exactly what was archived, byte for byte; afterwards it is the fullest form that is left, and the command says so.
+    A conversation of this home becomes a live one again, and ages as one that was used today; one that was added from a
+    file, or of which a lesser form is left, is printed, or written to --output, and stays in the archive.
 
     \b
     Example:
@@ -254,7 +256,10 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
         return
     note(ask, f"{id_} is restored, {how}.")
     if not output:
-        note(ask, "It ages again by its last message: continue it, or run aether archive mark.")
+        note(
+            ask,
+            "It ages again from its last use or its return, whichever is later; aether archive mark keeps it.",
+        )
 
 
 @archive_command.command("mark")

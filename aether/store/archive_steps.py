@@ -7,8 +7,12 @@ replaces. `settle` ends a step that a killed process left: forwards from the dec
 
 from __future__ import annotations
 
+import base64
+import gzip
 import hashlib
-from collections.abc import Iterator, Sequence
+import json
+import zlib
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from datetime import datetime
 from pathlib import Path
@@ -22,6 +26,7 @@ from aether.store import archive_store, conversations, documents, files, record_
 from aether.store.commit import ARCHIVE, Author, commit_locked, write_lock
 from aether.store.files import storage_errors
 from aether.store.snapshot import Snapshot
+from aether.text.words import pluralize
 from aether.types import Change, Finding, JsonObject
 
 SCHEMA = "archived_conversation"
@@ -40,12 +45,14 @@ def add(
 
     Raises:
         Conflict: one of them is in the home by now.
+        CorruptDocument, InvalidDocument: the file in the place of one is damaged, or of another version.
         LockTimeout, StorageFailed: some were not written; the next step ends what was.
     """
     names = [archive_store.name_of(value, packed=packed) for value, _ in made]
     with write_lock(home):
         settle(home, now=now)
-        for value, _ in made:
+        for name, (value, _) in zip(names, made, strict=True):
+            archive_store.require_free(home, name, value["id"])
             if archive_store.find(home, value["id"]) or conversations.path_of(home, value["id"]).exists():
                 raise Conflict(
                     f"conversation {shown(value['id'])} is there by now.", fix="Try again.", where=str(home)
@@ -120,7 +127,7 @@ def exchange(home: Path, name: str, value: JsonObject, *, packed: bool, now: dat
             documents.quarantine(
                 home, f"archive-{path.stem}", regular.read(path, regular.LOG_BYTES), at=clock.stamp(now)
             )
-        archive_store.write(home, new, value)
+        archive_store.write(home, new, value, over=new == name)
         conversations.retire(home, [value["id"]], now=now)
         if new != name:
             archive_store.remove(home, name)
@@ -156,7 +163,7 @@ def restore(home: Path, id: str, receipt: JsonObject, *, now: datetime) -> Path:
                 raise Conflict(f"conversation {shown(id)} is live.", fix="Nothing to do.", where=id)
             step = {"kind": "restore", "id": id, "old": found.name, "grace": found.grace, "receipt": receipt}
             archive_store.set_step(home, step)
-            path = conversations.put_back(home, id, data, now=now)
+            path = conversations.put_back(home, id, data, now=now, restored=True)
             _come_back(home, step, now, again=False)
     return path
 
@@ -185,6 +192,17 @@ def set_aside(home: Path, id: str, *, now: datetime) -> bool:
     return True
 
 
+def end_open(home: Path, *, now: datetime) -> None:
+    """End the step that a killed process left, if there is one.
+
+    Raises:
+        LockTimeout, StorageFailed: it is as it was.
+    """
+    if not archive_store.is_empty(home) and archive_store.open_step(home) is not None:
+        with write_lock(home):
+            settle(home, now=now)
+
+
 def _remove(home: Path, step: JsonObject, now: datetime) -> None:
     conversations.strike(home, step["id"], now=now)
     for name in step["names"]:
@@ -206,7 +224,7 @@ def settle(home: Path, *, now: datetime) -> str:
         case "restore":
             with conversations.held(home, step["id"]) as held:
                 if held.data:
-                    conversations.put_back(home, step["id"], held.data, now=now)
+                    conversations.put_back(home, step["id"], held.data, now=now, restored=True)
                     _come_back(home, step, now, again=True)
                     return f"completed the return of conversation {shown(step['id'])}"
             done = f"undid the return of conversation {shown(step['id'])}"
@@ -309,8 +327,8 @@ def exported(home: Path) -> Iterator[JsonObject]:
             made["records"] = [
                 redacted(one) for line in rest.splitlines(keepends=True) if (one := files.unsealed(line))
             ]
-        elif rest is not None and _is_text(value):
-            made["text"] = redact(rest.decode("utf-8", "replace"))
+        elif rest is not None and _is_file(value):
+            made |= _exported_file(rest)
         elif rest is not None:
             made["before"] = redacted(archive_store.parsed(rest, where=name))
         yield made
@@ -321,13 +339,37 @@ def _is_log(value: JsonObject) -> bool:
     return bool(value["source"]["kind"] == "conversation" and value["grace"]["level"] == "full")
 
 
-def _is_text(value: JsonObject) -> bool:
+def _is_file(value: JsonObject) -> bool:
     """Return whether what rests of a conversation is the file that it was read from."""
     return bool(
         value["source"]["kind"] == "file"
         and value["grace"]["level"] == "full"
         and archive_store.grace_kind(value["grace"]["file"]) == "file"
     )
+
+
+def _exported_file(data: bytes) -> JsonObject:
+    """Return a file that was added, without secrets: its text, or in base64 what is not UTF-8."""
+    clean = _without_secrets(data)
+    try:
+        return {"text": clean.decode()}
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(clean).decode()}
+
+
+def _without_secrets(data: bytes) -> bytes:
+    """Return a file without its secrets, in its own encoding and compression; byte for byte if it has none."""
+    if data.startswith(b"\x1f\x8b"):
+        with suppress(OSError, EOFError, zlib.error):
+            plain = gzip.decompress(data)
+            clean = _without_secrets(plain)
+            return data if clean == plain else gzip.compress(clean, mtime=0)
+    for encoding, errors in ((json.detect_encoding(data), "surrogatepass"), ("utf-8", "surrogateescape")):
+        with suppress(UnicodeError):
+            text = data.decode(encoding, errors)
+            clean_text = redact(text)
+            return data if clean_text == text else clean_text.encode(encoding, errors)
+    return data
 
 
 def importable(given: Any) -> list[JsonObject]:
@@ -339,10 +381,13 @@ def importable(given: Any) -> list[JsonObject]:
     found = []
     for nth, one in enumerate(given if isinstance(given, list) else []):
         if isinstance(one, dict) and "file" in one:
-            if wrong := check.findings(SCHEMA, one["file"]):
-                raise InvalidDocument(
-                    wrong[0].message, fix="Export the home again.", where=f"archived[{nth}]"
-                )
+            wrong = [finding.message for finding in check.findings(SCHEMA, one["file"])]
+            try:
+                base64.b64decode(one.get("base64", ""), validate=True)
+            except (TypeError, ValueError) as reason:
+                wrong.append(f"its file is no base64 ({reason}).")
+            if wrong:
+                raise InvalidDocument(wrong[0], fix="Export the home again.", where=f"archived[{nth}]")
             found.append(one)
     return found
 
@@ -357,6 +402,8 @@ def bring_in(home: Path, given: Sequence[JsonObject], *, now: datetime) -> None:
                 rest = b"".join(map(files.seal_json, one["records"]))
             elif "text" in one:
                 rest = one["text"].encode("utf-8", "surrogatepass")
+            elif "base64" in one:
+                rest = base64.b64decode(one["base64"])
             elif "before" in one:
                 rest = archive_store.encoded(one["before"])
             value = value | {"grace": value["grace"] and _grace_of(value, rest)}
@@ -387,11 +434,13 @@ def examine(home: Path) -> list[Finding]:
         found.append(Finding("warning", "open-step", archive_store.STEP, what, _REPAIR))
     places: dict[str, str] = {}
     resting: set[str] = set()
+    newer = 0
     for name in archive_store.names(home):
         try:
             value = archive_store.read(home, name)
         except (AetherError, KeyError) as reason:
             found.append(_finding(reason, name))
+            newer += isinstance(reason, InvalidDocument) and _is_newer(home, name)
             continue
         wrong = check.findings(SCHEMA, value)
         found += [one._replace(where=f"{name}{one.where.removeprefix(SCHEMA)}") for one in wrong]
@@ -404,7 +453,8 @@ def examine(home: Path) -> list[Finding]:
         if value["grace"]:
             resting.add(value["grace"]["file"])
             found += _examine_grace(home, value)
-    for name in sorted({*archive_store.grace_names(home)} - resting):
+    # A file of a newer aether may name what is left.
+    for name in sorted({*archive_store.grace_names(home)} - resting) if not newer else ():
         what = "no archive file names it: a killed process left it, or the archive file was lost."
         found.append(Finding("warning", "left-over", name, what, _REPAIR))
     if {row.id: row.name for row in archive_store.rows(home)} != places:
@@ -435,14 +485,36 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
     """
     if archive_store.is_empty(home):
         return
-    if done := settle(home, now=now):
+    try:
+        done = settle(home, now=now)
+    except Conflict as reason:  # the log is repaired after this; the step is ended by the next command
+        yield f"left the step that was interrupted, because {reason.what} Run it again"
+        return
+    if done:
         yield done
+    kept, newer = yield from _repair_files(home, now)
+    archive_store.rebuild_index(home)
+    if newer:
+        # What rests in grace, and what the list names, may be theirs.
+        yield f"left {pluralize(newer, 'archive files')} of a newer aether as they are, and all that may belong to them"
+        return
+    for name in archive_store.grace_names(home):
+        if name not in kept:
+            yield from _bring_forth(home, name, now)
+    archive_store.rebuild_index(home)
+    yield from _repair_list(home, now)
+
+
+def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[dict[str, str], int]]:
+    """Repair the archive files; return what rests of them in grace, and how many a newer aether wrote."""
     kept: dict[str, str] = {}
+    newer = 0
     for name in archive_store.names(home):
         try:
             value = archive_store.read(home, name)
         except InvalidDocument:
-            continue  # of another version
+            newer += _is_newer(home, name)
+            continue
         except (AetherError, KeyError):
             yield from _repair_file(home, name, now)
             with suppress(AetherError, KeyError):
@@ -453,12 +525,11 @@ def repair(home: Path, *, now: datetime) -> Iterator[str]:
             yield from _drop_grace(home, name, value, now)
         else:
             kept |= _resting(value)
-    archive_store.rebuild_index(home)
-    for name in archive_store.grace_names(home):
-        if name not in kept:
-            yield from _bring_forth(home, name, now)
-    archive_store.rebuild_index(home)
-    yield from _repair_list(home, now)
+    return kept, newer
+
+
+def _is_newer(home: Path, name: str) -> bool:
+    return not archive_store.is_older(archive_store.other_version(home, name))
 
 
 def _resting(value: JsonObject) -> dict[str, str]:
@@ -479,7 +550,7 @@ def _repair_file(home: Path, name: str, now: datetime) -> Iterator[str]:
         with suppress(AetherError):
             value = files.parse_json(archive_store.read_bytes(home, name), where=name)
             if isinstance(value, dict) and not check.findings(SCHEMA, value):
-                archive_store.write(home, name, value)
+                archive_store.write(home, name, value, over=True)
                 _lose(home, name, f"it was changed, and counts as it is now; what it was is {place}", now)
                 yield f"sealed {name} again, which was changed; what it was is {place}"
                 return

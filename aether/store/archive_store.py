@@ -54,6 +54,7 @@ MOST_WORDS = 200_000
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _MONTH = re.compile(r"\d{4}/\d{2}", re.ASCII)
 _SEAL = re.compile(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
+_VERSION = re.compile(rb'"version": (.),')
 _TEXT_KEYS = ("content", "text", "thinking", "input", "arguments", "output", "summary")
 
 
@@ -97,17 +98,32 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
     value = files.parse_json(data, where=where)
     if not isinstance(value, dict) or "version" not in value:
         raise CorruptDocument("no file of the archive.", fix='Run "aether archive verify".', where=where)
-    if value["version"] != VERSION:
+    if value["version"] != VERSION and not _without_flipped_version(data):
         raise of_other_version(value["version"], where)
-    found = _SEAL.search(data)
-    if not found or hashlib.sha256(data[: found.start()]).hexdigest() != found[1].decode():
+    if not _is_sealed(data):
         what = "it was changed since it was written: its checksum does not fit."
         raise CorruptDocument(what, fix='Run "aether doctor --repair".', where=where)
     return value
 
 
+def _is_sealed(data: bytes) -> bool:
+    found = _SEAL.search(data)
+    return bool(found and hashlib.sha256(data[: found.start()]).hexdigest() == found[1].decode())
+
+
+def _without_flipped_version(data: bytes) -> bytes | None:
+    """Return the archive file from which `data` differs by one flipped bit of its version, None if there is no such file."""
+    found = _VERSION.search(data)
+    if not found or (found[1][0] ^ str(VERSION).encode()[0]).bit_count() != 1:
+        return None
+    made = data[: found.start(1)] + str(VERSION).encode() + data[found.end(1) :]
+    return made if _is_sealed(made) else None
+
+
 def without_flip(data: bytes) -> bytes | None:
     """Return the archive file from which `data` differs by one flipped bit, None if there is no such file."""
+    if made := _without_flipped_version(data):
+        return made
     found = _SEAL.search(data)
     if not found or len(data) > recovery.MOST_BYTES:
         return None
@@ -172,6 +188,20 @@ def read_bytes(home: Path, name: str) -> bytes:
     return unpacked(data, where=name) if name.endswith(".zst") else data
 
 
+def other_version(home: Path, name: str) -> Any:
+    """Return the version of an archive file that another version wrote, None if this one did.
+
+    Raises:
+        NotFound, CorruptDocument: as `read`.
+    """
+    data = read_bytes(home, name)
+    try:
+        parsed(data, where=name)
+    except InvalidDocument:
+        return files.parse_json(data, where=name)["version"]
+    return None
+
+
 def read(home: Path, name: str) -> JsonObject:
     """Return one archive file.
 
@@ -181,21 +211,33 @@ def read(home: Path, name: str) -> JsonObject:
     return parsed(read_bytes(home, name), where=name)
 
 
-def write(home: Path, name: str, value: JsonObject) -> None:
-    """Write one archive file, whole or not at all.
+def require_free(home: Path, name: str, id: str) -> None:
+    """Raise unless the place `name` is empty, or has an archive file of conversation `id` that can be read.
 
     Raises:
         Conflict: the file there belongs to another conversation.
+        CorruptDocument: it is damaged; a repair moves it away.
+        InvalidDocument: another version wrote it.
+    """
+    if not placed(home, name).exists():
+        return
+    other = read(home, name).get("id")
+    if other != id:
+        what = f"it holds conversation {shown(other)}, whose id differs in capitals only."
+        raise Conflict(what, fix="Use another id.", where=name)
+
+
+def write(home: Path, name: str, value: JsonObject, *, over: bool = False) -> None:
+    """Write one archive file, whole or not at all; `over` whatever is there, of which the caller has a copy.
+
+    Raises:
+        Conflict, CorruptDocument, InvalidDocument: the file there must not be lost, as `require_free`; nothing was written.
         StorageFailed: nothing was written.
     """
     path = placed(home, name)
     with files.storage_errors(path):
-        if path.exists():
-            with suppress(AetherError):
-                other = read(home, name)["id"]
-                if other != value["id"]:
-                    what = f"it holds conversation {shown(other)}, whose id differs in capitals only."
-                    raise Conflict(what, fix="Use another id.", where=name)
+        if not over:
+            require_free(home, name, value["id"])
         files.make_directory(path.parent)
         data = encoded(value)
         files.write_whole(path, packed(data) if name.endswith(".zst") else data)
@@ -293,13 +335,18 @@ def _names(home: Path, *endings: str) -> list[str]:
     return sorted(found)
 
 
+def name_on_disk(home: Path, id: str) -> str:
+    """Return the place of the file that is named after conversation `id`, whatever it holds; "" without one."""
+    end = f"_{directory_name(id, what='conversation')}"
+    return next((name for name in names(home) if name.endswith((end + PLAIN, end + PACKED))), "")
+
+
 def older_names(home: Path) -> list[str]:
     """Return the places of archive files of older versions."""
     found = []
     for name in [*names(home), *_names(home, OLDER)]:
         with suppress(AetherError):
-            value = files.parse_json(read_bytes(home, name), where=name)
-            if isinstance(value, dict) and "version" in value and is_older(value["version"]):
+            if is_older(other_version(home, name)):
                 found.append(name)
     return found
 
@@ -310,7 +357,8 @@ def grace_names(home: Path) -> list[str]:
         root = inside(home, GRACE)
     except UnsafePath:
         return []
-    return sorted(f"{GRACE}/{path.name}" for path in root.glob("*.zst") if not path.name.startswith("."))
+    found = (path for path in root.glob("*.zst") if not path.name.startswith("."))
+    return sorted(f"{GRACE}/{path.name}" for path in found if path.is_file() and not path.is_symlink())
 
 
 def size(home: Path, name: str) -> int:
@@ -351,15 +399,53 @@ def _said_below(value: Any) -> Iterator[str]:
 # --- The step that is being taken
 
 
+# What a step of each kind says.
+_STEPS: dict[str, dict[str, type]] = {
+    "add": {"new": list, "grace": list},
+    "age": {"id": str, "receipt": str, "new": str, "grace": str, "old": str, "old_grace": str, "live": bool},
+    "restore": {"id": str, "old": str, "grace": str, "receipt": dict},
+    "remove": {"id": str, "names": list},
+}
+_FILES_OF_STEP = ("new", "grace", "old", "old_grace", "names")
+_FILE_OF_STEP = re.compile(rf"{DIRECTORY}/(\d{{4}}/\d{{2}}/[^/]+\.json(\.zst)?|grace/[^/]+\.zst)", re.ASCII)
+
+
 def open_step(home: Path) -> JsonObject | None:
-    """Return the step that a killed process left; None without one."""
+    """Return the step that a killed process left; None without one.
+
+    Its kind is `unknown` if the file is damaged, or says what no step says, as one that came from elsewhere may.
+    """
     try:
         found = files.parse_json(regular.read(placed(home, STEP)), where=STEP)
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return None
     except CorruptDocument:
-        return {"kind": "unknown"}
-    return found if isinstance(found, dict) else {"kind": "unknown"}
+        found = None
+    return found if _is_step(home, found) else {"kind": "unknown"}
+
+
+def _is_step(home: Path, step: Any) -> bool:
+    """Return whether `step` says what a step of its kind says, and names files of the archive only."""
+    kind = step.get("kind") if isinstance(step, dict) else None
+    fields = _STEPS.get(kind) if isinstance(kind, str) else None
+    if fields is None or not all(type(step.get(name)) is form for name, form in fields.items()):
+        return False
+    needed = [step["id"], step["receipt"], step["new"]] if kind == "age" else [step.get("id", "-")]
+    if kind == "restore":
+        needed += [step["old"], step["grace"], step["receipt"].get("id"), step["receipt"].get("rule")]
+    named = [step[key] for key in _FILES_OF_STEP if step.get(key)]
+    return all(isinstance(one, str) and one for one in needed) and all(
+        _is_file(home, one) for given in named for one in (given if isinstance(given, list) else [given])
+    )
+
+
+def _is_file(home: Path, name: Any) -> bool:
+    """Return whether a step may name `name`: the place of a file of the archive, whether it is there or not."""
+    if not isinstance(name, str) or not _FILE_OF_STEP.fullmatch(name):
+        return False
+    with suppress(UnsafePath):
+        return not placed(home, name).is_dir()
+    return False
 
 
 def set_step(home: Path, step: JsonObject | None) -> None:

@@ -130,6 +130,8 @@ def _missing(home: Path) -> Iterator[Finding]:
 
 def _missing_archived(home: Path, one: Listed) -> Iterator[Finding]:
     found = archive_store.find(home, one.id)
+    if found is None and archive_store.name_on_disk(home, one.id):
+        return  # the findings of the archive name it: it is damaged, or of another version
     if found is None or not archive_store.size(home, found.name):
         what = f"conversation {shown(one.id)} is missing: its archive file was deleted."
         where = found.name if found else archive_store.DIRECTORY

@@ -18,7 +18,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import count
 from pathlib import Path
@@ -704,22 +704,37 @@ def create(
         LockTimeout, StorageFailed: nothing was written.
     """
     at, size = clock.stamp(now), len(messages)
-    records: list[JsonObject] = [
-        {"conversation": id, "format": FORMAT, "head": True},
-        {"line": 2, "settings": files.checked_json(settings, where="settings", above=1), "at": at},
-    ]
-    for n, message in enumerate([*messages, *first], 1):
-        checked = files.checked_json(message, where=f"messages[{n - 1}]", above=1)
-        derived = {"derived": 1} if n > size else {}
-        more = {"more": True} if n != size else {}
-        records.append({"n": n, "at": at, **derived, "line": n + 2, **more, "message": checked})
+    checked = files.checked_json(settings, where="settings", above=1)
+    records = [header_record(id), {"line": 2, "settings": checked, "at": at}]
+    records += message_records(messages, first, above=2, at=at)
     if receipt is not None:
-        made, kept = range(size + 1, size + len(first) + 1), range(len(first) + 1, size + 1)
-        change = {"before": ranges(range(1, size + 1)), "after": ranges([*made, *kept])}
-        records.append(
-            {"line": len(records) + 1, "step": 1, **change, "receipt": {**receipt, "step": 1}, "at": at}
-        )
+        after = [*range(size + 1, size + len(first) + 1), *range(len(first) + 1, size + 1)]
+        records.append(first_step(size, after, receipt, len(records) + 1, at))
     return bring_back(home, id, records, now=now)
+
+
+def header_record(id: str) -> JsonObject:
+    """Return the first record of a log."""
+    return {"conversation": id, "format": FORMAT, "head": True}
+
+
+def message_records(
+    messages: Sequence[JsonObject], derived: Sequence[JsonObject], *, above: int, at: str
+) -> list[JsonObject]:
+    """Return the records of messages as one call, which follows so many lines, and of those that the first step made."""
+    size, records = len(messages), []
+    for n, message in enumerate([*messages, *derived], 1):
+        checked = files.checked_json(message, where=f"messages[{n - 1}]", above=1)
+        by = {"derived": 1} if n > size else {}
+        more = {"more": True} if n != size else {}
+        records.append({"n": n, "at": at, **by, "line": n + above, **more, "message": checked})
+    return records
+
+
+def first_step(size: int, after: Sequence[int], receipt: JsonObject, line: int, at: str) -> JsonObject:
+    """Return the record of a step that makes the messages `after`, by their numbers, of the first `size` ones."""
+    change = {"before": ranges(range(1, size + 1)), "after": ranges(after)}
+    return {"line": line, "step": 1, **change, "receipt": {**receipt, "step": 1}, "at": at}
 
 
 def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
@@ -814,13 +829,21 @@ def remove_log(home: Path, id: str) -> None:
         files.sync_directory(path.parent.parent)
 
 
-def put_back(home: Path, id: str, data: bytes, *, now: datetime) -> Path:
-    """Write the log of an archived conversation again, byte for byte, and return where; the caller holds its lock."""
+def put_back(home: Path, id: str, data: bytes, *, now: datetime, restored: bool = False) -> Path:
+    """Write the log of an archived conversation again, byte for byte, and return where; the caller holds its lock.
+
+    One that was `restored` on request counts as used now: the list says so, because its log stays as it was.
+    """
     path = path_of(home, id)
     write_whole(path, data)
     files.set_head(path.with_name(files.HEAD), load(home, id, whole=True).lines)
-    enter(home, Listed(id, clock.stamp(now)))
+    enter(home, Listed(id, clock.stamp(now), restored=restored))
     return path
+
+
+def restored_at(home: Path) -> dict[str, str]:
+    """Return when each live conversation was restored that was, by its id."""
+    return {one.id: one.at for one in listed(home)[0].values() if one.restored}
 
 
 def unseen(log: Log) -> list[int]:
@@ -867,6 +890,8 @@ class Listed(NamedTuple):
     """Whether it was moved to quarantine on request: nobody misses it."""
     archived: bool = False
     """Whether it is in the archive now."""
+    restored: bool = False
+    """Whether it came back from there on request, at that time."""
 
 
 def listed(home: Path) -> tuple[dict[str, Listed], bool]:
@@ -910,7 +935,7 @@ def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
         if {"conversation", "at"} <= fields.keys():
             yield Listed(
                 fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
-                fields.get("removed", False), fields.get("archived", False),
+                fields.get("removed", False), fields.get("archived", False), fields.get("restored", False),
             )  # fmt: skip
 
 
@@ -955,7 +980,7 @@ def _entered(home: Path, *lines: Listed) -> Iterator[None]:
 def _listed_fields(line: Listed) -> JsonObject:
     fields: JsonObject = {"conversation": line.id, "at": line.at}
     fields |= {"lost": True, "source": line.source} if line.lost else {}
-    return fields | {name: True for name in ("removed", "archived") if getattr(line, name)}
+    return fields | {name: True for name in ("removed", "archived", "restored") if getattr(line, name)}
 
 
 def list_lock(home: Path) -> AbstractContextManager[None]:
@@ -1081,9 +1106,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
     path = path_of(home, id)
     if not home.is_dir():
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
-    with storage_errors(home):
-        make_directory(path.parent)
-    with lock_of(home, path):
+    with _own_lock(home, id, path):
         for _ in range(CONFLICT_TRIES):
             head = head_of(path)
             with storage_errors(path):
@@ -1101,6 +1124,29 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
     raise _crowded(path)
+
+
+@contextmanager
+def _own_lock(home: Path, id: str, path: Path) -> Iterator[None]:
+    """Make the directory of a conversation and hold its lock, which may have been archived while the lock was waited for.
+
+    Raises:
+        Conflict: it was.
+        LockTimeout, StorageFailed: it cannot be locked.
+    """
+    with ExitStack() as stack:
+        with storage_errors(home):
+            make_directory(path.parent)
+        try:
+            stack.enter_context(lock_of(home, path))
+        except NotFound:  # its directory went with its lock
+            if not home.is_dir():
+                raise
+            _require_live(home, id)
+            with storage_errors(home):
+                make_directory(path.parent)
+            stack.enter_context(lock_of(home, path))
+        yield
 
 
 def _store(home: Path, log: Log, lines: bytes, now: datetime) -> None:
@@ -1170,9 +1216,7 @@ def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> boo
         LockTimeout, StorageFailed, Conflict: nothing was stored.
     """
     path = path_of(home, id)
-    with storage_errors(home):
-        make_directory(path.parent)
-    with lock_of(home, path):
+    with _own_lock(home, id, path):
         log = load(home, id)
         grown = _news(server, log)
         with suppress(ConcurrentWrite):

@@ -29,6 +29,8 @@ OPTIONAL = ("graph", "memories", "goals", "retention")
 NAMES = (*ALWAYS, *OPTIONAL)
 # Previous versions kept beside each document; older states are reached through the journal.
 BACKUPS_KEPT = 5
+# Of a name in quarantine, before its time: file systems allow 255 in all.
+_NAME_BYTES = 200
 _STAMP = re.compile(rb',\n  "stamp": \{"revision": (\d+), "checksum": "([0-9a-f]{16})"\}\n\}\n?$')
 
 State = Literal["good", "edited", "unstamped", "corrupt", "missing"]
@@ -165,6 +167,8 @@ def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
     """Keep `data`, which does not parse, under `quarantine/`; nothing unreadable is ever deleted."""
     directory = home / "quarantine"
     make_directory(directory)
+    if len(name.encode()) > _NAME_BYTES:
+        name = f"{name.encode()[: _NAME_BYTES - 20].decode(errors='ignore')}~{files.checksum(name.encode())}"
     first = kept = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
     others = count(2)
     while kept.exists():

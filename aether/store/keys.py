@@ -307,7 +307,7 @@ class Config(NamedTuple):
         "days from which key points, a summary and a description are kept, such as `30, 90, 365`; empty: those of the preset",
         _ages,
     )  # fmt: skip
-    archive_grace_days: int = _key("archive.grace_days", 30, "days that the fuller form of an aged conversation rests, from which it is restored exactly; 0: none")  # fmt: skip
+    archive_grace_days: int = _key("archive.grace_days", 30, "days that what a step of the archive reduced rests, after the first step the original, from which it is restored exactly; 0: none")  # fmt: skip
     archive_auto: str = _key("archive.auto", "off", "whether the first command of a day ages the conversations that are old enough: off, daily", _one_of("off", "daily"))  # fmt: skip
     archive_compress: bool = _key("archive.compress", False, "whether archive files are compressed (`.json.zst`), and no longer readable as they are", harmless="nothing is lost, and every command reads both")  # fmt: skip
     archive_seconds: float = _key("archive.seconds", 5.0, "seconds after which the daily pass ages no further conversation", lowers=True)  # fmt: skip

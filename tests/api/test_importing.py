@@ -675,8 +675,52 @@ def test_files_of_ollm_become_conversations_and_bad_ones_are_named(home, tmp_pat
     assert (found.id, found.summary, found.message_range) == ("ckpt_1", "The port is 8080.", (1, 1))
     assert aether.build_prompt("s1-snap_a", home=home).messages[-1]["content"] == "Hi"
     assert {path: path.read_bytes() for path in source.rglob("*.json")} == before
-    assert sorted(path.read_bytes() for path in (tmp_path / "backup").iterdir()) == sorted(before.values())
+    assert copies(tmp_path / "backup") == {str(path.resolve())[1:]: data for path, data in before.items()}
     assert [one.code for one in admin.examine(home=home) if one.level != "info"] == []
+
+
+def copies(backup):
+    """Return the content of each file below a directory, by its path."""
+    return {
+        path.relative_to(backup).as_posix(): path.read_bytes() for path in backup.rglob("*") if path.is_file()
+    }
+
+
+def test_each_file_that_is_read_is_copied_under_its_own_path_and_each_state_of_it(home, tmp_path):
+    source, backup = tmp_path / "ollm", tmp_path / "backup"
+    deep = source.joinpath("x" * 250, "y" * 255, "z" * 250)
+    names = [source / "a" / "b-c.json", source / "a-b" / "c.json", deep / ("f" * 250 + ".json")]
+    for path in names:
+        path.parent.mkdir(parents=True)
+        path.write_text(
+            json.dumps({"sessionId": path.name[:9], "messages": [{"role": "user", "content": str(path)}]})
+        )
+    first = {str(path.resolve())[1:]: path.read_bytes() for path in names}
+
+    done = importing.import_ollm([source], backup=backup, home=home)
+    assert [one.state for one in done.files] == ["imported"] * 3
+    assert copies(backup) == first
+    for nth in (1, 2):
+        names[0].write_text(json.dumps({"sessionId": "b-c.json", "messages": [], "nth": nth}))
+        for _ in range(2):
+            importing.import_ollm([source], backup=backup, home=home)
+        assert names[0].read_bytes() in copies(backup).values()
+        assert len(copies(backup)) == 3 + nth
+    assert first.items() <= copies(backup).items()
+
+
+def test_a_file_that_cannot_be_copied_is_named_and_not_imported(home, tmp_path):
+    source = ollm_files(tmp_path / "ollm")
+    backup = tmp_path / "backup"
+    blocked = backup.joinpath(*(source / "s1.json").resolve().parts[1:])
+    (blocked / "in its place").mkdir(parents=True)
+    (backup / "changed").write_text("no directory")
+
+    done = importing.import_ollm([source], backup=backup, home=home)
+
+    states = {os.path.basename(one.file): one.state for one in done.files}
+    assert (states["s1.json"], states["snapshot-a.json"]) == ("bad", "imported")
+    assert conversations.conversation_ids(home=home) == ["s1-snap_a"]
 
 
 def test_an_import_from_ollm_changes_no_conversation_that_exists(home, tmp_path):
