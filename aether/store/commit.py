@@ -228,6 +228,8 @@ def _committed(
                 return Committed(seen.revision, change.result, changed=False)
             try:
                 after = _append(seen, change, author, now, key=key)
+            except _Known as reason:
+                return Committed(reason.revision, change.result, changed=True)
             except ConcurrentWrite as reason:
                 if reason.tried:
                     tried[reason.tried[0]] = reason.tried[1], change
@@ -316,14 +318,17 @@ def _sent(
             else:
                 patches = offline.fitted(seen.documents, queued) if queued else None
                 change = None if queued is None or patches is None else Change(patches, queued.entry.appends)
+                if queued and change is None and _is_known(seen, queued.entry.key):
+                    change = Change({})
             after: Snapshot | None = seen
             if queued and change and _does_something(change):
                 entry = queued.entry
                 author = Author(entry.operation, entry.by, entry.reason, entry.part)
                 try:
                     after = _append(seen, change, author, now, key=entry.key)
-                except ConcurrentWrite:
+                except ConcurrentWrite as reason:
                     after = None
+                    known |= {entry.key} if isinstance(reason, _Known) else set()
         if after:
             with storage_errors(home):
                 offline.finish(path, fits=change is not None)
@@ -419,7 +424,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        taken = _agree(snapshot, line)
+        taken = _agree(snapshot, line, key)
         try:
             append(journal_path(home), line, at=end)
         except ConcurrentWrite as reason:
@@ -445,11 +450,20 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
     return after
 
 
-def _agree(snapshot: Snapshot, line: bytes) -> bool:
+class _Known(ConcurrentWrite):
+    """The ledger has the change at `revision`, by its key."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__()
+        self.revision = revision
+
+
+def _agree(snapshot: Snapshot, line: bytes, key: str) -> bool:
     """Let the ledger of a shared home take `line` after the state it was planned for; return False if it has no ledger.
 
     Raises:
-        ConcurrentWrite: others were first; what they wrote is in the journal now.
+        ConcurrentWrite: others were first, or the change of this `key` was sent before (`_Known`), as by a copy of this
+            home; what the ledger has is in the journal now.
         Offline: the ledger could not take it.
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
@@ -458,13 +472,27 @@ def _agree(snapshot: Snapshot, line: bytes) -> bool:
         server = ledger.of(home) if _is_shared(home) else None
         if server is None:
             return False
-        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line])
+        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)
     except StorageFailed as reason:
         raise _offline(reason) from reason
-    if not answer.done:
-        take_in(snapshot, answer.lines)
-        raise ConcurrentWrite(home)
-    return True
+    if answer.done and answer.revision == snapshot.revision + 1:
+        return True
+    if answer.done:
+        catch_up(snapshot)
+        raise _Known(answer.revision)
+    take_in(snapshot, answer.lines)
+    raise ConcurrentWrite(home)
+
+
+def _is_known(snapshot: Snapshot, key: str) -> bool:
+    """Return whether the ledger of a shared home has the change of this key; its own history may be too short to show it."""
+    try:
+        server = ledger.of(snapshot.home)
+        # No lines: nothing is appended, and nothing is remembered of the key.
+        found = server.append_if(ledger.JOURNAL, mark_of(snapshot), [], key=key) if server and key else None
+    except StorageFailed as reason:
+        raise _offline(reason) from reason
+    return found is not None and found.done and found.revision <= found.head
 
 
 def _offline(reason: StorageFailed) -> ledger.Offline:

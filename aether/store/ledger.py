@@ -127,7 +127,8 @@ class Ledger(Protocol):
 
         An answer that was lost is no failure: after connecting again the ledger looks at the lines after `mark`, and if
         they are these, byte for byte, they were appended. A `key` that was used in this stream before appends nothing and
-        is done: that is how a queue is sent twice without harm.
+        is done: that is how a queue is sent twice without harm. Without lines it is only asked: it was used if `revision`
+        is at most `head`.
 
         Raises:
             Conflict: the stream ends before the mark, or has another line there.

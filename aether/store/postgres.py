@@ -485,10 +485,12 @@ class PostgresLedger:
         words = " ".join(reason.replace(password, "***").split() if password else reason.split())
         if any(part in words for part in _REFUSALS):
             fix = "Check the role and its password: in the URL, PGPASSWORD, the service file or .pgpass."
-            return UnsafePath(f"the server refuses the connection: {words}.", fix=fix, where=self.where)
+            return UnsafePath(
+                _sentence("the server refuses the connection", words), fix=fix, where=self.where
+            )
         if "certificate" in words or "SSL" in words:
-            return StorageFailed(f"no verified connection: {words}.", fix=_TLS, where=self.where)
-        return StorageFailed(f"cannot be reached: {words}.", fix=_UNREACHABLE, where=self.where)
+            return StorageFailed(_sentence("no verified connection", words), fix=_TLS, where=self.where)
+        return StorageFailed(_sentence("cannot be reached", words), fix=_UNREACHABLE, where=self.where)
 
     def _greet(self, connection: Any) -> None:
         """Ask what this connection leads to: the version of the schema, the colony, and whether a pooler is between."""
@@ -544,14 +546,15 @@ class PostgresLedger:
         try:
             yield
         except self._driver.Error as reason:
-            said = (reason.diag.message_primary or str(reason)).strip().rstrip(".")
+            said = " ".join((reason.diag.message_primary or str(reason)).split())
             states = self._driver.pq.TransactionStatus
             broken = connection.info.transaction_status in (states.UNKNOWN, states.ACTIVE)
             if broken or reason.sqlstate in _CANCELED:
-                what = f"the answer was lost: {said}."
-                raise _LostAnswer(what, fix=_UNREACHABLE, where=self.where) from reason
+                raise _LostAnswer(
+                    _sentence("the answer was lost", said), fix=_UNREACHABLE, where=self.where
+                ) from reason
             kind, what, fix = _REASONS.get(reason.sqlstate or "", (StorageFailed, "the server refuses", _LOG))
-            raise kind(f"{what}: {said}.", fix=fix, where=self.where) from reason
+            raise kind(_sentence(what, said), fix=fix, where=self.where) from reason
 
     def _append_in_turn(self, connection: Any, arguments: tuple[Any, ...]) -> Appended:
         """Append in the transaction that has the turn, and end it."""
@@ -612,6 +615,15 @@ class PostgresLedger:
 
 class _LostAnswer(StorageFailed):
     """The connection broke, or no answer came in time, after something was sent."""
+
+
+def _sentence(what: str, said: str) -> str:
+    """Return what happened, with the words of the driver, as one sentence.
+
+    >>> _sentence("cannot be reached", "is the server running?")
+    'cannot be reached: is the server running?'
+    """
+    return f"{what}: {said}" if said.endswith(("?", ".", "!")) else f"{what}: {said}."
 
 
 def _row(connection: Any, statement: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

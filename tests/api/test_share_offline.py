@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from functools import partial
 
@@ -167,6 +168,26 @@ def test_a_change_whose_answer_was_lost_waits_and_is_stored_once(pair, monkeypat
 
     assert homes.ids(colony.agree()) == ["before", "True", "False"]
     assert unfit(two) == []
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_home_that_was_copied_with_what_waits_sends_it_once(pair, away, monkeypatch, forgotten):
+    colony, one, two = pair
+    away()
+    add(two, "a")
+    add(two, "b")
+    copy = colony.directory / "copy" / ".aether"
+    shutil.copytree(two, copy)
+    away(back=True)
+    sharing.update_share(home=copy)
+    homes.add(one, "c")
+    if forgotten:  # the history of a home may be too short to show what was sent
+        monkeypatch.setattr(offline, "stored_keys", lambda home, after: set())
+    colony.made.append(copy)
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
+    assert offline.waiting(two) == offline.waiting(copy) == []
+    assert unfit(two) == unfit(copy) == []
 
 
 def test_many_replicas_that_were_away_lose_nothing(pair, away):

@@ -56,3 +56,13 @@ def test_an_interrupted_init_goes_on_and_a_refusal_says_what_to_do(tmp_path, url
     assert main(["share", "join", "what", "garden", str(tmp_path / "two")]) != 0
     assert "Use one such as postgresql://HOST/DATABASE" in capsys.readouterr().err
     assert not (tmp_path / "two" / ".aether").exists()
+
+
+def test_a_home_that_does_not_know_its_colony_any_more_leaves_it(tmp_path, url, capsys):
+    home = homes.fresh(tmp_path / "first")
+    assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
+    (home / ledger.PLACE).write_text("{")
+
+    assert main(["share", "leave", "--home", str(home)]) == 0
+
+    assert "This home has left its colony at revision 1." in capsys.readouterr().out

@@ -124,6 +124,29 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
     ] == sorted([(reader, "read"), (writer, "write"), (admin, "admin"), (other, "read")])
 
 
+def test_only_an_admin_makes_a_colony(postgres, colony, role):
+    """The role that carries what an admin may call belongs to the whole server, and outlives the right."""
+    revoked, elsewhere, group = role(colony, "admin"), role(), role(colony, "admin", options="nologin")
+    store.revoke(postgres.url(), colony, revoked)
+    other = postgres.database(f"other{next(_NUMBERS)}_{os.getpid()}")
+    store.create_colony(other, "bees").close()
+    store.grant(other, "bees", elsewhere, "admin")
+    member = role()
+    postgres.sql(f'grant "{group}" to "{member}"')
+    refused_ones = [role(), role(colony, "read"), role(colony, "write"), revoked, elsewhere]
+
+    for name in refused_ones:
+        made = uuid.uuid4().hex
+        with pytest.raises(UnsafePath, match="aether share grant"):
+            store.create_colony(url_of(postgres, name), made)
+        assert refused(postgres, name, f"select aether.create_colony('{made}')") == "42501"
+        assert postgres.sql(f"select from aether.colonies where name = '{made}'") == []
+    for name in (role(colony, "admin"), member):
+        store.create_colony(url_of(postgres, name), made := uuid.uuid4().hex).close()
+        with opened(url_of(postgres, name), made) as ledger:
+            assert ledger.right == "admin"
+
+
 def test_no_member_can_change_history_by_sql(postgres, colony, role):
     """A writer and an admin may call functions; the tables are out of their reach."""
     with opened(postgres.url(), colony) as ledger:
@@ -569,6 +592,7 @@ def test_a_password_is_in_no_error(postgres, colony):
             shown.append(f"{reason!r} {reason} {vars(reason)}")
             reason = reason.__cause__ or (None if reason.__suppress_context__ else reason.__context__)
         assert "hunter2secret" not in " ".join(shown), url
+        assert not {"?.", ".."} & {error.value.what[-2:]}, "the words of the driver are a sentence already"
     assert "hunter2secret" not in repr(store.open_ledger(urls[0], colony, replica="r"))
 
 
