@@ -42,6 +42,8 @@ class Queued(NamedTuple):
     """With the revision that the home had."""
     on: dict[str, str]
     """The checksum of each document that it changes, as it was before."""
+    ids: dict[str, recovery.Ids]
+    """The list entries that it changes, for each document; a change of an earlier release has none."""
 
 
 def waiting(home: Path) -> list[Path]:
@@ -63,7 +65,8 @@ def put(home: Path, entry: Entry, before: Mapping[str, Any]) -> None:
     last = waiting(home)[-1:]
     number = int(last[0].name.partition("-")[0]) + 1 if last else 1
     on = {name: _state_of(before[name]) for name in entry.patches}
-    data = files.seal_json({**entry_fields(entry), "on": on})
+    ids = {name: recovery.ids_of(before[name], patch) for name, patch in entry.patches.items()}
+    data = files.seal_json({**entry_fields(entry), "on": on, "ids": ids})
     files.write_whole(home / DIRECTORY / f"{number:08d}-{entry.key}.json", data)
 
 
@@ -72,7 +75,7 @@ def read(path: Path) -> Queued | None:
     with suppress(AetherError, OSError, KeyError, TypeError, ValueError, AttributeError):
         fields = files.unsealed(regular.read(path, regular.LOG_BYTES))
         if fields:
-            return Queued(path, entry_of(fields), dict(fields["on"]))
+            return Queued(path, entry_of(fields), dict(fields["on"]), dict(fields.get("ids", {})))
     return None
 
 
@@ -83,7 +86,8 @@ def fitted(documents: Mapping[str, Any], queued: Queued) -> dict[str, Patch] | N
         fit = patch if name in documents else None
         if fit is not None and _state_of(documents[name]) != queued.on.get(name):
             inverse = queued.entry.inverse.get(name, [])
-            fit = recovery.refitted(documents[name], patch, inverse, rules_of(check.schema(name)))
+            ids = queued.ids.get(name, [[]] * len(patch))
+            fit = recovery.refitted(documents[name], patch, inverse, rules_of(check.schema(name)), ids)
         if fit is None:
             return None
         made[name] = fit

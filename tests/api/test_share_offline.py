@@ -16,7 +16,8 @@ from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, StorageFailed
 from aether.store import commit as commits
-from aether.store import doctor, documents, ledger, offline, snapshot
+from aether.store import doctor, documents, files, ledger, offline, snapshot
+from aether.types import Change
 from tests import children, homes, postgres_server
 from tests.colonies import Colony
 
@@ -113,6 +114,37 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
     assert b'"before"' in (two / found.where).read_bytes()
     assert sharing.share_status(home=two)["unfit"] == 1
     assert unfit(one) == []
+
+
+def score(home, id, value):
+    def plan(found):
+        held = found.documents["memory"]["working_memory"]["items"]
+        (place,) = (nth for nth, each in enumerate(held) if each["id"] == id)
+        path = f"/working_memory/items/{place}/metadata/relevance_score"
+        return Change({"memory": [{"op": "replace", "path": path, "value": value}]})
+
+    commits.commit(home, plan, commits.Author("score", reason=id), now=homes.NOW, may_wait=True)
+
+
+@pytest.mark.parametrize("release", ["this", "earlier"])
+def test_a_change_of_a_field_never_meets_another_entry_of_the_same_value(pair, away, release):
+    colony, one, two = pair
+    homes.add(one, "meant")
+    sharing.update_share(home=two)
+    away()
+    score(two, "meant", 0.9)
+    if release == "earlier":  # its queue did not name the entries
+        (path,) = offline.waiting(two)
+        fields = files.unsealed(path.read_bytes())
+        path.write_bytes(files.seal_json({name: value for name, value in fields.items() if name != "ids"}))
+    away(back=True)
+    homes.remove(one, "meant")
+
+    colony.agree()
+
+    (left,) = access.read(one).documents["memory"]["working_memory"]["items"]
+    assert (left["id"], left["metadata"]["relevance_score"]) == ("before", 0.5)
+    assert len(unfit(two)) == 1
 
 
 def test_a_damaged_change_goes_to_quarantine_and_the_others_are_sent(pair, away):
