@@ -316,8 +316,7 @@ def _sent(
             if queued and queued.entry.key in known:
                 change: Change | None = Change({})
             else:
-                patches = offline.fitted(seen.documents, queued) if queued else None
-                change = None if queued is None or patches is None else Change(patches, queued.entry.appends)
+                change = offline.fitted(seen.documents, queued) if queued else None
                 if queued and change is None and _is_known(seen, queued.entry.key):
                     change = Change({})
             after: Snapshot | None = seen

@@ -58,9 +58,7 @@ class _Spot(NamedTuple):
         return _Spot((*self.place, key), (*self.shape, shape))
 
 
-def merge(
-    base: Any, now: Any, wanted: Any, rules: Rules, *, shape: Place = ()
-) -> tuple[Any, list[Place]]:
+def merge(base: Any, now: Any, wanted: Any, rules: Rules, *, shape: Place = ()) -> tuple[Any, list[Place]]:
     """Return `now` with the change from `base` to `wanted`, and the places where both changed.
 
     `shape` is where the three are in what the rules describe, with `*` for list entries.

@@ -146,7 +146,11 @@ def _fit(
     if rule == "sum" and step["op"] == "replace":
         return {**step, "path": pointer(*found), "value": now + (step["value"] - old)}
     if not json_equal(now, old):
-        return {**step, "path": pointer(*found), **_merged(step, old, now, rules, shape, known=ids is not None)}
+        return {
+            **step,
+            "path": pointer(*found),
+            **_merged(step, old, now, rules, shape, known=ids is not None),
+        }
     return {**step, "path": pointer(*found)}
 
 

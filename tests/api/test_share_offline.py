@@ -10,13 +10,15 @@ from functools import partial
 import pytest
 
 import aether
+from aether import clock
 from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, StorageFailed
+from aether.memory import items
 from aether.store import commit as commits
-from aether.store import doctor, documents, files, ledger, offline, snapshot
+from aether.store import doctor, documents, files, ledger, offline, record_files, snapshot
 from aether.types import Change
 from tests import children, homes, postgres_server
 from tests.colonies import Colony
@@ -114,6 +116,66 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
     assert b'"before"' in (two / found.where).read_bytes()
     assert sharing.share_status(home=two)["unfit"] == 1
     assert unfit(one) == []
+
+
+def fill(home, capacity):
+    """Let the home hold so many items of one token."""
+
+    def plan(found):
+        return Change(
+            {"memory": [{"op": "replace", "path": "/working_memory/max_capacity_tokens", "value": capacity}]}
+        )
+
+    commits.commit(home, plan, commits.Author("settings"), now=homes.NOW)
+    while len(homes.ids(home)) < capacity:
+        homes.add(home, f"old {len(homes.ids(home))}")
+
+
+def note(home, text):
+    """Add an item of one token as a caller does."""
+    entry = items.checked_entry(text, "observation")
+
+    def plan(found):
+        return items.add_items(
+            found.documents, [entry], now=clock.now(), new_id=lambda kind, at, nth: text, count=lambda text: 1
+        )
+
+    commits.commit(home, plan, commits.Author("add", reason=text), now=clock.now(), may_wait=True)
+
+
+@pytest.mark.parametrize("meanwhile", ["evicted the same", "made room", "read it", "nothing"])
+def test_an_addition_that_evicts_is_planned_again(pair, away, meanwhile):
+    colony, one, two = pair
+    fill(one, 4)
+    sharing.update_share(home=two)
+    away()
+    note(two, "waits")
+    assert "before" not in names(two)  # the least recently used
+    away(back=True)
+    if meanwhile == "evicted the same":
+        note(one, "first")
+    elif meanwhile == "made room":
+        homes.remove(one, "old 2")
+    elif meanwhile == "read it":
+        commits.commit(
+            one, lambda found: items.record_access(found.documents["memory"], ["before"], now=clock.now()),
+            commits.Author("search"), now=clock.now(),
+        )  # fmt: skip
+    wanted = {
+        "evicted the same": ["old 2", "old 3", "first", "waits"], "made room": ["before", "old 1", "old 3", "waits"],
+        "read it": ["before", "old 2", "old 3", "waits"], "nothing": ["old 1", "old 2", "old 3", "waits"],
+    }  # fmt: skip
+
+    colony.agree()
+
+    memory = access.read(one).documents["memory"]
+    assert names(one) == wanted[meanwhile]
+    assert unfit(two) == []
+    assert memory["working_memory"]["current_tokens"] == 4
+    archived = [record["item"]["id"] for _, record in record_files.records(snapshot.load(two), "items")]
+    assert sorted([*archived, *names(one)]) == sorted({*archived, *names(one)}), "each is in one place"
+    assert memory["metrics"]["working_memory_evictions"] == len(archived) - (meanwhile == "made room")
+    assert [each for each in admin.examine(home=two) if each.level != "info" and each.code != "server"] == []
 
 
 def score(home, id, value):
