@@ -18,7 +18,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
-from aether.store import config, documents, ledger, offline, record_files, rewrite, seals, spool
+from aether.store import config, documents, ledger, offline, record_files, recovery, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
@@ -173,7 +173,7 @@ def _commit(
 ) -> Committed:
     """Commit in the name of `author`; where the server of a shared home cannot take it, perhaps into its queue."""
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
-    queues = may_wait and settings.share_offline == "queue" and _is_shared(home)
+    queues = may_wait and settings.share_offline == "queue" and ledger.is_shared(home)
     key = os.urandom(16).hex() if queues else ""
 
     last: list[tuple[Snapshot, Change]] = []
@@ -192,10 +192,6 @@ def _commit(
                 return _queued(*last[0], author, now, key)
             found = offline.present(load(home))
             return _queued(found, plan(found), author, now, key)
-
-
-def _is_shared(home: Path) -> bool:
-    return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
 
 def commit_locked(
@@ -220,7 +216,7 @@ def _committed(
 ) -> Committed:
     snapshot = send_queue(snapshot, now)
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
-    shared = _is_shared(home)
+    shared = ledger.is_shared(home)
     for attempt in range(CONFLICT_TRIES):
         with _in_turn(snapshot, now) if shared and attempt else nullcontext(snapshot) as found:
             seen, change = _planned(found, plan, now, shared=shared)
@@ -468,7 +464,7 @@ def _agree(snapshot: Snapshot, line: bytes, key: str) -> bool:
     """
     home = snapshot.home
     try:
-        server = ledger.of(home) if _is_shared(home) else None
+        server = ledger.of(home) if ledger.is_shared(home) else None
         if server is None:
             return False
         answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)
@@ -538,6 +534,8 @@ def mark_of(snapshot: Snapshot) -> ledger.Mark:
             line = next(lines_backwards(path), b"")
             if line:
                 break
+        if (unsealed(line) or {}).get("revision") != snapshot.revision:
+            line = b""  # the end of the history is missing: doctor reports it
     return ledger.Mark(snapshot.revision, ledger.checksum_of(line))
 
 
@@ -553,9 +551,7 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
     home, data = snapshot.home, b"".join(lines)
     found = scan_journal(data, base=snapshot.revision, where=ledger.PLACE)
     if found.lines != lines:
-        what = f"the ledger has other lines after revision {snapshot.revision} than this home can read."
-        fix = "Join the colony in a new home; if that fails too, restore its database."
-        raise CorruptDocument(what, fix=fix, where=str(home))
+        raise _unreadable(home, snapshot.revision)
     with storage_errors(home):
         end = snapshot.end
         if not end:
@@ -570,6 +566,12 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
     after = made._replace(files=(written and (*written[:2], made.end), *snapshot.files[1:]))
     remember(after)
     return after
+
+
+def _unreadable(home: Path, revision: int) -> CorruptDocument:
+    what = f"the ledger has other lines after revision {revision} than this home can read."
+    fix = "Join the colony in a new home; if that fails too, restore its database."
+    return CorruptDocument(what, fix=fix, where=str(home))
 
 
 def catch_up(snapshot: Snapshot) -> Snapshot:
@@ -707,7 +709,9 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
     ledger, and are read again from there.
 
     Raises:
-        Offline: the ledger of a shared home cannot be asked.
+        Offline: the ledger of a shared home cannot be asked; nothing was changed, as with the others.
+        Conflict: it has less than this home, or other lines.
+        CorruptDocument: its lines cannot be read.
     """
     path, done = journal_path(home), []
     with storage_errors(home):
@@ -751,22 +755,61 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
 
 
 def _as_in_ledger(home: Path, found: Journal) -> Journal:
-    """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared."""
-    reached, lines = found.base + len(found.entries), list[bytes]()
+    """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared.
+
+    Raises:
+        Conflict: the ledger ends before what this home has acknowledged, or has other lines.
+    """
+    reached = found.base + len(found.entries)
     try:
         server = ledger.of(home)
         if server is None:
             return found
-        while found.base + len(lines) < reached:
-            mark = ledger.Mark(found.base + len(lines), ledger.checksum_of(lines[-1]) if lines else "")
-            more = server.read_after(ledger.JOURNAL, mark).lines
-            if not more:
-                break
-            lines += more
+        before = next((line for path in reversed(month_files(home)) for line in lines_backwards(path)), b"")
+        known = (unsealed(before) or {}).get("revision") == found.base
+        mark = ledger.Mark(found.base, ledger.checksum_of(before) if known else "")
+        lines = ledger.lines_after(server, ledger.JOURNAL, mark)
     except StorageFailed as reason:
         raise _offline(reason) from reason
     made = scan_journal(b"".join(lines), base=found.base, where=ledger.PLACE)
+    if made.lines != lines:
+        raise _unreadable(home, found.base)
+    if made.base + len(lines) < reached:
+        what = (
+            f"the ledger ends at revision {made.base + len(lines)}, and this home has acknowledged {reached}."
+        )
+        fix = "Its server was restored from an older backup: see docs/shared.md. The damaged journal is as it was."
+        raise Conflict(what, fix=fix, where=str(home))
+    ours = {
+        held["revision"]: line
+        for line, good in recovery.lines_of(regular.read(journal_path(home), regular.LOG_BYTES))
+        if good and (held := unsealed(line) or {}).get("revision", 0) > found.base
+    } if journal_path(home).exists() else {}  # fmt: skip
+    for revision, line in ours.items():
+        if line != lines[revision - found.base - 1]:
+            what = f"the ledger has another line than this home at revision {revision}."
+            fix = (
+                "Join the colony in a new home, or run aether share leave. The damaged journal is as it was."
+            )
+            raise Conflict(what, fix=fix, where=str(home))
     return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
+
+
+def lines_of_ledger(home: Path, revisions: Iterable[int]) -> dict[int, bytes]:
+    """Return those lines of the journal that the ledger of a shared home has, by their revisions; none without a ledger.
+
+    Raises:
+        Conflict, UnsafePath, StorageFailed: it cannot be asked.
+    """
+    server, made = ledger.of(home), dict[int, bytes]()
+    for first, last in ranges(revisions) if server else ():
+        lines = ledger.lines_after(server, ledger.JOURNAL, ledger.Mark(first - 1, ""), last)
+        made |= {
+            revision: line
+            for revision, line in enumerate(lines, first)
+            if (unsealed(line) or {}).get("revision") == revision
+        }
+    return made
 
 
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:

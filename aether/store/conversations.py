@@ -982,18 +982,59 @@ def header_of(path: Path) -> JsonObject | None:
 def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
     """Return the log after writing it again with a record of loss in the place of damaged and of missing lines.
 
-    The caller holds its lock. A log that is whole is returned as it is.
+    A shared home loses nothing: its lines are in the ledger, and are read again from there. The caller holds the lock of
+    the log. A log that is whole is returned as it is.
 
     Raises:
-        Conflict: the lock keeps nobody out, so nothing may be written again.
+        Conflict: the lock keeps nobody out, so nothing may be written again; or the ledger of a shared home has less than
+            the log, or other lines.
+        StorageFailed, UnsafePath, CorruptDocument: the ledger cannot be asked, or read. Nothing was changed.
     """
     head = head or 0
     if not log.damaged and head <= log.lines:
         return log
     require_exclusive(log.path.parent)
     data = regular.read(log.path, regular.LOG_BYTES) if log.path.exists() else b""
+    lines = _as_in_ledger(home, log, [*recovery.lines_of(data)], max(head, log.lines))
+    if lines is None:
+        lines = _with_losses(home, log, [*recovery.lines_of(data)], head, now)
     if data:
         documents.quarantine(home, f"conversation-{log.path.parent.name}", data, at=clock.stamp(now))
+    write_whole(log.path, b"".join(lines))
+    return load(home, log.id, whole=True)
+
+
+def _as_in_ledger(home: Path, log: Log, had: list[tuple[bytes, bool]], reached: int) -> list[bytes] | None:
+    """Return the lines that the ledger has of a conversation of which `had` is left; None if the home is not shared.
+
+    Raises:
+        Conflict: it ends before the line that the log had `reached`, or has other lines.
+        CorruptDocument: they cannot be read.
+    """
+    server = ledger.of(home)
+    if server is None:
+        return None
+    lines = ledger.lines_after(server, stream_of(log.id), ledger.Mark(0, ""))
+    made = extended(empty(log.path, log.id), b"".join(lines))
+    if made.damaged or made.torn:
+        raise _unreadable(log)
+    ours = {line for line, good in had if good and not line.startswith(_LOST)}
+    if made.lines < reached or not ours.issubset(lines):
+        what = (
+            f"the ledger has {made.lines} lines of conversation {shown(log.id)}, and this home had {reached}"
+        )
+        what += "." if made.lines < reached else ", with others among them."
+        fix = (
+            "Its server was restored from an older backup: see docs/shared.md. The damaged log is as it was."
+        )
+        raise Conflict(what, fix=fix, where=str(log.path))
+    return lines
+
+
+def _with_losses(
+    home: Path, log: Log, had: list[tuple[bytes, bool]], head: int, now: datetime
+) -> list[bytes]:
+    """Return the good lines of `had`, with a record of loss in the place of the others."""
     lines: list[bytes] = []
     reached, gap = 0, 0
 
@@ -1003,7 +1044,7 @@ def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
         record = {"lost": max(1, until - reached), "line": max(until, reached + 1), "at": clock.stamp(now)}
         lines.append(files.seal_json(record))
 
-    for line, good in recovery.lines_of(data):
+    for line, good in had:
         if not good:
             gap += max(1, line.count(b"\n"))
             continue
@@ -1015,8 +1056,7 @@ def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
         reached, gap = nth or reached + 1, 0
     if head > reached:
         lose(head)
-    write_whole(log.path, b"".join(lines))
-    return load(home, log.id, whole=True)
+    return lines
 
 
 def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
@@ -1140,9 +1180,13 @@ def _news(server: ledger.Ledger, log: Log) -> Log:
         if is_all and not data:
             return log
         if is_all or grown.damaged:
-            what = f"the ledger has other lines of conversation {shown(log.id)} than this home can read."
-            raise CorruptDocument(what, fix="Join the colony in a new home.", where=str(log.path))
+            raise _unreadable(log)
         limit *= 4  # a call that is longer than that
+
+
+def _unreadable(log: Log) -> CorruptDocument:
+    what = f"the ledger has other lines of conversation {shown(log.id)} than this home can read."
+    return CorruptDocument(what, fix="Join the colony in a new home.", where=str(log.path))
 
 
 def _store_news(home: Path, log: Log, grown: Log, now: datetime) -> None:
@@ -1173,11 +1217,14 @@ def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> boo
     with storage_errors(home):
         make_directory(path.parent)
     with lock_of(home, path):
-        log = load(home, id)
+        known = load(home, id)
+        log = repaired(home, known, head_of(path), now)
+        if log is not known and not known.end:  # its directory was emptied, or deleted
+            enter(home, Listed(id, clock.stamp(now)))
         grown = _news(server, log)
         with suppress(ConcurrentWrite):
             _store_news(home, log, grown, now)
-        return grown.end > log.end
+        return log is not known or grown.end > log.end
 
 
 def _crowded(path: Path) -> Conflict:

@@ -181,7 +181,7 @@ def shared(home: Path) -> Share | None:
         CorruptDocument: the file cannot be read.
     """
     path = f"{home}/{PLACE}"
-    if not os.path.exists(path):
+    if not is_shared(home):
         return None
     try:
         fields = files.parse_json(regular.read(path), where=PLACE)
@@ -189,6 +189,11 @@ def shared(home: Path) -> Share | None:
     except (KeyError, TypeError) as reason:
         fix = "Join the colony in a new home, or run aether share leave."
         raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
+
+
+def is_shared(home: Path) -> bool:
+    """Return whether `home` is a replica of a colony, or was one and its file cannot be read."""
+    return os.path.exists(f"{home}/{PLACE}")
 
 
 @contextmanager
@@ -280,6 +285,22 @@ def created(address: str, colony: str) -> Ledger:
     """Make a colony on the server at `address` and return its ledger."""
     made: Ledger = module(address).create_colony(address, colony, timeout=TIMEOUT_SECONDS)
     return made
+
+
+def lines_after(server: Ledger, stream: str, mark: Mark, until: int | None = None) -> list[bytes]:
+    """Return the lines after `mark`, up to the number `until` or the end of the stream if that is nearer.
+
+    Raises:
+        Conflict, UnsafePath, StorageFailed: as `Ledger.read_after`.
+    """
+    lines: list[bytes] = []
+    while until is None or mark.revision + len(lines) < until:
+        at = Mark(mark.revision + len(lines), checksum_of(lines[-1])) if lines else mark
+        more = server.read_after(stream, at).lines
+        if not more:
+            break
+        lines += more
+    return lines if until is None else lines[: max(0, until - mark.revision)]
 
 
 def checksum_of(line: bytes) -> str:
