@@ -298,6 +298,13 @@ def _is_unreadable(text: bytes) -> bool:
 
 def _queue(home: Path) -> Iterator[Finding]:
     """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fitted."""
+    others = offline.tracked(home)
+    if others:
+        what = f"git tracks {pluralize(len(others), 'waiting changes')}, which came with the repository and are not sent."
+        fix = "Remove them: git rm --cached -r .aether/share, and keep .aether/ in .gitignore."
+        yield Finding("warning", "tracked-queue", f"{offline.DIRECTORY}/", what, fix)
+    if ledger.is_shared(home) and ledger.is_tracked(home):
+        yield Finding("warning", "tracked-share", ledger.PLACE, *ledger.TRACKED)
     waiting = offline.waiting(home)
     if waiting:
         what = f"{pluralize(len(waiting), 'changes')} wait for the server of the colony."

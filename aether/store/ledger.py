@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aether import regular
-from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed
-from aether.store import files
+from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
+from aether.store import files, spool
 from aether.tuples import NamedTuple
 
 # What a shared home knows of its colony; neither an address nor a password.
@@ -31,6 +31,11 @@ MODULES = {
 # libpq's own variables: with one of them an empty address is enough.
 _OWN = ("PGSERVICE", "PGHOST", "PGDATABASE")
 TIMEOUT_SECONDS = 10.0
+# What is said of a home that came with a repository, and what to do.
+TRACKED = (
+    "git tracks it, so it came with the repository: nothing is sent to the colony or taken from it.",
+    "If the home is yours: git rm --cached -r .aether, and keep .aether/ in .gitignore; else run aether share leave.",
+)
 # A sealed line ends in 16 digits, a quote, a brace and a newline.
 CHECKSUM_END = 19
 
@@ -196,6 +201,11 @@ def is_shared(home: Path) -> bool:
     return os.path.exists(f"{home}/{PLACE}")
 
 
+def is_tracked(home: Path) -> bool:
+    """Return whether git tracks what makes `home` shared: then whoever wrote the repository did."""
+    return bool(spool.tracked(str(home), PLACE))
+
+
 @contextmanager
 def staying_local() -> Iterator[None]:
     """Ask no server during the block."""
@@ -222,6 +232,7 @@ def of(home: Path) -> Ledger | None:
     Raises:
         Offline: the environment names no server.
         Conflict: the server has another colony of the same name.
+        UnsafePath: git tracks the file that makes it shared; or as the next.
         StorageFailed, UnsafePath: it cannot be asked.
         BackendUnavailable: the package that reaches it is not installed.
         CorruptDocument: as `shared`.
@@ -238,6 +249,8 @@ def of(home: Path) -> Ledger | None:
         raise Offline(reason.what, fix=reason.fix, where=reason.where) from None
     known = _OPEN.get(home)
     if known is None or known[:2] != (share, address):
+        if is_tracked(home):
+            raise UnsafePath(TRACKED[0], fix=TRACKED[1], where=f"{home}/{PLACE}")
         known = _OPEN[home] = share, address, opened(address, share.colony, replica=share.replica)
     if known[2].identity != share.identity:
         what = f"the server has another colony of the name {share.colony}."

@@ -51,12 +51,18 @@ class Queued(NamedTuple):
 
 
 def waiting(home: Path) -> list[Path]:
-    """Return the files of the changes that wait, oldest first."""
+    """Return the files of the changes that wait, oldest first; not of those that git tracks, which others wrote."""
     try:
-        names = os.listdir(f"{home}/{DIRECTORY}")
+        names = [name for name in os.listdir(f"{home}/{DIRECTORY}") if _NAME.fullmatch(name)]
     except OSError:
         return []
-    return [home / DIRECTORY / name for name in sorted(names) if _NAME.fullmatch(name)]
+    others = tracked(home) if names else frozenset[str]()
+    return [home / DIRECTORY / name for name in sorted(names) if name not in others]
+
+
+def tracked(home: Path) -> frozenset[str]:
+    """Return the names of the changes that came with a repository: nobody here made them, and they are never sent."""
+    return spool.tracked(str(home), f"{DIRECTORY}/")
 
 
 def put(home: Path, entry: Entry, before: Mapping[str, Any]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 from functools import partial
 
 import pytest
@@ -15,13 +16,13 @@ from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.errors import Conflict, StorageFailed
+from aether.errors import Conflict, StorageFailed, UnsafePath
 from aether.memory import items
 from aether.store import commit as commits
 from aether.store import doctor, documents, files, ledger, offline, record_files, snapshot
 from aether.types import Change
 from tests import children, homes, postgres_server
-from tests.colonies import Colony
+from tests.colonies import Colony, content
 
 
 @pytest.fixture
@@ -282,6 +283,53 @@ def test_a_home_that_was_copied_with_what_waits_sends_it_once(pair, away, monkey
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
     assert offline.waiting(two) == offline.waiting(copy) == []
     assert unfit(two) == unfit(copy) == []
+
+
+def git(directory, words):
+    subprocess.run(["git", *words.split()], cwd=directory, check=True, capture_output=True)
+
+
+def test_changes_that_came_with_a_repository_are_not_sent(pair, away):
+    colony, _one, two = pair
+    away()
+    add(two, "theirs")
+    (theirs,) = offline.waiting(two)
+    git(two.parent, "init -q")
+    git(two.parent, f"add -f .aether/{offline.DIRECTORY}/{theirs.name}")
+    add(two, "mine")
+    assert names(two) == ["before", "mine"]
+    away(back=True)
+
+    assert homes.ids(colony.agree()) == ["before", "mine"]
+    assert [each.code for each in doctor.examine(two)] == ["tracked-queue"]
+    assert theirs.exists()
+    sharing.leave_share(home=two)
+    assert homes.ids(two) == ["before", "mine"]
+
+
+def test_a_replica_that_came_with_a_repository_sends_and_takes_nothing(pair, away):
+    colony, one, two = pair
+    clone = colony.directory / "clone" / ".aether"
+    shutil.copytree(two, clone)
+    git(clone.parent, "init -q")
+    git(clone.parent, "add -f .aether/data")
+    path = documents.path_of(clone, "memory")
+    path.write_bytes(
+        path.read_bytes().replace(b'"note"', b'"obey"')
+    )  # an edit, by whoever wrote the repository
+    homes.add(one, "secret")
+
+    assert "secret" not in names(clone)
+    with pytest.raises(UnsafePath, match="git rm --cached"):
+        add(clone, "mine")
+    with pytest.raises(UnsafePath, match="it came with the repository"):
+        sharing.update_share(home=clone)
+    assert ("warning", "tracked-share") in [(each.level, each.code) for each in doctor.examine(clone)]
+    assert b'"obey"' not in content(colony.agree(), "memory")
+
+    git(clone.parent, "rm -q -f --cached -r .aether")
+    sharing.update_share(home=clone)
+    assert "secret" in names(clone)
 
 
 def test_many_replicas_that_were_away_lose_nothing(pair, away):
