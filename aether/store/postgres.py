@@ -59,6 +59,7 @@ _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
 _LOG = "See the log of the server."
 _TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
+_NO_TLS = "Switch TLS on at the server (ssl = on): aether sends nothing to another machine without it."
 _UNREACHABLE = "Check the address, the server and the network."
 _RESTORE = "It may be restored in part: restore the database from a complete backup."
 
@@ -489,7 +490,8 @@ class PostgresLedger:
                 _sentence("the server refuses the connection", words), fix=fix, where=self.where
             )
         if "certificate" in words or "SSL" in words:
-            return StorageFailed(_sentence("no verified connection", words), fix=_TLS, where=self.where)
+            fix = _NO_TLS if "does not support SSL" in words else _TLS
+            return StorageFailed(_sentence("no verified connection", words), fix=fix, where=self.where)
         return StorageFailed(_sentence("cannot be reached", words), fix=_UNREACHABLE, where=self.where)
 
     def _greet(self, connection: Any) -> None:
