@@ -17,12 +17,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from aether import clock
 from aether.errors import (
     AetherError,
     BackendUnavailable,
@@ -59,7 +60,7 @@ _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
 _LOG = "See the log of the server."
 _TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
-_NO_TLS = "Switch TLS on at the server (ssl = on): aether sends nothing to another machine without it."
+_NO_TLS = "Switch TLS on at the server (ssl = on); without it nothing is sent to another machine."
 _UNREACHABLE = "Check the address, the server and the network."
 _RESTORE = "It may be restored in part: restore the database from a complete backup."
 
@@ -338,7 +339,8 @@ class PostgresLedger:
             with self.connected() as connection:
                 return _append(connection, arguments)
         except _LostAnswer as lost:
-            return self._settled(arguments, lost)
+            with self._waiting():
+                return self._settled(arguments, lost)
 
     @contextmanager
     def turn(self, stream: str, mark: Mark) -> Iterator[News]:
@@ -463,14 +465,18 @@ class PostgresLedger:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = self._connect()
+            with self._waiting():
+                connection = self._connect()
         try:
-            with self._failures(connection):
+            with self._waiting(), self._failures(connection):
                 if greet and not connection.greeted:
                     self._greet(connection)
                 yield connection
         finally:
             self._give_back(connection)
+
+    def _waiting(self) -> AbstractContextManager[None]:
+        return clock.waiting_for(lambda: f"the server {self.where}")
 
     def _connect(self) -> Any:
         try:

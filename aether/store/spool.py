@@ -87,7 +87,7 @@ def waiting(home: str) -> list[str]:
 
 
 def tracked(home: str, start: str = "hooks/spool/") -> frozenset[str]:
-    """Return the paths in `home` that begin with `start`, one of `SENT`, and that the index of git holds, without it.
+    """Return the paths in `home` that start with `start`, one of `SENT`, and that the index of git holds, without it.
 
     They came with the repository: others may have written them. By default they are the entries of the spool.
     """

@@ -99,7 +99,7 @@ def refuses(colony, home, error, words):
 
 @POSTGRES
 @pytest.mark.parametrize(
-    ("harm", "mend", "error", "words"),
+    ("harm", "restore", "error", "words"),
     [
         ([FULL, "create trigger full_disk before insert on aether.entries execute function aether.full()"],
          ["drop trigger full_disk on aether.entries"], StorageFailed, "disk of the server is full"),
@@ -116,7 +116,7 @@ def refuses(colony, home, error, words):
     ],
     ids=["disk full", "newer tables", "older tables", "lines missing", "a table missing"],
 )  # fmt: skip
-def test_a_server_that_is_not_as_it_should_be_loses_nothing(colony, harm, mend, error, words):
+def test_a_server_that_is_not_as_it_should_be_loses_nothing(colony, harm, restore, error, words):
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
     conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
@@ -124,8 +124,8 @@ def test_a_server_that_is_not_as_it_should_be_loses_nothing(colony, harm, mend, 
 
     refuses(colony, one, error, words)
 
-    sql(colony, *mend)
-    if not mend:
+    sql(colony, *restore)
+    if not restore:
         return  # its keys and rights are missing as well: only a complete backup brings it back
     homes.add(two, "b")
     conversations.extend(two, "talk", [{"role": "user", "content": "1"}], now=homes.NOW)
