@@ -400,6 +400,6 @@ def _content(home: Path, name: str) -> bytes:
 def _fill_conversation(server: Ledger, home: Path, stream: str, head: int) -> None:
     """Take what is new of a conversation into its log."""
     name = stream.removeprefix(conversations.STREAMS)
-    while conversations.load(home, name).lines < head:
+    while conversations.load(home, name).held < head:
         if not conversations.take_in(home, name, server, now=now()):
             return

@@ -194,14 +194,15 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             log = load(home, stored.id, whole=True)
         except AetherError:
             continue  # `examine` reports it
-        if log.path != stored.path or not (log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
+        doubted = bool(log.lost and ledger.is_shared(home))  # an earlier release did not ask the ledger
+        if log.path != stored.path or not (doubted or log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
             continue
         place = seals.place(home, stored.path)
         with lock_of(home, stored.path), storage_errors(stored.path):
             head = head_of(stored.path)
             log = load(home, stored.id, whole=True)
             try:
-                after = repaired(home, log, head, now)
+                after = repaired(home, log, head, now, compare=doubted)
             except AetherError as reason:
                 if not ledger.is_shared(home):
                     raise
@@ -215,7 +216,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
                 done.append(f"cut off the torn end of {place}")
             if after is not log:
                 lost = after.lost - log.lost
-                words = f"lost: {pluralize(lost, 'lines')}" if lost else "nothing is lost"
+                words = f"lost: {pluralize(lost, 'lines')}" if lost > 0 else "nothing is lost"
                 done.append(f"wrote {place} again; {words}")
             if after.lines:
                 files.set_head(log.path.with_name(files.HEAD), after.lines)

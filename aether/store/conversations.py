@@ -116,6 +116,8 @@ class Log(NamedTuple):
     """Places with damaged or missing lines, before `end`."""
     lost: int = 0
     """Lines that were lost, and are recorded as such."""
+    held: int = 0
+    """How many lines there are before `end`: fewer than `lines` where one record stands for several lost ones."""
 
 
 def path_of(home: Path, id: str) -> Path:
@@ -193,6 +195,7 @@ def extended(log: Log, data: bytes) -> Log:
     )  # fmt: skip
     at, end, last, number = log.end, log.end, log.last, log.lines
     good, damaged, lost, bad = log.lines, log.damaged, log.lost, 0
+    seen = held = log.held
     call: list[tuple[int, bytes]] = []
 
     def take() -> None:
@@ -209,6 +212,7 @@ def extended(log: Log, data: bytes) -> Log:
 
     for line in data.splitlines(keepends=True):
         at += len(line)
+        seen += 1
         body = files.sealed_body(line) if line.endswith(b"\n") else None
         if body is None:
             bad += 1
@@ -222,10 +226,10 @@ def extended(log: Log, data: bytes) -> Log:
         call.append((number, body))
         if not more:
             take()
-            end, last, good = at, line, number
+            end, last, good, held = at, line, number, seen
     return grown._replace(
-        end=end, last=last, lines=good, torn=data[end - log.end :], damaged=damaged, lost=lost
-    )
+        end=end, last=last, lines=good, torn=data[end - log.end :], damaged=damaged, lost=lost, held=held,
+    )  # fmt: skip
 
 
 def _line_of(body: bytes) -> tuple[int, bool]:
@@ -979,11 +983,11 @@ def header_of(path: Path) -> JsonObject | None:
         return files.unsealed(file.readline())
 
 
-def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
+def repaired(home: Path, log: Log, head: int | None, now: datetime, *, compare: bool = False) -> Log:
     """Return the log after writing it again with a record of loss in the place of damaged and of missing lines.
 
     A shared home loses nothing: its lines are in the ledger, and are read again from there. The caller holds the lock of
-    the log. A log that is whole is returned as it is.
+    the log. A log that is whole is returned as it is; to `compare`, only if the ledger of its home has nothing else.
 
     Raises:
         Conflict: the lock keeps nobody out, so nothing may be written again; or the ledger of a shared home has less than
@@ -991,11 +995,14 @@ def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
         StorageFailed, UnsafePath, CorruptDocument: the ledger cannot be asked, or read. Nothing was changed.
     """
     head = head or 0
-    if not log.damaged and head <= log.lines:
+    is_whole = not log.damaged and head <= log.lines
+    if is_whole and not compare:
         return log
     require_exclusive(log.path.parent)
     data = regular.read(log.path, regular.LOG_BYTES) if log.path.exists() else b""
     lines = _as_in_ledger(home, log, [*recovery.lines_of(data)], max(head, log.lines))
+    if is_whole and (lines is None or b"".join(lines).startswith(data[: log.end])):
+        return log
     if lines is None:
         lines = _with_losses(home, log, [*recovery.lines_of(data)], head, now)
     if data:
@@ -1174,7 +1181,7 @@ def _news(server: ledger.Ledger, log: Log) -> Log:
         found = server.read_after(stream_of(log.id), mark_of(log), limit=limit)
         data = b"".join(found.lines)
         grown = extended(log, data) if data else log
-        is_all = log.lines + len(found.lines) >= found.head
+        is_all = log.held + len(found.lines) >= found.head
         if grown.end > log.end and not grown.damaged:
             return grown._replace(torn=data[: grown.end - log.end])
         if is_all and not data:
@@ -1203,7 +1210,7 @@ def stream_of(id: str) -> str:
 
 def mark_of(log: Log) -> ledger.Mark:
     """Return how far a replica has a conversation."""
-    return ledger.Mark(log.lines, ledger.checksum_of(log.last))
+    return ledger.Mark(log.held, ledger.checksum_of(log.last))
 
 
 def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> bool:

@@ -423,6 +423,44 @@ def test_a_damaged_conversation_is_read_again_from_the_ledger(talked, how, by, m
     assert [each for each in doctor.examine(two) if each.level != "info" or each.code == "known-loss"] == []
 
 
+def test_a_conversation_with_a_recorded_loss_is_shared_and_goes_on(colony):
+    home = homes.fresh(colony.directory / "first")
+    for text in "abcdef":
+        conversations.extend(home, "talk", [{"role": "user", "content": text}], now=homes.NOW)
+    path = conversations.path_of(home, "talk")
+    path.write_bytes(path.read_bytes().replace(b'"content":"b"', b"?").replace(b'"content":"c"', b"?"))
+    admin.repair(home=home)
+    assert conversations.load(home, "talk").lost == 2
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    for number, each in enumerate((home, two, two, home, two, home)):
+        conversations.extend(each, "talk", [{"role": "user", "content": str(number)}], now=homes.NOW)
+    conversations.take_in(two, "talk", ledger.of(two), now=homes.NOW)
+
+    assert path.read_bytes() == conversations.path_of(two, "talk").read_bytes()
+    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    assert said == [*"adef", *"012345"]
+    before = path.read_bytes()
+    assert not any("talk" in line for line in admin.repair(home=home))
+    assert path.read_bytes() == before
+
+
+def test_a_loss_that_an_earlier_release_recorded_in_a_replica_is_made_good(talked):
+    _colony, one, two, path = talked
+    harm(path, "damaged")
+    share = (two / ledger.PLACE).read_bytes()
+    (two / ledger.PLACE).unlink()
+    admin.repair(home=two)
+    (two / ledger.PLACE).write_bytes(share)
+    assert conversations.load(two, "talk").lost == 2
+
+    assert any("nothing is lost" in line for line in admin.repair(home=two))
+
+    assert path.read_bytes() == conversations.path_of(one, "talk").read_bytes()
+
+
 @pytest.mark.parametrize("how", ["damaged", "cut", "emptied"])
 def test_a_conversation_is_not_repaired_from_a_ledger_that_has_less(talked, how):
     colony, _one, two, path = talked
