@@ -76,7 +76,10 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
         server = _created(ledger.url(url), name, replica, lines)
         try:
             if unfinished and server.head(ledger.READY):
-                _require_alone(place)
+                what = f"this home is a replica of the colony {shown(name)} already, and the tables of its server are those of this aether."
+                raise Conflict(
+                    what, fix="Nothing is left to do; aether share leave leaves it.", where=str(place)
+                )
             _send(server, JOURNAL, lines)
             _send_conversations(server, place)
             made = Share(name, server.identity, replica)

@@ -162,8 +162,9 @@ def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony):
     )  # fmt: skip
     refuses(colony, one, StorageFailed, "aether share init")
 
-    with pytest.raises(Conflict, match="already"):  # the colony is there, and its tables are new
-        sharing.share(homes.fresh(colony.directory / "other"), colony.url, "c")
+    with pytest.raises(Conflict, match="the tables of its server are those of this aether"):
+        sharing.share(one, colony.url, "c")
+    disconnect()
 
     homes.add(one, "b")
     assert homes.ids(colony.agree()) == ["before", "a", "b"]
