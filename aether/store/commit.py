@@ -802,7 +802,9 @@ def lines_of_ledger(home: Path, revisions: Iterable[int]) -> dict[int, bytes]:
         Conflict, UnsafePath, StorageFailed: it cannot be asked.
     """
     server, made = ledger.of(home), dict[int, bytes]()
-    for first, last in ranges(revisions) if server else ():
+    if server is None:
+        return made
+    for first, last in ranges(revisions):
         lines = ledger.lines_after(server, ledger.JOURNAL, ledger.Mark(first - 1, ""), last)
         made |= {
             revision: line

@@ -109,8 +109,8 @@ def fitted(documents: Mapping[str, Any], queued: Queued) -> Change | None:
         fit: Patch | None = patch
         if name in changed:
             ids, inverse = queued.ids.get(name, [[]] * len(patch)), entry.inverse.get(name, [])
-            known = documents.get(name)
-            fit = known and recovery.refitted(known, patch, inverse, rules_of(check.schema(name)), ids)
+            known, rules = documents.get(name), rules_of(check.schema(name))
+            fit = None if known is None else recovery.refitted(known, patch, inverse, rules, ids)
         if fit is None:
             return None
         made[name] = fit
