@@ -7,9 +7,15 @@ Instants are written as ISO 8601 with `Z` and six decimals, so their text order 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from aether.errors import InvalidInput, shown
+
+# What a person who watches is given of a wait: the command line adds a function on a terminal. After so many seconds.
+NOTICES: list[Callable[[str], None]] = []
+NOTICE_SECONDS = 1.0
 
 
 def now() -> datetime:
@@ -34,6 +40,24 @@ def of_file(seconds: float) -> datetime:
     '1970-01-01T00:00:00.000000Z'
     """
     return datetime.fromtimestamp(seconds, UTC)
+
+
+@contextmanager
+def waiting_for(what: Callable[[], str]) -> Iterator[None]:
+    """Say what is waited for, which `what` returns, if the block takes longer than a second and a person watches."""
+    if not NOTICES:
+        yield
+        return
+    from threading import Timer  # seldom needed, and slow to import
+
+    timer = Timer(NOTICE_SECONDS, lambda: NOTICES[-1](f"Waiting for {what()} ..."))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
 
 
 def parse(text: str, *, where: str = "time") -> datetime:

@@ -41,6 +41,26 @@ class Colony:
             assert history(home) == history(first)
         return first
 
+    def shorten(self, stream: str, head: int) -> None:
+        """Let the server be one that was restored from a backup in which a stream ended at `head`."""
+        if self.url.startswith(directory_ledger.START):
+            path = directory_ledger.open_ledger(self.url, "c", replica="", timeout=1)._file(stream)
+            path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:head]))
+            return
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            (number,) = connection.execute(
+                "select stream from aether.streams where name = %s", (stream,)
+            ).fetchone()
+            connection.execute(
+                "delete from aether.entries where stream = %s and revision > %s", (number, head)
+            )
+            connection.execute(
+                "update aether.streams s set head = %s, checksum = (select e.checksum from aether.entries e "
+                "where e.stream = s.stream and e.revision = %s) where stream = %s", (head, head, number),
+            )  # fmt: skip
+
 
 def content(home, name):
     path = documents.path_of(home, name)

@@ -118,7 +118,7 @@ class DirectoryLedger:
                 return Appended(False, found.head, found.lines)
             with open(self._file(stream), "ab") as file:
                 file.write(b"".join(lines))
-            if key:
+            if key and lines:
                 keys.write_text(json.dumps({**used, key: mark.revision + 1}))
         if lost:
             raise Unsettled("the answer was lost.", fix="Wait.", where=str(self.server))

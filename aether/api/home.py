@@ -29,7 +29,7 @@ from aether.store.commit import (
     write_lock,
 )
 from aether.store.keys import Config
-from aether.store.snapshot import Snapshot, load, require_home
+from aether.store.snapshot import Entry, Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
 
 if TYPE_CHECKING:
@@ -45,6 +45,21 @@ _UNDRAINED: set[Path] = set()
 # A shared home is asked for news of other replicas no more often than this; one whose server failed, far less.
 FRESH_SECONDS, FAILED_SECONDS = 1.0, offline.TRIED_SECONDS
 _NEXT_LOOK: dict[Path, float] = {}
+
+
+def _added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
+    """Plan an addition that waited for the server again: what it evicted may be archived by now, or may stay."""
+    from aether.memory import items  # seldom needed: most homes are not shared
+
+    if items.DOCUMENT not in entry.patches:
+        return None
+    patch, archived = entry.patches[items.DOCUMENT], entry.appends.get("items", [])
+    at = clock.parse(entry.at, where="at")
+    made = items.added_again(documents[items.DOCUMENT], patch, archived, now=at)
+    return made and Change(made.patches, {"items": made.appends.get("items", [])})
+
+
+offline.REPLANNERS.append(_added_again)
 
 
 def find(home: Home) -> Path:

@@ -76,7 +76,10 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
         server = _created(ledger.url(url), name, replica, lines)
         try:
             if unfinished and server.head(ledger.READY):
-                _require_alone(place)
+                what = f"this home is a replica of the colony {shown(name)} already, and the tables of its server are those of this aether."
+                raise Conflict(
+                    what, fix="Nothing is left to do; aether share leave leaves it.", where=str(place)
+                )
             _send(server, JOURNAL, lines)
             _send_conversations(server, place)
             made = Share(name, server.identity, replica)
@@ -400,6 +403,6 @@ def _content(home: Path, name: str) -> bytes:
 def _fill_conversation(server: Ledger, home: Path, stream: str, head: int) -> None:
     """Take what is new of a conversation into its log."""
     name = stream.removeprefix(conversations.STREAMS)
-    while conversations.load(home, name).lines < head:
+    while conversations.load(home, name).held < head:
         if not conversations.take_in(home, name, server, now=now()):
             return

@@ -14,7 +14,19 @@ from typing import NoReturn
 import click
 
 from aether import __version__
-from aether.cli.output import Ask, Command, Group, drop_stdout, emit, note, open_missing, pass_ask, plain, say
+from aether.cli.output import (
+    Ask,
+    Command,
+    Group,
+    drop_stdout,
+    emit,
+    note,
+    notices,
+    open_missing,
+    pass_ask,
+    plain,
+    say,
+)
 
 # The exit codes that shells expect after Ctrl-C, and after the reader closed the pipe.
 INTERRUPTED, BROKEN_PIPE = 130, 141
@@ -134,9 +146,10 @@ def main(arguments: list[str], *, command: click.Command = cli, name: str = "aet
     ask = Ask()
     open_missing()
     try:
-        result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
-        _age(ask)
-        _fold(ask)
+        with notices(ask):
+            result = command.main(args=arguments, prog_name=name, standalone_mode=False, obj=ask)
+            _age(ask)
+            _fold(ask)
         _note_waiting(ask)
         _note_untrusted(ask)
         sys.stdout.flush()

@@ -166,6 +166,28 @@ def note(ask: Ask, *parts: str | Table) -> None:
         _write(sys.stderr, parts)
 
 
+@contextmanager
+def notices(ask: Ask) -> Iterator[None]:
+    """Say on a terminal, once, what a command waits for: the lock of a home, or a server."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from aether.clock import NOTICES
+
+    said: set[str] = set()
+
+    def notice(words: str) -> None:
+        if words not in said:
+            said.add(words)
+            note(ask, plain(words))
+
+    NOTICES.append(notice)
+    try:
+        yield
+    finally:
+        NOTICES.remove(notice)
+
+
 def undo_words(revision: int, what: str) -> str:
     """Return the sentence that names the command which undoes `revision`; a change without one waits for a server."""
     return f"aether undo {revision} {what}." if revision else "It waits for the server of the colony."

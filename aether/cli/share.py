@@ -102,7 +102,8 @@ def leave_command(ask: Ask) -> None:
     from aether.api import share
 
     made = share.leave_share(home=ask.place())
-    emit(ask, _fields(made), f"This home has left {made.colony} at revision {made.revision}.")
+    name = made.colony or "its colony"
+    emit(ask, _fields(made), f"This home has left {name} at revision {made.revision}.")
 
 
 @share_command.command("members")

@@ -172,6 +172,31 @@ def add(
         )
         for nth, entry in enumerate(entries)
     ]
+    return _added(memory, items, now=now)
+
+
+def added_again(memory: Mapping[str, Any], patch: Patch, archived: Sequence[JsonObject], *, now: datetime) -> Change | None:  # fmt: skip
+    """Return the change that adds the items of `patch`, which `add` made of another state, to this one; `now` as then.
+
+    `archived` are the records of that change. None if it did more than add items, or they are there, or do not fit.
+    """
+    derived = {f"{PART}/current_tokens", "/metrics/working_memory_evictions"}
+    steps = [step for step in patch if step["path"] not in derived]
+    evicted = [step for step in steps if step["op"] == "remove" and step["path"].count("/") == 3]
+    coming = [step["value"] for step in steps if step["op"] == "add" and step["path"] == f"{PART}/items/-"]
+    adds_only = len(evicted) + len(coming) == len(steps) and [one["why"] for one in archived] == [
+        "evicted" for _ in evicted
+    ]
+    held = {item["id"] for item in items_of(memory)}
+    if not adds_only or not coming or held.intersection(item["id"] for item in coming):
+        return None
+    try:
+        return _added(memory, coming, now=now)
+    except BudgetExceeded:
+        return None
+
+
+def _added(memory: Mapping[str, Any], items: Sequence[Item], *, now: datetime) -> Change:
     part = memory["working_memory"]
     coming = sum(item["token_count"] for item in items)
     room = part["max_capacity_tokens"] - part["current_tokens"]

@@ -18,7 +18,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
-from aether.store import config, documents, ledger, offline, record_files, rewrite, seals, spool
+from aether.store import config, documents, ledger, offline, record_files, recovery, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
@@ -173,7 +173,7 @@ def _commit(
 ) -> Committed:
     """Commit in the name of `author`; where the server of a shared home cannot take it, perhaps into its queue."""
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
-    queues = may_wait and settings.share_offline == "queue" and _is_shared(home)
+    queues = may_wait and settings.share_offline == "queue" and ledger.is_shared(home)
     key = os.urandom(16).hex() if queues else ""
 
     last: list[tuple[Snapshot, Change]] = []
@@ -192,10 +192,6 @@ def _commit(
                 return _queued(*last[0], author, now, key)
             found = offline.present(load(home))
             return _queued(found, plan(found), author, now, key)
-
-
-def _is_shared(home: Path) -> bool:
-    return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
 
 def commit_locked(
@@ -220,7 +216,7 @@ def _committed(
 ) -> Committed:
     snapshot = send_queue(snapshot, now)
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
-    shared = _is_shared(home)
+    shared = ledger.is_shared(home)
     for attempt in range(CONFLICT_TRIES):
         with _in_turn(snapshot, now) if shared and attempt else nullcontext(snapshot) as found:
             seen, change = _planned(found, plan, now, shared=shared)
@@ -228,6 +224,8 @@ def _committed(
                 return Committed(seen.revision, change.result, changed=False)
             try:
                 after = _append(seen, change, author, now, key=key)
+            except _Known as reason:
+                return Committed(reason.revision, change.result, changed=True)
             except ConcurrentWrite as reason:
                 if reason.tried:
                     tried[reason.tried[0]] = reason.tried[1], change
@@ -314,16 +312,18 @@ def _sent(
             if queued and queued.entry.key in known:
                 change: Change | None = Change({})
             else:
-                patches = offline.fitted(seen.documents, queued) if queued else None
-                change = None if queued is None or patches is None else Change(patches, queued.entry.appends)
+                change = offline.fitted(seen.documents, queued) if queued else None
+                if queued and change is None and _is_known(seen, queued.entry.key):
+                    change = Change({})
             after: Snapshot | None = seen
             if queued and change and _does_something(change):
                 entry = queued.entry
                 author = Author(entry.operation, entry.by, entry.reason, entry.part)
                 try:
                     after = _append(seen, change, author, now, key=entry.key)
-                except ConcurrentWrite:
+                except ConcurrentWrite as reason:
                     after = None
+                    known |= {entry.key} if isinstance(reason, _Known) else set()
         if after:
             with storage_errors(home):
                 offline.finish(path, fits=change is not None)
@@ -419,7 +419,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        taken = _agree(snapshot, line)
+        taken = _agree(snapshot, line, key)
         try:
             append(journal_path(home), line, at=end)
         except ConcurrentWrite as reason:
@@ -445,26 +445,49 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
     return after
 
 
-def _agree(snapshot: Snapshot, line: bytes) -> bool:
+class _Known(ConcurrentWrite):
+    """The ledger has the change at `revision`, by its key."""
+
+    def __init__(self, revision: int) -> None:
+        super().__init__()
+        self.revision = revision
+
+
+def _agree(snapshot: Snapshot, line: bytes, key: str) -> bool:
     """Let the ledger of a shared home take `line` after the state it was planned for; return False if it has no ledger.
 
     Raises:
-        ConcurrentWrite: others were first; what they wrote is in the journal now.
+        ConcurrentWrite: others were first, or the change of this `key` was sent before (`_Known`), as by a copy of this
+            home; what the ledger has is in the journal now.
         Offline: the ledger could not take it.
         UnsafePath, Conflict: the role may not write, or the ledger has another history.
     """
     home = snapshot.home
     try:
-        server = ledger.of(home) if _is_shared(home) else None
+        server = ledger.of(home) if ledger.is_shared(home) else None
         if server is None:
             return False
-        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line])
+        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)
     except StorageFailed as reason:
         raise _offline(reason) from reason
-    if not answer.done:
-        take_in(snapshot, answer.lines)
-        raise ConcurrentWrite(home)
-    return True
+    if answer.done and answer.revision == snapshot.revision + 1:
+        return True
+    if answer.done:
+        catch_up(snapshot)
+        raise _Known(answer.revision)
+    take_in(snapshot, answer.lines)
+    raise ConcurrentWrite(home)
+
+
+def _is_known(snapshot: Snapshot, key: str) -> bool:
+    """Return whether the ledger of a shared home has the change of this key; its own history may be too short to show it."""
+    try:
+        server = ledger.of(snapshot.home)
+        # No lines: nothing is appended, and nothing is remembered of the key.
+        found = server.append_if(ledger.JOURNAL, mark_of(snapshot), [], key=key) if server and key else None
+    except StorageFailed as reason:
+        raise _offline(reason) from reason
+    return found is not None and found.done and found.revision <= found.head
 
 
 def _offline(reason: StorageFailed) -> ledger.Offline:
@@ -511,6 +534,8 @@ def mark_of(snapshot: Snapshot) -> ledger.Mark:
             line = next(lines_backwards(path), b"")
             if line:
                 break
+        if (unsealed(line) or {}).get("revision") != snapshot.revision:
+            line = b""  # the end of the history is missing: doctor reports it
     return ledger.Mark(snapshot.revision, ledger.checksum_of(line))
 
 
@@ -526,9 +551,7 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
     home, data = snapshot.home, b"".join(lines)
     found = scan_journal(data, base=snapshot.revision, where=ledger.PLACE)
     if found.lines != lines:
-        what = f"the ledger has other lines after revision {snapshot.revision} than this home can read."
-        fix = "Join the colony in a new home; if that fails too, restore its database."
-        raise CorruptDocument(what, fix=fix, where=str(home))
+        raise _unreadable(home, snapshot.revision)
     with storage_errors(home):
         end = snapshot.end
         if not end:
@@ -543,6 +566,12 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
     after = made._replace(files=(written and (*written[:2], made.end), *snapshot.files[1:]))
     remember(after)
     return after
+
+
+def _unreadable(home: Path, revision: int) -> CorruptDocument:
+    what = f"the ledger has other lines after revision {revision} than this home can read."
+    fix = "Join the colony in a new home; if that fails too, restore its database."
+    return CorruptDocument(what, fix=fix, where=str(home))
 
 
 def catch_up(snapshot: Snapshot) -> Snapshot:
@@ -680,7 +709,9 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
     ledger, and are read again from there.
 
     Raises:
-        Offline: the ledger of a shared home cannot be asked.
+        Offline: the ledger of a shared home cannot be asked; nothing was changed, as with the others.
+        Conflict: it has less than this home, or other lines.
+        CorruptDocument: its lines cannot be read.
     """
     path, done = journal_path(home), []
     with storage_errors(home):
@@ -724,22 +755,63 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
 
 
 def _as_in_ledger(home: Path, found: Journal) -> Journal:
-    """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared."""
-    reached, lines = found.base + len(found.entries), list[bytes]()
+    """Return the damaged journal of a shared home with the lines that the ledger has; as it was read if the home is not shared.
+
+    Raises:
+        Conflict: the ledger ends before what this home has acknowledged, or has other lines.
+    """
+    reached = found.base + len(found.entries)
     try:
         server = ledger.of(home)
         if server is None:
             return found
-        while found.base + len(lines) < reached:
-            mark = ledger.Mark(found.base + len(lines), ledger.checksum_of(lines[-1]) if lines else "")
-            more = server.read_after(ledger.JOURNAL, mark).lines
-            if not more:
-                break
-            lines += more
+        before = next((line for path in reversed(month_files(home)) for line in lines_backwards(path)), b"")
+        known = (unsealed(before) or {}).get("revision") == found.base
+        mark = ledger.Mark(found.base, ledger.checksum_of(before) if known else "")
+        lines = ledger.lines_after(server, ledger.JOURNAL, mark)
     except StorageFailed as reason:
         raise _offline(reason) from reason
     made = scan_journal(b"".join(lines), base=found.base, where=ledger.PLACE)
+    if made.lines != lines:
+        raise _unreadable(home, found.base)
+    if made.base + len(lines) < reached:
+        what = (
+            f"the ledger ends at revision {made.base + len(lines)}, and this home has acknowledged {reached}."
+        )
+        fix = "Its server was restored from an older backup: see docs/shared.md. The damaged journal is as it was."
+        raise Conflict(what, fix=fix, where=str(home))
+    ours = {
+        held["revision"]: line
+        for line, good in recovery.lines_of(regular.read(journal_path(home), regular.LOG_BYTES))
+        if good and (held := unsealed(line) or {}).get("revision", 0) > found.base
+    } if journal_path(home).exists() else {}  # fmt: skip
+    for revision, line in ours.items():
+        if line != lines[revision - found.base - 1]:
+            what = f"the ledger has another line than this home at revision {revision}."
+            fix = (
+                "Join the colony in a new home, or run aether share leave. The damaged journal is as it was."
+            )
+            raise Conflict(what, fix=fix, where=str(home))
     return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
+
+
+def lines_of_ledger(home: Path, revisions: Iterable[int]) -> dict[int, bytes]:
+    """Return those lines of the journal that the ledger of a shared home has, by their revisions; none without a ledger.
+
+    Raises:
+        Conflict, UnsafePath, StorageFailed: it cannot be asked.
+    """
+    server, made = ledger.of(home), dict[int, bytes]()
+    if server is None:
+        return made
+    for first, last in ranges(revisions):
+        lines = ledger.lines_after(server, ledger.JOURNAL, ledger.Mark(first - 1, ""), last)
+        made |= {
+            revision: line
+            for revision, line in enumerate(lines, first)
+            if (unsealed(line) or {}).get("revision") == revision
+        }
+    return made
 
 
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:

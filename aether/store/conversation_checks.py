@@ -9,11 +9,12 @@ from pathlib import Path
 
 from aether import clock, regular
 from aether.errors import AetherError, shown
-from aether.store import archive_store, documents, files, recovery, seals
+from aether.store import archive_store, documents, files, ledger, recovery, seals
 from aether.store.conversations import (
     FILE,
     LIST,
     REPAIR,
+    STREAMS,
     Listed,
     Log,
     Stored,
@@ -29,6 +30,7 @@ from aether.store.conversations import (
     path_of,
     repaired,
     stored_conversations,
+    take_in,
     unseen,
 )
 from aether.store.files import ConcurrentWrite, storage_errors, write_whole
@@ -160,8 +162,33 @@ def _is_flagged(path: Path) -> bool:
     return bool((header_of(path) or {}).get("head"))
 
 
+def restore(home: Path, *, now: datetime) -> list[str]:
+    """Take the conversations of a shared home that are missing from its ledger, and return a line for each."""
+    known = [name for name, one in listed(home)[0].items() if not one.archived]
+    logs = {
+        home / "conversations" / name / FILE
+        for name in (*known, *(path.parent.name for path in emptied(home)))
+    }
+    lost = {path for path in logs if not (path.exists() and path.stat().st_size)}
+    done = []
+    try:
+        server = ledger.of(home) if lost else None
+        for stream in server.heads(STREAMS) if server else ():
+            name = stream.removeprefix(STREAMS)
+            if server and path_of(home, name) in lost:
+                while take_in(home, name, server, now=now):
+                    pass
+                done.append(f"read {seals.place(home, path_of(home, name))} again from the ledger")
+    except AetherError as reason:
+        done.append(f"left what is missing of the conversations: {reason.what}")
+    return done
+
+
 def repair(home: Path, *, now: datetime) -> list[str]:
-    """Cut off torn ends, put records of loss in the place of damaged lines, and return a line for each repair."""
+    """Cut off torn ends, put records of loss in the place of damaged lines, and return a line for each repair.
+
+    What a shared home cannot read again from its ledger now is left as it is.
+    """
     done = []
     for stored in stored_conversations(home):
         head = head_of(stored.path)
@@ -169,13 +196,20 @@ def repair(home: Path, *, now: datetime) -> list[str]:
             log = load(home, stored.id, whole=True)
         except AetherError:
             continue  # `examine` reports it
-        if log.path != stored.path or not (log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
+        doubted = bool(log.lost and ledger.is_shared(home))  # an earlier release did not ask the ledger
+        if log.path != stored.path or not (doubted or log.torn or log.damaged or head not in (None, log.lines) or (head is None and _is_flagged(log.path))):  # fmt: skip
             continue
         place = seals.place(home, stored.path)
         with lock_of(home, stored.path), storage_errors(stored.path):
             head = head_of(stored.path)
             log = load(home, stored.id, whole=True)
-            after = repaired(home, log, head, now)
+            try:
+                after = repaired(home, log, head, now, compare=doubted)
+            except AetherError as reason:
+                if not ledger.is_shared(home):
+                    raise
+                done.append(f"left {place} as it is: {reason.what}")
+                continue
             if log.torn and after is log:
                 try:
                     cut_end(home, log, now)
@@ -184,7 +218,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
                 done.append(f"cut off the torn end of {place}")
             if after is not log:
                 lost = after.lost - log.lost
-                words = f"lost: {pluralize(lost, 'lines')}" if lost else "nothing is lost"
+                words = f"lost: {pluralize(lost, 'lines')}" if lost > 0 else "nothing is lost"
                 done.append(f"wrote {place} again; {words}")
             if after.lines:
                 files.set_head(log.path.with_name(files.HEAD), after.lines)
@@ -207,7 +241,7 @@ def _repair_list(home: Path, now: datetime) -> Iterator[str]:
         one for name, one in known.items()
         if name not in present and not one.archived and not (one.lost and not one.source)
     ]  # fmt: skip
-    for one in missing:
+    for one in [] if ledger.is_shared(home) else missing:
         place = seals.place(home, path_of(home, one.id))
         source, records = _newest_copy(home, one.id)
         is_deleted = not (home / place).parent.is_dir()

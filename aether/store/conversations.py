@@ -116,6 +116,8 @@ class Log(NamedTuple):
     """Places with damaged or missing lines, before `end`."""
     lost: int = 0
     """Lines that were lost, and are recorded as such."""
+    held: int = 0
+    """How many lines there are before `end`: fewer than `lines` where one record stands for several lost ones."""
 
 
 def path_of(home: Path, id: str) -> Path:
@@ -193,6 +195,7 @@ def extended(log: Log, data: bytes) -> Log:
     )  # fmt: skip
     at, end, last, number = log.end, log.end, log.last, log.lines
     good, damaged, lost, bad = log.lines, log.damaged, log.lost, 0
+    seen = held = log.held
     call: list[tuple[int, bytes]] = []
 
     def take() -> None:
@@ -209,6 +212,7 @@ def extended(log: Log, data: bytes) -> Log:
 
     for line in data.splitlines(keepends=True):
         at += len(line)
+        seen += 1
         body = files.sealed_body(line) if line.endswith(b"\n") else None
         if body is None:
             bad += 1
@@ -222,10 +226,10 @@ def extended(log: Log, data: bytes) -> Log:
         call.append((number, body))
         if not more:
             take()
-            end, last, good = at, line, number
+            end, last, good, held = at, line, number, seen
     return grown._replace(
-        end=end, last=last, lines=good, torn=data[end - log.end :], damaged=damaged, lost=lost
-    )
+        end=end, last=last, lines=good, torn=data[end - log.end :], damaged=damaged, lost=lost, held=held,
+    )  # fmt: skip
 
 
 def _line_of(body: bytes) -> tuple[int, bool]:
@@ -1004,21 +1008,65 @@ def header_of(path: Path) -> JsonObject | None:
         return files.unsealed(file.readline())
 
 
-def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
+def repaired(home: Path, log: Log, head: int | None, now: datetime, *, compare: bool = False) -> Log:
     """Return the log after writing it again with a record of loss in the place of damaged and of missing lines.
 
-    The caller holds its lock. A log that is whole is returned as it is.
+    A shared home loses nothing: its lines are in the ledger, and are read again from there. The caller holds the lock of
+    the log. A log that is whole is returned as it is; to `compare`, only if the ledger of its home has nothing else.
 
     Raises:
-        Conflict: the lock keeps nobody out, so nothing may be written again.
+        Conflict: the lock keeps nobody out, so nothing may be written again; or the ledger of a shared home has less than
+            the log, or other lines.
+        StorageFailed, UnsafePath, CorruptDocument: the ledger cannot be asked, or read. Nothing was changed.
     """
     head = head or 0
-    if not log.damaged and head <= log.lines:
+    is_whole = not log.damaged and head <= log.lines
+    if is_whole and not compare:
         return log
     require_exclusive(log.path.parent)
     data = regular.read(log.path, regular.LOG_BYTES) if log.path.exists() else b""
+    lines = _as_in_ledger(home, log, [*recovery.lines_of(data)], max(head, log.lines))
+    if is_whole and (lines is None or b"".join(lines).startswith(data[: log.end])):
+        return log
+    if lines is None:
+        lines = _with_losses(home, log, [*recovery.lines_of(data)], head, now)
     if data:
         documents.quarantine(home, f"conversation-{log.path.parent.name}", data, at=clock.stamp(now))
+    write_whole(log.path, b"".join(lines))
+    return load(home, log.id, whole=True)
+
+
+def _as_in_ledger(home: Path, log: Log, had: list[tuple[bytes, bool]], reached: int) -> list[bytes] | None:
+    """Return the lines that the ledger has of a conversation of which `had` is left; None if the home is not shared.
+
+    Raises:
+        Conflict: it ends before the line that the log had `reached`, or has other lines.
+        CorruptDocument: they cannot be read.
+    """
+    server = ledger.of(home)
+    if server is None:
+        return None
+    lines = ledger.lines_after(server, stream_of(log.id), ledger.Mark(0, ""))
+    made = extended(empty(log.path, log.id), b"".join(lines))
+    if made.damaged or made.torn:
+        raise _unreadable(log)
+    ours = {line for line, good in had if good and not line.startswith(_LOST)}
+    if made.lines < reached or not ours.issubset(lines):
+        what = (
+            f"the ledger has {made.lines} lines of conversation {shown(log.id)}, and this home had {reached}"
+        )
+        what += "." if made.lines < reached else ", with others among them."
+        fix = (
+            "Its server was restored from an older backup: see docs/shared.md. The damaged log is as it was."
+        )
+        raise Conflict(what, fix=fix, where=str(log.path))
+    return lines
+
+
+def _with_losses(
+    home: Path, log: Log, had: list[tuple[bytes, bool]], head: int, now: datetime
+) -> list[bytes]:
+    """Return the good lines of `had`, with a record of loss in the place of the others."""
     lines: list[bytes] = []
     reached, gap = 0, 0
 
@@ -1028,7 +1076,7 @@ def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
         record = {"lost": max(1, until - reached), "line": max(until, reached + 1), "at": clock.stamp(now)}
         lines.append(files.seal_json(record))
 
-    for line, good in recovery.lines_of(data):
+    for line, good in had:
         if not good:
             gap += max(1, line.count(b"\n"))
             continue
@@ -1040,8 +1088,7 @@ def repaired(home: Path, log: Log, head: int | None, now: datetime) -> Log:
         reached, gap = nth or reached + 1, 0
     if head > reached:
         lose(head)
-    write_whole(log.path, b"".join(lines))
-    return load(home, log.id, whole=True)
+    return lines
 
 
 def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
@@ -1180,15 +1227,19 @@ def _news(server: ledger.Ledger, log: Log) -> Log:
         found = server.read_after(stream_of(log.id), mark_of(log), limit=limit)
         data = b"".join(found.lines)
         grown = extended(log, data) if data else log
-        is_all = log.lines + len(found.lines) >= found.head
+        is_all = log.held + len(found.lines) >= found.head
         if grown.end > log.end and not grown.damaged:
             return grown._replace(torn=data[: grown.end - log.end])
         if is_all and not data:
             return log
         if is_all or grown.damaged:
-            what = f"the ledger has other lines of conversation {shown(log.id)} than this home can read."
-            raise CorruptDocument(what, fix="Join the colony in a new home.", where=str(log.path))
+            raise _unreadable(log)
         limit *= 4  # a call that is longer than that
+
+
+def _unreadable(log: Log) -> CorruptDocument:
+    what = f"the ledger has other lines of conversation {shown(log.id)} than this home can read."
+    return CorruptDocument(what, fix="Join the colony in a new home.", where=str(log.path))
 
 
 def _store_news(home: Path, log: Log, grown: Log, now: datetime) -> None:
@@ -1205,7 +1256,7 @@ def stream_of(id: str) -> str:
 
 def mark_of(log: Log) -> ledger.Mark:
     """Return how far a replica has a conversation."""
-    return ledger.Mark(log.lines, ledger.checksum_of(log.last))
+    return ledger.Mark(log.held, ledger.checksum_of(log.last))
 
 
 def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> bool:
@@ -1217,11 +1268,14 @@ def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> boo
     """
     path = path_of(home, id)
     with _own_lock(home, id, path):
-        log = load(home, id)
+        known = load(home, id)
+        log = repaired(home, known, head_of(path), now)
+        if log is not known and not known.end:  # its directory was emptied, or deleted
+            enter(home, Listed(id, clock.stamp(now)))
         grown = _news(server, log)
         with suppress(ConcurrentWrite):
             _store_news(home, log, grown, now)
-        return grown.end > log.end
+        return log is not known or grown.end > log.end
 
 
 def _crowded(path: Path) -> Conflict:

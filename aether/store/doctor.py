@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from aether import clock, regular
-from aether.errors import AetherError, CorruptDocument, InvalidDocument
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument
 from aether.schemas import check, migrations
 from aether.store import (
     archive_steps,
@@ -22,6 +22,7 @@ from aether.store import (
     conversation_checks,
     conversations,
     documents,
+    ledger,
     offline,
     record_files,
     recovery,
@@ -29,7 +30,7 @@ from aether.store import (
     seals,
     spool,
 )
-from aether.store.commit import fold, settle, write_lock, write_recovered
+from aether.store.commit import fold, lines_of_ledger, settle, write_lock, write_recovered
 from aether.store.files import (
     HEAD,
     head_path,
@@ -297,6 +298,13 @@ def _is_unreadable(text: bytes) -> bool:
 
 def _queue(home: Path) -> Iterator[Finding]:
     """Yield findings for the changes of a shared home that wait for its server, and for those that no longer fitted."""
+    others = offline.tracked(home)
+    if others:
+        what = f"git tracks {pluralize(len(others), 'waiting changes')}, which came with the repository and are not sent."
+        fix = "Remove them: git rm --cached -r .aether/share, and keep .aether/ in .gitignore."
+        yield Finding("warning", "tracked-queue", f"{offline.DIRECTORY}/", what, fix)
+    if ledger.is_shared(home) and ledger.is_tracked(home):
+        yield Finding("warning", "tracked-share", ledger.PLACE, *ledger.TRACKED)
     waiting = offline.waiting(home)
     if waiting:
         what = f"{pluralize(len(waiting), 'changes')} wait for the server of the colony."
@@ -362,7 +370,7 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
 
 def repair(home: Path, *, now: datetime) -> list[str]:
     """Repair the files of `home` under the lock, and return a line for each repair and each loss."""
-    done = []
+    done = conversation_checks.restore(home, now=now)
     with write_lock(home):
         with storage_errors(home):
             require_exclusive(home)
@@ -425,7 +433,7 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
             (home / name).unlink()
             kept = f"; what is left of it is {seals.place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
-    for head in conversation_checks.emptied(home):
+    for head in [] if ledger.is_shared(home) else conversation_checks.emptied(home):
         what = f"the whole conversation is lost: {pluralize(read_head(head) or 0, 'lines')}"
         losses.append((seals.place(home, head.with_name(conversations.FILE)), what, None))
         head.unlink()
@@ -462,6 +470,8 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
         path = home / name
         data = regular.read(path, regular.LOG_BYTES) if path.is_file() else b""
         good = b"".join(line for line, whole in recovery.lines_of(data) if whole)
+        if name in faults and (found := _in_ledger(home, name, good, record.grown[name].lines)):
+            good = found
         if good != data:
             kept = documents.quarantine(home, f"journal-{path.stem}", data, at=clock.stamp(now))
             write_whole(path, good) if good else path.unlink()
@@ -474,6 +484,24 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
             if not numbers:
                 losses.append((name, f"lost: {pluralize(lost, 'lines')}", None))
     return done, losses
+
+
+def _in_ledger(home: Path, name: str, good: bytes, lines: int) -> bytes | None:
+    """Return the month `name`, of whose `lines` these are `good`, with what the ledger of a shared home has; None if not shared.
+
+    Raises:
+        Conflict: the ledger does not have what is missing.
+        StorageFailed, UnsafePath: it cannot be asked.
+    """
+    if not ledger.is_shared(home) or good.count(b"\n") >= lines:
+        return None
+    held = {(unsealed(line) or {})["revision"]: line for line in good.splitlines(keepends=True)}
+    held |= lines_of_ledger(home, _lost_revisions(home, name, lines))
+    if len(held) < lines:
+        what = f"the ledger does not have all that is missing: {pluralize(lines - len(held), 'lines')}."
+        fix = "Its server was restored from an older backup: see docs/shared.md. The file is as it was."
+        raise Conflict(what, fix=fix, where=name)
+    return b"".join(line for _, line in sorted(held.items()))
 
 
 def _lost_revisions(home: Path, name: str, lines: int) -> list[int]:
@@ -511,7 +539,7 @@ def _repair_records(
         if data != made and (data or made):
             if data and (place in faults or not whole or missing):
                 kept = documents.quarantine(home, f"{kind}-{path.stem}", data, at=clock.stamp(now))
-                done.append(f"wrote {place} again; what was there is {seals.place(home, kept)}")
+                done.append(f"wrote {place} again; it is kept as {seals.place(home, kept)}")
             make_directory(path.parent)
             write_whole(path, made)
             (home / "index.sqlite").unlink(missing_ok=True)  # it goes on behind its last record

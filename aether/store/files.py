@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from aether import regular
+from aether import clock, regular
 from aether.errors import (
     AetherError,
     Conflict,
@@ -563,26 +563,30 @@ def _acquire(path: Path, timeout: float) -> int:
 def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
     import fcntl
 
-    wait = FIRST_WAIT_SECONDS
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            if time.monotonic() >= give_up:
-                raise _timed_out(path, timeout) from None
-            import random  # seldom needed, and slow to import
+    with contextlib.suppress(BlockingIOError):
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    import random  # seldom needed, and slow to import
 
+    wait = FIRST_WAIT_SECONDS
+    with clock.waiting_for(lambda: f"{_holder(path)}, which has the lock of {path.parent}"):
+        while time.monotonic() < give_up:
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
-        else:
-            return
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+    raise _timed_out(path, timeout)
+
+
+def _holder(path: Path) -> str:
+    return regular.read(path).decode(errors="replace").strip() or "another process"
 
 
 def _timed_out(path: Path, timeout: float) -> LockTimeout:
-    holder = regular.read(path).decode(errors="replace").strip() or "another process"
     fix = "Wait for it to finish, or stop it; a killed process frees the lock by itself."
-    return LockTimeout(f"held by {holder} for more than {timeout:g} s.", fix=fix, where=str(path))
+    return LockTimeout(f"held by {_holder(path)} for more than {timeout:g} s.", fix=fix, where=str(path))
 
 
 def head_path(home: Path) -> Path:

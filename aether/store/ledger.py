@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aether import regular
-from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed
-from aether.store import files
+from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
+from aether.store import files, spool
 from aether.tuples import NamedTuple
 
 # What a shared home knows of its colony; neither an address nor a password.
@@ -31,6 +31,11 @@ MODULES = {
 # libpq's own variables: with one of them an empty address is enough.
 _OWN = ("PGSERVICE", "PGHOST", "PGDATABASE")
 TIMEOUT_SECONDS = 10.0
+# What is said of a home that came with a repository, and what to do.
+TRACKED = (
+    "git tracks it, so it came with the repository: nothing is sent to the colony or taken from it.",
+    "If the home is yours: git rm --cached -r .aether, and keep .aether/ in .gitignore; else run aether share leave.",
+)
 # A sealed line ends in 16 digits, a quote, a brace and a newline.
 CHECKSUM_END = 19
 
@@ -127,7 +132,8 @@ class Ledger(Protocol):
 
         An answer that was lost is no failure: after connecting again the ledger looks at the lines after `mark`, and if
         they are these, byte for byte, they were appended. A `key` that was used in this stream before appends nothing and
-        is done: that is how a queue is sent twice without harm.
+        is done: that is how a queue is sent twice without harm. Without lines it is only asked: it was used if `revision`
+        is at most `head`.
 
         Raises:
             Conflict: the stream ends before the mark, or has another line there.
@@ -180,7 +186,7 @@ def shared(home: Path) -> Share | None:
         CorruptDocument: the file cannot be read.
     """
     path = f"{home}/{PLACE}"
-    if not os.path.exists(path):
+    if not is_shared(home):
         return None
     try:
         fields = files.parse_json(regular.read(path), where=PLACE)
@@ -188,6 +194,16 @@ def shared(home: Path) -> Share | None:
     except (KeyError, TypeError) as reason:
         fix = "Join the colony in a new home, or run aether share leave."
         raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
+
+
+def is_shared(home: Path) -> bool:
+    """Return whether `home` is a replica of a colony, or was one and its file cannot be read."""
+    return os.path.exists(f"{home}/{PLACE}")
+
+
+def is_tracked(home: Path) -> bool:
+    """Return whether git tracks what makes `home` shared: then whoever wrote the repository did."""
+    return bool(spool.tracked(str(home), PLACE))
 
 
 @contextmanager
@@ -216,6 +232,7 @@ def of(home: Path) -> Ledger | None:
     Raises:
         Offline: the environment names no server.
         Conflict: the server has another colony of the same name.
+        UnsafePath: git tracks the file that makes it shared; or as the next.
         StorageFailed, UnsafePath: it cannot be asked.
         BackendUnavailable: the package that reaches it is not installed.
         CorruptDocument: as `shared`.
@@ -232,6 +249,8 @@ def of(home: Path) -> Ledger | None:
         raise Offline(reason.what, fix=reason.fix, where=reason.where) from None
     known = _OPEN.get(home)
     if known is None or known[:2] != (share, address):
+        if is_tracked(home):
+            raise UnsafePath(TRACKED[0], fix=TRACKED[1], where=f"{home}/{PLACE}")
         known = _OPEN[home] = share, address, opened(address, share.colony, replica=share.replica)
     if known[2].identity != share.identity:
         what = f"the server has another colony of the name {share.colony}."
@@ -279,6 +298,22 @@ def created(address: str, colony: str) -> Ledger:
     """Make a colony on the server at `address` and return its ledger."""
     made: Ledger = module(address).create_colony(address, colony, timeout=TIMEOUT_SECONDS)
     return made
+
+
+def lines_after(server: Ledger, stream: str, mark: Mark, until: int | None = None) -> list[bytes]:
+    """Return the lines after `mark`, up to the number `until` or the end of the stream if that is nearer.
+
+    Raises:
+        Conflict, UnsafePath, StorageFailed: as `Ledger.read_after`.
+    """
+    lines: list[bytes] = []
+    while until is None or mark.revision + len(lines) < until:
+        at = Mark(mark.revision + len(lines), checksum_of(lines[-1])) if lines else mark
+        more = server.read_after(stream, at).lines
+        if not more:
+            break
+        lines += more
+    return lines if until is None else lines[: max(0, until - mark.revision)]
 
 
 def checksum_of(line: bytes) -> str:

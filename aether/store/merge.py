@@ -58,10 +58,13 @@ class _Spot(NamedTuple):
         return _Spot((*self.place, key), (*self.shape, shape))
 
 
-def merge(base: Any, now: Any, wanted: Any, rules: Rules) -> tuple[Any, list[Place]]:
-    """Return `now` with the change from `base` to `wanted`, and the places where both changed."""
+def merge(base: Any, now: Any, wanted: Any, rules: Rules, *, shape: Place = ()) -> tuple[Any, list[Place]]:
+    """Return `now` with the change from `base` to `wanted`, and the places where both changed.
+
+    `shape` is where the three are in what the rules describe, with `*` for list entries.
+    """
     conflicts: list[Place] = []
-    merged = _merge(_Sides(base, now, wanted), _Spot((), ()), rules, conflicts)
+    merged = _merge(_Sides(base, now, wanted), _Spot((), shape), rules, conflicts)
     return merged, conflicts
 
 
@@ -89,7 +92,7 @@ def _merge_parts(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place
     if _same(now, wanted):
         return now
     if wanted is _ABSENT and now is not _ABSENT:
-        before, after = (_strip(side, spot.shape, rules) for side in (base, now))
+        before, after = (strip(side, spot.shape, rules) for side in (base, now))
         if json_equal(before, after):
             return wanted
     conflicts.append(spot.place)
@@ -128,16 +131,16 @@ def _order(now: list[str | None], wanted: list[str | None]) -> list[str | None]:
     return order
 
 
-def _strip(value: Any, shape: Place, rules: Rules) -> Any:
+def strip(value: Any, shape: Place, rules: Rules) -> Any:
     """Return `value` without the bookkeeping of reads: an entry that differs only there may be removed."""
     if isinstance(value, dict):
         return {
-            key: _strip(below, (*shape, key), rules)
+            key: strip(below, (*shape, key), rules)
             for key, below in value.items()
             if rules.get((*shape, key)) != "touch"
         }
     if isinstance(value, list):
-        return [_strip(below, (*shape, "*"), rules) for below in value]
+        return [strip(below, (*shape, "*"), rules) for below in value]
     return value
 
 

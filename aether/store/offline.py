@@ -1,8 +1,8 @@
 """The queue of a shared home: changes made while its server cannot be reached, one sealed file each, sent in their order later.
 
 A change is planned on the newest state that the home knows, with what waits before it, and is acknowledged once its file
-is written. When the server is back each is fitted to what others wrote meanwhile (`commit.send_queue`). What no longer
-fits goes to quarantine as it is, and doctor reports it. A change has a key, which is in its line as well: one that is in
+is written. When the server is back each is planned again on what others wrote meanwhile, or fitted to it
+(`commit.send_queue`). What no longer fits goes to quarantine as it is, and doctor reports it. A change has a key, which is in its line as well: one that is in
 the history already is never sent twice.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from aether.store.merge import rules_of
 from aether.store.patch import apply
 from aether.store.snapshot import Entry, Snapshot, entry_fields, entry_of, folded_entries, read_journal
 from aether.tuples import NamedTuple
-from aether.types import Patch
+from aether.types import Change, Patch
 
 DIRECTORY = "share/queue"
 # How the name of a change in quarantine starts.
@@ -32,6 +32,10 @@ UNFIT = "queued-"
 _NAME = re.compile(r"\d{8,}-[0-9a-f]{32}\.json")
 # Touched at each try that failed: for some seconds no other process waits for the server again.
 TRIED, TRIED_SECONDS = "share/tried", 30.0
+
+# What plans a change again on newer documents, given its entry, or returns None: memory knows how, and this module does not.
+# The records in its `appends` replace those of the entry.
+REPLANNERS: list[Callable[[Mapping[str, Any], Entry], Change | None]] = []
 
 
 class Queued(NamedTuple):
@@ -42,15 +46,23 @@ class Queued(NamedTuple):
     """With the revision that the home had."""
     on: dict[str, str]
     """The checksum of each document that it changes, as it was before."""
+    ids: dict[str, recovery.Ids]
+    """The list entries that it changes, for each document; a change of an earlier release has none."""
 
 
 def waiting(home: Path) -> list[Path]:
-    """Return the files of the changes that wait, oldest first."""
+    """Return the files of the changes that wait, oldest first; not of those that git tracks, which others wrote."""
     try:
-        names = os.listdir(f"{home}/{DIRECTORY}")
+        names = [name for name in os.listdir(f"{home}/{DIRECTORY}") if _NAME.fullmatch(name)]
     except OSError:
         return []
-    return [home / DIRECTORY / name for name in sorted(names) if _NAME.fullmatch(name)]
+    others = tracked(home) if names else frozenset[str]()
+    return [home / DIRECTORY / name for name in sorted(names) if name not in others]
+
+
+def tracked(home: Path) -> frozenset[str]:
+    """Return the names of the changes that came with a repository: nobody here made them, and they are never sent."""
+    return spool.tracked(str(home), f"{DIRECTORY}/")
 
 
 def put(home: Path, entry: Entry, before: Mapping[str, Any]) -> None:
@@ -63,7 +75,8 @@ def put(home: Path, entry: Entry, before: Mapping[str, Any]) -> None:
     last = waiting(home)[-1:]
     number = int(last[0].name.partition("-")[0]) + 1 if last else 1
     on = {name: _state_of(before[name]) for name in entry.patches}
-    data = files.seal_json({**entry_fields(entry), "on": on})
+    ids = {name: recovery.ids_of(before[name], patch) for name, patch in entry.patches.items()}
+    data = files.seal_json({**entry_fields(entry), "on": on, "ids": ids})
     files.write_whole(home / DIRECTORY / f"{number:08d}-{entry.key}.json", data)
 
 
@@ -72,22 +85,36 @@ def read(path: Path) -> Queued | None:
     with suppress(AetherError, OSError, KeyError, TypeError, ValueError, AttributeError):
         fields = files.unsealed(regular.read(path, regular.LOG_BYTES))
         if fields:
-            return Queued(path, entry_of(fields), dict(fields["on"]))
+            return Queued(path, entry_of(fields), dict(fields["on"]), dict(fields.get("ids", {})))
     return None
 
 
-def fitted(documents: Mapping[str, Any], queued: Queued) -> dict[str, Patch] | None:
-    """Return the patches that do to `documents` what the change did to those it was planned for; None if it does not fit."""
-    made = {}
-    for name, patch in queued.entry.patches.items():
-        fit = patch if name in documents else None
-        if fit is not None and _state_of(documents[name]) != queued.on.get(name):
-            inverse = queued.entry.inverse.get(name, [])
-            fit = recovery.refitted(documents[name], patch, inverse, rules_of(check.schema(name)))
+def fitted(documents: Mapping[str, Any], queued: Queued) -> Change | None:
+    """Return what does to `documents` what the change did to those it was planned for; None if it does not fit.
+
+    A change that can be planned again from what it holds is; else its steps are fitted.
+    """
+    entry = queued.entry
+    changed = {
+        name
+        for name in entry.patches
+        if name not in documents or _state_of(documents[name]) != queued.on.get(name)
+    }
+    plans = (plan(documents, entry) for plan in REPLANNERS) if changed else iter(())
+    planned = next(filter(None, plans), Change({}))
+    made = dict(planned.patches)
+    for name, patch in entry.patches.items():
+        if name in made:
+            continue
+        fit: Patch | None = patch
+        if name in changed:
+            ids, inverse = queued.ids.get(name, [[]] * len(patch)), entry.inverse.get(name, [])
+            known, rules = documents.get(name), rules_of(check.schema(name))
+            fit = None if known is None else recovery.refitted(known, patch, inverse, rules, ids)
         if fit is None:
             return None
         made[name] = fit
-    return made
+    return Change(made, {**entry.appends, **planned.appends})
 
 
 def present(snapshot: Snapshot) -> Snapshot:
@@ -95,8 +122,9 @@ def present(snapshot: Snapshot) -> Snapshot:
     documents = dict(snapshot.documents)
     for path in waiting(snapshot.home):
         queued = read(path)
-        patches = fitted(documents, queued) if queued else None
-        documents |= {name: apply(documents[name], patch) for name, patch in (patches or {}).items()}
+        change = fitted(documents, queued) if queued else None
+        patches = change.patches if change else {}
+        documents |= {name: apply(documents[name], patch) for name, patch in patches.items()}
     return snapshot._replace(documents=documents)
 
 

@@ -17,12 +17,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from aether import clock
 from aether.errors import (
     AetherError,
     BackendUnavailable,
@@ -59,6 +60,7 @@ _INIT = "Let the owner of the database run: aether share init URL COLONY."
 _ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
 _LOG = "See the log of the server."
 _TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
+_NO_TLS = "Switch TLS on at the server (ssl = on); without it nothing is sent to another machine."
 _UNREACHABLE = "Check the address, the server and the network."
 _RESTORE = "It may be restored in part: restore the database from a complete backup."
 
@@ -337,7 +339,8 @@ class PostgresLedger:
             with self.connected() as connection:
                 return _append(connection, arguments)
         except _LostAnswer as lost:
-            return self._settled(arguments, lost)
+            with self._waiting():
+                return self._settled(arguments, lost)
 
     @contextmanager
     def turn(self, stream: str, mark: Mark) -> Iterator[News]:
@@ -462,14 +465,18 @@ class PostgresLedger:
         try:
             connection = self._idle.pop()
         except IndexError:
-            connection = self._connect()
+            with self._waiting():
+                connection = self._connect()
         try:
-            with self._failures(connection):
+            with self._waiting(), self._failures(connection):
                 if greet and not connection.greeted:
                     self._greet(connection)
                 yield connection
         finally:
             self._give_back(connection)
+
+    def _waiting(self) -> AbstractContextManager[None]:
+        return clock.waiting_for(lambda: f"the server {self.where}")
 
     def _connect(self) -> Any:
         try:
@@ -485,10 +492,13 @@ class PostgresLedger:
         words = " ".join(reason.replace(password, "***").split() if password else reason.split())
         if any(part in words for part in _REFUSALS):
             fix = "Check the role and its password: in the URL, PGPASSWORD, the service file or .pgpass."
-            return UnsafePath(f"the server refuses the connection: {words}.", fix=fix, where=self.where)
+            return UnsafePath(
+                _sentence("the server refuses the connection", words), fix=fix, where=self.where
+            )
         if "certificate" in words or "SSL" in words:
-            return StorageFailed(f"no verified connection: {words}.", fix=_TLS, where=self.where)
-        return StorageFailed(f"cannot be reached: {words}.", fix=_UNREACHABLE, where=self.where)
+            fix = _NO_TLS if "does not support SSL" in words else _TLS
+            return StorageFailed(_sentence("no verified connection", words), fix=fix, where=self.where)
+        return StorageFailed(_sentence("cannot be reached", words), fix=_UNREACHABLE, where=self.where)
 
     def _greet(self, connection: Any) -> None:
         """Ask what this connection leads to: the version of the schema, the colony, and whether a pooler is between."""
@@ -544,14 +554,15 @@ class PostgresLedger:
         try:
             yield
         except self._driver.Error as reason:
-            said = (reason.diag.message_primary or str(reason)).strip().rstrip(".")
+            said = " ".join((reason.diag.message_primary or str(reason)).split())
             states = self._driver.pq.TransactionStatus
             broken = connection.info.transaction_status in (states.UNKNOWN, states.ACTIVE)
             if broken or reason.sqlstate in _CANCELED:
-                what = f"the answer was lost: {said}."
-                raise _LostAnswer(what, fix=_UNREACHABLE, where=self.where) from reason
+                raise _LostAnswer(
+                    _sentence("the answer was lost", said), fix=_UNREACHABLE, where=self.where
+                ) from reason
             kind, what, fix = _REASONS.get(reason.sqlstate or "", (StorageFailed, "the server refuses", _LOG))
-            raise kind(f"{what}: {said}.", fix=fix, where=self.where) from reason
+            raise kind(_sentence(what, said), fix=fix, where=self.where) from reason
 
     def _append_in_turn(self, connection: Any, arguments: tuple[Any, ...]) -> Appended:
         """Append in the transaction that has the turn, and end it."""
@@ -612,6 +623,15 @@ class PostgresLedger:
 
 class _LostAnswer(StorageFailed):
     """The connection broke, or no answer came in time, after something was sent."""
+
+
+def _sentence(what: str, said: str) -> str:
+    """Return what happened, with the words of the driver, as one sentence.
+
+    >>> _sentence("cannot be reached", "is the server running?")
+    'cannot be reached: is the server running?'
+    """
+    return f"{what}: {said}" if said.endswith(("?", ".", "!")) else f"{what}: {said}."
 
 
 def _row(connection: Any, statement: str, arguments: tuple[Any, ...]) -> tuple[Any, ...]:

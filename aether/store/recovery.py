@@ -1,21 +1,21 @@
 """Salvage: what a damaged file of sealed lines still holds, and later changes applied again without a lost one.
 
 A line with one flipped bit is found by trying every bit against its checksum. A change that follows a lost one is applied
-again only where it fits: an entry of a list is recognised by the value that the change replaces or removes, never by its
-place alone, and counters take the difference. What does not fit is left out as a whole.
+again only where it fits: an entry of a list is recognised by its id if that is known, else by the value that the change
+replaces or removes, never by its place alone, and counters take the difference. What does not fit is left out as a whole.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from aether.errors import AetherError, InvalidInput
 from aether.store.files import sealed_body
-from aether.store.merge import Rules
+from aether.store.merge import Place, Rules, merge, strip
 from aether.store.patch import apply, entry_id, get, json_equal, keys_of, pointer
-from aether.types import Operation, Patch
+from aether.types import JsonObject, Operation, Patch
 
 # Trying all bits costs the square of the length: a third of a second here.
 MOST_BYTES = 8192
@@ -63,18 +63,45 @@ def _with_one_bit(bad: bytes) -> bytes | None:
     return None
 
 
-def refitted(state: Any, patch: Patch, inverse: Patch, rules: Rules) -> Patch | None:
+Ids = Sequence[Sequence[str | None]]
+"""For each step of a patch the ids of the list entries on its path, in that order; None for an entry without one."""
+
+
+def ids_of(state: Any, patch: Patch) -> Ids:
+    """Return the ids of the entries that `patch` goes through, as it is applied to `state`."""
+    made = []
+    for step in patch:
+        made.append([*_ids_on(state, keys_of(step["path"]))])
+        state = apply(state, [step])
+    return made
+
+
+def _ids_on(state: Any, keys: list[str]) -> Iterator[str | None]:
+    for key in keys:
+        if isinstance(state, list):
+            if not key.isdigit() or int(key) >= len(state):
+                return  # it is added there
+            state = state[int(key)]
+            yield entry_id(state)
+        elif isinstance(state, dict) and key in state:
+            state = state[key]
+        else:
+            return
+
+
+def refitted(state: Any, patch: Patch, inverse: Patch, rules: Rules, ids: Ids | None = None) -> Patch | None:
     """Return the patch that does to `state` what `patch` did to the state before it; None where it does not fit.
 
-    `inverse` is what reversed `patch` there, and `rules` those of merging.
+    `inverse` is what reversed `patch` there, and `rules` those of merging. With `ids`, those of `ids_of`, a list entry is
+    recognised by its id, and one without an id by being the whole value that was replaced or removed.
     """
     made: Patch = []
     undone = list(reversed(inverse))
     try:
-        for step in patch:
+        for at, step in enumerate(patch):
             if step["op"] not in ("add", "remove", "replace"):
                 return None
-            fit = _fit(state, step, undone.pop(0), rules)
+            fit = _fit(state, step, undone.pop(0), rules, None if ids is None else ids[at])
             if fit is not None:
                 state = apply(state, [fit])
                 made.append(fit)
@@ -83,7 +110,9 @@ def refitted(state: Any, patch: Patch, inverse: Patch, rules: Rules) -> Patch | 
     return made
 
 
-def _fit(state: Any, step: Operation, undo: Operation, rules: Rules) -> Operation | None:
+def _fit(
+    state: Any, step: Operation, undo: Operation, rules: Rules, ids: Sequence[str | None] | None
+) -> Operation | None:
     """Return `step` for `state`, None if it is bookkeeping that does not matter.
 
     Raises:
@@ -92,11 +121,16 @@ def _fit(state: Any, step: Operation, undo: Operation, rules: Rules) -> Operatio
     keys = keys_of(step["path"])
     if not keys:
         raise LookupError
-    rule = rules.get(tuple("*" if key.isdigit() or key == "-" else key for key in keys), "")
+    shape = tuple("*" if key.isdigit() or key == "-" else key for key in keys)
+    rule = rules.get(shape, "")
     if rule == "touch":
         return None
     old = undo.get("value")
-    found = _located(state, keys, step["op"], undo["op"], old, exact=rule != "sum")
+    adds = step["op"] == "add" and undo["op"] == "remove"
+    if ids is None:
+        found = _located(state, keys, old, adds=adds, exact=rule != "sum")
+    else:
+        found = _followed(state, keys, old, ids, adds=adds)
     holder = get(state, pointer(*found[:-1])) if found[:-1] else state
     if step["op"] == "add" and isinstance(holder, list):
         name = entry_id(step["value"])
@@ -104,7 +138,7 @@ def _fit(state: Any, step: Operation, undo: Operation, rules: Rules) -> Operatio
             raise LookupError
         last = len(holder) if found[-1] == "-" else min(int(found[-1]), len(holder))
         return {**step, "path": pointer(*found[:-1], str(last))}
-    if step["op"] == "add" and undo["op"] == "remove":
+    if adds:
         if found[-1] in holder:
             raise LookupError
         return {**step, "path": pointer(*found)}
@@ -112,18 +146,64 @@ def _fit(state: Any, step: Operation, undo: Operation, rules: Rules) -> Operatio
     if rule == "sum" and step["op"] == "replace":
         return {**step, "path": pointer(*found), "value": now + (step["value"] - old)}
     if not json_equal(now, old):
-        raise LookupError
+        return {
+            **step,
+            "path": pointer(*found),
+            **_merged(step, old, now, rules, shape, known=ids is not None),
+        }
     return {**step, "path": pointer(*found)}
 
 
-def _located(state: Any, keys: list[str], name: str, undo: str, old: Any, *, exact: bool) -> list[str]:
+def _merged(step: Operation, old: Any, now: Any, rules: Rules, shape: Place, *, known: bool) -> JsonObject:
+    """Return what else to put in the place of a value that others changed, in an entry that is `known` to be the same.
+
+    Raises:
+        LookupError: both changed the same of it.
+    """
+    if known and step["op"] == "remove" and json_equal(*(strip(one, shape, rules) for one in (old, now))):
+        return {}
+    if not known or step["op"] != "replace":
+        raise LookupError
+    value, conflicts = merge(old, now, step["value"], rules, shape=shape)
+    if conflicts:
+        raise LookupError
+    return {"value": value}
+
+
+def _followed(state: Any, keys: list[str], old: Any, ids: Sequence[str | None], *, adds: bool) -> list[str]:
+    """Return `keys` with the places that the list entries of these ids have in `state`.
+
+    Raises:
+        LookupError, InvalidInput: there is no such entry, or it is not known which one.
+    """
+    found: list[str] = []
+    left = list(ids)
+    for at, key in enumerate(keys):
+        is_last = at == len(keys) - 1
+        if isinstance(state, list) and not (is_last and adds):
+            name = left.pop(0) if left else None
+            if name is None and not is_last:
+                raise LookupError
+            same = [
+                nth for nth, entry in enumerate(state)
+                if (json_equal(entry, old) if name is None else entry_id(entry) == name)
+            ]  # fmt: skip
+            if len(same) != 1:
+                raise LookupError
+            key = str(same[0])  # noqa: PLW2901 - the place of that entry now
+        found.append(key)
+        if not is_last:
+            state = state[int(key)] if isinstance(state, list) else state[key]
+    return found
+
+
+def _located(state: Any, keys: list[str], old: Any, *, adds: bool, exact: bool) -> list[str]:
     """Return `keys` with the places of list entries as they are in `state`.
 
     Raises:
         LookupError, InvalidInput: an entry cannot be distinguished from the others by the `old` value.
     """
     found: list[str] = []
-    adds = name == "add" and undo == "remove"
     for at, key in enumerate(keys):
         is_last = at == len(keys) - 1
         if isinstance(state, list) and not (is_last and adds):

@@ -38,6 +38,9 @@ STALE_TEMP_NS = 3_600 * 10**9
 # A smaller index is read faster than what is remembered of it is written.
 LARGE_INDEX_BYTES = 64 * 1024
 INDEX_NAME = "git-index.json"
+# What a home stores or sends without being asked; that of a repository counts for nothing.
+SENT = ("hooks/spool/", "share/queue/", "data/share.json")
+_SENT = tuple(start.encode() for start in SENT)
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -83,15 +86,23 @@ def waiting(home: str) -> list[str]:
     return [name for name in found if name not in others]
 
 
-def tracked(home: str) -> frozenset[str]:
-    """Return the names of the entries that the index of git holds: they came with the repository.
+def tracked(home: str, start: str = "hooks/spool/") -> frozenset[str]:
+    """Return the paths in `home` that start with `start`, one of `SENT`, and that the index of git holds, without it.
+
+    They came with the repository: others may have written them. By default they are the entries of the spool.
+    """
+    return frozenset(path.removeprefix(start) for path in _tracked(home) if path.startswith(start))
+
+
+def _tracked(home: str) -> frozenset[str]:
+    """Return the paths below `SENT` that the index of git holds.
 
     What a large index holds is remembered in `hooks/` until its files change: a hook has no time to read it each time.
     """
     index, place = index_of(home)
     if not index:
         return frozenset()
-    prefix = f"{place}/hooks/spool/".encode("utf-8", "surrogateescape")
+    prefix = f"{place}/".encode("utf-8", "surrogateescape")
     found: set[bytes] = set()
     try:
         # An index may be split in two files.
@@ -104,7 +115,11 @@ def tracked(home: str) -> frozenset[str]:
         if known.get("index") == now:
             return frozenset(known["names"])
         for path in paths:
-            found |= _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
+            found |= {
+                one
+                for one in _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
+                if one.startswith(_SENT)
+            }
     except (OSError, AetherError):
         return frozenset(map(os.fsdecode, found))  # no index yet
     names = sorted(map(os.fsdecode, found))
@@ -137,10 +152,17 @@ def _remembered(home: str) -> JsonObject:
 def _paths_below(prefix: bytes, data: bytes) -> set[bytes]:
     """Return the paths in an index of git that start with `prefix`, without it."""
     if data[:8] != b"DIRC\0\0\0\4":
-        return {rest.partition(b"\0")[0] for rest in data.split(prefix)[1:]}
+        found, at = set[bytes](), data.find(prefix)
+        while at > 0:
+            path = data[at : data.find(b"\0", at)]
+            # Its length is before it, or before two more bytes: else this is the middle of the path of another home.
+            if min(len(path), 0xFFF) in {int.from_bytes(data[at - n : at - n + 2]) & 0xFFF for n in (2, 4)}:
+                found.add(path.removeprefix(prefix))
+            at = data.find(prefix, at + 1)
+        return found
     # The length of a hash is not in the file.
-    found = (*_compressed(data, 20), *_compressed(data, 32))
-    return {one.removeprefix(prefix) for one in found if one.startswith(prefix)}
+    paths = (*_compressed(data, 20), *_compressed(data, 32))
+    return {path.removeprefix(prefix) for path in paths if path.startswith(prefix)}
 
 
 def _compressed(data: bytes, hash_bytes: int) -> Iterator[bytes]:

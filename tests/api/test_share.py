@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextlib import suppress
 
 import pytest
 
@@ -16,7 +17,7 @@ from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.store import commit as commits
-from aether.store import conversations, doctor, documents, ledger, record_files, snapshot
+from aether.store import conversations, doctor, documents, files, ledger, record_files, snapshot
 from aether.store.commit import fold_home
 from tests import children, directory_ledger, homes
 from tests.colonies import Colony, content, history
@@ -323,6 +324,183 @@ def test_a_damaged_journal_of_a_replica_is_read_again_from_the_ledger(colony, mo
     assert [*(two / "quarantine").glob("journal.corrupt-*")]
     assert not [each for each in doctor.examine(two) if each.code == "known-loss"]
     assert homes.ids(one) == homes.ids(two)
+
+
+def test_a_journal_is_not_repaired_from_a_ledger_that_has_less_or_other_lines(colony):
+    _one, two = colony.first(), colony.join()
+    for name in "abc":
+        homes.add(two, name)
+    path = snapshot.journal_path(two)
+    whole = path.read_bytes()
+    damaged = whole.replace(b'"reason":"b"', b'"reason":"???"')
+    other = damaged.splitlines(keepends=True)
+    other[-1] = files.seal_json({**files.unsealed(other[-1]), "reason": "another"})
+    missing = b"".join(whole.splitlines(keepends=True)[:-1])  # the head of the home knows of it
+    for data, head, words in (
+        (b"".join(other), 5, "another line"),
+        (damaged, 4, "has acknowledged 5"),
+        (missing, 4, "has acknowledged 5"),
+    ):
+        colony.shorten("", head)
+        path.write_bytes(data)
+
+        for act in (
+            lambda: homes.add(two, "d"),
+            lambda: admin.repair(home=two),
+            lambda: sharing.update_share(home=two),
+        ):
+            with pytest.raises(Conflict, match=words):
+                act()
+        assert path.read_bytes() == data
+        assert ledger.shared(two)
+    assert ("error", "damaged-journal") in [(each.level, each.code) for each in doctor.examine(two)]
+
+
+SAID = (
+    [{"role": "user", "content": "a"}],
+    [{"role": "user", "content": "b"}] * 2,
+    [{"role": "user", "content": "c"}],
+)
+
+
+@pytest.fixture
+def talked(colony):
+    """A colony with two replicas that have a conversation of three calls, and the log of the second."""
+    one, two = colony.first(), colony.join()
+    for said in SAID:
+        conversations.extend(one, "talk", said, now=homes.NOW)
+    sharing.update_share(home=two)
+    return colony, one, two, conversations.path_of(two, "talk")
+
+
+def harm(path, how):
+    lines = path.read_bytes().splitlines(keepends=True)
+    if how == "damaged":
+        path.write_bytes(b"".join(lines).replace(b'"content":"b"', b'"content":"???"'))
+    elif how == "cut":
+        path.write_bytes(b"".join(lines[:-2]))
+    elif how == "emptied":
+        path.write_bytes(b"")
+    elif how == "removed":
+        path.unlink()
+    else:
+        shutil.rmtree(path.parent)
+
+
+@pytest.mark.parametrize(
+    ("how", "by"),
+    [
+        ("damaged", "doctor"), ("damaged", "a message"), ("damaged", "an update"), ("cut", "doctor"), ("cut", "an update"),
+        ("emptied", "doctor"), ("emptied", "a message"), ("removed", "doctor"), ("directory", "doctor"),
+    ],
+)  # fmt: skip
+def test_a_damaged_conversation_is_read_again_from_the_ledger(talked, how, by, monkeypatch):
+    colony, one, two, path = talked
+    harm(path, how)
+    harmed = path.read_bytes() if path.exists() else None
+
+    monkeypatch.delenv(ledger.URL)
+    with suppress(StorageFailed):
+        admin.repair(home=two)
+    with pytest.raises(StorageFailed, match=ledger.URL):
+        conversations.extend(two, "talk", [{"role": "user", "content": "d"}], now=homes.NOW)
+    assert (path.read_bytes() if path.exists() else None) == harmed, (
+        "nothing is lost while the server is away"
+    )
+    monkeypatch.setenv(ledger.URL, colony.url)
+    if by == "doctor":
+        admin.repair(home=two)
+    elif by == "a message":
+        conversations.extend(two, "talk", [{"role": "user", "content": "d"}], now=homes.NOW)
+    else:
+        sharing.update_share(home=two)
+        conversations.extend(one, "talk", [{"role": "user", "content": "d"}], now=homes.NOW)
+        sharing.update_share(home=two)
+    sharing.update_share(home=one)
+
+    assert path.read_bytes() == conversations.path_of(one, "talk").read_bytes()
+    assert conversations.load(two, "talk", whole=True).lost == 0
+    assert [each for each in doctor.examine(two) if each.level != "info" or each.code == "known-loss"] == []
+
+
+def test_a_conversation_with_a_recorded_loss_is_shared_and_goes_on(colony):
+    home = homes.fresh(colony.directory / "first")
+    for text in "abcdef":
+        conversations.extend(home, "talk", [{"role": "user", "content": text}], now=homes.NOW)
+    path = conversations.path_of(home, "talk")
+    path.write_bytes(path.read_bytes().replace(b'"content":"b"', b"?").replace(b'"content":"c"', b"?"))
+    admin.repair(home=home)
+    assert conversations.load(home, "talk").lost == 2
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    for number, each in enumerate((home, two, two, home, two, home)):
+        conversations.extend(each, "talk", [{"role": "user", "content": str(number)}], now=homes.NOW)
+    conversations.take_in(two, "talk", ledger.of(two), now=homes.NOW)
+
+    assert path.read_bytes() == conversations.path_of(two, "talk").read_bytes()
+    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    assert said == [*"adef", *"012345"]
+    before = path.read_bytes()
+    assert not any("talk" in line for line in admin.repair(home=home))
+    assert path.read_bytes() == before
+
+
+def test_a_loss_that_an_earlier_release_recorded_in_a_replica_is_made_good(talked):
+    _colony, one, two, path = talked
+    harm(path, "damaged")
+    share = (two / ledger.PLACE).read_bytes()
+    (two / ledger.PLACE).unlink()
+    admin.repair(home=two)
+    (two / ledger.PLACE).write_bytes(share)
+    assert conversations.load(two, "talk").lost == 2
+
+    assert any("nothing is lost" in line for line in admin.repair(home=two))
+
+    assert path.read_bytes() == conversations.path_of(one, "talk").read_bytes()
+
+
+@pytest.mark.parametrize("how", ["damaged", "cut", "emptied"])
+def test_a_conversation_is_not_repaired_from_a_ledger_that_has_less(talked, how):
+    colony, _one, two, path = talked
+    colony.shorten("conversations/talk", 4)
+    harm(path, how)
+    harmed = path.read_bytes()
+
+    with pytest.raises(Conflict, match="the ledger has 4 lines of conversation"):
+        conversations.extend(two, "talk", [{"role": "user", "content": "d"}], now=homes.NOW)
+    assert any("as it is" in line or "left" in line for line in admin.repair(home=two))
+
+    assert path.read_bytes() == harmed
+    assert [each for each in doctor.examine(two) if each.level == "error"]
+
+
+@pytest.mark.parametrize("how", ["damaged", "cut", "removed"])
+def test_a_damaged_history_of_a_replica_is_read_again_from_the_ledger(colony, how, monkeypatch):
+    one, two = colony.first(), colony.join()
+    for name in "abc":
+        homes.add(two, name)
+    fold_home(two, now=homes.NOW)
+    (path,) = snapshot.month_files(two)
+    lines = path.read_bytes().splitlines(keepends=True)
+    if how == "damaged":
+        path.write_bytes(b"".join(lines).replace(b'"reason":"b"', b'"reason":"???"'))
+    elif how == "cut":
+        path.write_bytes(b"".join(lines[:-2]))
+    else:
+        path.unlink()
+
+    monkeypatch.delenv(ledger.URL)
+    with pytest.raises(StorageFailed, match=ledger.URL):
+        admin.repair(home=two)
+    monkeypatch.setenv(ledger.URL, colony.url)
+    homes.add(two, "d")  # it goes on all the same
+    admin.repair(home=two)
+
+    assert homes.ids(colony.agree()) == ["before", *"abcd"]
+    assert not [each for each in doctor.examine(two) if each.code == "known-loss"]
+    assert history(one) == history(two)
 
 
 def test_doctor_says_what_the_server_shows(colony, monkeypatch):

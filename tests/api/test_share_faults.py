@@ -7,9 +7,10 @@ import shutil
 
 import pytest
 
+from aether.api import admin
 from aether.api import share as sharing
 from aether.errors import AetherError, Conflict, StorageFailed, UnsafePath
-from aether.store import ledger
+from aether.store import conversations, ledger
 from aether.store.commit import commit
 from tests import homes
 
@@ -73,29 +74,140 @@ def test_a_role_whose_right_is_taken_is_refused_at_once(colony, monkeypatch):
     assert homes.ids(colony.agree()) == ["before", "a"]
 
 
+FULL = """create function aether.full() returns trigger language plpgsql as $$ begin
+    raise exception 'could not extend file: No space left on device' using errcode = 'disk_full'; end $$"""
+
+
+def refuses(colony, home, error, words):
+    """Check that nothing is added, said or shown wrongly while a server is as it should not be, and nothing is lost."""
+    before = {
+        path: path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file() and path.name != "lock"
+    }
+    for act in (
+        lambda: homes.add(home, "refused"),
+        lambda: conversations.extend(home, "talk", [{"role": "user", "content": "refused"}], now=homes.NOW),
+    ):
+        with pytest.raises(error, match=words) as refused:
+            act()
+        assert refused.value.fix
+    assert homes.ids(home) == ["before", "a"]
+    after = {
+        path: path.read_bytes() for path in sorted(home.rglob("*")) if path.is_file() and path.name != "lock"
+    }
+    assert after == before
+
+
 @POSTGRES
-def test_tables_of_another_version_are_refused_by_a_home(colony):
-    one = colony.first()
-    sql(colony, "insert into aether.migrations values (999, 'later')")
+@pytest.mark.parametrize(
+    ("harm", "restore", "error", "words"),
+    [
+        ([FULL, "create trigger full_disk before insert on aether.entries execute function aether.full()"],
+         ["drop trigger full_disk on aether.entries"], StorageFailed, "disk of the server is full"),
+        (["insert into aether.migrations values (999, 'later')"], ["delete from aether.migrations where version = 999"],
+         StorageFailed, "have version 999.*pip install --upgrade"),
+        (["create table kept as select * from aether.migrations", "delete from aether.migrations where version > 3"],
+         ["insert into aether.migrations select * from kept where version > 3"],
+         StorageFailed, "have version 3, .*aether share init"),
+        (["create table kept as select * from aether.entries",
+          "delete from aether.entries where revision = (select max(revision) from aether.entries)"],
+         ["insert into aether.entries select * from kept on conflict do nothing"],
+         StorageFailed, "restore the database from a complete backup"),
+        (["drop table aether.entries"], [], StorageFailed, "incomplete"),
+    ],
+    ids=["disk full", "newer tables", "older tables", "lines missing", "a table missing"],
+)  # fmt: skip
+def test_a_server_that_is_not_as_it_should_be_loses_nothing(colony, harm, restore, error, words):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    sql(colony, *harm)
 
-    with pytest.raises(StorageFailed, match="have version 999"):
-        homes.add(one, "a")
-    assert homes.ids(one) == ["before"]
+    refuses(colony, one, error, words)
 
-    sql(colony, "delete from aether.migrations where version = 999")
-    homes.add(one, "b")
-    assert homes.ids(colony.agree()) == ["before", "b"]
+    sql(colony, *restore)
+    if not restore:
+        return  # its keys and rights are missing as well: only a complete backup brings it back
+    homes.add(two, "b")
+    conversations.extend(two, "talk", [{"role": "user", "content": "1"}], now=homes.NOW)
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+    assert len(conversations.load(one, "talk").texts) == 2
 
 
 @POSTGRES
-def test_a_colony_restored_in_part_is_refused_by_a_home(colony):
+def test_a_full_disk_of_the_server_lets_a_change_wait(colony, monkeypatch):
+    monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
+    one, _two = colony.first(), colony.join()
+    sql(
+        colony,
+        FULL,
+        "create trigger full_disk before insert on aether.entries execute function aether.full()",
+    )
+
+    def plan(found):
+        return homes.addition(found, homes.item("waits"))
+
+    assert commit(one, plan, homes.Author("add"), now=homes.NOW, may_wait=True).revision == 0
+    sql(colony, "drop trigger full_disk on aether.entries")
+
+    assert homes.ids(colony.agree()) == ["before", "waits"]
+
+
+@POSTGRES
+def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony):
     one = colony.first()
     homes.add(one, "a")
-    sql(colony, "delete from aether.entries where revision = (select max(revision) from aether.entries)")
+    sql(
+        colony, "delete from aether.migrations where version > 3",
+        "create or replace function aether.create_colony(p_name text) returns integer language sql as 'select 0'",
+    )  # fmt: skip
+    refuses(colony, one, StorageFailed, "aether share init")
 
-    with pytest.raises(StorageFailed, match="restore the database from a complete backup"):
-        homes.add(one, "b")
-    assert homes.ids(one) == ["before", "a"]
+    with pytest.raises(Conflict, match="the tables of its server are those of this aether"):
+        sharing.share(one, colony.url, "c")
+    disconnect()
+
+    homes.add(one, "b")
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+@POSTGRES
+def test_a_server_restored_from_an_older_backup_is_refused_by_who_has_more(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    conversations.extend(one, "talk", [{"role": "user", "content": "1"}], now=homes.NOW)
+    colony.shorten("", 2)
+    colony.shorten("conversations/talk", 2)
+    disconnect()
+
+    refuses(colony, one, Conflict, "older backup")
+    assert ("error", "other-history") in [(each.level, each.code) for each in admin.examine(home=one)]
+    homes.add(two, "b")  # it has no more than the server
+    refuses(colony, one, Conflict, "older backup")
+
+    assert homes.ids(two) == ["before", "b"]
+    sharing.leave_share(home=one)
+    homes.add(one, "alone")
+    assert homes.ids(one) == ["before", "a", "alone"]
+
+
+@POSTGRES
+def test_another_colony_of_the_name_is_refused(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    sharing.update_share(home=two)
+    sql(colony, "drop schema aether cascade")
+    another = homes.fresh(colony.directory / "another")
+    homes.add(another, "secret of another")
+    sharing.share(another, colony.url, "c")
+    disconnect()
+
+    for home in (one, two):
+        refuses(colony, home, Conflict, "another colony of the name c")
+        with pytest.raises(Conflict, match="another colony"):
+            sharing.update_share(home=home)
+        assert ("error", "other-history") in [(each.level, each.code) for each in admin.examine(home=home)]
+    assert homes.ids(another) == ["secret of another"]
 
 
 def test_a_replica_that_was_copied_and_its_copy_lose_nothing(colony):

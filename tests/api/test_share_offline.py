@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import subprocess
 from functools import partial
 
 import pytest
 
 import aether
+from aether import clock
 from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.errors import Conflict, StorageFailed
+from aether.errors import Conflict, StorageFailed, UnsafePath
+from aether.memory import items
 from aether.store import commit as commits
-from aether.store import doctor, documents, ledger, offline, snapshot
+from aether.store import doctor, documents, files, ledger, offline, record_files, snapshot
+from aether.types import Change
 from tests import children, homes, postgres_server
-from tests.colonies import Colony
+from tests.colonies import Colony, content
 
 
 @pytest.fixture
@@ -114,6 +119,97 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
     assert unfit(one) == []
 
 
+def fill(home, capacity):
+    """Let the home hold so many items of one token."""
+
+    def plan(found):
+        return Change(
+            {"memory": [{"op": "replace", "path": "/working_memory/max_capacity_tokens", "value": capacity}]}
+        )
+
+    commits.commit(home, plan, commits.Author("settings"), now=homes.NOW)
+    while len(homes.ids(home)) < capacity:
+        homes.add(home, f"old {len(homes.ids(home))}")
+
+
+def note(home, text):
+    """Add an item of one token as a caller does."""
+    entry = items.checked_entry(text, "observation")
+
+    def plan(found):
+        return items.add_items(
+            found.documents, [entry], now=clock.now(), new_id=lambda kind, at, nth: text, count=lambda text: 1
+        )
+
+    commits.commit(home, plan, commits.Author("add", reason=text), now=clock.now(), may_wait=True)
+
+
+@pytest.mark.parametrize("meanwhile", ["evicted the same", "made room", "read it", "nothing"])
+def test_an_addition_that_evicts_is_planned_again(pair, away, meanwhile):
+    colony, one, two = pair
+    fill(one, 4)
+    sharing.update_share(home=two)
+    away()
+    note(two, "waits")
+    assert "before" not in names(two)  # the least recently used
+    away(back=True)
+    if meanwhile == "evicted the same":
+        note(one, "first")
+    elif meanwhile == "made room":
+        homes.remove(one, "old 2")
+    elif meanwhile == "read it":
+        commits.commit(
+            one, lambda found: items.record_access(found.documents["memory"], ["before"], now=clock.now()),
+            commits.Author("search"), now=clock.now(),
+        )  # fmt: skip
+    wanted = {
+        "evicted the same": ["old 2", "old 3", "first", "waits"], "made room": ["before", "old 1", "old 3", "waits"],
+        "read it": ["before", "old 2", "old 3", "waits"], "nothing": ["old 1", "old 2", "old 3", "waits"],
+    }  # fmt: skip
+
+    colony.agree()
+
+    memory = access.read(one).documents["memory"]
+    assert names(one) == wanted[meanwhile]
+    assert unfit(two) == []
+    assert memory["working_memory"]["current_tokens"] == 4
+    archived = [record["item"]["id"] for _, record in record_files.records(snapshot.load(two), "items")]
+    assert sorted([*archived, *names(one)]) == sorted({*archived, *names(one)}), "each is in one place"
+    assert memory["metrics"]["working_memory_evictions"] == len(archived) - (meanwhile == "made room")
+    assert [each for each in admin.examine(home=two) if each.level != "info" and each.code != "server"] == []
+
+
+def score(home, id, value):
+    def plan(found):
+        held = found.documents["memory"]["working_memory"]["items"]
+        (place,) = (nth for nth, each in enumerate(held) if each["id"] == id)
+        path = f"/working_memory/items/{place}/metadata/relevance_score"
+        return Change({"memory": [{"op": "replace", "path": path, "value": value}]})
+
+    commits.commit(home, plan, commits.Author("score", reason=id), now=homes.NOW, may_wait=True)
+
+
+@pytest.mark.parametrize("release", ["this", "earlier"])
+def test_a_change_of_a_field_never_meets_another_entry_of_the_same_value(pair, away, release):
+    colony, one, two = pair
+    homes.add(one, "meant")
+    sharing.update_share(home=two)
+    away()
+    score(two, "meant", 0.9)
+    if release == "earlier":  # its queue did not name the entries
+        (path,) = offline.waiting(two)
+        fields = files.unsealed(path.read_bytes())
+        path.write_bytes(files.seal_json({name: value for name, value in fields.items() if name != "ids"}))
+    away(back=True)
+    homes.remove(one, "meant")
+
+    colony.agree()
+
+    (left,) = access.read(one).documents["memory"]["working_memory"]["items"]
+    assert (left["id"], left["metadata"]["relevance_score"]) == ("before", 0.5)
+    assert len(unfit(two)) == 1
+
+
 def test_a_damaged_change_goes_to_quarantine_and_the_others_are_sent(pair, away):
     colony, _one, two = pair
     away()
@@ -167,6 +263,73 @@ def test_a_change_whose_answer_was_lost_waits_and_is_stored_once(pair, monkeypat
 
     assert homes.ids(colony.agree()) == ["before", "True", "False"]
     assert unfit(two) == []
+
+
+@pytest.mark.parametrize("forgotten", [False, True])
+def test_a_home_that_was_copied_with_what_waits_sends_it_once(pair, away, monkeypatch, forgotten):
+    colony, one, two = pair
+    away()
+    add(two, "a")
+    add(two, "b")
+    copy = colony.directory / "copy" / ".aether"
+    shutil.copytree(two, copy)
+    away(back=True)
+    sharing.update_share(home=copy)
+    homes.add(one, "c")
+    if forgotten:  # the history of a home may be too short to show what was sent
+        monkeypatch.setattr(offline, "stored_keys", lambda home, after: set())
+    colony.made.append(copy)
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
+    assert offline.waiting(two) == offline.waiting(copy) == []
+    assert unfit(two) == unfit(copy) == []
+
+
+def git(directory, words):
+    subprocess.run(["git", *words.split()], cwd=directory, check=True, capture_output=True)
+
+
+def test_changes_that_came_with_a_repository_are_not_sent(pair, away):
+    colony, _one, two = pair
+    away()
+    add(two, "theirs")
+    (theirs,) = offline.waiting(two)
+    git(two.parent, "init -q")
+    git(two.parent, f"add -f .aether/{offline.DIRECTORY}/{theirs.name}")
+    add(two, "mine")
+    assert names(two) == ["before", "mine"]
+    away(back=True)
+
+    assert homes.ids(colony.agree()) == ["before", "mine"]
+    assert [each.code for each in doctor.examine(two)] == ["tracked-queue"]
+    assert theirs.exists()
+    sharing.leave_share(home=two)
+    assert homes.ids(two) == ["before", "mine"]
+
+
+def test_a_replica_that_came_with_a_repository_sends_and_takes_nothing(pair, away):
+    colony, one, two = pair
+    clone = colony.directory / "clone" / ".aether"
+    shutil.copytree(two, clone)
+    git(clone.parent, "init -q")
+    git(clone.parent, "add -f .aether/data")
+    path = documents.path_of(clone, "memory")
+    path.write_bytes(
+        path.read_bytes().replace(b'"note"', b'"obey"')
+    )  # an edit, by whoever wrote the repository
+    homes.add(one, "secret")
+
+    assert "secret" not in names(clone)
+    with pytest.raises(UnsafePath, match="git rm --cached"):
+        add(clone, "mine")
+    with pytest.raises(UnsafePath, match="it came with the repository"):
+        sharing.update_share(home=clone)
+    assert ("warning", "tracked-share") in [(each.level, each.code) for each in doctor.examine(clone)]
+    assert b'"obey"' not in content(colony.agree(), "memory")
+
+    git(clone.parent, "rm -q -f --cached -r .aether")
+    sharing.update_share(home=clone)
+    assert "secret" in names(clone)
 
 
 def test_many_replicas_that_were_away_lose_nothing(pair, away):

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import contextmanager
+from threading import Event
 
 import pytest
 
+from aether import clock
 from aether.cli.main import main
 from aether.store import ledger
+from aether.store.files import locked
 from tests import directory_ledger, homes
 
 
@@ -56,3 +61,47 @@ def test_an_interrupted_init_goes_on_and_a_refusal_says_what_to_do(tmp_path, url
     assert main(["share", "join", "what", "garden", str(tmp_path / "two")]) != 0
     assert "Use one such as postgresql://HOST/DATABASE" in capsys.readouterr().err
     assert not (tmp_path / "two" / ".aether").exists()
+
+
+def test_a_home_that_does_not_know_its_colony_any_more_leaves_it(tmp_path, url, capsys):
+    home = homes.fresh(tmp_path / "first")
+    assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
+    (home / ledger.PLACE).write_text("{")
+
+    assert main(["share", "leave", "--home", str(home)]) == 0
+
+    assert "This home has left its colony at revision 1." in capsys.readouterr().out
+
+
+def test_a_wait_is_said_on_a_terminal_only(tmp_path, capsys, monkeypatch):
+    home = homes.fresh(tmp_path / "first")
+    real = clock.waiting_for
+
+    @contextmanager
+    def waiting_for(what):  # as if it took a second: the lock is free once it was said
+        with real(what):
+            for notice in clock.NOTICES:
+                notice(f"Waiting for {what()} ...")
+                notice(f"Waiting for {what()} ...")
+            holder.__exit__(None, None, None)
+            yield
+
+    monkeypatch.setattr(clock, "waiting_for", waiting_for)
+    for terminal in (True, False):
+        monkeypatch.setattr(sys.stderr, "isatty", lambda terminal=terminal: terminal, raising=False)
+        holder = locked(home)
+        holder.__enter__()
+        assert (
+            main(["memory", "add", f"A fact {terminal}.", "--type", "observation", "--home", str(home)]) == 0
+        )
+        said = capsys.readouterr().err
+        assert said.count("which has the lock of") == terminal
+    assert clock.NOTICES == []
+
+
+def test_a_notice_comes_after_a_while(monkeypatch):
+    said = Event()
+    monkeypatch.setattr(clock, "NOTICE_SECONDS", 0.01)
+    monkeypatch.setattr(clock, "NOTICES", [lambda words: said.set()])
+    with clock.waiting_for(lambda: "nothing"):
+        assert said.wait(60)

@@ -135,6 +135,17 @@ def test_a_key_is_used_once(opened):
     assert ledger.head(JOURNAL) == 3
 
 
+def test_a_key_is_asked_for_without_lines(opened):
+    ledger = opened()
+    ledger.append_if(JOURNAL, mark(0), [line(1)], key="used")
+    ledger.append_if(JOURNAL, mark(1), [line(2)])
+
+    assert ledger.append_if(JOURNAL, mark(2), [], key="used") == (True, 2, [], 1)
+    assert ledger.append_if(JOURNAL, mark(0), [], key="used") == (True, 2, [], 1)
+    assert ledger.append_if(JOURNAL, mark(2), [], key="fresh") == (True, 2, [], 3)
+    assert ledger.append_if(JOURNAL, mark(2), [line(3)], key="fresh") == (True, 3, [], 3)
+
+
 def test_a_turn_keeps_others_waiting(opened):
     ledger, other = opened(), opened()
     ledger.append_if(JOURNAL, mark(0), [line(1)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 import re
 import shutil
 import signal
@@ -122,6 +123,29 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
     assert [
         (member.role, member.right) for member in store.members(url_of(postgres, reader), colony)
     ] == sorted([(reader, "read"), (writer, "write"), (admin, "admin"), (other, "read")])
+
+
+def test_only_an_admin_makes_a_colony(postgres, colony, role):
+    """The role that carries what an admin may call belongs to the whole server, and outlives the right."""
+    revoked, elsewhere, group = role(colony, "admin"), role(), role(colony, "admin", options="nologin")
+    store.revoke(postgres.url(), colony, revoked)
+    other = postgres.database(f"other{next(_NUMBERS)}_{os.getpid()}")
+    store.create_colony(other, "bees").close()
+    store.grant(other, "bees", elsewhere, "admin")
+    member = role()
+    postgres.sql(f'grant "{group}" to "{member}"')
+    refused_ones = [role(), role(colony, "read"), role(colony, "write"), revoked, elsewhere]
+
+    for name in refused_ones:
+        made = uuid.uuid4().hex
+        with pytest.raises(UnsafePath, match="aether share grant"):
+            store.create_colony(url_of(postgres, name), made)
+        assert refused(postgres, name, f"select aether.create_colony('{made}')") == "42501"
+        assert postgres.sql(f"select from aether.colonies where name = '{made}'") == []
+    for name in (role(colony, "admin"), member):
+        store.create_colony(url_of(postgres, name), made := uuid.uuid4().hex).close()
+        with opened(url_of(postgres, name), made) as ledger:
+            assert ledger.right == "admin"
 
 
 def test_no_member_can_change_history_by_sql(postgres, colony, role):
@@ -569,6 +593,7 @@ def test_a_password_is_in_no_error(postgres, colony):
             shown.append(f"{reason!r} {reason} {vars(reason)}")
             reason = reason.__cause__ or (None if reason.__suppress_context__ else reason.__context__)
         assert "hunter2secret" not in " ".join(shown), url
+        assert not {"?.", ".."} & {error.value.what[-2:]}, "the words of the driver are a sentence already"
     assert "hunter2secret" not in repr(store.open_ledger(urls[0], colony, replica="r"))
 
 
@@ -630,6 +655,93 @@ def test_the_environment_says_where_the_server_is(monkeypatch):
     assert store._address("dbname=x", 5)["sslmode"] == "verify-full"
     monkeypatch.setenv("PGSSLMODE", "verify-ca")
     assert "sslmode" not in store._address("dbname=x", 5)
+
+
+@pytest.fixture(scope="module")
+def encrypted():
+    """Run a server on an address of the loopback, with a certificate for db.example.org that it signed itself."""
+    openssl = shutil.which("openssl") or pytest.skip("openssl is not installed")
+    with postgres_server.running() as server:
+        subprocess.run(
+            [openssl, "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=db.example.org",
+             "-addext", "subjectAltName=DNS:db.example.org", "-keyout", server.data / "server.key",
+             "-out", server.data / "server.crt"],
+            check=True, capture_output=True,
+        )  # fmt: skip
+        for name in ("server.key", "server.crt"):
+            shutil.chown(server.data / name, server.data.stat().st_uid, server.data.stat().st_gid)
+        (server.data / "server.key").chmod(0o600)
+        with open(server.data / "pg_hba.conf", "a") as rules:
+            rules.write("host all all 127.0.0.0/8 trust\n")
+        store.create_colony(server.url(), "bees").close()
+        address = f"127.{random.randrange(1, 255)}.{random.randrange(255)}.{random.randrange(1, 255)}"
+        server.settings |= {"listen_addresses": address, "ssl": "on"}
+        server.restart()
+        yield server
+
+
+def far(server, **parameters):
+    """Return the address of the server as that of another machine: libpq connects to the loopback all the same."""
+    known = {
+        "host": "db.example.org",
+        "hostaddr": server.settings["listen_addresses"],
+        "user": "owner",
+        "dbname": "postgres",
+    }
+    return " ".join(f"{name}={value}" for name, value in (known | parameters).items())
+
+
+@rows(
+    ("parameters", "encrypts", "reason"),
+    [
+        ({}, True, "no verified connection: .*certificate verify failed"),
+        ({"sslrootcert": "{crt}"}, True, ""),
+        (
+            {"sslrootcert": "{crt}", "host": "other.example.org"},
+            True,
+            "no verified connection: .*does not match host name",
+        ),
+        ({"sslrootcert": "{crt}"}, False, "no verified connection: .*does not support SSL"),
+        ({}, False, "no verified connection: .*does not support SSL"),
+        ({"sslmode": "require"}, False, "no verified connection: .*does not support SSL"),
+    ],
+)
+def test_a_server_on_another_machine_is_verified(
+    encrypted, parameters, encrypts, reason, tmp_path, monkeypatch
+):
+    """Without its authority it is refused, and no connection goes on without encryption."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    if (encrypted.settings["ssl"] == "on") != encrypts:
+        encrypted.settings["ssl"] = "on" if encrypts else "off"
+        encrypted.restart()
+    crt = encrypted.data / "server.crt"
+    crt.chmod(0o644)
+    shutil.copy(crt, tmp_path / "ca.crt")
+    given = {name: value.format(crt=tmp_path / "ca.crt") for name, value in parameters.items()}
+
+    with opened(far(encrypted, **given), "bees") as ledger:
+        if not reason:
+            head = ledger.head(JOURNAL)
+            assert ledger.append_if(JOURNAL, Mark(head, ""), [b"one\n"]).done
+            assert encrypted.sql(
+                "select bool_and(s.ssl) from pg_stat_ssl s join pg_stat_activity a using (pid) where a.client_port > 0"
+            ) == [(True,)]
+            return
+        with pytest.raises(StorageFailed, match=reason) as refused:
+            ledger.head(JOURNAL)
+    assert ("sslrootcert" if encrypts else "Switch TLS on") in refused.value.fix
+
+
+def test_the_own_authorities_of_a_user_are_used(encrypted, tmp_path, monkeypatch):
+    if encrypted.settings["ssl"] == "off":
+        encrypted.settings["ssl"] = "on"
+        encrypted.restart()
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / ".postgresql").mkdir()
+    shutil.copy(encrypted.data / "server.crt", tmp_path / ".postgresql" / "root.crt")
+
+    with opened(far(encrypted), "bees") as ledger:
+        assert ledger.head(JOURNAL) >= 0
 
 
 def test_without_the_driver_the_error_names_the_extra(monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 from aether.store import doctor, files, recovery, snapshot
 from aether.store.patch import apply_with_inverse
 from tests import homes
+from tests.tables import rows
 
 LINES = [files.seal_json({"n": n, "text": "some text*J-"}) for n in range(3)]
 RULES = {("total",): "sum", ("entries", "*", "reads"): "touch"}
@@ -66,6 +67,43 @@ def test_a_change_is_applied_only_where_it_fits(_what, before, patch, now, wante
         assert fitted is None
     else:
         assert apply_with_inverse(state, fitted)[0] == {"total": 11, "entries": wanted}
+
+
+FIELD = [{"op": "replace", "path": "/entries/0/text", "value": "new"}]
+WHOLE = [{"op": "replace", "path": "/entries/0", "value": entry("a") | {"text": "new"}}]
+
+
+@rows(
+    ("what", "patch", "now", "wanted"),
+    [
+        ("another entry with the old value", FIELD, [entry("b") | {"text": "about a"}], None),
+        ("two entries with the old value", FIELD, [entry("b") | {"text": "about a"}, entry("a")],
+         [entry("b") | {"text": "about a"}, entry("a") | {"text": "new"}]),
+        ("the entry has another value now", FIELD, [entry("a") | {"text": "other"}], None),
+        ("the entry has this value already", FIELD, [entry("a") | {"text": "new"}], [entry("a") | {"text": "new"}]),
+        ("a whole entry that was read", WHOLE, [entry("b"), entry("a", reads=3)],
+         [entry("b"), entry("a", reads=3) | {"text": "new"}]),
+        ("a whole entry of which another field was changed", WHOLE, [entry("a") | {"more": 1}],
+         [entry("a") | {"more": 1, "text": "new"}]),
+        ("a whole entry of which this field was changed", WHOLE, [entry("a") | {"text": "other"}], None),
+        ("an entry that was read is removed", [{"op": "remove", "path": "/entries/0"}], [entry("a", reads=2)], []),
+        ("an entry that was changed is not", [{"op": "remove", "path": "/entries/0"}], [entry("a") | {"text": "x"}], None),
+        ("a field is added to it", [{"op": "add", "path": "/entries/0/more", "value": 1}], [entry("b"), entry("a")],
+         [entry("b"), entry("a") | {"more": 1}]),
+        ("an entry without an id, by what it is", [{"op": "remove", "path": "/entries/2"}], ["y", "x"], ["y"]),
+        ("a part of an entry without an id", [{"op": "replace", "path": "/entries/3/0", "value": 2}], [[1]], None),
+    ],
+)  # fmt: skip
+def test_an_entry_is_known_by_its_id(what, patch, now, wanted):
+    was = {"total": 5, "entries": [entry("a"), entry("b"), "x", [1]]}
+    ids = recovery.ids_of(was, patch)
+    inverse = apply_with_inverse(was, patch)[1]
+
+    fitted = recovery.refitted({"total": 9, "entries": now}, patch, inverse, RULES, ids)
+
+    assert (fitted is None) == (wanted is None)
+    if fitted is not None:
+        assert apply_with_inverse({"total": 9, "entries": now}, fitted)[0]["entries"] == wanted
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -290,6 +290,11 @@ def test_what_git_tracks_is_not_drained_and_doctor_says_so(tmp_path, version):
     ):
         subprocess.run(["git", *words.split()], cwd=tmp_path, check=True, capture_output=True)
 
+    for other in ("elsewhere/.aether/hooks/spool", ".aether.old/hooks/spool"):
+        (tmp_path / other).mkdir(parents=True)
+        (tmp_path / other / mine).write_text("{}")
+    subprocess.run(["git", "add", "-f", "elsewhere", ".aether.old"], cwd=tmp_path, check=True)
+
     assert spool.waiting(str(home)) == [mine]
     assert spool.tracked(str(home)) == {theirs}
     assert [one.code for one in doctor.examine(home)] == ["tracked-spool"]
