@@ -123,6 +123,17 @@ class Command(click.Command):
         options.setdefault("context_settings", SETTINGS)
         super().__init__(*arguments, **options)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; on a terminal a long wait for a lock is announced, with who holds it."""
+        if sys.stderr and sys.stderr.isatty():
+            from aether.store import files
+
+            ask = ctx.ensure_object(Ask)
+            files.on_wait = lambda holder, left: note(
+                ask, f"Waiting for {plain(holder)} to finish; {left:.0f} s at most…"
+            )
+        return super().invoke(ctx)
+
 
 class Group(click.Group):
     """A noun whose verbs are commands with the common options, listed in the order of writing."""

@@ -52,14 +52,16 @@ MAX_NUMBER_BITS = 14_000
 LOCK_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 0.0005
 LONGEST_WAIT_SECONDS = 0.02
+# Who waits for a lock for so long is said by `on_wait`, if a command line has set it, with the holder and the seconds left.
+NOTICE_SECONDS = 1.0
+on_wait: Callable[[str, float], None] | None = None
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _FIXES = {
     errno.ENOSPC: _FREE_SPACE,
     errno.EDQUOT: _FREE_SPACE,
-    errno.EROFS: _MAKE_WRITABLE,
-    errno.EACCES: _MAKE_WRITABLE,
-    errno.EPERM: _MAKE_WRITABLE,
+    **dict.fromkeys(UNWRITABLE, _MAKE_WRITABLE),
 }
 # The flag of the system calls that exchange two files, and the directory that Linux takes relative names from.
 _EXCHANGE, _HERE = 2, -100
@@ -468,11 +470,13 @@ def unsealed(line: bytes) -> JsonObject | None:
 
 
 @contextlib.contextmanager
-def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
+def locked(directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool = False) -> Iterator[None]:
     """Hold the lock of `directory` during the block; `commit.write_lock` is that of a home.
 
     On Unix it is `flock` on `<directory>/lock`, the lock that `filelock.FileLock` takes too, without the 28 ms of
     its import; on Windows `filelock` takes it. The name of the holder in the file is only for the error.
+    `for_reading`, a directory that may not be written is locked, too, by the file that its last writer left; without one
+    nobody writes there.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
@@ -486,7 +490,14 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
         lock = filelock.FileLock(path, timeout=timeout, fallback_to_soft=False)
         with storage_errors(directory):
             try:
-                lock.acquire()
+                try:
+                    lock.acquire(timeout=min(timeout, NOTICE_SECONDS))
+                except filelock.Timeout:
+                    if timeout <= NOTICE_SECONDS:
+                        raise
+                    if on_wait:
+                        on_wait(_holder(path), timeout - NOTICE_SECONDS)
+                    lock.acquire(timeout=timeout - NOTICE_SECONDS)
             except filelock.Timeout:  # an OSError, too
                 raise _timed_out(path, timeout) from None
         try:
@@ -495,7 +506,10 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
             lock.release()
         return
     with storage_errors(directory):
-        handle = _acquire(path, timeout)
+        handle = _acquire(path, timeout, for_reading=for_reading)
+    if handle is None:
+        yield
+        return
     try:
         yield
     finally:
@@ -533,10 +547,23 @@ def require_exclusive(directory: Path) -> None:
     raise Conflict(what, fix=fix, where=str(path))
 
 
-def _acquire(path: Path, timeout: float) -> int:
+def _opened_lock(path: Path, *, for_reading: bool) -> int | None:
+    try:
+        return regular.handle(path, os.O_RDWR | os.O_CREAT)
+    except OSError as reason:
+        if not for_reading or reason.errno not in UNWRITABLE:
+            raise
+    with contextlib.suppress(FileNotFoundError):
+        return regular.handle(path)
+    return None
+
+
+def _acquire(path: Path, timeout: float, *, for_reading: bool) -> int | None:
     give_up = time.monotonic() + timeout
     while True:
-        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
+        handle = _opened_lock(path, for_reading=for_reading)
+        if handle is None:
+            return None
         try:
             _wait(handle, path, timeout, give_up)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
@@ -558,13 +585,17 @@ def _acquire(path: Path, timeout: float) -> int:
 def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
     import fcntl
 
-    wait = FIRST_WAIT_SECONDS
+    wait, notice = FIRST_WAIT_SECONDS, time.monotonic() + NOTICE_SECONDS
     while True:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            if time.monotonic() >= give_up:
+            now = time.monotonic()
+            if now >= give_up:
                 raise _timed_out(path, timeout) from None
+            if on_wait and now >= notice:
+                notice = give_up
+                on_wait(_holder(path), give_up - now)
             import random  # seldom needed, and slow to import
 
             # Jitter: equal waits would make the same process lose every round.
@@ -574,8 +605,13 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
             return
 
 
+def _holder(path: Path) -> str:
+    """Return who holds a lock, as the holder wrote it there: its process id, its command and its machine."""
+    return regular.read(path).decode(errors="replace").strip() or "another process"
+
+
 def _timed_out(path: Path, timeout: float) -> LockTimeout:
-    holder = regular.read(path).decode(errors="replace").strip() or "another process"
+    holder = _holder(path)
     fix = "Wait for it to finish, or stop it; a killed process frees the lock by itself."
     return LockTimeout(f"held by {holder} for more than {timeout:g} s.", fix=fix, where=str(path))
 

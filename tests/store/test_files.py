@@ -378,6 +378,19 @@ def test_a_timeout_names_the_holder(home, holder):
         pass
 
 
+def test_a_long_wait_says_once_who_holds_the_lock(home, holder, monkeypatch):
+    said = []
+    monkeypatch.setattr(files, "NOTICE_SECONDS", 0.01)
+    monkeypatch.setattr(files, "on_wait", lambda name, left: said.append((name, left)))
+
+    with pytest.raises(LockTimeout), locked(home, timeout=0.2):
+        pass
+
+    [(name, left)] = said
+    assert name.startswith(f"process {holder.pid}: -c ")
+    assert 0 < left < 0.2
+
+
 def test_a_killed_holder_frees_the_lock(home, holder):
     holder.send_signal(signal.SIGKILL)
     holder.wait()
