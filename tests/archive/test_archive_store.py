@@ -12,6 +12,7 @@ from itertools import accumulate
 import pytest
 
 import aether
+from aether import clock
 from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
@@ -173,6 +174,27 @@ def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_th
 
     assert [hit.id for hit in aether.search_archive("harbour crane", limit=1, home=home)] == ["old"]
     assert [hit.id for hit in aether.search_archive("crane", limit=1, home=home)] == ["old"]
+
+
+def test_a_file_without_times_ages_from_its_last_change_and_is_named_by_what_a_person_said(home, tmp_path):
+    wrapped = "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"
+    file = tmp_path / "chat.json"
+    file.write_text(
+        json.dumps([{"role": "user", "content": each} for each in (wrapped, "Fix the parser.\nSoon.")])
+    )
+    os.utime(file, (written := (homes.NOW - timedelta(days=40)).timestamp(), written))
+
+    [added] = aether.archive_files([file], home=home).added
+    assert added.title == "Fix the parser."
+    assert added.created_at == clock.stamp(homes.NOW - timedelta(days=40))
+    assert aether.explain_retention(added.id, now=homes.NOW, home=home)["days"] == 40
+    os.utime(file)
+    again = aether.archive_files([file], home=home)
+    assert again.failed == []
+    assert [one.id for one in aether.list_archived(home=home)] == [added.id]
+
+    add(home, {"id": "undated", "messages": said("Nothing says when this was.")})
+    assert "No time of it is known" in aether.explain_retention("undated", now=homes.NOW, home=home)["reason"]
 
 
 def entered(home, talks):
