@@ -344,7 +344,7 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
 
 
 def _conversation(home: Path, id: str) -> Iterator[lines.Record]:
-    """Yield the archived conversation `id` as a record, nothing if there is none."""
+    """Yield the archived conversation `id` as a record, nothing without one."""
     row = archive_store.find(home, id)
     item = _conversation_item(home, row, None) if row else None
     if item:
