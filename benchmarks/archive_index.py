@@ -23,6 +23,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -33,7 +34,7 @@ from search_speed import queries, spread, timed, vocabulary
 
 import aether
 from aether.api import archive as edge
-from aether.store import archive_store, config
+from aether.store import archive_store, config, index_file
 
 SIZES = (1_000, 10_000, 100_000)
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -109,20 +110,22 @@ def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
 
 def _repeat(home: Path, size: int) -> None:
     """Repeat the rows of the index until it has `size`; none of the copies is ready to age."""
+    columns = "name, title, created, level, bytes, since, level, policy, grace, until"
 
     def work(db: sqlite3.Connection) -> None:
+        rows = db.execute(
+            f"SELECT n, id, {columns} FROM conversation WHERE id NOT LIKE 'answer %' ORDER BY n"
+        ).fetchall()
+        terms = dict(db.execute("SELECT number, term FROM term"))
+        said = {
+            n: {terms[one]: times for one, times in zip(array("I", numbers), array("H", counts), strict=True)}
+            for n, numbers, counts in db.execute("SELECT n, terms, times FROM said")
+        }
         for copy in range(1, -(-size // FILES)):
-            first = copy * 10_000_000
-            db.execute(
-                "INSERT INTO conversation SELECT n + ?, id || ' ' || ?, name, title, created, level, bytes, since, level, "
-                "policy, grace, until FROM conversation WHERE n < 10000000 AND id NOT LIKE 'answer %'",
-                (first, copy),
-            )
-            db.execute(
-                "INSERT INTO words (rowid, said) SELECT rowid + ?, said FROM words WHERE rowid < 10000000 "
-                "AND rowid NOT IN (SELECT n FROM conversation WHERE id LIKE 'answer %')",
-                (first,),
-            )
+            with index_file.writing(db):
+                archive_store.enter(
+                    db, [archive_store.Entry((f"{one} {copy}", *row), said[n]) for n, one, *row in rows]
+                )
 
     archive_store.indexed(home, work)
 

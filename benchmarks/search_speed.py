@@ -48,14 +48,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
 from aether.memory.search import search
-from aether.store import archive, search_index
+from aether.store import record_files, search_index
 
 home = Path(sys.argv[1])
 snapshot = SimpleNamespace(home=home, pending=())
 source = search_index.Archive(
-    archive.head(snapshot, "items"),
-    lambda after: archive.located(snapshot, "items", after=after),
-    lambda wanted: archive.fetch(snapshot, "items", wanted),
+    record_files.head(snapshot, "items"),
+    lambda after: record_files.located(snapshot, "items", after=after),
+    lambda wanted: record_files.fetch(snapshot, "items", wanted),
 )
 archived = search_index.indexed_source(home / "index.sqlite", source)
 assert search({}, sys.argv[2], now=datetime(2026, 4, 1, tzinfo=UTC), archived=archived)

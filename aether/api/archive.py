@@ -34,6 +34,7 @@ from aether.redact.redact import redact, redacted
 from aether.store import archive_steps, archive_store, config, conversations, files
 from aether.store.commit import Author
 from aether.store.snapshot import load
+from aether.text.cleaning import clean
 from aether.text.words import query_terms
 from aether.types import Change, Finding, JsonObject
 
@@ -333,12 +334,13 @@ def _of_log(place: Path, id: str, data: bytes) -> Conversation:
 
 
 def _title(messages: list[JsonObject]) -> str:
-    """Return the first line that a user said, cut, without secrets."""
-    for message in messages:
-        said = next(archive_store.texts({"messages": [message]}), "").strip()
-        if message.get("role") == "user" and said:
-            return redact(said.partition("\n")[0])[:TITLE_CHARS].strip()
-    return ""
+    """Return the first line that a user said, cut, without secrets; what a program wrote around it only if there is no other."""
+    said = [
+        text for message in messages if message.get("role") == "user"
+        for text in archive_store.texts({"messages": [message]}) if text.strip()
+    ]  # fmt: skip
+    own = next(filter(None, map(clean, said)), "") or next(iter(said), "")
+    return redact(own.strip().partition("\n")[0])[:TITLE_CHARS].strip()
 
 
 def _fullest_level(old: JsonObject) -> Level:
@@ -515,11 +517,14 @@ def _read_files(paths: Iterable[str | os.PathLike[str]], batch: ArchivedBatch) -
         try:
             with regular.named(path) as file:
                 data = file.read()
+                written = clock.stamp(datetime.fromtimestamp(os.fstat(file.fileno()).st_mtime, UTC))
             raws = [*_raws(data, name, batch.findings)]
         except AetherError as reason:
             batch.failed.append(_failure(reason, name))
             continue
         for raw in raws:
+            if not (raw.get("created_at") or raw.get("updated_at")):
+                raw["created_at"] = written  # without a time it would never age
             yield _Given(
                 raw, {"kind": "file", "name": os.path.basename(name)}, data if len(raws) == 1 else None
             )

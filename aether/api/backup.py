@@ -128,7 +128,7 @@ def create_backup(
     _require_outside(target)
     earlier = _manifest_names(target)
     identity = _identity_of(place)
-    _require_own(target, earlier, identity, adopt=adopt)
+    _require_own(target, earlier, place, identity, adopt=adopt)
     known = {name.rpartition("/")[2] for name, size in target.names(OBJECTS).items() if size}
     new: list[int] = []
     with _writing(target, known, new) as keep:
@@ -276,24 +276,35 @@ def _fresh_id(earlier: Sequence[str]) -> str:
 
 
 def _identity_of(home: Path) -> str:
-    """Return the identity of a home, by which its backups know it in any place; the first backup makes one."""
+    """Return the identity of a home, by which its backups know it in any place; the first backup makes one.
+
+    A home that may not be written and has none is known by its path.
+    """
     path = home / IDENTITY
-    with write_lock(home), storage_errors(home):
+    with write_lock(home, for_reading=True), storage_errors(home):
         with suppress(FileNotFoundError, CorruptDocument, InvalidDocument):
             found = (files.unsealed(regular.read(path)) or {}).get("home")
             if isinstance(found, str) and found:
                 return found
         made = clock.new_id("home", now())
-        write_whole(path, files.seal_json({"home": made}))
+        try:
+            write_whole(path, files.seal_json({"home": made}))
+        except OSError as reason:
+            if reason.errno not in files.UNWRITABLE:
+                raise
+            return ""
     return made
 
 
-def _require_own(target: NamedFiles, earlier: Sequence[str], identity: str, *, adopt: bool) -> None:
+def _require_own(
+    target: NamedFiles, earlier: Sequence[str], place: Path, identity: str, *, adopt: bool
+) -> None:
     """Raise if the newest backup that can be read is of another home: its newest one would be taken for ours."""
     for name in () if adopt else earlier:
         with suppress(CorruptDocument, NotFound, UnsafePath):
             manifest = _manifest(target, name)
-            if manifest.of != identity:
+            known = manifest.of and identity
+            if manifest.of != identity if known else manifest.backup.home != str(place):
                 what = f"it has backups of another home, {manifest.backup.home}."
                 fix = "Name another place; or, if this home goes on from that one, pass --adopt."
                 raise Conflict(what, fix=fix, where=target.where())

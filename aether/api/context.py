@@ -341,7 +341,7 @@ def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
         case = case_of(conversation_id, record)
         prompt = _prompt(case)
     if prompt.tokens > prompt.limit:
-        error = guard.exceeded(case.view, prompt.tokens, case.limit)
+        error = guard.exceeded(case.view, prompt.tokens, case.limit, parts=case.system, count=case.count)
         _REFUSED[case.key] = (tuple(case.log.context), dict(case.log.settings), error)
         raise error
     emit(case, "prompt-validation-passed", tokens=prompt.tokens, limit=prompt.limit)

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from time import monotonic
 from typing import Any, Literal, NamedTuple, cast
@@ -63,6 +64,8 @@ CONFLICT_TRIES = 16
 KEPT_CONTEXTS = 64
 # A compression aims at no more of its trigger than this, or it would be needed again at once.
 MOST_TARGET = 0.75
+# What a model has decided for a goal may take no more of a limit than this, with the goal: messages need room, too.
+MOST_GOAL = 0.5
 # Groups of messages that a rollover leaves, and what an emergency leaves of them if it has to go on.
 ROLLOVER_KEEPS, AGGRESSIVE_KEEPS = 5, 1
 IN_PROGRESS = "Compression already in progress"
@@ -156,8 +159,9 @@ def case_of(conversation_id: str, record: Path) -> Case:
         _KNOWN.popitem(last=False)
     limit = prompt_limit(settings.window, tokens.context_profiles(record, settings.model))
     system = guard.system_parts(
-        settings, mode_text=mode_rules(settings.mode).prompt, goals=_goal(goals.prompt_text, record)
-    )
+        settings, mode_text=mode_rules(settings.mode).prompt,
+        goals=_goal(partial(goals.prompt_text, lambda text: counting.count(text) <= limit * MOST_GOAL), record),
+    )  # fmt: skip
     tools = settings.tools if calls else None
     beside = guard.beside_tokens(system, tools or (), counting.count)
     doubts = tuple(one for one in counting.findings if one.code != "unknown-model")

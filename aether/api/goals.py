@@ -235,9 +235,12 @@ def checkpoint_goal(
     )  # fmt: skip
 
 
-def prompt_text(*, home: Home = None) -> str:
-    """Return the current goal for a system prompt, "" without one; the same bytes as long as it does not change."""
-    return pure.prompt_text(_document(home))
+def prompt_text(fits: Callable[[str], bool] = bool, *, home: Home = None) -> str:
+    """Return the current goal for a system prompt, "" without one; the same bytes as long as it does not change.
+
+    What does not fit loses the oldest decisions that a model reported.
+    """
+    return pure.prompt_text(_document(home), fits)
 
 
 def guidance(*, home: Home = None) -> str:

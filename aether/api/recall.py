@@ -271,7 +271,7 @@ def recall_index(
 
 
 def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> list[RecallLine]:
-    """Return the entry `id` among its neighbours in time, oldest first.
+    """Return the entry `id`, or the archived conversation of that name, among its neighbours in time, oldest first.
 
     Raises:
         NotFound: nothing has this id.
@@ -284,8 +284,11 @@ def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> 
     memory = snapshot.documents["memory"]
     source = searchable_archive(snapshot)
     stored = source.read(list(range(source.find(Query((), (), ())).items)))
-    archived = (stored[place] for place in sorted(stored))
-    found = lines.neighbours(lines.records(memory, archived), id, before=before, after=after)
+    entries = [
+        *lines.records(memory, (stored[place] for place in sorted(stored))),
+        *_conversation(snapshot.home, id),
+    ]
+    found = lines.neighbours(entries, id, before=before, after=after)
     if not found:
         raise _unknown(id)
     count = counter_of(memory)
@@ -337,10 +340,15 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
         (stored[place] for place in sorted(stored)),
     )  # fmt: skip
     for name in wanted:
-        row = archive_store.find(snapshot.home, name)
-        item = _conversation_item(snapshot.home, row, None) if row else None
-        if item:
-            yield lines.item_record(item, "archive")
+        yield from _conversation(snapshot.home, name)
+
+
+def _conversation(home: Path, id: str) -> Iterator[lines.Record]:
+    """Yield the archived conversation `id` as a record, nothing without one."""
+    row = archive_store.find(home, id)
+    item = _conversation_item(home, row, None) if row else None
+    if item:
+        yield lines.item_record(item, "archive")
 
 
 def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str = "") -> str:

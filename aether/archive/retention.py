@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from aether import clock
-from aether.archive.levels import DEFAULT, MOST_DAYS, Boundaries, age, level_of_age
+from aether.archive.levels import DEFAULT, MOST_DAYS, Age, Boundaries, age, level_of_age
 from aether.archive.shapes import Conversation, Level, fuller, said
 from aether.errors import InvalidInput, shown
 from aether.text.words import pluralize, words
@@ -253,17 +253,19 @@ def decide(
     if level == by_age and rule != "marked":
         rule = "age"
     return Decision(
-        level, by_age, by_score, rule, found, old.days, old.since, _reason(rule, level, found, old.days)
+        level, by_age, by_score, rule, found, old.days, old.since, _reason(rule, level, found, old)
     )
 
 
-def _reason(rule: Rule, level: Level, found: Score, days: int) -> str:
-    aged = pluralize(days, "days")
+def _reason(rule: Rule, level: Level, found: Score, old: Age) -> str:
+    aged = pluralize(old.days, "days")
     words = level.replace("_", " ")
     return {
         "marked": "Marked as important: it stays full.",
         "important": f"High importance ({found.total:.2f}): it stays full.",
         "recent": f"Used {aged} ago with an importance of {found.total:.2f}: it stays full.",
         "score": f"An importance of {found.total:.2f} keeps its {words}, although it is {aged} old.",
-        "age": f"Last used {aged} ago: {words}.",
+        "age": f"Last used {aged} ago: {words}."
+        if old.since
+        else "No time of it is known, so that it does not age.",
     }[rule]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.main import BROKEN_PIPE, INTERRUPTED, leave, main
+from aether.cli.main import BROKEN_PIPE, INTERRUPTED, interruptible, leave
 from aether.cli.output import (
     Ask,
     Group,
@@ -265,5 +265,6 @@ def _raws(loaded: Conversation) -> list[dict[str, Any]]:
 
 def run(arguments: list[str] | None = None) -> None:
     """Run the command line and exit: 0 done, 1 for every failure."""
-    code = main(sys.argv[1:] if arguments is None else arguments, command=compactctl, name="compactctl")
+    given = sys.argv[1:] if arguments is None else arguments
+    code = interruptible(given, command=compactctl, name="compactctl")
     leave(code if code in (0, INTERRUPTED, BROKEN_PIPE) else FAILED, at_once=arguments is None)

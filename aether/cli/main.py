@@ -121,7 +121,19 @@ def run(arguments: list[str] | None = None) -> NoReturn:
     import gc
 
     gc.set_threshold(COLLECT_AFTER_OBJECTS)
-    leave(main(sys.argv[1:] if arguments is None else arguments), at_once=arguments is None)
+    leave(interruptible(sys.argv[1:] if arguments is None else arguments), at_once=arguments is None)
+
+
+def interruptible(arguments: list[str], *, command: click.Command = cli, name: str = "aether") -> int:
+    """Run one command line as `main` does; Ctrl-C, which ended the process while it started, interrupts it from here on."""
+    import signal
+
+    try:
+        if callable(signal.getsignal(signal.SIGINT)):  # it is ignored in the background
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        return main(arguments, command=command, name=name)
+    except KeyboardInterrupt:  # a second one, while the first was answered
+        return INTERRUPTED
 
 
 def leave(code: int, *, at_once: bool) -> NoReturn:
@@ -129,7 +141,11 @@ def leave(code: int, *, at_once: bool) -> NoReturn:
 
     The ordinary end of an interpreter takes a seventh of the time of a short command.
     """
+    import signal
     import threading
+
+    if at_once and callable(signal.getsignal(signal.SIGINT)):
+        signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 
     if at_once and threading.active_count() == 1 and WORK_AT_EXIT.isdisjoint(sys.modules):
         try:
@@ -257,8 +273,8 @@ def _age(ask: Ask) -> None:
 
 
 def _fold(ask: Ask) -> None:
-    """Fold the journal; the change is stored already, so a failure is only a note."""
-    if ask.found is None:
+    """Fold the journal; the change is stored already, so a failure is only a note. A read-only home stays as it is."""
+    if ask.found is None or not os.access(ask.found, os.W_OK):
         return
     from aether import clock
     from aether.errors import AetherError

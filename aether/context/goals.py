@@ -16,6 +16,7 @@ Markers add to the current goal and complete its steps. They never set a goal, b
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import deepcopy
 from datetime import datetime
@@ -27,6 +28,7 @@ from aether.errors import InvalidInput, NotFound, shown
 from aether.store.patch import diff
 from aether.text.regex import lazy
 from aether.text.tags import neutralize
+from aether.text.words import pluralize
 from aether.types import Artifact, Blocker, Change, Goal, GoalDecision, JsonObject, Subtask, SubtaskStatus
 
 DOCUMENT = "goals"
@@ -42,7 +44,7 @@ MOST_OPEN = 100
 MOST_STEPS = 100
 MOST_DECISIONS = 100
 MOST_ARTIFACTS = 200
-# In the text for a model; all locked decisions and open blockers are there.
+# In the text for a model; all locked decisions of a person and open blockers are there.
 SHOWN_STEPS = 10
 SHOWN_ARTIFACTS = 3
 BY_MARKER = "Extracted from the text of a model"
@@ -533,10 +535,10 @@ def apply_markers(
     return Change(patch, result=applied)
 
 
-def goal_text(goal: Mapping[str, Any]) -> str:
+def goal_text(goal: Mapping[str, Any], *, without: int = 0) -> str:
     """Return a goal, as `view` gives it, in words for a model; the same goal always gives the same text.
 
-    All locked decisions and open blockers are in it.
+    All locked decisions and open blockers are in it, but for the oldest decisions of a model, as many as it shall be `without`.
     """
     lines = [
         f"Goal: {goal['description']}",
@@ -554,7 +556,12 @@ def goal_text(goal: Mapping[str, Any]) -> str:
     decisions: list[GoalDecision] = [each for each in goal["decisions"] if each["locked"]]
     if decisions:
         lines.append("Decided, and locked:")
+    if without:
+        lines.append(f"- {pluralize(without, 'decisions')} of earlier messages")
+    by_model = [each["id"] for each in decisions if each["rationale"] == BY_MARKER][:without]
     for each in decisions:
+        if each["id"] in by_model:
+            continue
         why = "" if each["rationale"] in ("", BY_MARKER) else f" (because: {each['rationale']})"
         lines.append(f"- {each['description']}{why}")
     lines += [f"Blocked by: {each['description']}" for each in open_blockers(goal)]
@@ -565,10 +572,22 @@ def goal_text(goal: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def prompt_text(document: Mapping[str, Any]) -> str:
-    """Return the current goal for a system prompt, with the grammar of its markers; "" without one."""
+def prompt_text(document: Mapping[str, Any], fits: Callable[[str], bool] = bool) -> str:
+    """Return the current goal for a system prompt, with the grammar of its markers; "" without one.
+
+    What does not fit loses the oldest decisions that a model reported, as few as possible.
+    """
     goal = current(document)
-    return prompts.render("goal", goal=goal_text(goal)).strip() if goal else ""
+    if not goal:
+        return ""
+
+    def text(without: int) -> str:
+        return prompts.render("goal", goal=goal_text(goal, without=without)).strip()
+
+    if fits(whole := text(0)):
+        return whole
+    most = sum(each["locked"] and each["rationale"] == BY_MARKER for each in goal["decisions"])
+    return text(bisect_left(range(most), True, key=lambda without: fits(text(without))))
 
 
 def artifact_type(path: str) -> str:

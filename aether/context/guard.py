@@ -304,12 +304,17 @@ def require_room(
     )
 
 
-def exceeded(found: View, tokens: int, limit: int) -> BudgetExceeded:
-    """Return the error for a context that no step makes small enough."""
+def exceeded(
+    found: View, tokens: int, limit: int, *, parts: Sequence[SystemPart], count: Counter
+) -> BudgetExceeded:
+    """Return the error for a context that no step makes small enough; it names the largest part."""
     held: Held = max(found.live, key=lambda one: one.tokens)
+    size, named = max(
+        (held.tokens, f"the largest message, n={held.number}"),
+        *((count(part.text), f"the part {part.name!r} of the system prompt") for part in parts),
+    )
     return BudgetExceeded(
-        f"the context has {tokens} tokens after every step, and the limit is {limit}; the largest message, "
-        f"n={held.number}, has {held.tokens}.",
+        f"the context has {tokens} tokens after every step, and the limit is {limit}; {named}, has {size}.",
         fix="Split or shorten it, or use a model with a larger window.",
         where="context",
     )

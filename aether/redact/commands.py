@@ -71,7 +71,7 @@ _PIPED = lazy(
 _READS = lazy(
     r"--with-token\s|-stdin\s|-fd[\s=]|\bkinit\s|sudo -S|(?:ch|vnc)passwd\b|\bsu\b|\b(?:secret|secrets|env)\s(?:put|set|add)\b"
 )
-_HERE = lazy(rf"<<<\s{{0,4}}{_VALUE}")
+_HERE = lazy(rf"<<<(?!<)\s{{0,4}}{_VALUE}")  # not within a rule of `<`
 # `smtp.login("bob", "x")`, `auth=("bob", "x")`, `HTTPBasicAuth("bob", "x")`: a user and a password.
 _CALLED = lazy(
     r"(?i)(?:login|auth|credentials?)\s{0,2}=?\s{0,2}\(\s{0,8}(?:[a-z_][\w.]{0,60}|[\"'][^\"'\n]{1,80}[\"']),\s{0,8}"
@@ -157,9 +157,10 @@ def _here(text: str) -> Iterator[tuple[int, int]]:
     """Yield the places of the values that a command reads from a string: `docker login --password-stdin <<< x`."""
     at = text.find("<<<")
     while at >= 0:
-        line = text[max(text.rfind("\n", 0, at), at - _COMMANDS_LOOK_BACK, 0) : at]
-        if _READS.search(line) and (found := _HERE.match(text, at)):
-            yield from _span(found)
+        if found := _HERE.match(text, at):  # the quicker question first
+            line = text[max(text.rfind("\n", 0, at), at - _COMMANDS_LOOK_BACK, 0) : at]
+            if _READS.search(line):
+                yield from _span(found)
         at = text.find("<<<", at + 3)
 
 

@@ -32,10 +32,10 @@ _PART = re.compile(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 _URL_ESCAPE, _JSON_ESCAPE = lazy(r"%[0-9A-Fa-f]{2}"), lazy(r"\\u00[0-9A-Fa-f]{2}")
-# `_MAY_HOLD` needs a run of so many characters: no pattern is compiled for a short text without one.
+# A token has a run of so many characters: no pattern is compiled for a short text without one.
 _LEAST_RUN, _SHORT_TEXT = 14, 1_000
 # What no table is read for: a text without a long run that has a digit, or a capital after a small letter.
-_MAY_HOLD = lazy(r"(?=[A-Za-z_./+=:%$!~-]{0,200}(?:[0-9]|[a-z][A-Z]))[A-Za-z0-9_./+=:%$!~-]{14}")
+_RUN, _MIXED = lazy(r"[A-Za-z0-9_./+=:%$!~-][A-Za-z0-9_./+=:%$!~-]{13,}+"), lazy(r"[0-9]|[a-z][A-Z]")
 # A token starts after no word, and is as long.
 _BEFORE_FORM = rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{{_LEAST_RUN}}})"
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
@@ -233,7 +233,7 @@ def _without_tokens(text: str) -> str:
     """Return `text` without the tokens of providers and without JSON Web Tokens."""
     if len(text) < _SHORT_TEXT and max(map(len, text.split()), default=0) < _LEAST_RUN:
         return text  # no pattern is compiled for it
-    if not _MAY_HOLD.search(text):
+    if not any(_MIXED.search(text, *run.span()) for run in _RUN.finditer(text)):
         return text
     shadow = without_escapes(text)
     if len(text) < _SHORT_TEXT and not _has_form(text, shadow):

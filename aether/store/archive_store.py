@@ -9,13 +9,17 @@ Writers hold the lock of the home. What a level is, and when a conversation ages
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 import re
 import zlib
+from array import array
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,7 +34,7 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside
-from aether.store import files, index_file, recovery
+from aether.store import files, index_file, postings, recovery
 from aether.text.words import terms
 from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
@@ -462,6 +466,13 @@ def set_step(home: Path, step: JsonObject | None) -> None:
 # --- The index
 
 
+class Entry(NamedTuple):
+    """What is entered of one archived conversation: the columns of its row, and how often it says each term."""
+
+    row: tuple[Any, ...]
+    said: Mapping[str, int]
+
+
 class Row(NamedTuple):
     """What the index knows of one archived conversation."""
 
@@ -483,11 +494,14 @@ class Row(NamedTuple):
     """When that goes; "" if it stays."""
 
 
-_INDEX_VERSION = 2
+_INDEX_VERSION = 3
 _BUSY_SECONDS = 10.0
 _COLUMNS = "id, name, title, created, level, bytes, since, floor, policy, grace, until"
 _TABLES = (
-    *(f"DROP TABLE IF EXISTS {table}" for table in ("conversation", "words", "held")),
+    *(
+        f"DROP TABLE IF EXISTS {table}"
+        for table in ("conversation", "words", "held", "said", "term", "posting", "total")
+    ),
     """CREATE TABLE conversation (
         n INTEGER PRIMARY KEY, id TEXT UNIQUE, name TEXT, title TEXT, created TEXT, level INTEGER, bytes INTEGER,
         since TEXT, floor INTEGER, policy TEXT, grace TEXT, until TEXT
@@ -497,18 +511,28 @@ _TABLES = (
     "CREATE INDEX of_policy ON conversation (policy)",
     "CREATE INDEX of_grace ON conversation (until) WHERE until != ''",
     "CREATE INDEX of_level ON conversation (level, created)",
+    # Of each conversation the number of its words, and how often it says each term: numbers of terms, then counts.
+    "CREATE TABLE said (n INTEGER PRIMARY KEY, length INTEGER, terms BLOB, times BLOB)",
+    "CREATE TABLE term (number INTEGER PRIMARY KEY, term TEXT UNIQUE, held INTEGER)",
+    "CREATE TABLE total (conversations INTEGER, length INTEGER)",
+    "INSERT INTO total VALUES (0, 0)",
+    postings.TABLE,
 )
-# The terms of each conversation, as search compares words. SQLite without FTS5 has no such table: the files are read.
-_WORDS = (
-    "CREATE VIRTUAL TABLE words USING fts5 (said, tokenize = 'unicode61 remove_diacritics 0', detail = 'none')",
+_NUMBERS, _TIMES = "I", "H"
+_MOST_TIMES = (1 << 16) - 1
+# What a conversation says of a term: how often, for the share of its length in that of others that counts; half of the most
+# that it can be is had at `_HALF`. A long conversation holds every word: what matters is how dense it is in it.
+_HALF, _BY_LENGTH = 1.2, 0.9
+# Points are by levels of that density, each twice the one before, in conversations as long as `_USUAL_LENGTH` on the average.
+_LEVELS, _LOWEST, _USUAL_LENGTH = 8, 0.5, 200
+_LEVEL_VALUES = tuple(
+    density / (density + _HALF) for density in (0.7 * _LOWEST * 2**level for level in range(_LEVELS))
 )
-# A conversation that holds a term 2, 4 or 8 times holds it with a mark and that number, too, so that those that say most
-# about a common word are found among all that hold it. No term has such a mark; it follows the terms themselves.
-_MARK, _OFTEN = "\ue000", (8, 4, 2, 1)
-# Conversations that are looked at for one mark of a term, and of all those the best that are compared in full.
-_MOST_HELD, _MOST_COMPARED = 500, 60
-# The newest ones by which is judged how common a word is that more hold.
-_SAMPLED = 5_000
+_POINTS = 1_000
+# Conversations with the most points of all, which are compared in full.
+_MOST_COMPARED = 256
+# Conversations that are entered at once: their postings are written once.
+_BATCH = 1_000
 
 
 def indexed(home: Path, work: Callable[[sqlite3.Connection], T]) -> T:
@@ -543,28 +567,23 @@ def rebuild_index(home: Path) -> None:
 
 
 def _rebuild(home: Path, db: sqlite3.Connection) -> None:
-    import sqlite3
-
     with index_file.writing(db):
         for statement in _TABLES:
             db.execute(statement)
-        with suppress(sqlite3.OperationalError):
-            for statement in _WORDS:
-                db.execute(statement)
-        for name in names(home):
-            with suppress(AetherError, KeyError, TypeError):  # `verify` names it
-                _put(db, home, name, read(home, name))
+        every = iter(names(home))
+        while batch := list(islice(every, _BATCH)):
+            found = []
+            for name in batch:
+                with suppress(AetherError, KeyError, TypeError):  # `verify` names it
+                    found.append(_entry(home, name, read(home, name)))
+            enter(db, found)
         db.execute(f"PRAGMA user_version = {_INDEX_VERSION}")
 
 
 def put(home: Path, written: Iterable[tuple[str, JsonObject]]) -> None:
     """Enter archive files that were written, each with its place, in the place of what the index had of them."""
-
-    def work(db: sqlite3.Connection) -> None:
-        for name, value in written:
-            _put(db, home, name, value)
-
-    _changed(home, work)
+    entries = [_entry(home, name, value) for name, value in written]
+    _changed(home, lambda db: enter(db, entries))
 
 
 def _changed(home: Path, work: Callable[[sqlite3.Connection], None]) -> None:
@@ -584,7 +603,14 @@ def _changed(home: Path, work: Callable[[sqlite3.Connection], None]) -> None:
 
 def take_out(home: Path, id: str) -> None:
     """Take a conversation that is not archived any more out of the index."""
-    _changed(home, lambda db: _take_out(db, id))
+
+    def work(db: sqlite3.Connection) -> None:
+        found = db.execute("SELECT n FROM conversation WHERE id = ?", (id,)).fetchone()
+        if found:
+            db.execute("DELETE FROM conversation WHERE n = ?", found)
+            _say(db, {found[0]: {}})
+
+    _changed(home, work)
 
 
 def set_floor(home: Path, floors: Iterable[tuple[str, str, str]]) -> None:
@@ -597,42 +623,76 @@ def set_floor(home: Path, floors: Iterable[tuple[str, str, str]]) -> None:
     _changed(home, work)
 
 
-def _has_words(db: sqlite3.Connection) -> bool:
-    return bool(db.execute("SELECT 1 FROM sqlite_master WHERE name = 'words'").fetchone())
-
-
-def _take_out(db: sqlite3.Connection, id: str) -> None:
-    found = db.execute("SELECT n FROM conversation WHERE id = ?", (id,)).fetchone()
-    if found:
-        db.execute("DELETE FROM conversation WHERE n = ?", found)
-        if _has_words(db):
-            db.execute("DELETE FROM words WHERE rowid = ?", found)
-
-
-def _put(db: sqlite3.Connection, home: Path, name: str, value: JsonObject) -> None:
-    _take_out(db, value["id"])
+def _entry(home: Path, name: str, value: JsonObject) -> Entry:
     grace, metrics = value["grace"] or {}, value["metrics"]
-    made = db.execute(
-        f"INSERT INTO conversation ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
-        (
-            value["id"], name, value["title"], value["created_at"] or value["archived_at"], DETAILS.index(value["level"]),
-            size(home, name) + (size(home, grace["file"]) if grace else 0), metrics.get("since", ""),
-            DETAILS.index(metrics.get("floor", "full")), metrics.get("policy", ""), grace.get("file", ""),
-            grace.get("until") or "",
-        ),
+    row = (
+        value["id"], name, value["title"], value["created_at"] or value["archived_at"], DETAILS.index(value["level"]),
+        size(home, name) + (size(home, grace["file"]) if grace else 0), metrics.get("since", ""),
+        DETAILS.index(metrics.get("floor", "full")), metrics.get("policy", ""), grace.get("file", ""),
+        grace.get("until") or "",
     )  # fmt: skip
-    if _has_words(db):
-        said = words_of("\n".join([value["title"], *texts(value["content"])]))
-        marks = [
-            f"{word}{_MARK}{times}"
-            for word, number in Counter(said).items()
-            for times in _OFTEN[:-1]
-            if number >= times
-        ]
-        db.execute(
-            "INSERT INTO words (rowid, said) VALUES (?, ?)",
-            (made.lastrowid, " ".join(said) + "\n" + " ".join(marks)),
+    return Entry(row, Counter(words_of("\n".join([value["title"], *texts(value["content"])]))))
+
+
+def enter(db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+    """Enter conversations, each in the place of what the index had of it; within a transaction."""
+    places = {}
+    for row, said in entries:
+        found = db.execute("SELECT n FROM conversation WHERE id = ?", row[:1]).fetchone()
+        made = db.execute(
+            f"INSERT OR REPLACE INTO conversation (n, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
+            (found[0] if found else None, *row),
         )
+        places[made.lastrowid or 0] = said
+    _say(db, places)
+
+
+def _say(db: sqlite3.Connection, places: Mapping[int, Mapping[str, int]]) -> None:
+    """Enter what the conversations at `places` say, in the place of what they said; nothing takes one out."""
+    numbers = _numbers(db, {term for said in places.values() for term in said}, new=True)
+    changed: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    out: dict[int, set[int]] = {}
+    more: Counter[int] = Counter()
+    for n, said in places.items():
+        at, length = n % postings.CHUNK, sum(said.values())
+        was = db.execute("SELECT length, terms FROM said WHERE n = ?", (n,)).fetchone() or (0, b"")
+        for number in array(_NUMBERS, was[1]):
+            more[number] -= 1
+            changed.setdefault((number, n >> postings.CHUNK_BITS), [])
+        if was[1]:
+            out.setdefault(n >> postings.CHUNK_BITS, set()).add(at)
+        held = sorted((numbers[term], min(times, _MOST_TIMES)) for term, times in said.items())
+        for number, times in held:
+            more[number] += 1
+            level = _level(times, length)
+            changed.setdefault((number, n >> postings.CHUNK_BITS), []).append((at, level))
+        db.execute("DELETE FROM said WHERE n = ?", (n,))
+        if said:
+            blobs = array(_NUMBERS, [one for one, _ in held]), array(_TIMES, [times for _, times in held])
+            db.execute("INSERT INTO said VALUES (?, ?, ?, ?)", (n, length, *(one.tobytes() for one in blobs)))
+        db.execute(
+            "UPDATE total SET conversations = conversations + ?, length = length + ?",
+            (bool(said) - bool(was[1]), length - was[0]),
+        )
+    for (number, chunk), held in changed.items():
+        postings.change(db, number, chunk, held, levels=_LEVELS, out=out.get(chunk, ()))
+    db.executemany(
+        "UPDATE term SET held = held + ? WHERE number = ?", [(by, one) for one, by in more.items() if by]
+    )
+
+
+def _numbers(db: sqlite3.Connection, wanted: Iterable[str], *, new: bool = False) -> dict[str, int]:
+    """Return the numbers of terms; `new` ones get one."""
+    texts_ = list(wanted)
+    if new:
+        db.executemany("INSERT OR IGNORE INTO term (term, held) VALUES (?, 0)", ((one,) for one in texts_))
+    query = "SELECT term, number FROM term WHERE term IN (SELECT value FROM json_each(?))"
+    return dict(db.execute(query, (json.dumps(texts_),)).fetchall())
+
+
+def _level(times: int, length: int) -> int:
+    density = times / (1 - _BY_LENGTH + _BY_LENGTH * length / _USUAL_LENGTH)
+    return min(_LEVELS - 1, max(0, math.floor(math.log2(density / _LOWEST)) + 1))
 
 
 def words_of(text: str) -> list[str]:
@@ -737,117 +797,68 @@ def search(home: Path, wanted: dict[str, float], *, limit: int) -> list[tuple[Ro
     if is_empty(home) or not wanted:
         return []
     weights = {_plain(term): weight for term, weight in wanted.items()}
-    found = indexed(
-        home,
-        lambda db: _searched(db, weights, limit) if _has_words(db) else _scanned(db, home, weights, limit),
-    )
+    found = indexed(home, lambda db: _searched(db, weights, limit))
     return [(_row(one), score) for one, score in found]
 
 
 def _searched(db: sqlite3.Connection, weights: dict[str, float], limit: int) -> list[tuple[Any, float]]:
-    """Compare in full those conversations that have the most points, old ones too; see `_OFTEN`."""
-    total = db.execute("SELECT COUNT(*) FROM conversation").fetchone()[0]
-    lists = {term: _lists(db, term) for term in weights}
-    sampled = db.execute(
-        "SELECT n FROM conversation ORDER BY n DESC LIMIT 1 OFFSET ?", (_SAMPLED,)
-    ).fetchone()
-    known = {
-        term: _holding(db, term, lists[term], total, after=sampled[0] if sampled else None)
-        for term in weights
-    }
-    worth = {term: weights[term] * _worth(total, known[term]) for term in weights if known[term]}
-    points: dict[int, float] = {}
-    for term, gain in worth.items():
-        found: dict[int, int] = {}
-        for times, held in lists[term]:
-            for n in held:
-                found.setdefault(n, times)
-        for n, times in found.items():
-            points[n] = points.get(n, 0.0) + gain * times / (times + 1)
-    common = sum(gain for term, gain in worth.items() if known[term] > _MOST_HELD)
-    if common:  # of those that hold every word, the ones that do so most often
-        for times in _OFTEN:
-            together = _with(db, " ".join(_marked(term, times) for term in worth), _MOST_HELD)
-            for n in together:
-                points[n] = points.get(n, 0.0) + common * times / (times + 1)
-            if len(together) == _MOST_HELD:
-                break
-    best = sorted(points, key=lambda n: (-points[n], -n))[: max(limit, _MOST_COMPARED)]
-    marks = ", ".join("?" * len(best))
-    texts_of = db.execute(f"SELECT rowid, said FROM words WHERE rowid IN ({marks})", best)  # noqa: S608 - marks only
-    scored = {n: _score(said.partition("\n")[0].split(), weights, total, known) for n, said in texts_of}
-    chosen = sorted(scored, key=lambda n: (-scored[n], -n))[:limit]
-    return [
-        (db.execute(f"SELECT {_COLUMNS} FROM conversation WHERE n = ?", (n,)).fetchone(), scored[n])  # noqa: S608 - a constant
-        for n in chosen
-    ]
+    """Give every conversation its points, and compare in full those that have the most."""
+    with _reading(db):
+        query = (
+            "SELECT term, number, held FROM term WHERE held > 0 AND term IN (SELECT value FROM json_each(?))"
+        )
+        known = db.execute(query, (json.dumps([*weights]),)).fetchall()
+        total, length = db.execute("SELECT conversations, length FROM total").fetchone()
+        worth = {term: weights[term] * _worth(total, held) for term, _, held in known}
+        best = _best(db, [(term, number) for term, number, _ in known], worth, max(limit, _MOST_COMPARED))
+        scored = _scores(db, best, {number: worth[term] for term, number, _ in known}, length / max(total, 1))
+        chosen = sorted(scored, key=lambda n: (-scored[n], -n))[:limit]
+        query = f"SELECT {_COLUMNS} FROM conversation WHERE n = ?"  # noqa: S608 - a constant
+        return [(db.execute(query, (n,)).fetchone(), scored[n]) for n in chosen]
 
 
-def _marked(term: str, times: int) -> str:
-    """Return the term of the index for conversations that hold `term` so many times at least, quoted."""
-    return f'"{term}{_MARK}{times}"' if times > 1 else f'"{term}"'
+@contextmanager
+def _reading(db: sqlite3.Connection) -> Iterator[None]:
+    """Read one state in the whole block, whatever is written meanwhile."""
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK")
 
 
-def _with(db: sqlite3.Connection, match: str, most: int) -> list[int]:
-    """Return the newest conversations that match."""
-    found = db.execute(
-        "SELECT rowid FROM words WHERE words MATCH ? ORDER BY rowid DESC LIMIT ?", (match, most)
-    )
-    return [n for (n,) in found]
+def _best(
+    db: sqlite3.Connection, terms_: Sequence[tuple[str, int]], worth: Mapping[str, float], most: int
+) -> list[int]:
+    """Return the conversations with the most points."""
+    unit = _POINTS / max(sum(worth.values()), 1e-9)
+    values = {term: [round(unit * gain * value) for value in _LEVEL_VALUES] for term, gain in worth.items()}
+    chunks = postings.of_terms(db, terms_)
+    heap: list[tuple[int, int]] = []
+    for chunk in sorted(chunks, reverse=True):
+        digits, some = postings.no_points(), 0
+        for term, posting in chunks[chunk]:
+            some |= postings.add_points(digits, posting, values[term])
+        postings.take_best(heap, digits, some, chunk << postings.CHUNK_BITS, most)
+    return [n for _, n in heap]
 
 
-def _lists(db: sqlite3.Connection, term: str) -> list[tuple[int, list[int]]]:
-    """Return the conversations that hold a term 8, 4, 2 times, once; as far as there are not too many of them."""
-    lists = []
-    for times in _OFTEN:
-        held = _with(db, _marked(term, times), _MOST_HELD + 1)
-        if len(held) > _MOST_HELD:
-            break
-        lists.append((times, held))
-    return lists
-
-
-def _holding(
-    db: sqlite3.Connection,
-    term: str,
-    lists: Sequence[tuple[int, list[int]]],
-    total: int,
-    *,
-    after: int | None,
-) -> int:
-    """Return how many conversations hold a term: of a common one by the share of the newest ones, those `after` a number."""
-    if len(lists) == len(_OFTEN):
-        return len(lists[-1][1])
-    query = "SELECT COUNT(*) FROM words WHERE words MATCH ? AND rowid > ?"
-    held: int = db.execute(query, (_marked(term, 1), -1 if after is None else after)).fetchone()[0]
-    return held if after is None else max(_MOST_HELD + 1, held * total // _SAMPLED)
-
-
-def _scanned(
-    db: sqlite3.Connection, home: Path, weights: dict[str, float], limit: int
-) -> list[tuple[Any, float]]:
-    """Do the same as `_searched` by reading every file."""
-    every = db.execute(f"SELECT {_COLUMNS} FROM conversation ORDER BY n").fetchall()  # noqa: S608 - a constant
-    said = []
-    for one in every:
-        words: list[str] = []
-        with suppress(AetherError, KeyError):
-            value = read(home, one[1])
-            words = words_of("\n".join([value["title"], *texts(value["content"])]))
-        said.append(words)
-    known = {term: sum(term in words for words in map(set, said)) for term in weights}
-    scored = [
-        (one, _score(words, weights, len(every), known)) for one, words in zip(every, said, strict=True)
-    ]
-    return sorted(((one, score) for one, score in scored if score), key=lambda each: -each[1])[:limit]
+def _scores(
+    db: sqlite3.Connection, places: Sequence[int], worth: Mapping[int, float], usual: float
+) -> dict[int, float]:
+    """Return how much conversations say about the terms: each by how seldom it is, and saturating with its density."""
+    query = "SELECT n, length, terms, times FROM said WHERE n IN (SELECT value FROM json_each(?))"
+    scores = {}
+    for n, length, numbers_, times_ in db.execute(query, (json.dumps(places),)):
+        numbers, times = array(_NUMBERS, numbers_), array(_TIMES, times_)
+        half = _HALF * (1 - _BY_LENGTH + _BY_LENGTH * length / usual)
+        scores[n] = 0.0
+        for number, gain in worth.items():
+            at = bisect_left(numbers, number)
+            if at < len(numbers) and numbers[at] == number:
+                scores[n] += gain * times[at] / (times[at] + half)
+    return scores
 
 
 def _worth(total: int, held: int) -> float:
     return math.log(1 + (total - held + 0.5) / (held + 0.5))
-
-
-def _score(words: list[str], weights: dict[str, float], total: int, known: dict[str, int]) -> float:
-    """Return how much a conversation says about the terms: each by how seldom it is, and saturating with its number."""
-    times = Counter(word for word in words if word in weights)
-    length = 1 + math.log1p(len(words)) / 10  # a little: a long conversation holds every word
-    return sum(weights[term] * _worth(total, known[term]) * n / (n + length) for term, n in times.items())

@@ -367,16 +367,16 @@ def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snap
 
 
 @contextmanager
-def write_lock(home: Path, *, timeout: float | None = None) -> Iterator[None]:
+def write_lock(home: Path, *, timeout: float | None = None, for_reading: bool = False) -> Iterator[None]:
     """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
 
-    Nothing may be written into half a rewrite. `timeout` is that of the home unless given.
+    Nothing may be written into half a rewrite. `timeout` is that of the home unless given; `for_reading` as for `locked`.
 
     Raises:
         LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
-    with locked(home, timeout=seconds):
+    with locked(home, timeout=seconds, for_reading=for_reading):
         if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (

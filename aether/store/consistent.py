@@ -193,7 +193,7 @@ def _identity(found: os.stat_result) -> tuple[int, ...]:
 def _at_one_moment(look: _Look) -> Moment | None:
     """Return the files as they are under the locks; None if more would have to be held than may be."""
     home, timeout = look.home, config.or_default(look.home).lock_timeout_seconds
-    with write_lock(home, timeout=timeout):
+    with write_lock(home, timeout=timeout, for_reading=True):
         # A conversation is listed before it has a log: those that are listed after this are newer than the moment.
         with _lock_of(home / "conversations", timeout):
             listed = _content(home / conversations.LIST)
@@ -246,7 +246,7 @@ def _is_directory(path: str | Path) -> bool:
 
 def _lock_of(directory: Path, timeout: float) -> AbstractContextManager[None]:
     """Return the lock of a directory; nothing without a directory, for then nobody writes in it."""
-    return locked(directory, timeout=timeout) if _is_directory(directory) else nullcontext()
+    return locked(directory, timeout=timeout, for_reading=True) if _is_directory(directory) else nullcontext()
 
 
 def _is_of(path: str, names: Container[str]) -> bool:

@@ -54,12 +54,11 @@ FIRST_WAIT_SECONDS = 0.0005
 LONGEST_WAIT_SECONDS = 0.02
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
+UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _FIXES = {
     errno.ENOSPC: _FREE_SPACE,
     errno.EDQUOT: _FREE_SPACE,
-    errno.EROFS: _MAKE_WRITABLE,
-    errno.EACCES: _MAKE_WRITABLE,
-    errno.EPERM: _MAKE_WRITABLE,
+    **dict.fromkeys(UNWRITABLE, _MAKE_WRITABLE),
 }
 # The flag of the system calls that exchange two files, and the directory that Linux takes relative names from.
 _EXCHANGE, _HERE = 2, -100
@@ -473,11 +472,13 @@ def unsealed(line: bytes) -> JsonObject | None:
 
 
 @contextlib.contextmanager
-def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
+def locked(directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool = False) -> Iterator[None]:
     """Hold the lock of `directory` during the block; `commit.write_lock` is that of a home.
 
     On Unix it is `flock` on `<directory>/lock`, the lock that `filelock.FileLock` takes too, without the 28 ms of
     its import; on Windows `filelock` takes it. The name of the holder in the file is only for the error.
+    `for_reading`, a directory that may not be written is locked, too, by the file that its last writer left; without one
+    nobody writes there.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
@@ -491,7 +492,8 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
         lock = filelock.FileLock(path, timeout=timeout, fallback_to_soft=False)
         with storage_errors(directory):
             try:
-                lock.acquire()
+                with clock.waiting_for(lambda: f"{_holder(path)}, which has the lock of {directory}"):
+                    lock.acquire()
             except filelock.Timeout:  # an OSError, too
                 raise _timed_out(path, timeout) from None
         try:
@@ -500,7 +502,10 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS) -> Iterator[None]:
             lock.release()
         return
     with storage_errors(directory):
-        handle = _acquire(path, timeout)
+        handle = _acquire(path, timeout, for_reading=for_reading)
+    if handle is None:
+        yield
+        return
     try:
         yield
     finally:
@@ -538,10 +543,23 @@ def require_exclusive(directory: Path) -> None:
     raise Conflict(what, fix=fix, where=str(path))
 
 
-def _acquire(path: Path, timeout: float) -> int:
+def _opened_lock(path: Path, *, for_reading: bool) -> int | None:
+    try:
+        return regular.handle(path, os.O_RDWR | os.O_CREAT)
+    except OSError as reason:
+        if not for_reading or reason.errno not in UNWRITABLE:
+            raise
+    with contextlib.suppress(FileNotFoundError):
+        return regular.handle(path)
+    return None
+
+
+def _acquire(path: Path, timeout: float, *, for_reading: bool) -> int | None:
     give_up = time.monotonic() + timeout
     while True:
-        handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
+        handle = _opened_lock(path, for_reading=for_reading)
+        if handle is None:
+            return None
         try:
             _wait(handle, path, timeout, give_up)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
@@ -581,6 +599,7 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
 
 
 def _holder(path: Path) -> str:
+    """Return who holds a lock, as the holder wrote it there: its process id, its command and its machine."""
     return regular.read(path).decode(errors="replace").strip() or "another process"
 
 

@@ -5,10 +5,7 @@ cut, old ones too, by points for the words they hold, how often, and in how shor
 candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
 `index.sqlite`; both find the same.
 
-The index holds no text: per word and `CHUNK` items a posting, sixteen bits for each item or, of a frequent word, one bit for
-each item and level. Points are added for whole chunks at once, as whole numbers whose binary digits are bit sets. At 400,000
-items that takes milliseconds, while `bm25()` of SQLite's FTS5 took 1 to 2.6 seconds for the same queries, because it is
-called for each item that holds one of the words.
+The index holds no text but postings, by which all items get their points in milliseconds (`store.postings`).
 
 The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
 rebuilt if it is damaged, of another version, or of another archive. If it cannot be used (read-only home, full disk,
@@ -22,7 +19,6 @@ import json
 import math
 import re
 import zlib
-from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
@@ -33,7 +29,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.store import postings
 from aether.store.index_file import on_index, writing
+from aether.store.postings import CHUNK, CHUNK_BITS, PLANE_BYTES
 from aether.text.regex import lazy
 from aether.text.words import CACHED_TEXTS, PART_WEIGHT, Terms, run_terms, runs, term, words
 from aether.tuples import NamedTuple
@@ -46,9 +44,8 @@ if TYPE_CHECKING:
 CAP = 64
 # Points of an item for a term, as a share of the term's weight: as a part of a name, once, twice, more often.
 LEVELS = (0.68, 1.0, 1.31, 1.5)
-# Points of a plain full answer, and the binary digits that the highest sum needs.
+# Points of a plain full answer.
 POINTS = 1_000
-DIGITS = 12
 # Topic words up to which a text counts as short, each with its mark among the terms (no term holds a space).
 SHORT = (8, 16, 32, 64)
 SHORT_MARKS = tuple(f" {most}" for most in SHORT)
@@ -381,16 +378,6 @@ VERSION = 2
 BATCH = 5_000
 # Longer than a batch takes to write; after that, scanning is quicker than waiting.
 BUSY_SECONDS = 2.0
-# Items of one posting. Of a term in few of them it holds a sixteen-bit number for each (place and level); of a term in
-# many, one bit for each item and level.
-CHUNK_BITS = 13
-CHUNK = 1 << CHUNK_BITS
-PLANE_BYTES = CHUNK // 8
-DENSE_BYTES = len(LEVELS) * PLANE_BYTES
-DENSE_FROM = 256
-# Low bits of a posting's key, which is made of its term and its chunk.
-CHUNK_NUMBER_BITS = 24
-
 _TABLES = (
     *(
         f"DROP TABLE IF EXISTS {table}"
@@ -406,11 +393,10 @@ _TABLES = (
     "CREATE INDEX entry_key ON entry (key)",
     "CREATE TABLE name (number INTEGER PRIMARY KEY, text TEXT UNIQUE)",
     "CREATE TABLE term (number INTEGER PRIMARY KEY, term TEXT UNIQUE, items INTEGER)",
-    "CREATE TABLE posting (key INTEGER PRIMARY KEY, held BLOB)",
+    postings.TABLE,
     f"PRAGMA user_version = {VERSION}",
 )
 _TERMS = "SELECT term, number, items FROM term WHERE term IN (SELECT value FROM json_each(?))"
-_POSTINGS = "SELECT key, held FROM posting WHERE key BETWEEN ? AND ?"
 _KEYS = "SELECT place FROM entry WHERE key IN (SELECT value FROM json_each(?)) AND position <= ?"
 _PLACES = """
 SELECT place, position, offset FROM entry
@@ -520,11 +506,11 @@ def _micros(at: str) -> int | None:
 def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) -> None:
     rows = [row(one[1]) for one in batch]
     numbers = _numbers_of_names(db, {getattr(one, field) for one in rows for field in _NAMES})
-    new: dict[str, dict[int, list[int]]] = {}
+    new: dict[str, dict[int, list[tuple[int, int]]]] = {}
     for place, one in enumerate(rows, start=state.items):
         for said, level in levels(one).items():
             chunks = new.setdefault(said, {})
-            chunks.setdefault(place >> CHUNK_BITS, []).append((place % CHUNK) << 2 | level)
+            chunks.setdefault(place >> CHUNK_BITS, []).append((place % CHUNK, level))
     db.executemany(
         "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
@@ -539,12 +525,7 @@ def _add(db: sqlite3.Connection, state: _State, batch: list[tuple[Any, ...]]) ->
     )
     for said, number, _ in db.execute(_TERMS, (json.dumps([*new]),)).fetchall():
         for chunk, held in new[said].items():
-            key = number << CHUNK_NUMBER_BITS | chunk
-            known = db.execute("SELECT held FROM posting WHERE key = ?", (key,)).fetchone()
-            db.execute(
-                "INSERT OR REPLACE INTO posting VALUES (?, ?)",
-                (key, _posting(held, known[0] if known else b"")),
-            )
+            postings.change(db, number, chunk, held, levels=len(LEVELS))
     length = state.length + sum(one.length for one in rows)
     db.execute(
         "UPDATE state SET position = ?, items = ?, length = ?",
@@ -562,32 +543,6 @@ def _numbers_of_names(db: sqlite3.Connection, texts: Iterable[str]) -> dict[str,
     return dict(found.fetchall())
 
 
-def _posting(held: list[int], known: bytes) -> bytes:
-    """Return the posting `known` with the numbers `held`, which are later, added."""
-    if len(known) != DENSE_BYTES:
-        numbers = array("H", known) + array("H", held)
-        if len(numbers) < DENSE_FROM:
-            return numbers.tobytes()
-        held, known = list(numbers), bytes(DENSE_BYTES)
-    planes = bytearray(known)
-    for number in held:
-        at, bit = number >> 5, 1 << (number >> 2 & 7)
-        for level in range((number & 3) + 1):
-            planes[level * PLANE_BYTES + at] |= bit
-    return bytes(planes)
-
-
-def _planes(posting: bytes) -> list[int]:
-    """Return for each level the items that reach it, as one bit each."""
-    if len(posting) != DENSE_BYTES:
-        numbers = array("H", posting)
-        posting = _posting(list(numbers), bytes(DENSE_BYTES))
-    return [
-        int.from_bytes(posting[start : start + PLANE_BYTES], "little")
-        for start in range(0, DENSE_BYTES, PLANE_BYTES)
-    ]
-
-
 def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     db.execute("BEGIN")  # one state for all the questions below
     state = _state(db)
@@ -595,11 +550,7 @@ def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
     known = db.execute(_TERMS, (json.dumps([*ask.terms, *SHORT_MARKS]),)).fetchall()
     held.update({term: items for term, _, items in known if term in held})
     values = value_of_levels(ask, held, state.items)
-    chunks: dict[int, list[tuple[str, bytes]]] = {}
-    for each, number, _ in known:
-        first = number << CHUNK_NUMBER_BITS
-        for key, posting in db.execute(_POSTINGS, (first, first + (1 << CHUNK_NUMBER_BITS) - 1)):
-            chunks.setdefault(key - first, []).append((each, posting))
+    chunks = postings.of_terms(db, [(each, number) for each, number, _ in known])
     seen = state.items
     if state.position > archive.head:  # another reader has come further
         seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
@@ -645,20 +596,16 @@ def _best_places(
     holding: dict[int, list[tuple[str, int]]] = {}
     best: list[list[tuple[int, int]]] = [[] for _ in masks]
     for chunk in sorted(chunks, reverse=True):
-        digits = [0] * DIGITS
+        digits = postings.no_points()
         some = 0
         for each, posting in chunks[chunk]:
-            planes = _planes(posting)
+            items = postings.add_points(digits, posting, values.get(each, (0,) * len(LEVELS)))
             if each not in SHORT_MARKS:
-                some |= planes[0]
-                holding.setdefault(chunk, []).append((each, planes[0]))
-            below = 0
-            for plane, value in zip(planes, values.get(each, ()), strict=False):
-                _add_points(digits, plane, value - below)
-                below = value
+                some |= items
+                holding.setdefault(chunk, []).append((each, items))
         present[chunk] = some & masks[0](chunk)
         for heap, mask in zip(best, masks, strict=True):
-            _take_best(heap, digits, some & mask(chunk), chunk << CHUNK_BITS, ask.cap)
+            postings.take_best(heap, digits, some & mask(chunk), chunk << CHUNK_BITS, ask.cap)
     places: set[int] = set()
     for heap in best:
         ordered = [place for _, place in sorted(heap, reverse=True)]
@@ -674,60 +621,6 @@ def _terms_at(place: int, holding: dict[int, list[tuple[str, int]]]) -> frozense
     """Return the terms that the item at `place` holds, given the items of each chunk that hold each term."""
     found = holding.get(place >> CHUNK_BITS, ())
     return frozenset([term for term, items in found if items >> place % CHUNK & 1])
-
-
-def _add_points(digits: list[int], items: int, points: int) -> None:
-    """Add `points` to each of `items`; `digits` are the binary digits of all items' points, lowest first."""
-    at = 0
-    while points and items:
-        if points & 1:
-            carry, place = items, at
-            while carry:
-                digits[place], carry = digits[place] ^ carry, digits[place] & carry
-                place += 1
-        points >>= 1
-        at += 1
-
-
-def _take_best(heap: list[tuple[int, int]], digits: list[int], items: int, first: int, most: int) -> None:
-    """Add those of `items` to `heap` that belong to the `most` with the most points; of equals the newest.
-
-    `first` is the place of the first item of the chunk; chunks come newest first.
-    """
-    if len(heap) == most:  # only what has more than the worst so far
-        more, equal = 0, items
-        for place in reversed(range(DIGITS)):
-            if heap[0][0] >> place & 1:
-                equal &= digits[place]
-            else:
-                more |= equal & digits[place]
-                equal &= ~digits[place]
-        items = more
-    sure, left, wanted = 0, items, most
-    for place in reversed(range(DIGITS)):
-        with_digit = left & digits[place]
-        number = with_digit.bit_count()
-        if number >= wanted:
-            left = with_digit
-        else:
-            sure |= with_digit
-            left &= ~with_digit
-            wanted -= number
-    planes = [digit.to_bytes(PLANE_BYTES, "little") for digit in digits] if sure or left else []
-    while sure or (left and wanted):
-        if sure:
-            at = sure.bit_length() - 1
-            sure ^= 1 << at
-        else:
-            at = left.bit_length() - 1
-            left ^= 1 << at
-            wanted -= 1
-        byte, bit = at >> 3, at & 7
-        found = (sum([(plane[byte] >> bit & 1) << place for place, plane in enumerate(planes)]), first + at)
-        if len(heap) < most:
-            heapq.heappush(heap, found)
-        else:
-            heapq.heappushpop(heap, found)
 
 
 def _read(db: sqlite3.Connection, places: Sequence[int], archive: Archive) -> dict[int, JsonObject]:

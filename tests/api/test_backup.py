@@ -1,5 +1,6 @@
 """Backups of whole homes in a directory: what is in them, what restores, and what each fault is called."""
 
+import errno
 import fcntl
 import json
 import os
@@ -19,6 +20,7 @@ from aether.errors import (
     CorruptDocument,
     InvalidDocument,
     InvalidInput,
+    LockTimeout,
     NotFound,
     StorageFailed,
     UnsafePath,
@@ -149,6 +151,43 @@ def test_an_earlier_backup_is_restored_by_its_id(full, place, tmp_path):
 
     assert content(tmp_path / "first") == held
     assert content(tmp_path / "newest") == content(full)
+
+
+def test_a_home_that_may_not_be_written_is_backed_up_elsewhere(full, place, tmp_path, monkeypatch):
+    (full / "conversations" / "empty" / "lock").unlink(missing_ok=True)
+    before, opened = content(full), os.open
+
+    def read_only(path, flags, *more, **named):
+        if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and str(full) in str(path):
+            raise OSError(errno.EROFS, os.strerror(errno.EROFS), str(path))
+        return opened(path, flags, *more, **named)
+
+    monkeypatch.setattr(os, "open", read_only)
+    made = [aether.create_backup(str(place), home=full) for _ in range(2)]
+    monkeypatch.undo()
+
+    assert (made[0].files, made[1].new_bytes) == (made[1].files, 0)
+    assert aether.restore_backup(str(place), home=tmp_path / "back").findings == []
+    assert content(tmp_path / "back") == before == content(full)
+    aether.create_backup(str(place), home=full)  # it goes on in the same place once it may be written
+    with pytest.raises(Conflict, match="another home"):
+        aether.create_backup(str(place), home=aether.init(tmp_path / "other"))
+
+
+def test_the_lock_of_a_home_that_may_not_be_written_keeps_its_writers_out(home, monkeypatch):
+    opened = os.open
+
+    def read_only(path, flags, *more, **named):
+        if flags & os.O_RDWR:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return opened(path, flags, *more, **named)
+
+    with files.locked(home):
+        monkeypatch.setattr(os, "open", read_only)
+        with pytest.raises(LockTimeout), files.locked(home, timeout=0, for_reading=True):
+            pass
+        with pytest.raises(StorageFailed), files.locked(home, timeout=0):
+            pass
 
 
 def test_the_newest_backup_is_the_last_one_also_where_the_clock_was_set_back(home, place, monkeypatch):

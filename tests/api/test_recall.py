@@ -119,6 +119,21 @@ def test_a_timeline_goes_across_the_archive_by_time(place):
         recall.timeline(middle, before=-1, home=place)
 
 
+def test_the_timeline_of_an_archived_conversation_has_the_entries_around_it(place):
+    first, last = (
+        add(place, text, at=f"2026-03-0{day}T00:00:00Z") for day, text in ((1, "first"), (3, "last"))
+    )
+    said = {"role": "user", "content": "The middle of it all.", "timestamp": "2026-03-02T00:00:00Z"}
+    aether.archive_conversations([{"id": "talk", "title": "A talk", "messages": [said]}], home=place)
+
+    found = recall.timeline("talk", home=place)
+
+    assert [(line.id, line.layer) for line in found] == [
+        (first, "working_memory"), ("talk", "archive"), (last, "working_memory"),
+    ]  # fmt: skip
+    assert found[1].gist == "The middle of it all."
+
+
 @pytest.mark.parametrize("where", ["live", "archived"])
 def test_a_prompt_gets_the_entries_that_match_it(place, where):
     item = add(place, DECISION)

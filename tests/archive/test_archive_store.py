@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import random
+from collections import Counter
 from datetime import timedelta
+from itertools import accumulate
 
 import pytest
 
 import aether
+from aether import clock
 from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
-from aether.store import archive_store, conversations
+from aether.store import archive_store, conversations, index_file
 from aether.store.files import locked
 from tests import homes
 
@@ -127,12 +131,7 @@ def test_lists_are_newest_first_by_month_and_level(home):
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("plain", [False, True], ids=["FTS5", "without FTS5"])
-def test_archived_conversations_are_found_with_their_level_and_the_part_that_matches(
-    home, plain, monkeypatch
-):
-    if plain:
-        monkeypatch.setattr(archive_store, "_WORDS", ("CREATE VIRTUAL TABLE words USING nothing (said)",))
+def test_archived_conversations_are_found_with_their_level_and_the_part_that_matches(home):
     others = [
         talk(f"c{n}", words=["Talk about the garden.", f"The tree number {n} is high."]) for n in range(5)
     ]
@@ -161,9 +160,7 @@ def test_archived_conversations_are_found_with_their_level_and_the_part_that_mat
 
 def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_them(home, monkeypatch):
     """The best are chosen among all that hold a word, not among the newest of them."""
-    monkeypatch.setattr(archive_store, "_MOST_HELD", 8)
-    monkeypatch.setattr(archive_store, "_MOST_COMPARED", 4)
-    monkeypatch.setattr(archive_store, "_SAMPLED", 10)
+    monkeypatch.setattr(archive_store, "_MOST_COMPARED", 1)
     answer = "The harbour crane. The crane of the harbour lifts; a harbour without a crane, a crane without a harbour."
     add(home, talk("old", words=[answer]))
     for nth in range(40):
@@ -177,6 +174,102 @@ def test_an_old_conversation_about_common_words_is_found_among_many_that_hold_th
 
     assert [hit.id for hit in aether.search_archive("harbour crane", limit=1, home=home)] == ["old"]
     assert [hit.id for hit in aether.search_archive("crane", limit=1, home=home)] == ["old"]
+
+
+def test_a_file_without_times_ages_from_its_last_change_and_is_named_by_what_a_person_said(home, tmp_path):
+    wrapped = "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>"
+    file = tmp_path / "chat.json"
+    file.write_text(
+        json.dumps([{"role": "user", "content": each} for each in (wrapped, "Fix the parser.\nSoon.")])
+    )
+    os.utime(file, (written := (homes.NOW - timedelta(days=40)).timestamp(), written))
+
+    [added] = aether.archive_files([file], home=home).added
+    assert added.title == "Fix the parser."
+    assert added.created_at == clock.stamp(homes.NOW - timedelta(days=40))
+    assert aether.explain_retention(added.id, now=homes.NOW, home=home)["days"] == 40
+    os.utime(file)
+    again = aether.archive_files([file], home=home)
+    assert again.failed == []
+    assert [one.id for one in aether.list_archived(home=home)] == [added.id]
+
+    add(home, {"id": "undated", "messages": said("Nothing says when this was.")})
+    assert "No time of it is known" in aether.explain_retention("undated", now=homes.NOW, home=home)["reason"]
+
+
+def entered(home, talks):
+    """Enter conversations of generated words into the index: of each, by id, its words."""
+    made = [
+        archive_store.Entry((name, "", "", "2026-01-01", 0, 0, "", 0, "", "", ""), Counter(words))
+        for name, words in talks.items()
+    ]
+    (home / archive_store.DIRECTORY).mkdir(exist_ok=True)
+
+    def work(db):
+        with index_file.writing(db):
+            archive_store.enter(db, made)
+
+    archive_store.indexed(home, work)
+
+
+@pytest.mark.parametrize("size", [600, pytest.param(100_000, marks=pytest.mark.slow)])
+def test_old_conversations_about_common_words_are_found_among_long_and_short_ones(home, size):
+    """Each answer says two or three of the words that most conversations hold, and says them as often as long ones do."""
+    rng = random.Random(size)
+    words = [f"w{nth}" for nth in range(5_000)]
+    weights = list(accumulate(1 / (rank + 3) for rank in range(len(words))))
+    asked = [rng.sample(words[:30], rng.choice([2, 3])) for _ in range(40)]
+    entered(home, {f"answer {nth}": 4 * query + rng.choices(words, k=20) for nth, query in enumerate(asked)})
+    for start in range(0, size, 5_000):
+        lengths = {
+            f"talk {nth}": rng.choice([30, 200, 800]) for nth in range(start, min(size, start + 5_000))
+        }
+        entered(
+            home,
+            {name: rng.choices(words, cum_weights=weights, k=length) for name, length in lengths.items()},
+        )
+
+    found = [
+        [row.id for row, _ in archive_store.search(home, dict.fromkeys(query, 1.0), limit=10)]
+        for query in asked
+    ]
+
+    assert [nth for nth, ids in enumerate(found) if f"answer {nth}" not in ids] == []
+
+
+def test_the_index_of_changed_and_removed_conversations_is_that_of_those_that_are_left(home, tmp_path):
+    def answers(home):
+        return [
+            [
+                (row.id, round(score, 9))
+                for row, score in archive_store.search(home, {f"w{nth}": 1.0, "w1": 0.5}, limit=900)
+            ]
+            for nth in range(30)
+        ]
+
+    rng = random.Random(7)
+    talks = {
+        f"talk {nth}": [f"w{rng.randint(0, 29) * rng.randint(0, 1)}" for _ in range(rng.randint(1, 60))]
+        for nth in range(700)
+    }
+    entered(home, talks)
+    assert archive_store.indexed(
+        home, lambda db: db.execute("SELECT max(length(held)) FROM posting").fetchone()
+    ) == (8_192,)
+    for nth in range(0, 700, 3):
+        archive_store.take_out(home, f"talk {nth}")
+        del talks[f"talk {nth}"]
+    aged = {name: words[:3] for name, words in talks.items() if name.endswith("5")}
+    entered(home, aged)
+    entered(other := aether.init(tmp_path / "other"), talks | aged)
+
+    assert [sorted(one) for one in answers(home)] == [sorted(one) for one in answers(other)]
+    for name in talks:
+        archive_store.take_out(home, name)
+    left = (
+        "SELECT (SELECT count(*) FROM posting), (SELECT sum(held) FROM term), (SELECT sum(length) FROM total)"
+    )
+    assert archive_store.indexed(home, lambda db: db.execute(left).fetchone()) == (0, 0, 0)
 
 
 def test_the_index_can_be_lost_damaged_or_of_another_version(home):

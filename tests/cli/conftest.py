@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +12,14 @@ from aether.integrations.viewer import app
 from aether.store import ledger
 from aether.tokens import exact
 from tests.cli import example_ledger, stage
+
+
+@pytest.fixture(autouse=True)
+def _interrupts():
+    """Ctrl-C stops the tests, also after a command that ended with its process in mind."""
+    before = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
 
 from aether import errors
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, leave, main
-from aether.errors import AetherError, InvalidInput, StorageFailed
+from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
+from aether.store import files
 from tests import homes
 from tests.cli import stage
 from tests.tables import rows
@@ -269,3 +271,62 @@ def test_an_output_that_cannot_be_written_at_the_end_is_reported(tmp_path, monke
         leave(3, at_once=True)
     assert ending.value.code == 3
     assert left == []
+
+
+# Sends SIGINT to the process itself at its nth import of a module, or by a thread at a moment by chance; then runs an entry.
+INTERRUPTED_AT = """
+import os, random, runpy, signal, sys, threading, time
+entry, when, *sys.argv[1:] = sys.argv[1:]
+imports = 0
+def at(event, arguments):
+    global imports
+    if event == "import":
+        imports += 1
+        if imports == int(when):
+            os.kill(os.getpid(), signal.SIGINT)
+def by_chance():
+    time.sleep(random.uniform(0, 0.1))
+    os.kill(os.getpid(), signal.SIGINT)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+module, _, function = entry.partition(":")
+package = __import__("aether")
+runpy  # all that the interpreter itself would have imported
+if when.isdigit():
+    sys.addaudithook(at)
+else:
+    threading.Thread(target=by_chance, daemon=True).start()
+if function:
+    import importlib
+    sys.argv[0] = "aether"
+    getattr(importlib.import_module(module), function)()
+else:
+    runpy.run_module(module, run_name="__main__")
+"""
+ENTRIES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["scripts"]
+
+
+def interrupted(directory, entry, when):
+    event = {"hook_event_name": "SessionStart", "session_id": "s", "source": "startup", "cwd": str(directory)}
+    left = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AT, entry, when, *(["--version"] if "hook" not in entry else [])],
+        cwd=directory, env={**os.environ, "PYTHONPATH": str(ROOT)}, input=json.dumps(event).encode(),
+        capture_output=True, check=False,
+    )  # fmt: skip
+    said = left.stderr.decode()
+    assert left.returncode in (0, INTERRUPTED), said
+    assert said.strip() in ("", "Interrupted. What was acknowledged is stored.")
+    return left.returncode
+
+
+@pytest.mark.parametrize("entry", ["aether", *ENTRIES.values()])
+def test_ctrl_c_at_any_early_import_ends_a_command_silently(tmp_path, entry):
+    assert {interrupted(tmp_path, entry, str(nth)) for nth in (3, 30)} == {INTERRUPTED}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("entry", ["aether", *ENTRIES.values()])
+def test_ctrl_c_at_any_moment_ends_a_command_silently(tmp_path, entry):
+    for nth in range(1, 160, 5):
+        interrupted(tmp_path, entry, str(nth))
+    for _ in range(40):
+        interrupted(tmp_path, entry, "chance")

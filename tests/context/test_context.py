@@ -386,6 +386,36 @@ def test_what_cannot_fit_is_named_and_refused_at_once_the_second_time(home, monk
     assert aether.build_prompt(ID, home=home).messages
 
 
+def test_what_a_model_decides_for_a_goal_never_fills_the_window(home):
+    """A hundred locked decisions of a model filled the prompt, and every later one was refused."""
+    aether.open_context("c", window=2_048, home=home)
+    aether.add_goal("Keep port 5432 open.", home=home)
+    aether.decide_goal("A person wants TLS everywhere", home=home)
+    decisions = "".join(
+        f"[DECISION] Service {nth} talks to cluster {nth} by mutual TLS and nothing else - LOCKED\n"
+        for nth in range(99)
+    )
+    aether.add_message("c", {"role": "user", "content": "Go on."}, home=home)
+    aether.add_message("c", {"role": "assistant", "content": decisions}, home=home)
+    aether.add_message("c", {"role": "user", "content": "And now?"}, home=home)
+
+    prompt = aether.build_prompt("c", home=home)
+
+    assert prompt.tokens <= prompt.limit
+    for kept in (
+        "Goal: Keep port 5432 open.",
+        "- A person wants TLS everywhere",
+        "- Service 98 talks",
+        "of earlier messages",
+    ):
+        assert kept in prompt.system
+    assert "- Service 0 talks" not in prompt.system
+    assert next(part.tokens for part in prompt.parts if part.name == "system:goals") <= prompt.limit / 2
+    assert aether.build_prompt("c", home=home).system == prompt.system
+    aether.set_model("c", "claude-sonnet-4-5", home=home)
+    assert "- Service 0 talks" in aether.build_prompt("c", home=home).system
+
+
 def test_protected_messages_that_do_not_fit_are_named(home):
     aether.open_context(ID, window=2_048, home=home)
     add_messages(
