@@ -483,9 +483,7 @@ def _index(target: NamedFiles, manifest: _Manifest) -> _Index:
 
 def _require_inside(path: str, where: str) -> None:
     """Raise unless `path` is one that a backup of a home can have; a place of backups may be written by others."""
-    steps = path.split("/")
-    drive = os.name == "nt" and any(sign in path for sign in ":\\")
-    if "\0" in path or drive or not {"", ".", ".."}.isdisjoint(steps) or LEFT_OUT.fullmatch(path):
+    if not paths.is_plain(path) or LEFT_OUT.fullmatch(path):
         what = f"it has a file {shown(path)}, which no backup of a home has."
         raise UnsafePath(what, fix="Do not use this backup: somebody changed it.", where=where)
 

@@ -71,10 +71,7 @@ def examine(home: Path) -> list[Finding]:
         Finding("warning", "temp-file", seals.place(home, path), "a killed process left it.", REPAIR)
         for path in leftover_temps(home)
     ]
-    if (home / rewrite.DIRECTORY).exists():
-        what = "an erasing was interrupted; the next change of the home goes on with it."
-        found.append(Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR))
-    for check_of in (_lines, _journal, _seals, _unreadable_files):
+    for check_of in (_erasing, _lines, _journal, _seals, _unreadable_files):
         try:
             found += check_of(home)
         except AetherError as reason:  # a file that is no regular file
@@ -110,6 +107,21 @@ def examine(home: Path) -> list[Finding]:
             found += check.findings(name, snapshot.documents[name])
     found += _no_files(home, {finding.where.partition(":")[0] for finding in found})
     return sorted(dict.fromkeys(found), key=lambda finding: _ORDER[finding.level])
+
+
+def _erasing(home: Path) -> Iterator[Finding]:
+    """Yield findings for a rewrite that was interrupted, and for those that were put into quarantine."""
+    if os.path.lexists(home / rewrite.DIRECTORY):
+        what = "an erasing was interrupted; the next change of the home goes on with it."
+        try:
+            rewrite.staged(home)
+        except (AetherError, OSError) as reason:
+            what = f"no erasing of this home: {getattr(reason, 'what', reason)} The next change of the home puts it into quarantine."
+        yield Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR)
+    for path in sorted((home / "quarantine").glob(f"{rewrite.DIRECTORY}.*")):
+        what = "an erasing that was not carried out: it was damaged, or came from elsewhere."
+        fix = "Erase the text again, if a file still holds it; then remove this."
+        yield Finding("warning", "quarantine", seals.place(home, path), what, fix)
 
 
 def _no_files(home: Path, known: set[str]) -> Iterator[Finding]:
@@ -332,7 +344,8 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
     yield from _queue(home)
     paths = {kept.path.stem for kept in edits}
     for path in sorted((home / "quarantine").glob("*")):
-        if path.stem.removesuffix(".diff") in paths or path.name.startswith(offline.UNFIT):
+        own = path.name.startswith((offline.UNFIT, f"{rewrite.DIRECTORY}."))  # these have findings
+        if own or path.stem.removesuffix(".diff") in paths:
             continue
         what = "was unreadable and is kept here."
         yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")

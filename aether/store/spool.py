@@ -91,23 +91,15 @@ def tracked(home: str) -> frozenset[str]:
     index, place = index_of(home)
     if not index:
         return frozenset()
-    prefix = f"{place}/hooks/spool/".encode("utf-8", "surrogateescape")
-    found: set[bytes] = set()
     try:
-        # An index may be split in two files.
-        shared = sorted(
-            name for name in os.listdir(os.path.dirname(index)) if name.startswith("sharedindex.")
-        )
-        paths = [index, *(os.path.join(os.path.dirname(index), name) for name in shared)]
-        now = [prefix.decode("latin-1"), *map(_identity, paths)]
+        paths = _index_files(index)
+        now = [f"{place}/hooks/spool/", *map(_identity, paths)]
         known = _remembered(home)
         if known.get("index") == now:
             return frozenset(known["names"])
-        for path in paths:
-            found |= _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
-    except (OSError, AetherError):
-        return frozenset(map(os.fsdecode, found))  # no index yet
-    names = sorted(map(os.fsdecode, found))
+    except OSError:
+        return frozenset()  # no index yet
+    names = sorted(in_index(home, "hooks/spool"))
     if os.stat(index).st_size >= LARGE_INDEX_BYTES:
         try:
             data = json.dumps({"index": now, "names": names}).encode("ascii")
@@ -115,6 +107,26 @@ def tracked(home: str) -> frozenset[str]:
         except OSError:
             pass  # it is read again
     return frozenset(names)
+
+
+def in_index(home: str, below: str) -> frozenset[str]:
+    """Return the paths below the directory `below` of the home that the index of git holds, without it."""
+    index, place = index_of(home)
+    found: set[bytes] = set()
+    prefix = f"{place}/{below}/".encode("utf-8", "surrogateescape")
+    try:
+        for path in _index_files(index) if index else ():
+            found |= _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
+    except (OSError, AetherError):
+        pass  # no index yet
+    return frozenset(map(os.fsdecode, found))
+
+
+def _index_files(index: str) -> list[str]:
+    """Return the files of an index of git, which may be split in two."""
+    directory = os.path.dirname(index)
+    shared = sorted(name for name in os.listdir(directory) if name.startswith("sharedindex."))
+    return [index, *(os.path.join(directory, name) for name in shared)]
 
 
 def _identity(path: str) -> list[int]:
