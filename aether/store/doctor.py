@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from aether import clock, regular
-from aether.errors import AetherError, CorruptDocument, InvalidDocument
+from aether.errors import AetherError, CorruptDocument, InvalidDocument, UnsafePath
+from aether.paths import inside
 from aether.schemas import check, migrations
 from aether.store import (
     archive_steps,
@@ -240,15 +242,12 @@ def _journal(home: Path) -> Iterator[Finding]:
         what = "the file is damaged." if head else "the file is missing."
         fix = f"{REPAIR[:-1]}, or go on: the next change writes it."
         yield Finding("warning", "damaged", f"data/{HEAD}", what, fix)
-    known = {
-        number
-        for loss in seals.read(home).losses
-        for number in range(
-            *(loss["revisions"][0], loss["revisions"][1] + 1) if "revisions" in loss else (0,)
-        )
-    }
+    known = sorted(loss["revisions"] for loss in seals.read(home).losses if "revisions" in loss)
     for one, following in pairwise(entry.revision for entry in folded_entries(home)):
-        if following > one + 1 and not known.issuperset(range(one + 1, following)):
+        reached = one
+        for first, last in known:
+            reached = max(reached, last) if first <= reached + 1 else reached
+        if following > reached + 1:
             what = f"missing from the history; the next is {following}."
             fix = "Undo and time travel stop here; the present state is whole."
             yield Finding("warning", "history-gap", f"revision {one + 1}", what, fix)
@@ -431,12 +430,13 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
         losses += lost
     for name in sorted(faults.keys() & record.whole.keys()):
         kept = ""
-        if (home / name).is_file():
-            aside = documents.quarantine(
-                home, Path(name).stem, regular.read(home / name, regular.LOG_BYTES), at=clock.stamp(now)
-            )
-            (home / name).unlink()
-            kept = f"; what is left of it is {seals.place(home, aside)}"
+        with suppress(UnsafePath):  # what a link leads to is no file of the home
+            path = inside(home, name)
+            if path.is_file():
+                data = regular.read(path, regular.LOG_BYTES)
+                aside = documents.quarantine(home, path.stem, data, at=clock.stamp(now))
+                path.unlink()
+                kept = f"; what is left of it is {seals.place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
     for head in conversation_checks.emptied(home):
         what = f"the whole conversation is lost: {pluralize(read_head(head) or 0, 'lines')}"
