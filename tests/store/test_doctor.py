@@ -237,7 +237,7 @@ def test_a_record_that_names_what_no_record_has_is_damaged_and_no_other_file_is_
 def test_a_record_of_every_kind_of_file_is_good(home):
     made = {"data/journal/2026-03.jsonl", "data/archive/items/2026-03.jsonl", "data/events.jsonl"}
     losses = [LOSS, LOSS | {"revisions": [2, 3]}]
-    sealed(home, dict.fromkeys(made, [0, 0, ""]), {"snapshots/[ERASED].json": "0"}, losses)
+    sealed(home, {name: [0, 0, ""] for name in made}, {"snapshots/[ERASED].json": "0"}, losses)
 
     found = seals.read(home)
 
