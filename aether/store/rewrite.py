@@ -40,6 +40,8 @@ DIRECTORY = "erasing"
 PLAN = "plan.json"
 # Files that are only appended to, some without the lock.
 GROWING = (".jsonl", ".log")
+# The logs of conversations, each with a lock of its own; a note of the memory tool may have the same name.
+_TALK = re.compile(r"conversations/[^/]+/history\.jsonl")
 # What a rewrite may remove: indexes, which are made again, and the locks of conversations that have another name now.
 _DERIVED = re.compile(r"(?:archive/)?index\.sqlite(?:-\w+)?|conversations/[^/]+/lock")
 
@@ -168,8 +170,6 @@ def finish(home: Path, *, timeout: float = 30.0) -> list[str]:
     """
     import shutil
 
-    from aether.store.conversations import FILE as CONVERSATION  # every commit would pay for it
-
     place, left = home / DIRECTORY, []
     with storage_errors(home, left='The erasing is not finished; "aether doctor --repair" goes on with it.'):
         try:
@@ -180,7 +180,7 @@ def finish(home: Path, *, timeout: float = 30.0) -> list[str]:
         for number, (path, to, known, _) in enumerate(steps):
             source = home / path
             # Other files are written under the lock of the home.
-            talk = source.name == CONVERSATION and source.exists()
+            talk = bool(_TALK.fullmatch(path)) and source.exists()
             with locked(source.parent, timeout=timeout) if talk else nullcontext():
                 if not _carry_out(home, place / str(number), path, to, known, talk=talk):
                     left.append(path)
