@@ -44,6 +44,8 @@ from aether.types import Finding, JsonObject
 FORMAT = 1
 FILE = "history.jsonl"
 LIST = seals.CONVERSATIONS
+# The directory of the lock of the list, beside those of conversations: none of them starts with a dot.
+LIST_LOCK = ".list"
 _MESSAGE = re.compile(
     rb'\{"n":([0-9]+),"at":"[^"]*"(?:,"derived":([0-9]+))?(?:,"line":(?P<line>[0-9]+))?(?:,"more":(?P<more>true))?,"message":',
     re.ASCII,
@@ -677,8 +679,7 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
         LockTimeout, StorageFailed: nothing was written.
     """
     path = path_of(home, id)
-    with storage_errors(path):
-        make_directory(path.parent)
+    _make_place(home, path)
     with lock_of(home, path), storage_errors(path):
         if path.exists() or archive_store.find(home, id):
             return False
@@ -758,8 +759,7 @@ def held(home: Path, id: str) -> Iterator[Held]:
         LockTimeout, StorageFailed, NotFound: it cannot be read.
     """
     path = path_of(home, id)
-    with storage_errors(path):
-        make_directory(path.parent)
+    _make_place(home, path)
     with lock_of(home, path), storage_errors(path):
         if not path.exists():
             yield Held(empty(path, id), b"")
@@ -963,9 +963,18 @@ def list_lock(home: Path) -> AbstractContextManager[None]:
 
     Who holds it finds each conversation both in the list and on the disk, or in neither.
     """
+    directory = home / "conversations" / LIST_LOCK
     with storage_errors(home):
-        make_directory(home / "conversations")
-    return lock_of(home, home / "conversations" / "list")
+        make_directory(directory)
+    return lock_of(home, directory / FILE)
+
+
+def _make_place(home: Path, path: Path) -> None:
+    """Make the directory of a log; where earlier releases kept the lock of the list, that conversation takes its place."""
+    with storage_errors(home):
+        if path.parent.name.casefold() == "lock" and path.parent.is_file():
+            path.parent.unlink()
+        make_directory(path.parent)
 
 
 def head_of(path: Path) -> int | None:
@@ -1081,8 +1090,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
     path = path_of(home, id)
     if not home.is_dir():
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
-    with storage_errors(home):
-        make_directory(path.parent)
+    _make_place(home, path)
     with lock_of(home, path):
         for _ in range(CONFLICT_TRIES):
             head = head_of(path)
@@ -1170,8 +1178,7 @@ def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> boo
         LockTimeout, StorageFailed, Conflict: nothing was stored.
     """
     path = path_of(home, id)
-    with storage_errors(home):
-        make_directory(path.parent)
+    _make_place(home, path)
     with lock_of(home, path):
         log = load(home, id)
         grown = _news(server, log)

@@ -427,7 +427,7 @@ def test_the_second_look_holds_the_locks_of_those_who_write(full, place, monkeyp
 
     def take(look, path):
         talk = path.startswith("conversations/a") and not is_locked((full / path).parent)
-        listing = path == conversations.LIST and not is_locked(full / "conversations")
+        listing = path == conversations.LIST and not is_locked(full / "conversations/.list")
         if talk or listing or not is_locked(full):
             unlocked.append(path)
         real(look, path)
