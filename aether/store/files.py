@@ -132,7 +132,7 @@ def write_whole(
     Raises:
         EditedMeanwhile: the file at `path` is not known; it is still there, or was put aside.
     """
-    temp = path.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
+    temp = _temp_of(path)
     made: os.stat_result | None = None
     try:
         handle = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o600)
@@ -158,6 +158,11 @@ def write_whole(
                 os.unlink(temp)
         raise
     return made.st_ino, made.st_mtime_ns, made.st_size
+
+
+def _temp_of(path: Path) -> Path:
+    # The longest name has no room for more than itself: 255 bytes.
+    return path.with_name(f".{path.name[:50]}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
 
 
 def write_all(handle: int, data: bytes) -> None:
@@ -198,7 +203,7 @@ def _replace_known(temp: Path, path: Path, is_known: Callable[[Path], bool]) -> 
         elif _exchange(temp, path):
             # What was at `path` at that instant has the temporary name now: nothing vanishes between look and rename.
             if not is_known(temp):
-                aside = temp.with_name(f".{path.name}.{os.urandom(6).hex()}{TEMP_SUFFIX}")
+                aside = _temp_of(path)
                 os.rename(temp, aside)
                 raise EditedMeanwhile(path, aside)
         elif is_known(path):
