@@ -419,7 +419,7 @@ def _is_named(pattern: re.Pattern[str], name: Any) -> bool:
 
 
 def set_step_aside(home: Path) -> str:
-    """Move what is in the place of a step, and is none, to quarantine, and return where it is now."""
+    """Move what has the place of a step, and is no step of this home, to quarantine, and return where it is now."""
     kept = f"quarantine/step.{os.urandom(4).hex()}"
     with files.storage_errors(home):
         files.make_directory(home / "quarantine")

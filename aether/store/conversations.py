@@ -907,10 +907,11 @@ def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
     """Yield what the lines of a list that are whole say, each of which may change what earlier ones said."""
     for line, good in lines:
         fields = (files.unsealed(line) if good else None) or {}
-        if {"conversation", "at"} <= fields.keys():
+        texts = [fields.get("conversation"), fields.get("at"), fields.get("source", "")]
+        if all(isinstance(text, str) for text in texts):
             yield Listed(
-                fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
-                fields.get("removed", False), fields.get("archived", False),
+                fields["conversation"], fields["at"], bool(fields.get("lost")), fields.get("source", ""),
+                bool(fields.get("removed")), bool(fields.get("archived")),
             )  # fmt: skip
 
 

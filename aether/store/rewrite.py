@@ -72,7 +72,7 @@ def stage(home: Path, steps: Iterable[Step]) -> None:
 
     Raises:
         StorageFailed: nothing was decided.
-        UnsafePath: a step is none of a rewrite; nothing was decided.
+        UnsafePath: a step names what no rewrite replaces; nothing was decided.
     """
     place = home / DIRECTORY
     with storage_errors(home, left="Nothing was changed."):

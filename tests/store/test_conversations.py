@@ -940,3 +940,21 @@ def test_a_home_that_was_blocked_by_a_conversation_called_lock_goes_on(home):
         conversations.extend(home, name, [{"role": "user", "content": "Hello."}], now=homes.NOW)
 
     assert {one.id for one in conversations.stored_conversations(home)} == {"another", "lock"}
+
+
+@rows(
+    "line",
+    [
+        {"conversation": ["a"], "at": "t"},
+        {"conversation": "a", "at": 7},
+        {"conversation": "a", "at": "t", "source": []},
+    ],
+)
+def test_a_line_of_the_list_that_says_nothing_is_passed_over(tmp_path, line):
+    """Anybody can make one with a good checksum, and a clone may bring it."""
+    home = homes.fresh(tmp_path)
+    (home / conversations.LIST).write_bytes(files.seal_json(line | {"lost": True}))
+
+    assert conversations.listed(home) == ({}, False)
+    assert conversations.removed_ids(home) == set()
+    assert [one for one in doctor.examine(home) if one.level != "info"] == []
