@@ -118,6 +118,34 @@ def inside(home: Path, relative: str) -> Path:
     return Path(path)
 
 
+def is_plain(name: object) -> bool:
+    """Return whether `name` has the form of a path below a directory: names between `/`, and nothing else.
+
+    >>> is_plain("data/memory.json"), is_plain("../memory.json"), is_plain("/etc/passwd"), is_plain("data//x")
+    (True, False, False, False)
+    """
+    if not isinstance(name, str) or "\0" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
+        return False
+    return os.name != "nt" or not any(sign in name for sign in ":\\")
+
+
+def own_file(home: Path, name: object) -> Path:
+    """Return the path of the file that a record of the home calls `name`, in a directory that no link leads to.
+
+    The record may have come with a repository, or be damaged. What is at the path may still be a link.
+
+    Raises:
+        UnsafePath: it is not the name of a file below the home.
+    """
+    if is_plain(name) and isinstance(name, str):
+        directory, _, last = name.rpartition("/")
+        root = os.path.realpath(home)
+        if str(inside(home, directory)) == os.path.normpath(os.path.join(root, directory)):
+            return Path(root, directory, last)
+    what = f"{shown(name)} is not the name of a file of the home."
+    raise UnsafePath(what, fix='Run "aether doctor".', where=str(home))
+
+
 def directory_name(text: str, *, what: str) -> str:
     """Return the name of the directory of `text`, whatever it is: no two texts have the same one.
 

@@ -59,9 +59,9 @@ def link_out_of(home: str) -> str:
     """Return the first link in `home` that leads out of it, else an empty text.
 
     The directories that are written without asking are searched: the home itself, its documents with their journal and
-    archive, and `hooks/`.
+    archive, `hooks/`, and `share/`.
     """
-    for name in ("", "data", "data/journal", "data/archive", "hooks"):
+    for name in ("", "data", "data/journal", "data/archive", "hooks", "share"):
         directory = os.path.join(home, name) if name else home
         try:
             links = [entry.path for entry in os.scandir(directory) if entry.is_symlink()]

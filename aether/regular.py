@@ -58,6 +58,30 @@ def handle(path: str | os.PathLike[str], flags: int = os.O_RDONLY) -> int:
     raise _refused(path)
 
 
+def create(path: str | os.PathLike[str], data: bytes) -> None:
+    """Make the file at `path`, which only its owner may read, with `data`; what is there stays as it is.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    try:
+        made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _AS_IT_IS, 0o600)
+    except FileExistsError:
+        return
+    with open(made, "wb") as file:
+        file.write(data)
+
+
+def touch(path: str | os.PathLike[str]) -> None:
+    """Give the file at `path` the present time; a new one is empty, and its owner's alone.
+
+    Raises:
+        UnsafePath, OSError: as `handle`.
+    """
+    os.close(handle(path, os.O_WRONLY | os.O_CREAT))
+    os.utime(path)
+
+
 def opened(path: str | os.PathLike[str]) -> BinaryIO:
     """Return the regular file at `path`, open for reading.
 

@@ -429,3 +429,27 @@ def test_a_link_within_a_home_is_followed(top):
     linked(home / "hook.log", home / "logs")
 
     assert project.home_of(str(top / "app")) == str(home)
+
+
+@rows(
+    "name",
+    ["", "/etc/passwd", "..", "a/../b", "./a", "a//b", "a/", "a\0b", "link/a", "link/below/a", None, 1],
+)
+def test_a_record_of_a_home_names_no_file_outside_of_it_nor_behind_a_link(tmp_path, name):
+    (tmp_path / "outside" / "below").mkdir(parents=True)
+    home = tmp_path / "home"
+    home.mkdir()
+    (home / "link").symlink_to(tmp_path / "outside")
+
+    with pytest.raises(UnsafePath):
+        paths.own_file(home, name)
+
+
+def test_a_record_of_a_home_names_its_files_and_what_a_link_has_the_place_of(tmp_path):
+    home, away = tmp_path / "home", tmp_path / "elsewhere"
+    home.mkdir()
+    away.symlink_to(home)
+    (home / "link").symlink_to("/etc/passwd")
+
+    for name in ("a", "data/a..b/[ERASED-2].json", "link"):
+        assert paths.own_file(away, name) == home / name

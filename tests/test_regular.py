@@ -12,10 +12,11 @@ import pytest
 
 import aether
 from aether import regular
-from aether.api import admin
+from aether.api import admin, drain, share
 from aether.api.overview import overview
-from aether.errors import AetherError, InvalidDocument, NotFound, UnsafePath
-from aether.integrations.claude_code import hook
+from aether.errors import AetherError, InvalidDocument, LockTimeout, NotFound, UnsafePath
+from aether.integrations.claude_code import health, hook
+from aether.store import offline, spool
 from aether.types import Finding
 from tests import homes
 from tests.tables import rows
@@ -201,3 +202,40 @@ def test_an_agent_goes_on_where_its_record_is_no_file_and_doctor_and_status_say_
     named = {found.where for found in admin.examine(home=home) if found.code == "no-file"}
     assert named == {"conversations/small/history.jsonl", "conversations/large/history.jsonl"}
     assert sum("is no regular file" in problem for problem in overview(home=home)["problems"]) == 2
+
+
+def test_every_file_of_a_home_is_its_owners_alone_whatever_the_umask_is(tmp_path, monkeypatch):
+    """Also those that are made beside the documents: marks of failures, the list for git, hand-offs."""
+
+    def held(*_, **__):
+        raise LockTimeout("held by another.", fix="Wait.", where="hooks")
+
+    monkeypatch.setattr(drain, "locked", held)
+    before = os.umask(0)
+    try:
+        home = admin.init(tmp_path / "made" / ".aether")
+        hook._make_place("SessionStart", str(tmp_path / "hooked" / ".aether"))
+        with share._in_making(tmp_path / "joined" / ".aether"):
+            pass
+        offline.note_try(home, failed=True)
+        health.pause(home)
+        aether.add_working_memory_item("Use Redis.", "decision", 0.9, home=home, metadata={"phase": 1})
+        aether.prepare_compression_data(1, home=home, manual=True)
+        spool.put(str(home), {"event": "SessionStart", "session": "s"})
+        drain.drain(home)
+    finally:
+        os.umask(before)
+
+    found = [path for path in tmp_path.rglob("*") if path.lstat().st_mode & 0o077]
+    assert [path for path in found if ".aether" in path.parts] == []
+    names = {path.relative_to(home).as_posix() for path in home.rglob("*")}
+    assert {".gitignore", "share/tried", "hooks/locked-out", "hooks/paused", "compressions"} <= names
+
+
+def test_a_mark_is_not_made_where_a_link_leads(home, tmp_path):
+    (home / "share").mkdir()
+    (home / offline.TRIED).symlink_to(tmp_path / "elsewhere")
+
+    offline.note_try(home, failed=True)
+
+    assert not (tmp_path / "elsewhere").exists()

@@ -259,8 +259,7 @@ def init(home: Home = None) -> Path:
         with storage_errors(place):
             make_directory(place / "data")
             if made:
-                with suppress(FileExistsError), open(place / ".gitignore", "x", encoding="utf-8") as ignore:
-                    ignore.write("*\n")
+                regular.create(place / ".gitignore", b"*\n")
     except NotFound as reason:
         raise StorageFailed(
             "no directory can be made there.", fix="Name one on a disk that can be written.", where=str(place)

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 OBJECTS, MANIFESTS = "objects", "manifests"
+# The end of the name of the directory that a restore writes into; the part before it is random.
+RESTORING = ".restoring"
 IDENTITY = "data/identity.json"
 # What zstandard adds to a piece that it cannot compress is less.
 MOST_OBJECT_BYTES = PIECE_BYTES + 64 * 1024
@@ -222,14 +224,13 @@ def restore_backup(
     target, report = named_files(destination), progress or _silent
     manifest = _manifest(target, _named(target, id))
     index = _index(target, manifest)
-    beside = place.with_name(f"{place.name}.restoring")
-    if beside.is_symlink():
-        raise UnsafePath("is a link.", fix="Remove it.", where=str(beside))
-    with storage_errors(beside, left="Nothing was restored."):
-        make_directory(beside)
+    with storage_errors(place, left="Nothing was restored."):
+        make_directory(place.parent)
+        _clear_left(place)
+        beside = place.with_name(f"{place.name}.{os.urandom(6).hex()}{RESTORING}")
+        beside.mkdir(mode=0o700)
         with locked(beside, timeout=0):
             try:
-                _clear(beside)
                 _fill(target, index, beside / "home", report)
                 _compare(beside / "home", index)
                 with suppress(FileNotFoundError):
@@ -494,9 +495,7 @@ def _index(target: NamedFiles, manifest: _Manifest) -> _Index:
 
 def _require_inside(path: str, where: str) -> None:
     """Raise unless `path` is one that a backup of a home can have; a place of backups may be written by others."""
-    steps = path.split("/")
-    drive = os.name == "nt" and any(sign in path for sign in ":\\")
-    if "\0" in path or drive or not {"", ".", ".."}.isdisjoint(steps) or LEFT_OUT.fullmatch(path):
+    if not paths.is_plain(path) or LEFT_OUT.fullmatch(path):
         what = f"it has a file {shown(path)}, which no backup of a home has."
         raise UnsafePath(what, fix="Do not use this backup: somebody changed it.", where=where)
 
@@ -509,13 +508,17 @@ def _require_new(place: Path) -> None:
             raise Conflict("it is not empty, and nothing is restored over files.", fix=fix, where=str(place))
 
 
-def _clear(beside: Path) -> None:
-    """Remove what a restore that was killed has left, but the lock, which this process holds."""
-    for path in beside.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.name != "lock":
-            path.unlink()
+def _clear_left(place: Path) -> None:
+    """Remove what killed restores into `place` have left beside it.
+
+    Raises:
+        LockTimeout: one of them is running.
+    """
+    name = re.compile(re.escape(place.name) + r"\.[0-9a-f]{12}" + re.escape(RESTORING))
+    for left in [one for one in place.parent.iterdir() if name.fullmatch(one.name)]:
+        if left.is_dir() and not left.is_symlink() and {"lock", "home"}.issuperset(os.listdir(left)):
+            with locked(left, timeout=0):
+                shutil.rmtree(left)
 
 
 def _fill(target: NamedFiles, index: _Index, place: Path, report: Progress) -> None:

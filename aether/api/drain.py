@@ -22,11 +22,11 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from aether import clock
+from aether import clock, regular
 from aether.api import dedupe, hook_sessions, telemetry
 from aether.api.hook_sessions import NO_REVISION, Session
 from aether.clock import new_id
-from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
+from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed, UnsafePath
 from aether.memory import phases
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN
 from aether.memory.items import add_items, token_usage
@@ -145,9 +145,8 @@ def drain(home: Path, *, patience: float = PATIENCE_SECONDS, started: str = "") 
     except AetherError as reason:
         left = str(reason)
         if isinstance(reason, LockTimeout) and patience >= PATIENCE_SECONDS:
-            with suppress(OSError):  # without this file the next hook waits as long
-                if not _marker(home).is_symlink():
-                    _marker(home).touch()
+            with suppress(OSError, UnsafePath):  # without this file the next hook waits as long
+                regular.touch(_marker(home))
     return Drained(len(names), ids, needed, left, rules)
 
 

@@ -22,7 +22,7 @@ from aether import regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.memory import items
 from aether.memory.forgetting import erase as erasing
 from aether.memory.forgetting import find as finding
@@ -48,8 +48,17 @@ MIN_TEXT_CHARS = 3
 SUPERSEDING_RELEVANCE = 0.9
 # A person writes these; erasing in them could change how aether works.
 OWN_FILES = ("config.toml", "models.json")
-INDEX = "index.sqlite"
+# The indexes, and what SQLite keeps beside them: they are removed, and made again.
+DERIVED = tuple(
+    f"{name}{end}"
+    for name in ("index.sqlite", archive_store.INDEX)
+    for end in ("", "-journal", "-wal", "-shm")
+)
 LOCK = "lock"
+# Files of a home that hold no text: its locks, and the numbers of last lines. A note of the memory tool may have any name.
+_NO_TEXT = re.compile(
+    rf"(?:(?:hooks|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{files.HEAD}"
+)
 # Kind of the files whose path starts so, in the words of a report; any other is `other`.
 KINDS = {
     "data/journal": "history", "data/backups": "backups", "data/archive": "archive", "data/receipts": "records",
@@ -282,6 +291,8 @@ class Erased(NamedTuple):
     forgotten: int
     """Named entries that were removed from memory as well."""
     done: bool
+    unread: tuple[str, ...] = ()
+    """Compressed files that are damaged: what they hold cannot be seen, and they are not changed."""
 
 
 class _File(NamedTuple):
@@ -292,6 +303,8 @@ class _File(NamedTuple):
     known: tuple[int, int, int]
     form: str
     """A path that says in which form `data` is: that of a compressed file is the path of what is in it."""
+    layers: tuple[str, ...] | None
+    """How `data`, which is uncompressed and in UTF-8, is wrapped in the file; None if that is damaged."""
 
 
 class _Rewrites(NamedTuple):
@@ -301,10 +314,13 @@ class _Rewrites(NamedTuple):
     steps: list[Step]
     skipped: int
     own: list[str]
+    unread: tuple[str, ...]
 
     def report(self) -> Erased:
         written = sum(bool(step.to) for step in self.steps)
-        return Erased(dict(self.places), written, self.skipped, self.own, [], 0, done=False)
+        return Erased(
+            dict(self.places), written, self.skipped, self.own, [], 0, done=False, unread=self.unread
+        )
 
 
 class _Occurrences(NamedTuple):
@@ -317,6 +333,8 @@ class _Occurrences(NamedTuple):
     """The strings and objects that hold it."""
     taken: set[str]
     """The marks of earlier erasures."""
+    unread: list[str]
+    """Compressed files that are damaged."""
 
 
 def preview_erase(ids: Iterable[str] = (), *, match: str = "", home: Home = None) -> Erased:
@@ -426,8 +444,8 @@ def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
     return fit, len(texts) - len(fit)
 
 
-def _files(place: Path) -> Iterator[_File]:
-    """Yield every file of the home but locks, the search index and the files of an erasure."""
+def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]:
+    """Yield every file of the home but locks, the indexes and the files of an erasure; `raw` as `erasing.unwrapped`."""
 
     def fail(reason: OSError) -> None:
         raise reason  # a directory that cannot be read may hold the text
@@ -438,25 +456,30 @@ def _files(place: Path) -> Iterator[_File]:
             path = Path(directory) / name
             relative = seals.place(place, path)
             if (
-                name in (LOCK, files.HEAD)
-                or relative == seals.PATH
-                or relative.startswith((INDEX, archive_store.INDEX, f"{DIRECTORY}/"))
+                relative in (seals.PATH, *DERIVED)
+                or _NO_TEXT.fullmatch(relative)
+                or relative.startswith(f"{DIRECTORY}/")
             ):
                 continue
             known = file_identity(path)
             with suppress(FileNotFoundError):  # hooks make and remove theirs at any time
                 if known is not None and stat.S_ISREG(path.lstat().st_mode):
-                    yield _read_file(place, path, relative, known)
+                    yield _read_file(path, relative, known, raw)
 
 
-def _read_file(place: Path, path: Path, relative: str, known: tuple[int, int, int]) -> _File:
-    """Return one file of the home as it was read; what is compressed in the archive, as it was before."""
-    if not relative.startswith(f"{archive_store.DIRECTORY}/") or not relative.endswith(".zst"):
-        return _File(relative, regular.read(path, regular.LOG_BYTES), known, relative)
-    form = relative.removesuffix(".zst")
-    if relative.startswith(f"{archive_store.GRACE}/"):
+def _read_file(
+    path: Path, relative: str, known: tuple[int, int, int], raw: re.Pattern[bytes] | None
+) -> _File:
+    """Return one file of the home as it was read: what is compressed, as it was before, and all text in UTF-8."""
+    data = regular.read(path, regular.LOG_BYTES)
+    try:
+        data, layers = erasing.unwrapped(data, raw, where=relative)
+    except CorruptDocument:
+        return _File(relative, data, known, relative, None)
+    form = relative.removesuffix(".zst").removesuffix(".gz") if layers else relative
+    if relative.startswith(f"{archive_store.GRACE}/") and relative.endswith(".zst"):
         form += {"conversation": ".jsonl", "dict": ".json"}.get(archive_store.grace_kind(relative), "")
-    return _File(relative, archive_store.read_bytes(place, relative), known, form)
+    return _File(relative, data, known, form, layers)
 
 
 def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
@@ -487,7 +510,7 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
         return bool(raw.search(data) or evidence or found & digests.keys())
 
     resting: dict[str, tuple[_File, bytes]] = {}
-    for file in _files(place) if places.total() else ():
+    for file in _files(place, raw) if places.total() else ():
         held = seen.held[file.path]
         is_archived = file.path.startswith(f"{archive_store.DIRECTORY}/")
         if file.path not in OWN_FILES and (is_archived or held or is_relevant(file.data)):
@@ -503,9 +526,8 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
     steps += _archive_steps(resting)
     if steps:
         steps += _sealed_again(place, steps, replace)
-        derived = (INDEX, f"{INDEX}-journal", archive_store.INDEX, f"{archive_store.INDEX}-journal")
-        steps += [Step(name, "", (0, 0, 0), b"") for name in derived]
-    return _Rewrites(+places, steps, 0, own)
+        steps += [Step(name, "", (0, 0, 0), b"") for name in DERIVED]
+    return _Rewrites(+places, steps, 0, own, tuple(seen.unread))
 
 
 def _rewritten(file: _File, replace: erasing.Rewrite, concerns: erasing.IsRelevant, *, same: bool) -> bytes:
@@ -533,12 +555,15 @@ def _archive_steps(files_: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
             value = files.parse_json(data, where=path)
             rest = (old["grace"] or {}).get("file", "")
             held, made = files_.get(rest, (None, b""))
+            if held is not None and held.layers is None:
+                held = None  # damaged: it stays as it is
             is_changed = data != file.data or (held is not None and made != held.data)
             if is_changed:
                 value["metrics"].pop("sha256", None)
             if is_changed and held is not None:
                 if held.form.endswith(archive_store.PLAIN):
                     made = archive_store.encoded(files.parse_json(made, where=rest))
+                made = erasing.wrapped(made, (held.layers or ())[1:])
                 kind, grace = archive_store.grace_kind(rest), old["grace"]
                 value["grace"] = archive_store.grace_of(
                     value["id"], kind, grace["level"], made, until=grace["until"]
@@ -556,7 +581,7 @@ def _archive_steps(files_: dict[str, tuple[_File, bytes]]) -> Iterator[Step]:
             del files_[path]
     for path, (file, data) in files_.items():  # damaged ones, and what no file names
         if data != file.data:
-            yield Step(path, path, file.known, archive_store.packed(data) if path.endswith(".zst") else data)
+            yield Step(path, path, file.known, erasing.wrapped(data, file.layers or ()))
 
 
 def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> Iterator[Step]:
@@ -578,8 +603,9 @@ def _sealed_again(place: Path, steps: list[Step], replace: erasing.Rewrite) -> I
 
 def _occurrences(place: Path, pattern: re.Pattern[str], raw: re.Pattern[bytes]) -> _Occurrences:
     """Return where the home holds a text that `pattern` matches in strings, and `raw` in bytes."""
-    seen = _Occurrences(Counter(), {}, [], set())
-    for file in _files(place):
+    seen = _Occurrences(Counter(), {}, [], set(), [])
+    for file in _files(place, raw):
+        seen.unread.extend([file.path] if file.layers is None else [])
         seen.taken.update(MARK.findall(f"{file.path}\n{file.data.decode('utf-8', 'replace')}"))
         if not raw.search(file.data) and not pattern.search(file.path):
             continue
@@ -617,7 +643,7 @@ def _steps(place: Path, file: _File, data: bytes, replace: erasing.Rewrite) -> I
             found = [check.findings(name, value) for value in (before, after) if value is not None]
             if len(found) != 2 or len(found[0]) < len(found[1]):
                 raise _in_the_way(f"the schema of {name}")
-        yield Step(file.path, to, file.known, data)
+        yield Step(file.path, to, file.known, erasing.wrapped(data, file.layers or ()))
     if renamed:  # its lock keeps the directory, and with it the name
         directory = file.path.rpartition("/")[0]
         yield Step(f"{directory}/{LOCK}", "", (0, 0, 0), b"")

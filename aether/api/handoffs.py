@@ -23,7 +23,7 @@ from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.paths import file_name, inside, project_root
 from aether.store import files, record_files
-from aether.store.files import storage_errors, write_whole
+from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.store.undo import undone_revisions
@@ -80,7 +80,7 @@ def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
         asked = cast(JsonObject, {**built, "target_tokens": handoff.session_room(built)})
         whole = handoff.seal(built, instruction(asked))
         with storage_errors(snapshot.home, left="The hand-off is open; preparing it again writes its file."):
-            path.parent.mkdir(exist_ok=True)
+            make_directory(path.parent)
             write_whole(path, files.json_document(whole))
     return path
 

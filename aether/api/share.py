@@ -358,8 +358,7 @@ def _in_making(place: Path) -> Iterator[Path]:
     with files.storage_errors(place):
         files.make_directory(new / "data")
         try:
-            with open(new / ".gitignore", "x", encoding="utf-8") as ignore:
-                ignore.write("*\n")
+            regular.create(new / ".gitignore", b"*\n")
             yield new
             os.rename(new, place)
             files.sync_directory(place.parent)

@@ -106,7 +106,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
         emit(ask, _erased_data(found), _erased_table(found))
         note(ask, "Nothing was changed." if found.places else "Nothing holds that; nothing was changed.")
         _report_left(found)
-        return 0
+        return 1 if found.unread and not dry_run else 0
     if not yes and not ask.json:
         emit(ask, None, _erased_table(found))
     places = f"{pluralize(sum(found.places.values()), 'places')} in {pluralize(found.files, 'files')}"
@@ -125,7 +125,7 @@ def _erase(ask: Ask, ids: tuple[str, ...], match: str, *, dry_run: bool, yes: bo
     )
     note(ask, OUTSIDE)
     _report_left(done)
-    return 1 if done.left else 0
+    return 1 if done.left or done.unread else 0
 
 
 def _report_left(found: Erased) -> None:
@@ -137,6 +137,10 @@ def _report_left(found: Erased) -> None:
         say(f"{path} holds it too. You wrote that file: remove it there.")
     for path in found.left:
         say(f"{plain(path)} was changed meanwhile and stays as it is: run the command again.")
+    for path in found.unread:
+        say(
+            f"{plain(path)} is compressed and damaged: what it holds cannot be seen. Remove it, if you can do without."
+        )
 
 
 def _erased_data(found: Erased) -> dict[str, Any]:
@@ -149,6 +153,7 @@ def _erased_data(found: Erased) -> dict[str, Any]:
         "revision": 0,
         "erased": {
             "places": found.places, "files": found.files, "skipped": found.skipped, "left": found.left,
+            "unread": list(found.unread),
         },
     }  # fmt: skip
 

@@ -232,7 +232,9 @@ def settle(home: Path, *, now: datetime) -> str:
             _remove(home, step, now)
             done = f"completed the removal of conversation {shown(step['id'])}"
         case _:
+            kept = archive_store.set_step_aside(home)
             archive_store.rebuild_index(home)
+            return f"kept archive/step.json, which is no step of this home, as {kept}"
     archive_store.set_step(home, None)
     return done
 

@@ -33,8 +33,8 @@ from aether.errors import (
     UnsafePath,
     shown,
 )
-from aether.paths import directory_name, inside
-from aether.store import files, index_file, postings, recovery
+from aether.paths import directory_name, inside, is_plain, own_file
+from aether.store import files, index_file, postings, recovery, spool
 from aether.text.words import terms
 from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
@@ -57,6 +57,11 @@ TITLE_CHARS = 50
 MOST_WORDS = 200_000
 _NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
 _MONTH = re.compile(r"\d{4}/\d{2}", re.ASCII)
+# What a step or an archive file may name: archive files, and fuller forms in grace.
+_FILE, _REST = (
+    re.compile(r"archive/\d{4}/\d{2}/[^/\0]+\.json(?:\.zst)?", re.ASCII),
+    re.compile(r"archive/grace/[^/\0]+\.zst"),
+)
 _SEAL = re.compile(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
 _VERSION = re.compile(rb'"version": (.),')
 _TEXT_KEYS = ("content", "text", "thinking", "input", "arguments", "output", "summary")
@@ -106,6 +111,10 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
         raise of_other_version(value["version"], where)
     if not _is_sealed(data):
         what = "it was changed since it was written: its checksum does not fit."
+        raise CorruptDocument(what, fix='Run "aether doctor --repair".', where=where)
+    grace = value.get("grace")
+    if grace and not (isinstance(grace, dict) and _is_named(_REST, grace.get("file"))):
+        what = "it names a file outside of archive/grace/ as its fuller form."
         raise CorruptDocument(what, fix='Run "aether doctor --repair".', where=where)
     return value
 
@@ -403,53 +412,71 @@ def _said_below(value: Any) -> Iterator[str]:
 # --- The step that is being taken
 
 
-# What a step of each kind says.
-_STEPS: dict[str, dict[str, type]] = {
-    "add": {"new": list, "grace": list},
-    "age": {"id": str, "receipt": str, "new": str, "grace": str, "old": str, "old_grace": str, "live": bool},
-    "restore": {"id": str, "old": str, "grace": str, "receipt": dict},
-    "remove": {"id": str, "names": list},
-}
-_FILES_OF_STEP = ("new", "grace", "old", "old_grace", "names")
-_FILE_OF_STEP = re.compile(rf"{DIRECTORY}/(\d{{4}}/\d{{2}}/[^/]+\.json(\.zst)?|grace/[^/]+\.zst)", re.ASCII)
+# The fields of each kind of step, and what they hold.
+_STEPS: dict[str, dict[str, tuple[Any, ...]]] = {
+    "add": {"new": ([_FILE],), "grace": ([_REST],)},
+    "age": {
+        "id": (str,), "receipt": (str,), "new": (_FILE,), "old": (_FILE, ""), "grace": (_REST, ""), "old_grace": (_REST, ""),
+        "live": (bool,),
+    },
+    "restore": {"id": (str,), "old": (_FILE,), "grace": (_REST,), "receipt": (dict,)},
+    "remove": {"id": (str,), "names": ([_FILE, _REST],)},
+}  # fmt: skip
+UNKNOWN: JsonObject = {"kind": "unknown"}
 
 
 def open_step(home: Path) -> JsonObject | None:
-    """Return the step that a killed process left; None without one.
+    """Return the step that a killed process left; None without one, `UNKNOWN` if what is there is no step of this home.
 
-    Its kind is `unknown` if the file is damaged, or says what no step says, as one that came from elsewhere may.
+    It may be damaged, or come with a repository: it names files of the archive only, and git does not track it.
     """
+    path = own_file(home, STEP)
     try:
-        found = files.parse_json(regular.read(placed(home, STEP)), where=STEP)
-    except (FileNotFoundError, IsADirectoryError):
+        data = regular.read(path)
+    except FileNotFoundError:
         return None
-    except CorruptDocument:
-        found = None
-    return found if _is_step(home, found) else {"kind": "unknown"}
+    except (IsADirectoryError, UnsafePath, InvalidDocument):
+        return UNKNOWN
+    lines = [*recovery.lines_of(data)] if data.endswith(b"\n") else []
+    found: Any = None
+    with suppress(AetherError):
+        # Those of earlier releases have no seal.
+        sealed = len(lines) == 1 and lines[0][1]
+        found = files.unsealed(lines[0][0]) if sealed else files.parse_json(data, where=STEP)
+    is_ours = _is_step(found) and path.name not in spool.in_index(str(home), DIRECTORY)
+    return found if is_ours else UNKNOWN
 
 
-def _is_step(home: Path, step: Any) -> bool:
-    """Return whether `step` says what a step of its kind says, and names files of the archive only."""
-    kind = step.get("kind") if isinstance(step, dict) else None
+def _is_step(found: Any) -> bool:
+    kind = found.get("kind") if isinstance(found, dict) and "checksum" not in found else None
     fields = _STEPS.get(kind) if isinstance(kind, str) else None
-    if fields is None or not all(type(step.get(name)) is form for name, form in fields.items()):
+    if fields is None or not all(_fits(found.get(name), forms) for name, forms in fields.items()):
         return False
-    needed = [step["id"], step["receipt"], step["new"]] if kind == "age" else [step.get("id", "-")]
-    if kind == "restore":
-        needed += [step["old"], step["grace"], step["receipt"].get("id"), step["receipt"].get("rule")]
-    named = [step[key] for key in _FILES_OF_STEP if step.get(key)]
-    return all(isinstance(one, str) and one for one in needed) and all(
-        _is_file(home, one) for given in named for one in (given if isinstance(given, list) else [given])
-    )
+    return kind != "restore" or {"id", "rule"} <= found["receipt"].keys()
 
 
-def _is_file(home: Path, name: Any) -> bool:
-    """Return whether a step may name `name`: the place of a file of the archive, whether it is there or not."""
-    if not isinstance(name, str) or not _FILE_OF_STEP.fullmatch(name):
-        return False
-    with suppress(UnsafePath):
-        return not placed(home, name).is_dir()
-    return False
+def _fits(value: Any, forms: Sequence[Any]) -> bool:
+    """Return whether `value` has one of these forms: a type, a text, a pattern of names, or those of a list."""
+    return any(
+        isinstance(value, list) and all(_fits(one, form) for one in value) if isinstance(form, list)
+        else type(value) is form if isinstance(form, type)
+        else value == form if isinstance(form, str)
+        else _is_named(form, value)
+        for form in forms
+    )  # fmt: skip
+
+
+def _is_named(pattern: re.Pattern[str], name: Any) -> bool:
+    return isinstance(name, str) and is_plain(name) and bool(pattern.fullmatch(name))
+
+
+def set_step_aside(home: Path) -> str:
+    """Move what has the place of a step, and is no step of this home, to quarantine, and return where it is now."""
+    kept = f"quarantine/step.{os.urandom(4).hex()}"
+    with files.storage_errors(home):
+        files.make_directory(home / "quarantine")
+        os.replace(own_file(home, STEP), home / kept)
+    return kept
 
 
 def set_step(home: Path, step: JsonObject | None) -> None:
@@ -460,7 +487,7 @@ def set_step(home: Path, step: JsonObject | None) -> None:
             path.unlink(missing_ok=True)
         else:
             files.make_directory(path.parent)
-            files.write_whole(path, files.json_line(step))
+            files.write_whole(path, files.seal_json(step))
 
 
 # --- The index

@@ -377,7 +377,7 @@ def write_lock(home: Path, *, timeout: float | None = None, for_reading: bool = 
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
     with locked(home, timeout=seconds, for_reading=for_reading):
-        if os.path.exists(f"{home}/{rewrite.DIRECTORY}"):
+        if os.path.lexists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
                     "changed while an erasing was interrupted, and may still hold the text: erase it again."

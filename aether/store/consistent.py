@@ -31,7 +31,7 @@ from aether.store.files import locked, storage_errors
 LEFT_OUT = re.compile(
     r"(?!memories/)(?:.*/)?lock|(?:archive/)?index\.sqlite(?:-\w+)?|(?:.*/)?\.[^/]*"
     + re.escape(files.TEMP_SUFFIX)
-    + rf"|{rewrite.DIRECTORY}/.*"
+    + rf"|{rewrite.DIRECTORY}/.*|conversations/{re.escape(conversations.LIST_LOCK)}(?:/.*)?"
 )
 # A file is read, kept and sent in pieces of this size: of a log that grew only its last ones are new.
 PIECE_BYTES = 4 * 1024 * 1024
@@ -195,7 +195,7 @@ def _at_one_moment(look: _Look) -> Moment | None:
     home, timeout = look.home, config.or_default(look.home).lock_timeout_seconds
     with write_lock(home, timeout=timeout, for_reading=True):
         # A conversation is listed before it has a log: those that are listed after this are newer than the moment.
-        with _lock_of(home / "conversations", timeout):
+        with conversations.list_lock(home) if _is_directory(home / "conversations") else nullcontext():
             listed = _content(home / conversations.LIST)
             _take(look, conversations.LIST)
         for name in _names(home / "conversations"):

@@ -44,6 +44,8 @@ from aether.types import Finding, JsonObject
 FORMAT = 1
 FILE = "history.jsonl"
 LIST = seals.CONVERSATIONS
+# The directory of the lock of the list, beside those of conversations: none of them starts with a dot.
+LIST_LOCK = ".list"
 _MESSAGE = re.compile(
     rb'\{"n":([0-9]+),"at":"[^"]*"(?:,"derived":([0-9]+))?(?:,"line":(?P<line>[0-9]+))?(?:,"more":(?P<more>true))?,"message":',
     re.ASCII,
@@ -681,8 +683,7 @@ def bring_back(home: Path, id: str, records: Sequence[JsonObject], *, now: datet
         LockTimeout, StorageFailed: nothing was written.
     """
     path = path_of(home, id)
-    with storage_errors(path):
-        make_directory(path.parent)
+    _make_place(home, path)
     with lock_of(home, path), storage_errors(path):
         if path.exists() or archive_store.find(home, id):
             return False
@@ -777,8 +778,7 @@ def held(home: Path, id: str) -> Iterator[Held]:
         LockTimeout, StorageFailed, NotFound: it cannot be read.
     """
     path = path_of(home, id)
-    with storage_errors(path):
-        make_directory(path.parent)
+    _make_place(home, path)
     with lock_of(home, path), storage_errors(path):
         if not path.exists():
             yield Held(empty(path, id), b"")
@@ -936,10 +936,11 @@ def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
     """Yield what the lines of a list that are whole say, each of which may change what earlier ones said."""
     for line, good in lines:
         fields = (files.unsealed(line) if good else None) or {}
-        if {"conversation", "at"} <= fields.keys():
+        texts = [fields.get("conversation"), fields.get("at"), fields.get("source", "")]
+        if all(isinstance(text, str) for text in texts):
             yield Listed(
-                fields["conversation"], fields["at"], fields.get("lost", False), fields.get("source", ""),
-                fields.get("removed", False), fields.get("archived", False), fields.get("restored", False),
+                fields["conversation"], fields["at"], bool(fields.get("lost")), fields.get("source", ""),
+                bool(fields.get("removed")), bool(fields.get("archived")), bool(fields.get("restored")),
             )  # fmt: skip
 
 
@@ -992,9 +993,18 @@ def list_lock(home: Path) -> AbstractContextManager[None]:
 
     Who holds it finds each conversation both in the list and on the disk, or in neither.
     """
+    directory = home / "conversations" / LIST_LOCK
     with storage_errors(home):
-        make_directory(home / "conversations")
-    return lock_of(home, home / "conversations" / "list")
+        make_directory(directory)
+    return lock_of(home, directory / FILE)
+
+
+def _make_place(home: Path, path: Path) -> None:
+    """Make the directory of a log; where earlier releases kept the lock of the list, that conversation takes its place."""
+    with storage_errors(home):
+        if path.parent.name.casefold() == "lock" and path.parent.is_file():
+            path.parent.unlink()
+        make_directory(path.parent)
 
 
 def head_of(path: Path) -> int | None:
@@ -1182,8 +1192,7 @@ def _own_lock(home: Path, id: str, path: Path) -> Iterator[None]:
         LockTimeout, StorageFailed: it cannot be locked.
     """
     with ExitStack() as stack:
-        with storage_errors(home):
-            make_directory(path.parent)
+        _make_place(home, path)
         try:
             stack.enter_context(lock_of(home, path))
         except NotFound:  # its directory went with its lock

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, UnsafePath
+from aether.paths import inside
 from aether.schemas import check, migrations
 from aether.store import (
     archive_steps,
@@ -72,10 +74,7 @@ def examine(home: Path) -> list[Finding]:
         Finding("warning", "temp-file", seals.place(home, path), "a killed process left it.", REPAIR)
         for path in leftover_temps(home)
     ]
-    if (home / rewrite.DIRECTORY).exists():
-        what = "an erasing was interrupted; the next change of the home goes on with it."
-        found.append(Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR))
-    for check_of in (_lines, _journal, _seals, _unreadable_files):
+    for check_of in (_erasing, _lines, _journal, _seals, _unreadable_files):
         try:
             found += check_of(home)
         except AetherError as reason:  # a file that is no regular file
@@ -111,6 +110,21 @@ def examine(home: Path) -> list[Finding]:
             found += check.findings(name, snapshot.documents[name])
     found += _no_files(home, {finding.where.partition(":")[0] for finding in found})
     return sorted(dict.fromkeys(found), key=lambda finding: _ORDER[finding.level])
+
+
+def _erasing(home: Path) -> Iterator[Finding]:
+    """Yield findings for a rewrite that was interrupted, and for those that were put into quarantine."""
+    if os.path.lexists(home / rewrite.DIRECTORY):
+        what = "an erasing was interrupted; the next change of the home goes on with it."
+        try:
+            rewrite.staged(home)
+        except (AetherError, OSError) as reason:
+            what = f"no erasing of this home: {getattr(reason, 'what', reason)} The next change of the home puts it into quarantine."
+        yield Finding("warning", "erasing", f"{rewrite.DIRECTORY}/", what, REPAIR)
+    for path in sorted((home / "quarantine").glob(f"{rewrite.DIRECTORY}.*")):
+        what = "an erasing that was not carried out: it was damaged, or came from elsewhere."
+        fix = "Erase the text again, if a file still holds it; then remove this."
+        yield Finding("warning", "quarantine", seals.place(home, path), what, fix)
 
 
 def _no_files(home: Path, known: set[str]) -> Iterator[Finding]:
@@ -229,15 +243,12 @@ def _journal(home: Path) -> Iterator[Finding]:
         what = "the file is damaged." if head else "the file is missing."
         fix = f"{REPAIR[:-1]}, or go on: the next change writes it."
         yield Finding("warning", "damaged", f"data/{HEAD}", what, fix)
-    known = {
-        number
-        for loss in seals.read(home).losses
-        for number in range(
-            *(loss["revisions"][0], loss["revisions"][1] + 1) if "revisions" in loss else (0,)
-        )
-    }
+    known = sorted(loss["revisions"] for loss in seals.read(home).losses if "revisions" in loss)
     for one, following in pairwise(entry.revision for entry in folded_entries(home)):
-        if following > one + 1 and not known.issuperset(range(one + 1, following)):
+        reached = one
+        for first, last in known:
+            reached = max(reached, last) if first <= reached + 1 else reached
+        if following > reached + 1:
             what = f"missing from the history; the next is {following}."
             fix = "Undo and time travel stop here; the present state is whole."
             yield Finding("warning", "history-gap", f"revision {one + 1}", what, fix)
@@ -340,7 +351,8 @@ def _unreadable_files(home: Path) -> Iterator[Finding]:
     yield from _queue(home)
     paths = {kept.path.stem for kept in edits}
     for path in sorted((home / "quarantine").glob("*")):
-        if path.stem.removesuffix(".diff") in paths or path.name.startswith(offline.UNFIT):
+        own = path.name.startswith((offline.UNFIT, f"{rewrite.DIRECTORY}."))  # these have findings
+        if own or path.stem.removesuffix(".diff") in paths:
             continue
         what = "was unreadable and is kept here."
         yield Finding("info", "quarantine", seals.place(home, path), what, "Look at it, then remove it.")
@@ -426,12 +438,13 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
         losses += lost
     for name in sorted(faults.keys() & record.whole.keys()):
         kept = ""
-        if (home / name).is_file():
-            aside = documents.quarantine(
-                home, Path(name).stem, regular.read(home / name, regular.LOG_BYTES), at=clock.stamp(now)
-            )
-            (home / name).unlink()
-            kept = f"; what is left of it is {seals.place(home, aside)}"
+        with suppress(UnsafePath):  # what a link leads to is no file of the home
+            path = inside(home, name)
+            if path.is_file():
+                data = regular.read(path, regular.LOG_BYTES)
+                aside = documents.quarantine(home, path.stem, data, at=clock.stamp(now))
+                path.unlink()
+                kept = f"; what is left of it is {seals.place(home, aside)}"
         losses.append((name, f"lost: {faults[name][:-1]}{kept}", None))
     for head in [] if ledger.is_shared(home) else conversation_checks.emptied(home):
         what = f"the whole conversation is lost: {pluralize(read_head(head) or 0, 'lines')}"

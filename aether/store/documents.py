@@ -9,6 +9,7 @@ An optional document has no file until it has content; without one it is its def
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from functools import lru_cache
@@ -29,8 +30,8 @@ OPTIONAL = ("graph", "memories", "goals", "retention")
 NAMES = (*ALWAYS, *OPTIONAL)
 # Previous versions kept beside each document; older states are reached through the journal.
 BACKUPS_KEPT = 5
-# Of a name in quarantine, before its time: file systems allow 255 in all.
-_NAME_BYTES = 200
+# Bytes; with the time, and a number, less than the 255 that a name can have.
+_LONGEST_NAME = 200
 _STAMP = re.compile(rb',\n  "stamp": \{"revision": (\d+), "checksum": "([0-9a-f]{16})"\}\n\}\n?$')
 
 State = Literal["good", "edited", "unstamped", "corrupt", "missing"]
@@ -164,11 +165,15 @@ def existing_optional(home: Path) -> tuple[str, ...]:
 
 
 def quarantine(home: Path, name: str, data: bytes, *, at: str) -> Path:
-    """Keep `data`, which does not parse, under `quarantine/`; nothing unreadable is ever deleted."""
-    directory = home / "quarantine"
+    """Keep `data`, which does not parse, under `quarantine/`; nothing unreadable is ever deleted.
+
+    A name that leaves no room for the time behind it is cut, and ends in its checksum.
+    """
+    directory, name_bytes = home / "quarantine", os.fsencode(name)
+    if len(name_bytes) > _LONGEST_NAME:
+        start = name_bytes[: _LONGEST_NAME - 20].decode("utf-8", "ignore")
+        name = f"{start}~{files.checksum(name_bytes)}"
     make_directory(directory)
-    if len(name.encode()) > _NAME_BYTES:
-        name = f"{name.encode()[: _NAME_BYTES - 20].decode(errors='ignore')}~{files.checksum(name.encode())}"
     first = kept = directory / f"{name}.corrupt-{re.sub('[^0-9TZ]', '', at)}"
     others = count(2)
     while kept.exists():

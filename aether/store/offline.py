@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from aether import regular
-from aether.errors import AetherError
+from aether.errors import AetherError, UnsafePath
 from aether.schemas import check
 from aether.store import files, recovery, spool
 from aether.store.merge import rules_of
@@ -158,10 +158,10 @@ def tried_lately(home: Path) -> bool:
 
 def note_try(home: Path, *, failed: bool) -> None:
     """Note that the server could not be reached now, or that it could."""
-    with suppress(OSError):
+    with suppress(OSError, UnsafePath):
         if failed:
             files.make_directory((home / TRIED).parent)
-            (home / TRIED).touch()
+            regular.touch(home / TRIED)
         else:
             (home / TRIED).unlink(missing_ok=True)
 

@@ -6,7 +6,8 @@ are known. A `head` (`data/head`, `conversations/<id>/head`) holds the number of
 write after the line is durable, not synced itself, so that it is never ahead of the line. A file that ends before its head
 or its record has lost lines.
 
-The record is continued, never measured again by a writer: damage stays visible until `doctor --repair` has named it.
+The record is continued, never measured again by a writer: damage stays visible until `doctor --repair` has named it. It may
+come with a repository: one that names anything but files that it can be about is a damaged one.
 """
 
 from __future__ import annotations
@@ -15,10 +16,14 @@ import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
+from fnmatch import fnmatchcase
+from os import fstat
 from pathlib import Path
+from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError
+from aether.errors import AetherError, UnsafePath
+from aether.paths import inside, is_plain
 from aether.store import documents, files
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
@@ -96,10 +101,43 @@ def read(home: Path) -> Seals:
         return Seals("damaged", 0, {}, {}, [])
     value = found.value
     with suppress(KeyError, TypeError, AttributeError):
-        if found.state == "good":
+        if found.state == "good" and _is_record(value):
             grown = {path: Grown(*fields) for path, fields in value["grown"].items()}
             return Seals("good", found.revision, grown, value["whole"], value["losses"])
     return Seals("missing" if found.state == "missing" else "damaged", 0, {}, {}, [])
+
+
+def _is_record(value: Any) -> bool:
+    """Return whether a record has only names that it can have, and what is said of each has its form.
+
+    Raises:
+        KeyError, TypeError, AttributeError: it has another form.
+    """
+    return (
+        all(
+            _is_of(name, GROWING) and _has_types(held, int, int, str) for name, held in value["grown"].items()
+        )
+        and all(_is_of(name, WHOLE) and isinstance(held, str) for name, held in value["whole"].items())
+        and isinstance(value["losses"], list)
+        and all(
+            _has_types([loss["at"], loss["where"], loss["what"]], str, str, str)
+            and _has_types(loss.get("revisions", [0, 0]), int, int)
+            for loss in value["losses"]
+        )
+    )
+
+
+def _is_of(name: str, patterns: Iterable[str]) -> bool:
+    """Return whether a file has a name of `patterns`, of which `*` is a part without `/`."""
+    return is_plain(name) and any(
+        name.count("/") == one.count("/") and fnmatchcase(name, one) for one in patterns
+    )
+
+
+def _has_types(values: list[Any], *kinds: type) -> bool:
+    """Return whether `values` are of these types; none of their numbers is negative."""
+    right = [type(one) for one in values] == [*kinds]
+    return right and all(one >= 0 for one in values if type(one) is int)
 
 
 def write(home: Path, seals: Seals) -> None:
@@ -175,6 +213,11 @@ def whole_files(home: Path) -> list[Path]:
 def fault(home: Path, seals: Seals, name: str) -> str:
     """Return how the file `name` of the record differs from it, empty if it does not."""
     path = home / name
+    if name in seals.whole:
+        try:
+            path = inside(home, name)
+        except UnsafePath:
+            return "a link leads out of the home."
     if not path.is_file():
         return "it is missing."
     if name in seals.whole:
@@ -185,7 +228,7 @@ def fault(home: Path, seals: Seals, name: str) -> str:
         )
     known = seals.grown[name]
     with regular.opened(path) as file:
-        data = file.read(known.size)
+        data = file.read(min(known.size, fstat(file.fileno()).st_size))
     if len(data) < known.size:
         return f"it was cut off: {len(data)} of {known.size} bytes are left."
     return "" if Grown().after(data.splitlines(keepends=True)) == known else "its content was changed."

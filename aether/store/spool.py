@@ -40,7 +40,6 @@ LARGE_INDEX_BYTES = 64 * 1024
 INDEX_NAME = "git-index.json"
 # What a home stores or sends without being asked; that of a repository counts for nothing.
 SENT = ("hooks/spool/", "share/queue/", "data/share.json")
-_SENT = tuple(start.encode() for start in SENT)
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -102,27 +101,15 @@ def _tracked(home: str) -> frozenset[str]:
     index, place = index_of(home)
     if not index:
         return frozenset()
-    prefix = f"{place}/".encode("utf-8", "surrogateescape")
-    found: set[bytes] = set()
     try:
-        # An index may be split in two files.
-        shared = sorted(
-            name for name in os.listdir(os.path.dirname(index)) if name.startswith("sharedindex.")
-        )
-        paths = [index, *(os.path.join(os.path.dirname(index), name) for name in shared)]
-        now = [prefix.decode("latin-1"), *map(_identity, paths)]
+        paths = _index_files(index)
+        now = [f"{place}/", *map(_identity, paths)]
         known = _remembered(home)
         if known.get("index") == now:
             return frozenset(known["names"])
-        for path in paths:
-            found |= {
-                one
-                for one in _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
-                if one.startswith(_SENT)
-            }
-    except (OSError, AetherError):
-        return frozenset(map(os.fsdecode, found))  # no index yet
-    names = sorted(map(os.fsdecode, found))
+    except OSError:
+        return frozenset()  # no index yet
+    names = sorted(path for path in in_index(home) if path.startswith(SENT))
     if os.stat(index).st_size >= LARGE_INDEX_BYTES:
         try:
             data = json.dumps({"index": now, "names": names}).encode("ascii")
@@ -130,6 +117,26 @@ def _tracked(home: str) -> frozenset[str]:
         except OSError:
             pass  # it is read again
     return frozenset(names)
+
+
+def in_index(home: str, below: str = "") -> frozenset[str]:
+    """Return the paths below the home, or its directory `below`, that the index of git holds, without it."""
+    index, place = index_of(home)
+    found: set[bytes] = set()
+    prefix = f"{place}/{below}/".replace("//", "/").encode("utf-8", "surrogateescape")
+    try:
+        for path in _index_files(index) if index else ():
+            found |= _paths_below(prefix, regular.read(path, regular.LOG_BYTES))
+    except (OSError, AetherError):
+        pass  # no index yet
+    return frozenset(map(os.fsdecode, found))
+
+
+def _index_files(index: str) -> list[str]:
+    """Return the files of an index of git, which may be split in two."""
+    directory = os.path.dirname(index)
+    shared = sorted(name for name in os.listdir(directory) if name.startswith("sharedindex."))
+    return [index, *(os.path.join(directory, name) for name in shared)]
 
 
 def _identity(path: str) -> list[int]:

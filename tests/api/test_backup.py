@@ -26,6 +26,7 @@ from aether.errors import (
     UnsafePath,
 )
 from aether.store import consistent, conversations, doctor, files, spool
+from aether.store.files import locked
 from tests import homes
 from tests.tables import rows
 
@@ -227,16 +228,33 @@ def test_a_directory_that_is_not_empty_is_never_restored_over(home, place, tmp_p
 
 def test_what_a_killed_restore_left_is_no_home_and_is_removed_by_the_next(home, place, tmp_path):
     aether.create_backup(place, home=home)
-    half = tmp_path / "new.restoring" / "home" / "data"
+    left = tmp_path / f"new.{'0a' * 6}.restoring"
+    half = left / "home" / "data"
     half.mkdir(parents=True)
     (half / "memory.json").write_text("{}")
 
     with pytest.raises(NotFound):
-        aether.get_memory_status(home=tmp_path / "new.restoring")
+        aether.get_memory_status(home=left)
+    with locked(left), pytest.raises(LockTimeout):
+        aether.restore_backup(place, home=tmp_path / "new")
     aether.restore_backup(place, home=tmp_path / "new")
 
     assert content(tmp_path / "new") == content(home)
-    assert not (tmp_path / "new.restoring").exists()
+    assert not list(tmp_path.glob("*.restoring"))
+
+
+def test_a_directory_that_no_restore_made_stays_whatever_its_name(home, place, tmp_path):
+    aether.create_backup(place, home=home)
+    names = ("new.restoring", f"new.{'0a' * 6}.restoring", f"new.{'0a' * 6}x.restoring", "newer.restoring")
+    for name in names:
+        (tmp_path / name / "home").mkdir(parents=True)
+        (tmp_path / name / "thesis.txt").write_text("mine")
+    (tmp_path / f"new.{'0b' * 6}.restoring").symlink_to(tmp_path / "newer.restoring")
+
+    aether.restore_backup(place, home=tmp_path / "new")
+
+    assert content(tmp_path / "new") == content(home)
+    assert all((tmp_path / name / "thesis.txt").exists() for name in names)
 
 
 BAD_PLACES = [
@@ -466,7 +484,7 @@ def test_the_second_look_holds_the_locks_of_those_who_write(full, place, monkeyp
 
     def take(look, path):
         talk = path.startswith("conversations/a") and not is_locked((full / path).parent)
-        listing = path == conversations.LIST and not is_locked(full / "conversations")
+        listing = path == conversations.LIST and not is_locked(full / "conversations/.list")
         if talk or listing or not is_locked(full):
             unlocked.append(path)
         real(look, path)

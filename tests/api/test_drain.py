@@ -483,7 +483,7 @@ def test_a_wait_that_cannot_be_noted_is_waited_again(home, waits, monkeypatch):
         raise PermissionError(13, "no", str(path))
 
     put(home, *turn(1))
-    monkeypatch.setattr(Path, "touch", refuse)
+    monkeypatch.setattr(regular, "touch", refuse)
     with locked(home / "hooks"):
         assert [drain_drain(home).left != "" for _ in range(2)] == [True] * 2
 

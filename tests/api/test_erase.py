@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 
 import pytest
+import zstandard
 
 import aether
 from aether.api import admin as homes_of
-from aether.api import colony, conversations, forget, graph, hook_sessions, recall, working
+from aether.api import archive, colony, conversations, forget, graph, hook_sessions, recall, working
 from aether.api.colony import emit_signal
+from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, LockTimeout, NotFound
+from aether.store import archive_store, snapshot, spool
 from aether.store import conversations as store_conversations
-from aether.store import snapshot, spool
 from aether.store.files import locked
 from tests import homes
 from tests.api.test_memory_tool import tool
@@ -421,3 +424,120 @@ def test_a_forgetting_can_only_be_undone_after_a_later_one_which_is_named(place)
     aether.undo(two.revision, home=place)
     aether.undo(one.revision, home=place)
     assert len(recall.full([first, second], home=place)) == 2
+
+
+def test_notes_with_the_names_of_our_own_files_are_erased_too(place):
+    """A note called `lock` is no lock; left as it was, it would be taken for an edit, and bring the text back."""
+    paths = [
+        f"/memories/{directory}{name}"
+        for directory in ("", "data/", "conversations/talk/")
+        for name in ("lock", "head", "index.sqlite", "plan.json", "seals.json", "history.jsonl")
+    ]
+    for path in paths:
+        tool(place, "create", path=path, file_text=f"it is {PLAIN}")
+
+    forget.erase(match=PLAIN, home=place)
+    tool(place, "view", path="/memories")
+
+    assert holders(place, PLAIN) == []
+    files = aether.show("memories", home=place)["files"]
+    assert files == dict.fromkeys(sorted(paths), "it is [ERASED]")
+    assert is_sound(place) == []
+
+
+def packings(data):
+    """Every way in which a home may hold the bytes of a text in other bytes."""
+    text = data.decode()
+    return {
+        "zst": archive_store.packed(data),
+        "gz": gzip.compress(data),
+        "gz of gz": gzip.compress(gzip.compress(data[:9]) + gzip.compress(data[9:])),
+        "zst of gz": archive_store.packed(gzip.compress(data)),
+        "utf-16": text.encode("utf-16"),
+        "utf-16-be": text.encode("utf-16-be"),
+        "utf-32": text.encode("utf-32"),
+        "gz of utf-16": gzip.compress(text.encode("utf-16-le")),
+    }
+
+
+def unpacked(data):
+    """Return the text of a packing, worked out apart from the code under test."""
+    if data.startswith(b"\x28\xb5\x2f\xfd"):
+        return unpacked(zstandard.ZstdDecompressor().decompressobj().decompress(data))
+    if data.startswith(b"\x1f\x8b"):
+        return unpacked(gzip.decompress(data))
+    return data.decode(json.detect_encoding(data))
+
+
+@rows("directory", ["quarantine", "memories", "archive/2026/03", "archive/grace", ""])
+def test_compressed_and_otherwise_encoded_copies_are_erased_in_every_directory(tmp_path, directory):
+    home = homes_of.init(tmp_path / ".aether")
+    (home / directory).mkdir(parents=True, exist_ok=True)
+    held = json.dumps({"said": f"it is {PLAIN}"}).encode()
+    for name, data in packings(held).items():
+        (home / directory / f"{name}.conversation.full.x").write_bytes(data)
+        assert PLAIN in unpacked(data)
+
+    done = forget.erase(match=PLAIN, home=home)
+
+    assert sum(done.places.values()) == len(packings(held))
+    for name, data in packings(held).items():
+        after = (home / directory / f"{name}.conversation.full.x").read_bytes()
+        assert json.loads(unpacked(after)) == {"said": "it is [ERASED]"}, name
+        assert after[:2] == data[:2] or name.startswith("utf"), name
+    assert forget.preview_erase(match=PLAIN, home=home).places == {}
+
+
+@rows("encode", [gzip.compress, lambda data: data.decode().encode("utf-16"), lambda data: data])
+def test_the_original_of_an_archived_conversation_is_erased_as_it_was_given(tmp_path, encode):
+    home = homes_of.init(tmp_path / ".aether")
+    messages = [{"role": "user", "content": f"it is {PLAIN}"}, {"role": "assistant", "content": "Yes."}]
+    given = tmp_path / "talk.json"
+    given.write_bytes(encode(json.dumps({"id": "talk", "messages": messages}).encode()))
+    assert aether.archive_files([given], home=home).failed == []
+
+    forget.erase(match=PLAIN, home=home)
+
+    restored = aether.restore_conversation("talk", output=tmp_path / "back.json", home=home)
+    assert restored.exact
+    assert (
+        json.loads(unpacked((tmp_path / "back.json").read_bytes()))["messages"][0]["content"]
+        == "it is [ERASED]"
+    )
+    assert is_sound(home) == []
+    for name in archive_store.names(home):
+        assert PLAIN not in json.dumps(archive_store.read(home, name))
+
+
+def test_an_older_archive_file_and_those_in_quarantine_are_erased_and_can_still_be_migrated(place):
+    messages = [{"role": "user", "content": f"it is {PLAIN}"}, {"role": "assistant", "content": "Yes."}]
+    older = {"version": "1.0", "original_conversation": {"id": "old", "messages": messages, "title": "Old"}}
+    path = place / "archive/2026/03/old.json.gz"
+    path.parent.mkdir(parents=True)
+    path.write_bytes(gzip.compress(json.dumps(older).encode()))
+    homes.configure(place, "[archive]\ncompress = true\n")
+    aether.archive_conversations([{"id": "one", "messages": messages}], home=place)
+    assert archive.delete_archived("one", home=place)
+
+    forget.erase(match=PLAIN, home=place)
+    aether.migrate_archive(home=place)
+
+    for kept in (place / "quarantine").iterdir():
+        assert PLAIN not in unpacked(kept.read_bytes())
+    assert "it is [ERASED]" in json.dumps(aether.read_archived("old", home=place)["content"])
+
+
+def test_what_a_damaged_compressed_file_holds_cannot_be_seen_and_is_named(place, capsys):
+    (place / "quarantine").mkdir()
+    (place / "quarantine/grace-x.corrupt-1").write_bytes(archive_store.packed(PLAIN.encode() * 9)[:-3])
+    aether.add_working_memory_item(f"It is {PLAIN}.", "decision", 0.9, home=place)
+
+    done = forget.erase(match=PLAIN, home=place)
+
+    assert (done.done, done.unread) == (True, ("quarantine/grace-x.corrupt-1",))
+    assert holders(place, PLAIN) == []
+    words = ["memory", "forget", "--match", PLAIN, "--erase", "--yes", "--home", str(place)]
+    assert main(words) == 1
+    assert "quarantine/grace-x.corrupt-1" in capsys.readouterr().err
+    assert main([*words, "--json"]) == 1
+    assert json.loads(capsys.readouterr().out)["erased"]["unread"] == ["quarantine/grace-x.corrupt-1"]

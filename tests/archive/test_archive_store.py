@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import subprocess
 from collections import Counter
 from datetime import timedelta
 from itertools import accumulate
@@ -17,9 +18,10 @@ from aether.api import archive, forget
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, InvalidInput, NotFound, UnsafePath
 from aether.schemas import check
-from aether.store import archive_store, conversations, index_file
+from aether.store import archive_steps, archive_store, commit, conversations, doctor, index_file
 from aether.store.files import locked
 from tests import homes
+from tests.tables import rows
 
 LATER = homes.NOW + timedelta(days=100)
 WORDS = [
@@ -568,3 +570,104 @@ def test_the_policy_is_read_while_another_writes(tmp_path):
 
     assert held == archive.update_retention_policy({}, home=home)
     assert held["important_threshold"] == 0.7
+
+
+GIVEN = "archive/2026/03/20260301_101500_Database_given.json"
+REMOVE = {"kind": "remove", "id": "given", "names": [GIVEN]}
+
+
+@rows(
+    "step",
+    [
+        {},
+        {"kind": "age"},
+        {"kind": ["add"]},
+        REMOVE | {"id": 7},
+        REMOVE | {"names": [GIVEN, "../victim"]},
+        REMOVE | {"names": ["archive/victim"]},
+        REMOVE | {"names": ["archive/2026/03/../../victim"]},
+        REMOVE | {"names": GIVEN},
+        {"kind": "add", "new": [], "grace": ["archive/victim"]},
+        {"kind": "add", "new": [], "grace": [GIVEN]},
+        {"kind": "restore", "id": "given", "old": GIVEN, "grace": "", "receipt": {}},
+        REMOVE | {"checksum": "0000000000000000"},
+        [],
+        "text",
+    ],
+)
+def test_a_step_that_is_none_is_put_aside_and_stops_nothing(tmp_path, step):
+    """It may come with a clone, or be damaged."""
+    home = homes.fresh(tmp_path)
+    add(home, talk())
+    victims = [tmp_path / "victim", home / "archive/victim", home / GIVEN]
+    for victim in victims[:2]:
+        victim.write_bytes(b"")
+    (home / archive_store.STEP).write_text(json.dumps(step))
+
+    add(home, talk("other"))
+
+    assert all(victim.exists() for victim in victims)
+    assert levels(home) == {"given": "full", "other": "full"}
+    assert [one.name.partition(".")[0] for one in (home / "quarantine").iterdir()] == ["step"]
+    doctor.repair(home, now=LATER)
+    assert [one for one in doctor.examine(home) if one.level != "info"] == []
+
+
+@rows("make", [lambda path: path.mkdir(), lambda path: path.symlink_to("/etc/hostname"), os.mkfifo])
+def test_what_is_no_file_in_the_place_of_a_step_stops_nothing(tmp_path, make):
+    home = homes.fresh(tmp_path)
+    add(home, talk())
+    make(home / archive_store.STEP)
+
+    doctor.repair(home, now=LATER)
+
+    assert not os.path.lexists(home / archive_store.STEP)
+    assert levels(home) == {"given": "full"}
+
+
+def test_a_step_that_git_tracks_is_not_taken(tmp_path):
+    home = homes.fresh(tmp_path)
+    add(home, talk())
+    (home / archive_store.STEP).write_text(json.dumps(REMOVE))
+    for command in (["init", "-q"], ["add", "-f", ".aether/archive/step.json"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+
+    add(home, talk("other"))
+
+    assert levels(home) == {"given": "full", "other": "full"}
+
+
+def test_a_step_of_an_earlier_release_is_ended_and_no_flipped_bit_changes_one(home):
+    add(home, talk())
+    archive_store.set_step(home, REMOVE)
+    good = (home / archive_store.STEP).read_bytes()
+    for at in range(0, len(good) * 8, 53):
+        flipped = bytearray(good)
+        flipped[at // 8] ^= 1 << at % 8
+        (home / archive_store.STEP).write_bytes(bytes(flipped))
+        found = archive_store.open_step(home)
+        assert {key: found[key] for key in REMOVE} == REMOVE
+
+    (home / archive_store.STEP).write_text(json.dumps(REMOVE))
+
+    with commit.write_lock(home):
+        assert archive_steps.settle(home, now=LATER).startswith("completed the removal")
+    assert levels(home) == {}
+
+
+@rows(
+    "file", ["../victim", "archive/victim", GIVEN.replace("given", "other"), "archive/grace/../victim.zst", 7]
+)
+def test_a_file_of_the_archive_names_no_other_as_its_fuller_form(tmp_path, file):
+    """Ageing would remove that, and repairing take it for damaged."""
+    home = homes.fresh(tmp_path)
+    add(home, talk(), talk("other"))
+    value = archive_store.read(home, GIVEN)
+    grace = {"file": file, "level": "full", "sha256": "0" * 64, "bytes": 1, "until": ""}
+    archive_store.write(home, GIVEN, value | {"grace": grace})
+
+    with pytest.raises(CorruptDocument):
+        archive_store.read(home, GIVEN)
+    doctor.repair(home, now=LATER)
+
+    assert levels(home) == {"other": "full"}

@@ -15,8 +15,7 @@ import pytest
 
 from aether import errors
 from aether.cli.main import BROKEN_PIPE, INTERRUPTED, cli, leave, main
-from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed
-from aether.store import files
+from aether.errors import AetherError, InvalidInput, StorageFailed
 from tests import homes
 from tests.cli import stage
 from tests.tables import rows

@@ -8,6 +8,8 @@ import stat
 import pytest
 
 from aether.api import admin
+from aether.api.backup import create_backup, restore_backup
+from aether.api.forget import erase
 from aether.errors import (
     Conflict,
     InvalidDocument,
@@ -37,6 +39,7 @@ from aether.store.conversations import (
 )
 from aether.store.files import locked
 from tests import children, homes
+from tests.tables import rows
 
 ID = "user:42/α"
 
@@ -882,7 +885,7 @@ def test_nobody_finds_a_new_conversation_in_the_list_alone(home, monkeypatch):
 
     def observed(*given):
         with pytest.raises(LockTimeout):
-            locked(home / "conversations", timeout=0.01).__enter__()
+            locked(home / "conversations/.list", timeout=0.01).__enter__()
         held.append("one" in [line.id for line in conversations.listed(home)[0].values()])
         return cut(*given)
 
@@ -890,5 +893,68 @@ def test_nobody_finds_a_new_conversation_in_the_list_alone(home, monkeypatch):
     extend(home, "one", [{"role": "user", "content": "hello"}], now=homes.NOW)
 
     assert held == [True]
-    with locked(home / "conversations", timeout=0.01):
+    with locked(home / "conversations/.list", timeout=0.01):
         pass
+
+
+@rows("name", ["lock", "Lock", "list", "head", ".list", "history.jsonl"])
+def test_a_conversation_may_have_the_name_of_any_file_of_ours(tmp_path, name):
+    home = homes.fresh(tmp_path)
+
+    for id_ in (name, "another", name, "a third"):
+        conversations.extend(home, id_, [{"role": "user", "content": "Hello."}], now=homes.NOW)
+
+    assert {one.id for one in conversations.stored_conversations(home)} == {name, "another", "a third"}
+    assert len(conversations.history(conversations.load(home, name))) == 2
+    assert doctor.examine(home) == []
+    create_backup(str(tmp_path / "backups"), home=home)
+    with (
+        conversations.list_lock(home),
+        pytest.raises(LockTimeout),
+        locked(home / "conversations/.list", timeout=0),
+    ):
+        pass
+    erase(match="Hello.", home=home)
+    assert conversations.history(conversations.load(home, name))[0]["content"] == "[ERASED]"
+    restored = restore_backup(str(tmp_path / "backups"), home=tmp_path / "new").home
+    assert {one.id for one in conversations.stored_conversations(restored)} == {name, "another", "a third"}
+
+
+def test_a_home_whose_list_had_its_lock_elsewhere_can_have_a_conversation_called_lock(home):
+    """Earlier releases kept it in `conversations/lock`, where that conversation has its directory."""
+    conversations.extend(home, "another", [{"role": "user", "content": "Hello."}], now=homes.NOW)
+    (home / "conversations/lock").write_bytes(b"process 1: aether on vm\n")
+
+    conversations.extend(home, "lock", [{"role": "user", "content": "Hello."}], now=homes.NOW)
+
+    assert {one.id for one in conversations.stored_conversations(home)} == {"another", "lock"}
+
+
+def test_a_home_that_was_blocked_by_a_conversation_called_lock_goes_on(home):
+    """Earlier releases made its directory, and could not take the lock of the list any more."""
+    (home / "conversations/lock").mkdir(parents=True)
+    (home / "conversations/lock/lock").write_bytes(b"")
+    assert [one for one in doctor.examine(home) if one.level != "info"] == []
+
+    for name in ("another", "lock"):
+        conversations.extend(home, name, [{"role": "user", "content": "Hello."}], now=homes.NOW)
+
+    assert {one.id for one in conversations.stored_conversations(home)} == {"another", "lock"}
+
+
+@rows(
+    "line",
+    [
+        {"conversation": ["a"], "at": "t"},
+        {"conversation": "a", "at": 7},
+        {"conversation": "a", "at": "t", "source": []},
+    ],
+)
+def test_a_line_of_the_list_that_says_nothing_is_passed_over(tmp_path, line):
+    """Anybody can make one with a good checksum, and a clone may bring it."""
+    home = homes.fresh(tmp_path)
+    (home / conversations.LIST).write_bytes(files.seal_json(line | {"lost": True}))
+
+    assert conversations.listed(home) == ({}, False)
+    assert conversations.removed_ids(home) == set()
+    assert [one for one in doctor.examine(home) if one.level != "info"] == []

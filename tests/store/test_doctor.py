@@ -1,11 +1,12 @@
 import pytest
 
 from aether.errors import LockTimeout
-from aether.store import doctor, documents, files, record_files, snapshot
+from aether.store import doctor, documents, files, record_files, seals, snapshot
 from aether.store.commit import Author, commit, fold_home
 from aether.store.files import locked
 from aether.types import Change
 from tests import homes
+from tests.tables import rows
 
 
 def codes(home):
@@ -175,3 +176,93 @@ def test_repair_waits_for_the_lock_as_long_as_is_configured(home):
 
     with locked(home), pytest.raises(LockTimeout, match="0 s"):
         doctor.repair(home, now=homes.NOW)
+
+
+def sealed(home, grown=None, whole=None, losses=None):
+    """Write a record of seals with a good checksum, as anybody can make it."""
+    value = {"format": 1, "grown": grown or {}, "whole": whole or {}, "losses": losses or []}
+    (home / seals.PATH).write_bytes(documents.encode(value, 1, size=0))
+
+
+LOSS = {"at": "2026-03-01T10:15:00.000000Z", "where": "data/events.jsonl", "what": "lost"}
+
+
+@rows(
+    "given",
+    [
+        {"whole": {"{victim}": "0"}},
+        {"whole": {"../victim": "0"}},
+        {"whole": {"snapshots/../../victim.json": "0"}},
+        {"whole": {"data/memory.json": "0"}},
+        {"whole": {"config.toml": "0"}},
+        {"whole": {"snapshots/a.json": 7}},
+        {"grown": {"data/journal/../../../victim.jsonl": [1, 1, "0"]}},
+        {"grown": {"data/journal/{victim}": [1, 1, "0"]}},
+        {"grown": {"{victim}": [1, 1, "0"]}},
+        {"grown": {"data/memory.json": [1, 1, "0"]}},
+        {"grown": {"data/journal/2026-03.jsonl": [1, 1, 0]}},
+        {"grown": {"data/journal/2026-03.jsonl": [-1, 1, "0"]}},
+        {"grown": {"data/journal/2026-03.jsonl": [1.5, True, "0"]}},
+        {"grown": {"data/journal/2026-03.jsonl": 7}},
+        {"losses": [7]},
+        {"losses": [{"at": 7, "where": "a", "what": "b"}]},
+        {"losses": [LOSS | {"revisions": [1]}]},
+        {"losses": [LOSS | {"revisions": [2, "3"]}]},
+        {"losses": 7},
+    ],
+)
+def test_a_record_that_names_what_no_record_has_is_damaged_and_no_other_file_is_touched(tmp_path, given):
+    """Anybody can make a record with a good checksum, and a clone may bring it."""
+    home = homes.fresh(tmp_path)
+    homes.add(home, "one")
+    names = ("victim", "victim.json", "victim.jsonl", ".aether/config.toml")
+    for name in names:
+        (tmp_path / name).write_bytes(b"")
+    filled = {
+        kind: {name.format(victim=tmp_path / "victim"): held for name, held in value.items()}
+        if isinstance(value, dict)
+        else value
+        for kind, value in given.items()
+    }
+    sealed(home, **filled)
+    assert codes(home) == [("error", "damaged", seals.PATH)]
+
+    doctor.repair(home, now=homes.NOW)
+
+    assert all((tmp_path / name).read_bytes() == b"" for name in names)
+    assert {one.name.partition(".")[0] for one in (home / "quarantine").iterdir()} == {"seals"}
+    assert {level for level, _, _ in codes(home)} == {"info"}
+
+
+def test_a_record_of_every_kind_of_file_is_good(home):
+    made = {"data/journal/2026-03.jsonl", "data/archive/items/2026-03.jsonl", "data/events.jsonl"}
+    losses = [LOSS, LOSS | {"revisions": [2, 3]}]
+    sealed(home, {name: [0, 0, ""] for name in made}, {"snapshots/[ERASED].json": "0"}, losses)
+
+    found = seals.read(home)
+
+    assert (found.state, found.grown.keys(), found.losses) == ("good", made, losses)
+
+
+def test_snapshots_that_a_link_leads_to_stay_where_they_are(tmp_path):
+    home = homes.fresh(tmp_path)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine/package.json").write_bytes(b"{}")
+    (home / "snapshots").symlink_to(tmp_path / "mine")
+    sealed(home, whole={"snapshots/package.json": "0"})
+    assert ("error", "damaged-file", "snapshots/package.json") in codes(home)
+
+    doctor.repair(home, now=homes.NOW)
+
+    assert (tmp_path / "mine/package.json").read_bytes() == b"{}"
+    assert not (home / "quarantine").exists()
+
+
+def test_of_a_file_that_was_cut_off_no_more_is_read_than_there_is(home):
+    """A record may say that a file had more bytes than a machine has."""
+    homes.add(home, "one")
+    fold_home(home, now=homes.NOW)
+    (name,) = seals.read(home).grown
+    sealed(home, {name: [1 << 60, 1, "0"]})
+
+    assert "of 1152921504606846976 bytes are left" in seals.fault(home, seals.read(home), name)

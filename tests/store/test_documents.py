@@ -108,6 +108,17 @@ def test_two_quarantines_of_one_instant_are_both_kept(home):
     assert kept[0].name == "memory.corrupt-20260301T101500000000Z"
 
 
+@rows("name", ["n" * 250, "ä" * 120, "x" * 200])
+def test_a_file_with_a_long_name_has_room_in_quarantine(tmp_path, name):
+    home = homes.fresh(tmp_path)
+    at = "2026-03-01T10:15:00.000000Z"
+
+    kept = [documents.quarantine(home, each, b"held", at=at) for each in (name, name, f"{name}2")]
+
+    assert len({path.name for path in kept}) == 3
+    assert all(path.read_bytes() == b"held" and path.name.startswith(name[:50]) for path in kept)
+
+
 @pytest.fixture
 def lived(home):
     """Return a home with two folds behind it and one line in the journal."""

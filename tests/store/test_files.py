@@ -27,6 +27,14 @@ def test_a_whole_file_is_written_with_nothing_beside_it(tmp_path):
     assert (tmp_path / "a.json").stat().st_mode & 0o777 == 0o600
 
 
+@rows("name", ["n" * 255, "ä" * 127, "𝕏" * 63])
+def test_a_file_with_the_longest_name_is_written(tmp_path, name):
+    for data in (b"one", b"two"):
+        files.write_whole(tmp_path / name, data, is_known=lambda path: True)
+
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: b"two"}
+
+
 def test_a_directory_is_its_owners_alone(tmp_path):
     files.make_directory(tmp_path / "a" / "b")
 

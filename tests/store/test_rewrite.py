@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import subprocess
 
 import pytest
 
-from aether.errors import LockTimeout, StorageFailed
+from aether.errors import AetherError, LockTimeout, StorageFailed, UnsafePath
 from aether.store import doctor, files, rewrite
 from aether.store.commit import write_lock
 from aether.store.files import locked
 from aether.store.rewrite import Step, file_identity, finish, stage
 from tests import homes
+from tests.tables import rows
 
 GONE = (0, 0, 0)
 
@@ -27,20 +30,24 @@ def put(home, path, data):
 
 
 def test_all_files_are_exchanged_renamed_and_removed_as_was_decided(home):
-    for name in ("one", "two", "old/three"):
+    for name in ("one", "index.sqlite", "old/three"):
         put(home, name, name.encode())
     os.chmod(home / "one", 0o640)
 
     stage(
         home,
-        [step(home, "one", b"1"), step(home, "old/three", b"3", to="new/three"), Step("two", "", GONE, b"")],
+        [
+            step(home, "one", b"1"),
+            step(home, "old/three", b"3", to="new/three"),
+            Step("index.sqlite", "", GONE, b""),
+        ],
     )
     assert (home / "one").read_bytes() == b"one"
 
     assert finish(home) == []
     assert ((home / "one").read_bytes(), (home / "new/three").read_bytes()) == (b"1", b"3")
     assert (home / "one").stat().st_mode & 0o777 == 0o640
-    assert not any((home / name).exists() for name in ("two", "old", "erasing"))
+    assert not any((home / name).exists() for name in ("index.sqlite", "old", "erasing"))
 
 
 def test_who_takes_the_lock_next_finishes_and_the_doctor_says_so(home):
@@ -133,3 +140,165 @@ def test_a_file_that_an_interrupted_rewrite_left_is_named_in_the_log(home):
     with write_lock(home):
         assert (home / "one").read_bytes() == b"changed meanwhile"
     assert "one changed while an erasing was interrupted" in (home / "hook.log").read_text()
+
+
+def plan(home, *steps):
+    """Put a plan in the form of earlier releases into `home`, as a clone may have it."""
+    put(home, "erasing/plan.json", json.dumps(list(steps)).encode())
+
+
+@rows(
+    "path, to",
+    [
+        ("{victim}", ""),
+        ("../victim", ""),
+        ("data/../../victim", ""),
+        ("link/victim", ""),
+        ("data/memory.json", ""),
+        ("config.toml", ""),
+        ("hook.log", "{victim}"),
+        ("hook.log", "../new"),
+        ("hook.log", "link/new"),
+        ("hook.log", "data/\0"),
+        ("", "data/new"),
+        ("data//memory.json", "data/new"),
+        (7, ""),
+        ("hook.log", None),
+    ],
+)
+def test_a_plan_that_names_what_no_rewrite_replaces_is_put_aside_and_nothing_else_is_touched(
+    tmp_path, path, to
+):
+    home = homes.fresh(tmp_path)
+    (tmp_path / "outside").mkdir()
+    for victim in (tmp_path / "victim", tmp_path / "outside/victim", home / "hook.log", home / "config.toml"):
+        victim.write_bytes(b"")
+    (home / "link").symlink_to(tmp_path / "outside")
+    names = [
+        each.format(victim=tmp_path / "victim") if isinstance(each, str) else each for each in (path, to)
+    ]
+    plan(home, [*names, file_identity(home / "hook.log")])
+    put(home, "erasing/0", b"new")
+    before = {one: one.read_bytes() for one in tmp_path.rglob("*") if one.is_file() and one.name != "lock"}
+
+    homes.add(home, "one", "anything")
+
+    assert not (home / "erasing").exists()
+    (kept,) = (home / "quarantine").iterdir()
+    assert sorted(one.name for one in kept.iterdir()) == ["0", "plan.json"]
+    for one, data in before.items():
+        if "erasing" not in one.parts and one.name not in ("journal.jsonl", "head", "hook.log"):
+            assert one.read_bytes() == data
+    assert {one.name for one in (tmp_path / "outside").iterdir()} == {"victim"}
+    assert [one.name for one in tmp_path.iterdir() if one.is_file()] == ["victim"]
+    assert "an erasing" in (home / "hook.log").read_text()
+
+
+def link(path):
+    path.parent.mkdir()
+    path.symlink_to("/etc/hostname")
+
+
+def pipe(path):
+    path.parent.mkdir()
+    os.mkfifo(path)
+
+
+def text(data):
+    return lambda path: (path.parent.mkdir(), path.write_bytes(data))
+
+
+@rows(
+    "make",
+    [
+        text(b"no JSON"),
+        text(b'{"a": 1}'),
+        text(b"[1, 2]"),
+        text(b'[["one"]]'),
+        text(b'[["one", "two", "three"]]'),
+        text(b'[["one", "two", [1, 2]]]'),
+        lambda path: path.mkdir(parents=True),
+        lambda path: path.parent.write_bytes(b"a file"),
+        lambda path: path.parent.symlink_to("/etc"),
+        lambda path: path.parent.symlink_to("nowhere"),
+        link,
+        pipe,
+    ],
+)
+def test_a_plan_that_is_none_stops_no_writer_and_the_doctor_names_it(tmp_path, make):
+    home = homes.fresh(tmp_path)
+    make(home / "erasing" / "plan.json")
+    assert [one.where for one in doctor.examine(home) if one.code == "erasing"] == ["erasing/"]
+
+    doctor.repair(home, now=homes.NOW)
+
+    assert not os.path.lexists(home / "erasing")
+    found = [one for one in doctor.examine(home) if one.level != "info" and one.code != "no-file"]
+    assert [(one.level, one.where.partition(".")[0]) for one in found] == [("warning", "quarantine/erasing")]
+
+
+def test_a_step_that_a_link_or_a_large_file_came_in_the_way_of_is_left_and_the_others_are_done(home):
+    for name in ("one", "two"):
+        put(home, name, name.encode())
+    stage(home, [step(home, "one", b"1"), step(home, "two", b"2")])
+    (home / "one").unlink()
+    (home / "one").symlink_to("/etc/hostname")
+
+    assert finish(home) == ["one"]
+    assert (home / "two").read_bytes() == b"2"
+
+
+def test_what_a_repository_brings_is_no_rewrite(tmp_path):
+    """What git tracks came from somebody else, even where every path and every file fits."""
+    home = homes.fresh(tmp_path)
+    put(home, "one", b"one")
+    stage(home, [step(home, "one", b"1")])
+    for command in (["init", "-q"], ["add", "-f", ".aether/erasing"]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+
+    with write_lock(home):
+        assert ((home / "one").read_bytes(), (home / "erasing").exists()) == (b"one", False)
+    assert "git tracks it" in (home / "hook.log").read_text()
+
+
+def test_a_flipped_bit_of_a_plan_is_restored_or_the_plan_is_put_aside(home):
+    """No bit of a plan may name another file."""
+    for name in ("one", "ond", "two"):
+        put(home, name, name.encode())
+    stage(home, [step(home, "one", b"1"), Step("index.sqlite", "", GONE, b"")])
+    good = (home / "erasing/plan.json").read_bytes()
+    shutil.copytree(home, home.parent / "copy", symlinks=True)
+
+    for at in range(0, len(good) * 8, 37):
+        flipped = bytearray(good)
+        flipped[at // 8] ^= 1 << at % 8
+        put(home, "erasing/plan.json", bytes(flipped))
+        assert [one.path for one in rewrite.staged(home)] == ["one", "index.sqlite"]
+
+    for data in (good[:-9], good.splitlines(keepends=True)[0], good + good):
+        put(home, "erasing/plan.json", data)
+        with pytest.raises(AetherError):
+            rewrite.staged(home)
+
+
+def test_a_plan_of_an_earlier_release_is_finished(home):
+    put(home, "one", b"one")
+    put(home, "index.sqlite", b"")
+    plan(home, ["one", "new/one", file_identity(home / "one")], ["index.sqlite", "", GONE])
+    put(home, "erasing/0", b"1")
+
+    assert finish(home) == []
+    assert (home / "new/one").read_bytes() == b"1"
+    assert not any((home / name).exists() for name in ("one", "index.sqlite", "erasing"))
+
+
+@rows("path, to", [("../one", "one"), ("one", "/tmp/one"), ("one", "")])
+def test_what_may_not_be_in_a_plan_is_not_staged(tmp_path, path, to):
+    home = homes.fresh(tmp_path)
+    put(home, "one", b"one")
+
+    with pytest.raises(UnsafePath):
+        stage(home, [Step(path, to, GONE, b"1")])
+
+    with write_lock(home):
+        assert (home / "one").read_bytes() == b"one"

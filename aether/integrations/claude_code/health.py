@@ -213,7 +213,7 @@ def pause(home: Path) -> Path:
     place, file = find(home), paused_file(home)
     with storage_errors(file):
         make_directory(file.parent)
-        file.touch(mode=0o600)
+        regular.touch(file)
     return place
 
 

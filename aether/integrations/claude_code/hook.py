@@ -154,11 +154,7 @@ def _make_place(event: str, home: str) -> bool:
     if event not in HOME_EVENTS or not may_create_home(above) or not os.path.isdir(above):
         return False
     os.makedirs(home, mode=0o700, exist_ok=True)
-    try:
-        with open(os.path.join(home, ".gitignore"), "x", encoding="utf-8") as file:
-            file.write("*\n")
-    except FileExistsError:
-        pass
+    regular.create(os.path.join(home, ".gitignore"), b"*\n")
     return True
 
 

@@ -8,20 +8,26 @@ chooses the files, and `store.rewrite` exchanges them.
 
 from __future__ import annotations
 
+import codecs
+import gzip
+import io
 import json
 import re
 import unicodedata
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from itertools import count
 from typing import Any
 
-from aether.errors import AetherError
+from aether import regular
+from aether.errors import AetherError, CorruptDocument
 from aether.memory import handoff, snapshots
 from aether.memory.forgetting.find import STATEMENT_FIELDS
 from aether.schemas import check
-from aether.store import documents, files
+from aether.store import archive_store, documents, files
 from aether.store.conversations import FILE as CONVERSATION
 from aether.store.patch import keys_of, pointer
 from aether.store.snapshot import Entry
@@ -45,6 +51,14 @@ FORMAT_WORDS = (
 )  # fmt: skip
 # Objects with digests over several texts: these are emptied, since a guess of the text could be tried against them.
 _EVIDENCE = ({"sha256_before", "sha256_after"}, {"id", "layer", "part", "sha256"})
+# How compressed data starts.
+_ZSTD, _GZIP = b"\x28\xb5\x2f\xfd", b"\x1f\x8b"
+# A file that was compressed before it was added to the archive has two; more is nobody's.
+_MOST_LAYERS = 4
+_BOMS = {
+    codecs.BOM_UTF32_LE: "utf-32-le", codecs.BOM_UTF32_BE: "utf-32-be",
+    codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be",
+}  # fmt: skip
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|[+-]\d\d:\d\d)?)?")
 
 
@@ -151,6 +165,52 @@ def conversation_of(path: str, data: bytes) -> str | None:
     if not path.startswith("conversations/") or not path.endswith(f"/{CONVERSATION}"):
         return None
     return (files.unsealed(data[: data.find(b"\n") + 1]) or {}).get("conversation")
+
+
+def unwrapped(
+    data: bytes, raw: re.Pattern[bytes] | None = None, *, where: str
+) -> tuple[bytes, tuple[str, ...]]:
+    """Return what is in `data`, uncompressed and in UTF-8, and the layers around it, the outer one first.
+
+    What looks like UTF-16 or UTF-32 and holds what `raw` matches as it is, stays as it is.
+
+    Raises:
+        CorruptDocument: it is compressed, and damaged.
+    """
+    layers: list[str] = []
+    while len(layers) < _MOST_LAYERS and data.startswith((_ZSTD, _GZIP)):
+        is_gzip = data.startswith(_GZIP)
+        data = _gunzipped(data, where) if is_gzip else archive_store.unpacked(data, where=where)
+        layers.append("gzip" if is_gzip else "zstd")
+    encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), json.detect_encoding(data))
+    if encoding.startswith(("utf-16", "utf-32")) and not (raw and raw.search(data)):
+        with suppress(UnicodeError):  # no text, but a picture, say
+            data = data.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
+            layers.append(encoding)
+    return data, tuple(layers)
+
+
+def wrapped(data: bytes, layers: Iterable[str]) -> bytes:
+    """Return `data` in the layers from which `unwrapped` took it."""
+    for layer in reversed([*layers]):
+        if layer == "gzip":
+            data = gzip.compress(data, mtime=0)
+        elif layer == "zstd":
+            data = archive_store.packed(data)
+        else:
+            data = data.decode("utf-8", "surrogatepass").encode(layer, "surrogatepass")
+    return data
+
+
+def _gunzipped(data: bytes, where: str) -> bytes:
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            found = file.read(regular.LOG_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as reason:
+        raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
+    if len(found) > regular.LOG_BYTES:
+        raise CorruptDocument("too large.", fix="Look at it, then remove it.", where=where)
+    return found
 
 
 def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = bool) -> bytes:
