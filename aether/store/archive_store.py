@@ -443,7 +443,11 @@ def open_step(home: Path) -> JsonObject | None:
         # Those of earlier releases have no seal.
         sealed = len(lines) == 1 and lines[0][1]
         found = files.unsealed(lines[0][0]) if sealed else files.parse_json(data, where=STEP)
-    is_ours = _is_step(found) and path.name not in spool.in_index(str(home), DIRECTORY)
+    is_ours = (
+        _is_step(found)
+        and not _names_directory(home, found)
+        and path.name not in spool.in_index(str(home), DIRECTORY)
+    )
     return found if is_ours else UNKNOWN
 
 
@@ -452,14 +456,21 @@ def _is_step(found: Any) -> bool:
     fields = _STEPS.get(kind) if isinstance(kind, str) else None
     if fields is None or not all(_fits(found.get(name), forms) for name, forms in fields.items()):
         return False
-    return kind != "restore" or {"id", "rule"} <= found["receipt"].keys()
+    return kind != "restore" or all(_fits(found["receipt"].get(name), (str,)) for name in ("id", "rule"))
+
+
+def _names_directory(home: Path, step: JsonObject) -> bool:
+    """Return whether a directory has the place of a file that the step names."""
+    named = [step.get(key) for key in ("new", "grace", "old", "old_grace", "names")]
+    texts = (one for each in named for one in (each if isinstance(each, list) else [each]))
+    return any((home / one).is_dir() for one in texts if isinstance(one, str) and one)
 
 
 def _fits(value: Any, forms: Sequence[Any]) -> bool:
-    """Return whether `value` has one of these forms: a type, a text, a pattern of names, or those of a list."""
+    """Return whether `value` has one of these forms: a type but no empty text, a text, a pattern of names, or those of a list."""
     return any(
         isinstance(value, list) and all(_fits(one, form) for one in value) if isinstance(form, list)
-        else type(value) is form if isinstance(form, type)
+        else type(value) is form and value != "" if isinstance(form, type)
         else value == form if isinstance(form, str)
         else _is_named(form, value)
         for form in forms

@@ -195,7 +195,11 @@ def _at_one_moment(look: _Look) -> Moment | None:
     home, timeout = look.home, config.or_default(look.home).lock_timeout_seconds
     with write_lock(home, timeout=timeout, for_reading=True):
         # A conversation is listed before it has a log: those that are listed after this are newer than the moment.
-        with conversations.list_lock(home) if _is_directory(home / "conversations") else nullcontext():
+        with (
+            conversations.list_lock(home, for_reading=True)
+            if _is_directory(home / "conversations")
+            else nullcontext()
+        ):
             listed = _content(home / conversations.LIST)
             _take(look, conversations.LIST)
         for name in _names(home / "conversations"):

@@ -25,7 +25,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidDocument,
+    NotFound,
+    StorageFailed,
+    UnsafePath,
+    shown,
+)
 from aether.paths import directory_name, inside
 from aether.store import archive_store, config, documents, files, ledger, recovery, seals
 from aether.store.files import (
@@ -988,15 +997,21 @@ def _listed_fields(line: Listed) -> JsonObject:
     return fields | {name: True for name in ("removed", "archived", "restored") if getattr(line, name)}
 
 
-def list_lock(home: Path) -> AbstractContextManager[None]:
-    """Hold the lock of the list: nobody starts a conversation meanwhile.
+def list_lock(home: Path, *, for_reading: bool = False) -> AbstractContextManager[None]:
+    """Hold the lock of the list: nobody starts a conversation meanwhile. `for_reading` as for `files.locked`.
 
     Who holds it finds each conversation both in the list and on the disk, or in neither.
     """
     directory = home / "conversations" / LIST_LOCK
-    with storage_errors(home):
-        make_directory(directory)
-    return lock_of(home, directory / FILE)
+    try:
+        with storage_errors(home):
+            make_directory(directory)
+    except StorageFailed:
+        if not for_reading:
+            raise
+        if not directory.is_dir():  # nobody has started one, and nobody can
+            return nullcontext()
+    return locked(directory, timeout=config.or_default(home).lock_timeout_seconds, for_reading=for_reading)
 
 
 def _make_place(home: Path, path: Path) -> None:

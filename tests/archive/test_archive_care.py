@@ -183,7 +183,9 @@ def test_a_step_that_no_aether_wrote_stops_nothing_and_removes_nothing(tmp_path,
         assert not path.exists()
 
     assert (home / "data" / "memory.json").read_bytes() == memory
-    assert files_of(home) == before
+    kept = {name: data for name, data in files_of(home).items() if name.startswith("quarantine/")}
+    assert files_of(home) == before | kept
+    assert set(kept.values()) <= {json.dumps(step).encode()}
     assert aether.verify_archive(home=home) == []
     assert [one.id for one in conversations.stored_conversations(home)] == ["live"]
 

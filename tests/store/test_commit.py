@@ -283,7 +283,7 @@ def no_lock(monkeypatch):
     """Let every commit believe that it holds the lock, as on a file system that does not honour it."""
     import contextlib
 
-    monkeypatch.setattr(commits, "locked", lambda home, *, timeout=None: contextlib.nullcontext())
+    monkeypatch.setattr(commits, "locked", lambda home, **_: contextlib.nullcontext())
 
 
 @pytest.mark.usefixtures("no_lock")
