@@ -139,7 +139,7 @@ def _revision(form: Mapping[str, str]) -> int:
 def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
     """Return the page of an entry that was changed meanwhile: both versions, and the form again."""
     entry = live_entry(load(frame.home).documents, reason.entry)
-    own = {"csrf", "back", "state", "entry", "action"}
+    own = {"csrf", "once", "back", "state", "entry", "action"}
     given = {name: value for name, value in form.items() if name not in own}
     values = {
         "error": reason,

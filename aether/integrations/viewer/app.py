@@ -280,16 +280,21 @@ def _action_route(frame: Frame) -> Any:
                 raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=BY)
             if action is None:
                 raise NotFound(f"there is no action {name!r}.", fix="Reload the page.", where=BY)
-            require = unchanged(form["entry"], form.get("state", "")) if form.get("entry") else None
-            with acting(BY, require, read_only=frame.read_only) as done:
-                words = action.run(frame, form)
+            found = action
+            location = frame.once(name, form, lambda: _acted(found, form))
         except Stale as reason:
             return _html(frame, actions.conflict(frame, reason, {**form, "action": name}))
         except AetherError as reason:
             return _failed(frame, reason)
+        return RedirectResponse(location, status_code=303)
+
+    def _acted(action: Action, form: Mapping[str, str]) -> str:
+        require = unchanged(form["entry"], form.get("state", "")) if form.get("entry") else None
+        with acting(BY, require, read_only=frame.read_only) as done:
+            words = action.run(frame, form)
         key = frame.notify(words, done.revisions[-1] if done.revisions else 0)
         back = without(own_path(form.get("back", "")), "done")
-        return RedirectResponse(f"{back}{'&' if '?' in back else '?'}done={key}", status_code=303)
+        return f"{back}{'&' if '?' in back else '?'}done={key}"
 
     return answer
 

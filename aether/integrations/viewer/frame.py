@@ -11,6 +11,7 @@ import hmac
 import json
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
@@ -154,6 +155,8 @@ class Frame:
         self.token = token or secrets.token_urlsafe(32)
         self.pages = list(pages)
         self._notices: dict[str, Notice] = {}
+        self._answers: dict[str, str] = {}
+        self._turn = threading.Lock()
 
     @property
     def csrf(self) -> str:
@@ -172,6 +175,22 @@ class Frame:
         while len(self._notices) > MOST_NOTICES:
             del self._notices[next(iter(self._notices))]
         return key
+
+    def once(self, name: str, form: Mapping[str, str], act: Callable[[], str]) -> str:
+        """Return what `act` returns for this form; of the same form of the same page, what it returned before.
+
+        So two quick clicks are one action. An action that raises an error may be asked for again.
+        """
+        if not form.get("once"):
+            return act()
+        data = json.dumps([name, sorted(form.items())], ensure_ascii=True).encode()
+        key = hashlib.sha256(data).hexdigest()
+        with self._turn:  # the second click waits for the first
+            if key not in self._answers:
+                self._answers[key] = act()
+                while len(self._answers) > MOST_NOTICES:
+                    del self._answers[next(iter(self._answers))]
+            return self._answers[key]
 
     def html(self, shown: Shown, asked: Asked | None = None, *, title: str = "", path: str = "") -> str:
         """Return a page as HTML."""
@@ -192,7 +211,7 @@ class Frame:
         query = asked.query if asked else {}
         return {
             "title": shown.title or title, "menu": [one for one in self.pages if one.in_menu], "path": path,
-            "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "read_only": self.read_only,
+            "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "once": secrets.token_hex(8), "read_only": self.read_only,
             "home": str(self.home), "project": paths.project_root(self.home) or str(self.home),
             "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
             "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},

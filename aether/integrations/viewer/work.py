@@ -284,13 +284,8 @@ def _export(frame: Frame, name: str, form: str) -> File:
 
 def undo_compaction(frame: Frame, form: Mapping[str, str]) -> str:
     """Undo the newest compaction of a conversation, if it is still the one that was shown."""
-    name = form.get("conversation", "")
-    log = conversations.load(record_directory(frame.home), name)
-    newest = log.open[-1] if log.open else 0
-    if str(newest) != form.get("step", ""):
-        what = f"the newest compaction of {name!r} is number {newest}." if newest else "it is undone already."
-        raise Conflict(what, fix="Look at the conversation as it is now, and decide again.", where=BY)
-    done = compact.undo_compaction(name, home=frame.home)
+    step = _number(form["step"]) or -1  # 0 would be any
+    done = compact.undo_compaction(form["conversation"], step=step, home=frame.home)
     return f"Compaction {done.step} is undone: {plural(len(done.messages), 'messages')} are in the context again."
 
 
