@@ -29,12 +29,14 @@ from aether.integrations.viewer.frame import (
     live_entry,
     marked,
     part,
+    plural,
     when,
 )
 from aether.memory.patterns import LINK_TYPES
 from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
+from aether.store.undo import EntryChange
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
 # How a session starts, in the words of the page.
@@ -209,7 +211,8 @@ def entry(frame: Frame, asked: Asked) -> Shown:
     def changed() -> tuple[list[JsonObject], bool]:
         made, complete = entries.changes(found.id, home=frame.home)
         return [
-            {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in made
+            {**each._asdict(), "fields": list(_differences(each.before, each.after)), "also": _also(each)}
+            for each in made
         ], complete
 
     return Shown(
@@ -242,6 +245,16 @@ def _differences(before: JsonObject | None, after: JsonObject | None) -> Iterato
         was, became = old.get(name) or [], new.get(name) or []
         if isinstance(was, list) and isinstance(became, list) and len(was) != len(became):
             yield name.replace("associative_", ""), str(len(was)), str(len(became))
+
+
+def _also(change: EntryChange) -> str:
+    """Return what an undo of a change takes back beside it; empty if the change is all that its revision made."""
+    if not change.extent:
+        return "all that it changed"
+    if sum(change.extent.values()) == 1 and not change.part:
+        return ""
+    words = ", ".join(plural(many, noun) for noun, many in change.extent.items())
+    return words + (", and every other part of the same import" if change.part else "")
 
 
 def _short(value: Any) -> str:

@@ -221,6 +221,17 @@ def test_an_entry_shows_its_history_and_links_both_ways(home, rule):
     assert "Never use floats for amounts." in back
 
 
+def test_an_undo_says_what_else_its_revision_takes_back(home, rule):
+    aether.add_working_memory_item("Round half to even.", "decision", home=home)
+    aether.compress(1, home=home)
+
+    text = Reader(home).get(f"/entry/{rule}").text
+
+    assert "as a whole: 2 items, 1 session" in text
+    assert re.search(r"Undo<span> all of revision \d+", text)
+    assert '<span class="unseen"> revision' in text, "the addition of this entry alone"
+
+
 def test_an_unknown_page_entry_or_action_says_so(home):
     reader = Reader(home)
 
