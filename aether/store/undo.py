@@ -241,7 +241,9 @@ class _Trace:
         undone = line[max(0, line.find(b'"inverse":')) :]
         steps = self.step.findall(undone)
         known = len(steps) == undone.count(self.prefix)  # else some step is written in another way
-        return not known or any(int(place) <= self.at if end == b'"' else int(place) == self.at for place, end in steps)
+        return not known or any(
+            int(place) <= self.at if end == b'"' else int(place) == self.at for place, end in steps
+        )
 
     def back(self, inverse: Patch) -> JsonObject | None:
         """Take back one transaction, and return the entry as it was before; the same object if it was not changed."""

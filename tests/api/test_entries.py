@@ -105,7 +105,9 @@ def test_only_lines_that_name_an_entry_or_move_it_are_read(home, rule, monkeypat
     aether.update_working_memory_item(names[3], {"content": "Changed."}, home=home)
     aether.forget([names[5]], home=home)
     aether.fold(home=home)
-    aether.update_working_memory_item(rule, {"content": 'Say "path":"/working_memory/items/0" of it.'}, home=home)
+    aether.update_working_memory_item(
+        rule, {"content": 'Say "path":"/working_memory/items/0" of it.'}, home=home
+    )
     read = []
     unsealed = undo.unsealed
     monkeypatch.setattr(undo, "unsealed", lambda line: read.append(line) or unsealed(line))
@@ -113,7 +115,9 @@ def test_only_lines_that_name_an_entry_or_move_it_are_read(home, rule, monkeypat
     few = len(read)
     monkeypatch.setattr(undo._Trace, "is_moved_by", lambda self, line: self.at is not None)
 
-    assert [steps(entries.changes(one, home=home)[0]) for one in (rule, names[3], names[5], names[29])] == newest
+    assert [
+        steps(entries.changes(one, home=home)[0]) for one in (rule, names[3], names[5], names[29])
+    ] == newest
     assert few <= 12 < 80 < len(read) - few
 
 

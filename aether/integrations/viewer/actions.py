@@ -139,7 +139,7 @@ def _revision(form: Mapping[str, str]) -> int:
 def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
     """Return the page of an entry that was changed meanwhile: both versions, and the form again."""
     entry = live_entry(load(frame.home).documents, reason.entry)
-    own = {"csrf", "once", "back", "state", "entry", "action"}
+    own = {"csrf", "once", "back", "state", "entry", "other", "other_state", "action"}
     given = {name: value for name, value in form.items() if name not in own}
     values = {
         "error": reason,
@@ -148,6 +148,8 @@ def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
         "action": form["action"],
         "form": form,
         "given": given,
+        # A doubt is about the texts that were shown: about others it is raised again, or not at all.
+        "again": form["action"] != "review",
     }
     return Shown("conflict.html", values, "Changed meanwhile", 409)
 

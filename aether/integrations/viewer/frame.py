@@ -399,18 +399,21 @@ def live_entries(documents: Mapping[str, Any], ids: AbstractSet[str]) -> dict[st
     return {name: dict(one) for name, one in named if name in ids}
 
 
-def unchanged(id: str, state: str) -> Callable[[Snapshot], None]:
-    """Return the check that the entry `id` is as it was shown, with the digest `state`.
+def unchanged(states: Mapping[str, str]) -> Callable[[Snapshot], None]:
+    """Return the check that entries are as they were shown: their digests, by id.
 
     The check raises `Stale`.
     """
 
     def require(snapshot: Snapshot) -> None:
-        now = digest(live_entry(snapshot.documents, id))
-        if now != state:
-            what = (
-                "was changed after this page was shown." if now else "is no longer where this page showed it."
-            )
-            raise Stale(id, what)
+        held = live_entries(snapshot.documents, states.keys())
+        for name, state in states.items():
+            now = digest(held.get(name))
+            if now != state:
+                changed, missing = (
+                    "was changed after this page was shown.",
+                    "is no longer where this page showed it.",
+                )
+                raise Stale(name, changed if now else missing)
 
     return require

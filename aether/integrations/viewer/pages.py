@@ -289,8 +289,18 @@ def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
 
 def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return what is doubtful in memory, the most serious first."""
+
+    def found() -> tuple[list[Any], int]:
+        held = read(
+            frame.home
+        ).documents  # before the doubts: what changes in between is a conflict, and no surprise
+        doubts = review.review(home=frame.home)
+        shown = doubts[:DOUBTS]
+        live = live_entries(held, {entry.id for one in shown for entry in one.entries})
+        return [(one, [live.get(entry.id) for entry in one.entries]) for one in shown], len(doubts)
+
     values = {
-        "doubts": later(frame, lambda: review.review(home=frame.home)),
+        "found": later(frame, found),
         "most": DOUBTS,
         "shorten": excerpt,
         "layers": LAYER_NAMES,

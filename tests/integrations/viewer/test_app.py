@@ -356,6 +356,26 @@ def test_a_doubt_is_settled_one_by_one(home):
     assert aether.list_working_memory_items(home=home) == []
 
 
+def test_an_answer_about_an_entry_that_was_changed_meanwhile_is_a_conflict(home):
+    texts = ("Use tabs for indentation.", "Do not use tabs for indentation.")
+    names = [str(aether.add_working_memory_item(text, "constraint", 0.9, home=home)) for text in texts]
+    reader = Reader(home)
+    for changed, answer in ((names[0], 0), (names[1], 1)):
+        page = reader.get("/review")
+        aether.update_working_memory_item(changed, {"content": f"Indent by {answer + 2}."}, home=home)
+
+        stale = reader.submit(page, "review", nth=answer)
+
+        assert stale.status_code == 409
+        assert f"Indent by {answer + 2}." in stale.text
+        assert ("Keep", "Forget")[answer] in stale.text
+        assert reader.forms(stale, "review") == []
+        aether.undo(home=home)
+    written = reader.submit(page, "review", nth=2, text="Use spaces.")
+    assert len(aether.list_working_memory_items(home=home)) == 2
+    assert written.status_code == 303, "the entries are again as they were shown"
+
+
 def test_after_an_action_a_person_is_back_where_she_was(home, rule):
     reader = Reader(home)
     for back, wanted in (
