@@ -123,6 +123,8 @@ class Part(NamedTuple):
     page: int
     pages: int
     total: int
+    more: bool = False
+    """Whether there are more than `total`: they were not counted."""
 
     @property
     def first(self) -> int:
@@ -130,17 +132,21 @@ class Part(NamedTuple):
         return (self.page - 1) * PAGE_LINES + 1
 
 
-def part(lines: Iterable[Any], page: int, *, total: int | None = None) -> Part:
+def part(lines: Iterable[Any], page: int, *, total: int | None = None, more: bool = False) -> Part:
     """Return page number `page` of `lines`; the last one if there are fewer.
 
-    `total` says that `lines` are those of this page only.
+    `total` says that `lines` are those of this page only, and `more` that there are others beyond that number.
     """
     held = list(lines)
     number = len(held) if total is None else total
     pages = max(1, ceil(number / PAGE_LINES))
     page = min(page, pages)
     return Part(
-        held[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else held, page, pages, number
+        held[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else held,
+        page,
+        pages,
+        number,
+        more,
     )
 
 

@@ -180,12 +180,19 @@ def search(frame: Frame, asked: Asked) -> Shown:
         found = entries.newest(
             layer=layer,
             types=[kind] if kind else [],
+            since=values["since"],
+            until=values["until"],
             start=(page - 1) * PAGE_LINES,
             limit=PAGE_LINES,
             home=frame.home,
         )
         return Shown(
-            "search.html", {**values, "part": part(found.lines, page, total=found.total), "hits": None}
+            "search.html",
+            {
+                **values,
+                "part": part(found.lines, page, total=found.total, more=not found.counted),
+                "hits": None,
+            },
         )
     most = page * PAGE_LINES + 1
     hits = search_memory(
@@ -197,7 +204,11 @@ def search(frame: Frame, asked: Asked) -> Shown:
     # How many there are beyond this page is not known: only that there are more.
     return Shown(
         "search.html",
-        {**values, "hits": lines, "part": Part(lines, page, page + (len(hits) == most), len(hits))},
+        {
+            **values,
+            "hits": lines,
+            "part": Part(lines, page, page + (len(hits) == most), len(hits), more=len(hits) == most),
+        },
     )
 
 
@@ -284,7 +295,7 @@ def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
             undone.add(int(number))
     shown = lines[(page - 1) * PAGE_LINES : page * PAGE_LINES]
     more = len(lines) > page * PAGE_LINES
-    return {"part": Part(shown, page, page + more, len(lines)), "undone": undone}
+    return {"part": Part(shown, page, page + more, len(lines), more=more), "undone": undone}
 
 
 def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters

@@ -14,7 +14,7 @@ from html import unescape
 import pytest
 
 import aether
-from aether.api import admin
+from aether.api import admin, entries
 from aether.errors import InvalidInput
 from aether.store import commit
 from aether.store.snapshot import load
@@ -254,6 +254,42 @@ def test_long_lists_have_pages(home):
     assert last.text.count("data-row=") == 20
     assert "page=2" in first.text
     assert len(first.content) < 150_000
+
+
+def test_the_newest_entries_follow_the_dates_that_were_asked_for(home):
+    for day in range(1, 8):
+        given = {"timestamp": f"2026-01-0{day}T10:00:00Z"}
+        aether.add_working_memory_item(f"Day {day}.", "decision", home=home, metadata=given)
+    reader = Reader(home)
+
+    for layer in ("", "archive"):
+        page = reader.get(f"/search?since=2026-01-03&until=2026-01-05&layer={layer}").text
+        assert re.findall(r"Day \d", page) == ["Day 4", "Day 3"], layer
+        assert "2 entries, the newest first" in page
+        aether.clear_working_memory(home=home)
+    assert "No entry has this type and time." in reader.get("/search?since=2026-02-01").text
+    assert reader.get("/search?since=soon").status_code == 400
+
+
+def test_a_pager_names_no_number_that_nobody_counted(home, monkeypatch):
+    aether.add_working_memory_items(
+        [{"content": f"Result number {nth}.", "type": "outcome"} for nth in range(120)], home=home
+    )
+    reader = Reader(home)
+
+    for path in ("/search?q=result", "/log"):
+        for nth in range(60 if path == "/log" else 0):
+            aether.add_working_memory_item(f"Note {nth}.", "note", home=home)
+        pager = re.search(r'<nav class="pager".*?</nav>', reader.get(path).text, re.DOTALL)[0]
+        assert "1 to 50, and more" in pager, path
+        assert "51" not in pager
+    assert "101 to 120 of 120" in reader.get("/search?q=result&page=3").text
+    aether.clear_working_memory(home=home)
+    monkeypatch.setattr(entries, "READ_AT_ONCE", 60)
+    page = reader.get("/search?layer=archive&type=outcome").text
+    assert "1 to 50, and more" in page
+    assert "More than 59 entries" in page
+    assert "101 to 120 of 120" in reader.get("/search?layer=archive&type=outcome&page=3").text
 
 
 def test_no_page_is_larger_than_what_it_shows(home):
