@@ -16,6 +16,7 @@ import pytest
 import aether
 from aether.api import admin, entries
 from aether.errors import InvalidInput
+from aether.integrations.viewer import app
 from aether.store import commit
 from aether.store.snapshot import load
 from tests import homes
@@ -510,6 +511,41 @@ def test_a_read_only_view_changes_nothing_and_offers_no_form(home, rule):
         assert reader.post(action, entry=rule, revision="1").status_code == 409, action
 
     assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
+
+
+def tree(place):
+    return {
+        str(path.relative_to(place)): (path.read_bytes() if path.is_file() else b"")
+        for path in place.rglob("*")
+    }
+
+
+def test_a_read_only_view_writes_nothing_at_all(home, rule):
+    """Not the indexes that a search makes, no lock, no folded journal; with an index, an old one, and none."""
+    talk = {"id": "t", "title": "Pipes", "messages": [{"role": "user", "content": "A talk about pipes."}]}
+    aether.archive_conversations([talk], home=home)
+    for nth in range(3):
+        aether.add_working_memory_item(f"Tune the carburettor {nth}.", "decision", home=home)
+        aether.compress(1, home=home)
+        if nth == 1:
+            aether.search_memory("carburettor", home=home)
+        for file in home.rglob("*.sqlite") if nth == 0 else ():
+            file.unlink()
+        if nth == 2:
+            (home / "hooks" / "spool").mkdir(parents=True, exist_ok=True)
+            (home / "hooks" / "spool" / "1-x.json").write_text("{}")
+        before, reader = tree(home), Reader(home, read_only=True)
+        for page in reader.frame.pages:
+            assert reader.get(page.path.replace("{id:path}", rule)).status_code in (200, 404), page.path
+        text = reader.get("/search?q=carburettor&layer=archive").text
+        assert text.count("<mark>") >= nth
+        assert "pipes" in reader.get("/search?q=pipes").text
+        assert reader.get("/health?check=1").status_code == 200
+        app._state(reader.frame)
+
+        after = tree(home)
+        assert sorted(after) == sorted(before), nth
+        assert after == before, nth
 
 
 def test_a_damaged_home_has_a_page_that_says_what_to_do(home, rule):
