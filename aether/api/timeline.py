@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, find, now, read
 from aether.api.recall import searchable_archive
-from aether.errors import AetherError, InvalidInput, public, shown
+from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import newest_items, revoked
 from aether.memory.capture import passages
@@ -33,7 +34,7 @@ from aether.memory.timeline import (
     moments,
 )
 from aether.redact.redact import redact
-from aether.store import conversations, record_files
+from aether.store import archive_store, conversations, record_files
 from aether.store.search_index import Query
 from aether.store.snapshot import Snapshot, load
 from aether.text.tags import memory_block
@@ -97,6 +98,7 @@ def timeline(
 
     Raises:
         InvalidInput: a time cannot be read, or the limit is negative.
+        NotFound: no conversation has this name.
     """
     if limit < 0:
         raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="timeline")
@@ -112,7 +114,22 @@ def timeline(
         snapshot.documents["COLONY_STATE"],
         asked,
     )
+    if conversation and not found:
+        _require_conversation(snapshot, conversation)
     return found[-limit:]
+
+
+def _require_conversation(snapshot: Snapshot, name: str) -> None:
+    """Refuse a name that no conversation has: an empty answer would say that nothing happened in it."""
+    wanted = name.casefold()
+    kept = (one.id for one in conversations.stored_conversations(snapshot.home))
+    rested = (f"{row.id}\n{row.title}" for row in archive_store.rows(snapshot.home))
+    noted = (
+        f"{one.conversation}\n{one.title}\n{one.pointer.get('file', '')}" for one in _item_moments(snapshot)
+    )
+    if not any(wanted in each.casefold() for each in chain(kept, rested, noted)):
+        fix = 'Pass a part of its id, title or file; "aether timeline" shows those of its moments.'
+        raise NotFound(f"no conversation is named {shown(name)}.", fix=fix, where="conversation")
 
 
 def _stamp(given: str | datetime, at: datetime, where: str) -> str:

@@ -21,7 +21,7 @@ from aether.api.conversations import record_directory
 from aether.api.home import read, redaction_rules
 from aether.api.removed import removed_from_context
 from aether.context import goals
-from aether.errors import AetherError, Conflict, InvalidInput
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound
 from aether.integrations.claude_code.install import claude_directory
 from aether.integrations.viewer import charts
 from aether.integrations.viewer.frame import (
@@ -104,9 +104,12 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
 def _moments(home: Path, query: tuple[str, ...], state: str) -> tuple[Any, ...]:  # noqa: ARG001 - the key of the cache
     """Return the moments that are asked for, the newest first; `state` changes with the home."""
     kind, project, conversation, since = query
-    found = api_timeline.timeline(
-        types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home
-    )
+    try:
+        found = api_timeline.timeline(
+            types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home
+        )
+    except NotFound:  # of the conversation: the page says that nothing is there
+        found = []
     return tuple(reversed(found))
 
 
