@@ -222,28 +222,31 @@ def _revoked(snapshot: Snapshot) -> frozenset[str]:
 def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
     """Return the decisions and errors about the file at `path` as one `<aether-memory …>` block, or "".
 
-    It waits for no lock and reads of the archive only the entries with the words of the name. What was revoked is
-    left out, and what `session` was given before.
+    A `session` gets it once for each file, all of it, also what was said about another file before. It waits for no
+    commit and reads of the archive only the entries with the words of the name. What was revoked is left out.
     """
-    name = components(path)[-1:]
+    name, once = components(path)[-1:], f"file:{path}"
     if not name or not name[0]:
         return ""
-    snapshot = load(find(home))  # no drain: a reading tool does not wait for one
+    place = find(home)
+    if session and once in hook_sessions.read_injected(place, session):
+        return ""
+    snapshot = load(place)  # no drain: a reading tool does not wait for one
     found = searchable_archive(snapshot).find(Query(terms(name[0]).words, (), ())).candidates
     known = recall.records(snapshot.documents["memory"], (each.record for each in found))
     about = about_file(known, path, ended=_revoked(snapshot))
     at = now()
-    given = hook_sessions.read_injected(snapshot.home, session)
     chosen = [
         one
         for part, most in _REMINDED.items()
-        for one in [one for one in getattr(about, part) if not one.revoked and one.id not in given][-most:]
+        for one in [one for one in getattr(about, part) if not one.revoked][-most:]
     ]
     if not chosen:
         return ""
     if session:
         with suppress(AetherError):  # at worst it is injected again
-            hook_sessions.record_injected(snapshot.home, session, [*given, *(one.id for one in chosen)])
+            if not hook_sessions.add_injected(place, session, [one.id for one in chosen], once=once):
+                return ""
     lines = [
         f"- {recall.date_and_age(one.at, at)} {one.type}: {recall.excerpt(one.text, _REMINDED_CHARS)} [{one.id}]"
         for one in chosen
