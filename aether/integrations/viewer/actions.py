@@ -69,7 +69,11 @@ def link(frame: Frame, form: Mapping[str, str]) -> str:
 
 
 def promote(frame: Frame, form: Mapping[str, str]) -> str:
-    """Make a pattern of a statement of a session."""
+    """Make a pattern of an item, or of a statement of a session."""
+    if _is_item(frame, form["entry"]):
+        done = patterns.promote_item(form["entry"], home=frame.home)
+        made, known = "Promoted to long-term memory as", "Long-term memory has it already; linked with"
+        return f"{made if done.created else known} {(done.created or done.supported)[0]}."
     kind = cast("Any", form.get("type") or None)
     made = patterns.extract_pattern_to_long_term(
         form.get("text", ""), session_id=form["entry"], type=kind, home=frame.home

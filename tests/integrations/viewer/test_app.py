@@ -350,6 +350,23 @@ def test_each_action_does_what_its_button_says(home, rule):
     assert {line.by for line in aether.log(home=home)[:4]} == {"viewer", "queen"}
 
 
+def test_an_item_is_promoted_from_its_page_with_an_undo(home, rule):
+    reader = Reader(home)
+
+    notice = reader.follow(reader.submit(reader.get(f"/entry/{rule}"), "promote"))
+
+    (pattern,) = load(home).documents["memory"]["long_term_memory"]["patterns"]
+    assert (pattern["pattern"], pattern["type"]) == ("Never use floats for money.", "constraint")
+    assert (pattern["occurrences"], pattern["metadata"]["evidence"]) == (1, [])
+    assert "extracted from" in reader.get(f"/entry/{rule}").text
+    assert "has it already" in reader.follow(reader.submit(reader.get(f"/entry/{rule}"), "promote")).text
+    assert "Promote to long-term" not in reader.get(f"/entry/{pattern['id']}").text
+    reader.follow(reader.submit(notice, "undo"))
+    assert load(home).documents["memory"]["long_term_memory"]["patterns"] == []
+    assert aether.log(limit=1, home=home)[0].by == "viewer"
+    assert admin.examine(home=home) == []
+
+
 def test_what_a_page_cannot_show_is_not_changed_with_the_rest(home):
     text = "Right to left: \u200fשלום, and an escape \x1b[1m."
     item = str(aether.add_working_memory_item(text, "note", 0.3, home=home))
