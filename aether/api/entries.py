@@ -20,6 +20,7 @@ from aether.memory.sessions import sessions_of
 from aether.store.search_index import Query, instant_text
 from aether.store.snapshot import Snapshot
 from aether.store.undo import EntryChange, entry_changes
+from aether.text.similarity import nearest
 from aether.types import Counter, JsonObject
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
@@ -57,6 +58,8 @@ class About(NamedTuple):
     """The id of the entry that supersedes it."""
     entry: JsonObject
     links: list[End]
+    again: str = ""
+    """Of a revoked entry: the id of one in force that says the same, so that a brief may have its words all the same."""
 
 
 def about(id: str, *, home: Home = None) -> About:
@@ -77,7 +80,9 @@ def about(id: str, *, home: Home = None) -> About:
     links = [*_links(memory, id, found["entry"])]
     by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
     fields = {name: found[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
-    made: About = copied(About(**fields, state=_state(memory, found, by), by=by, links=links))
+    state = _state(memory, found, by)
+    again = _said_again(memory, found) if state == "revoked" else ""
+    made: About = copied(About(**fields, state=state, by=by, links=links, again=again))
     return made
 
 
@@ -104,11 +109,29 @@ def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
         return "superseded"
     if not found["layer"] or found["id"] in forgotten_ids(memory):
         return "forgotten"
-    sessions = sections.newest_sessions(memory)
-    everything = [*sections.newest_items(memory), *sections.session_items(sessions)]
-    if found["layer"] == "working_memory" and found["id"] in sections.revoked(everything):
+    if found["layer"] == "working_memory" and found["id"] in _revoked(memory):
         return "revoked"
     return "archived" if found["layer"] == "archive" else "in force"
+
+
+def _revoked(memory: Mapping[str, Any]) -> frozenset[str]:
+    everything = [*sections.newest_items(memory), *sections.session_items(sections.newest_sessions(memory))]
+    return sections.revoked(everything)
+
+
+def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:
+    """Return the id of an item, a pattern or a session that still says what a revoked entry says; empty without one."""
+    ended = _revoked(memory)
+    said = [
+        (item["content"], item["id"])
+        for item in items_of(memory)
+        if item["id"] not in ended and item["type"] == found["type"]
+    ]
+    said += [(one["pattern"], one["id"]) for one in memory["long_term_memory"]["patterns"]]
+    for session in sessions_of(memory):
+        said += [(one["content"], session["session_id"]) for one in session["high_value_items"]]
+    near = nearest(found["text"], [text for text, _ in said])
+    return said[near[0].at][1] if near else ""
 
 
 def _links(memory: Mapping[str, Any], id: str, entry: Mapping[str, Any]) -> Iterator[End]:

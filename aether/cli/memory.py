@@ -447,7 +447,7 @@ def promote(ask: Ask, item: str | None) -> None:
     \b
     Example:
       aether memory promote
-      aether memory promote ITEM_ID
+      aether memory promote $ITEM
     """
     from aether.api import patterns
 

@@ -222,6 +222,26 @@ def test_an_entry_shows_its_history_and_links_both_ways(home, rule):
     assert "Never use floats for amounts." in back
 
 
+def test_what_was_revoked_and_said_again_contradicts_no_brief(home):
+    def said(text, type="constraint", day=1):
+        about = {"timestamp": f"2026-01-0{day}T10:00:00Z", "evidence": "person"}
+        return str(aether.add_working_memory_item(text, type, 0.9, home=home, metadata=about))
+
+    old = said("Never use mocks in tests.")
+    said("The rule about mocks is gone.", "user_input", day=2)
+    reader = Reader(home)
+    assert "A brief leaves it out." in reader.get(f"/entry/{old}").text
+    assert "Never use mocks" not in reader.get("/brief").text
+
+    new = said("Never use mocks in tests.", day=3)
+
+    page = reader.get(f"/entry/{old}").text
+    assert "A brief leaves it out." not in page
+    assert f'<a href="/entry/{new}">another entry</a> says the same' in page
+    assert "Never use mocks" in reader.get("/brief").text
+    assert ">in force</span>" in reader.get(f"/entry/{new}").text
+
+
 def test_an_undo_says_what_else_its_revision_takes_back(home, rule):
     aether.add_working_memory_item("Round half to even.", "decision", home=home)
     aether.compress(1, home=home)
