@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from html import unescape
 
@@ -15,11 +16,13 @@ import pytest
 
 import aether
 from aether.api import admin, entries
+from aether.api import share as sharing
 from aether.errors import InvalidInput
 from aether.integrations.viewer import app
 from aether.store import commit
 from aether.store.snapshot import load
 from tests import homes
+from tests.colonies import colony  # noqa: F401 - a fixture
 from tests.integrations.viewer.surfers import PORT, Reader
 from tests.sources import ROOT
 from tests.tables import rows
@@ -675,6 +678,47 @@ def test_news_of_the_home_reach_an_open_page(home):
             return await anext(events)
 
     assert asyncio.run(listen()).startswith("event: change")
+
+
+def test_a_shared_home_shows_what_other_replicas_did_and_refuses_what_is_stale(colony):  # noqa: F811
+    """News of another machine reach an open page, and what a person changes reaches the other machine."""
+    ours, theirs = colony.first(), colony.join()
+    item = str(aether.add_working_memory_item("Never use floats for money.", "constraint", 0.9, home=ours))
+    reader = Reader(ours)
+
+    def seen(path, words):
+        end = time.monotonic() + 20
+        while words not in (page := reader.get(path)).text and time.monotonic() < end:
+            time.sleep(0.1)  # a home asks the server once in a second
+        assert words in page.text, path
+        return page
+
+    aether.list_working_memory_items(home=theirs)
+    sharing.update_share(home=theirs)
+    shown = reader.get(f"/entry/{item}")
+    before = app._state(reader.frame)
+    aether.update_working_memory_item(item, {"content": "Money is integer cents."}, home=theirs)
+    end = time.monotonic() + 20
+    while app._state(reader.frame) == before and time.monotonic() < end:
+        time.sleep(0.1)
+    assert app._state(reader.frame) != before, "this is what an open page listens to"
+
+    stale = reader.submit(shown, "forget")
+    assert (stale.status_code, "Money is integer cents." in stale.text) == (409, True)
+    notice = reader.follow(reader.submit(seen(f"/entry/{item}", "Money is integer cents."), "forget"))
+    sharing.update_share(home=theirs)
+    assert item not in homes.ids(theirs)
+    assert aether.log(limit=1, home=theirs)[0].by == "viewer"
+    reader.follow(reader.submit(notice, "undo"))
+    sharing.update_share(home=theirs)
+    assert item in homes.ids(theirs)
+    for page in reader.frame.pages:
+        assert reader.get(page.path.replace("{id:path}", item)).status_code in (200, 404), page.path
+    looked, tree_before = Reader(ours, read_only=True), tree(ours)
+    for page in reader.frame.pages:
+        looked.get(page.path.replace("{id:path}", item))
+    assert tree(ours) == tree_before
+    colony.agree()
 
 
 def test_a_taken_port_is_named(home):
