@@ -289,6 +289,19 @@ def signal_strengths(pheromones: Mapping[str, Any], *, now: datetime) -> list[Js
     return sorted(made, key=lambda one: -float(str(one["strength"])))
 
 
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return the numbers of moments of each kind as a person writes them.
+
+    >>> in_words({"request": 245, "fix": 2, "error": 1})
+    '1 error, 2 fixes, 245 requests'
+    """
+    found = (
+        (number, kind + ("es" if kind.endswith("x") else "s") * (number != 1))
+        for kind, number in counts.items()
+    )
+    return ", ".join(f"{number:,} {noun}" for number, noun in sorted(found, key=itemgetter(1)))
+
+
 def as_markdown(found: Mapping[str, Any]) -> str:
     """Return a report as Markdown: a digest that needs no browser."""
     return "\n".join(_markdown(found)).rstrip() + "\n"
@@ -311,9 +324,8 @@ def _markdown(found: Mapping[str, Any]) -> Iterator[str]:
     if found["charts"]["saved"]:
         steps = found["charts"]["saved"]
         yield f"- Saved: {steps[-1]['sum']:,} tokens by {len(steps)} compressions and compactions"
-    counts = ", ".join(f"{number} {kind}" for kind, number in sorted(found["counts"].items()))
-    if counts:
-        yield f"- Happened: {counts}"
+    if found["counts"]:
+        yield f"- Happened: {in_words(found['counts'])}"
     yield from (f"- Open: {_md(text)}" for text in over["open"])
     yield from _markdown_lists(found)
 

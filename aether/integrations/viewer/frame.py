@@ -218,7 +218,7 @@ class Frame:
         return {
             "title": shown.title or title, "menu": [one for one in self.pages if one.in_menu], "path": path,
             "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "once": secrets.token_hex(8), "read_only": self.read_only,
-            "home": str(self.home), "project": paths.project_root(self.home) or str(self.home),
+            "home": str(self.home), "place": paths.project_root(self.home) or str(self.home),
             "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
             "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
             **shown.values,

@@ -264,8 +264,7 @@ def _also(change: EntryChange) -> str:
         return "all that it changed"
     if sum(change.extent.values()) == 1 and not change.part:
         return ""
-    words = ", ".join(plural(many, noun) for noun, many in change.extent.items())
-    return words + (", and every other part of the same import" if change.part else "")
+    return ", ".join(plural(many, noun) for noun, many in change.extent.items())
 
 
 def _short(value: Any) -> str:

@@ -85,7 +85,10 @@ def test_the_timeline_is_by_day_with_filters_and_pages(home, reader):
     assert "Ship it" in page.text
     assert "Changed a.py" in changes.text
     assert "Use file" not in changes.text
-    assert "Nothing happened" in reader.get("/timeline?project=blog").text
+    filtered = reader.get("/timeline?project=blog").text
+    assert "Nothing happened" in filtered
+    assert f"<bdi>{home.parent}</bdi>" in filtered, "the head names the project of the home, not the filter"
+    assert "Nothing happened" in reader.get("/timeline?conversation=blog").text
 
 
 def test_the_lines_of_a_transcript_are_shown_around_an_entry_without_secrets(
@@ -116,7 +119,7 @@ def test_the_lines_of_a_transcript_are_shown_around_an_entry_without_secrets(
     assert "Line 20," in page
     assert "Line 2," not in page
     (place / "s1.jsonl").unlink()
-    assert "not on this machine any more" in reader.get(f"/around/{entry}").text
+    assert "is not among those of Claude Code on this machine" in reader.get(f"/around/{entry}").text
 
 
 def test_a_pointer_to_another_file_opens_nothing(home, reader, tmp_path, monkeypatch):
