@@ -172,7 +172,7 @@ class Newest(NamedTuple):
     """How many there are; of the archive with types or times only how many were found, for the others are not read."""
     more: bool
     """Whether there are older ones."""
-    counted: bool = True
+    complete: bool = True
     """Whether `total` is all of them."""
 
 
@@ -212,15 +212,15 @@ def newest(
     count = counter_of(memory)
     if layer == "archive":
         wanted = is_wanted if types or first or end else None
-        found, total, counted = _archived(snapshot, wanted, start, limit)
+        found, total, complete = _archived(snapshot, wanted, start, limit)
     else:
         held = [
             record for record in lines.records(memory) if layer in ("", record.layer) and is_wanted(record)
         ]
         held.sort(key=lambda record: record.at, reverse=True)
-        found, total, counted = held[start : start + limit], len(held), True
+        found, total, complete = held[start : start + limit], len(held), True
     made = [lines.recall_line(record, count=count) for record in found[:limit]]
-    return Newest(made, total, total > start + len(made), counted)
+    return Newest(made, total, total > start + len(made), complete)
 
 
 def _archived(

@@ -190,7 +190,7 @@ def search(frame: Frame, asked: Asked) -> Shown:
             "search.html",
             {
                 **values,
-                "part": part(found.lines, page, total=found.total, more=not found.counted),
+                "part": part(found.lines, page, total=found.total, more=not found.complete),
                 "hits": None,
             },
         )
