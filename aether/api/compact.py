@@ -290,18 +290,20 @@ def answered(conversation_id: str, usage: int | Mapping[str, Any], *, home: Home
 
 
 @public
-def undo_compaction(conversation_id: str, *, home: Home = None) -> UndoneCompaction:
+def undo_compaction(conversation_id: str, *, step: int = 0, home: Home = None) -> UndoneCompaction:
     """Undo the newest compaction of a conversation and return its messages, byte for byte as they were.
 
-    Repeating it undoes the one before: messages since each are appended.
+    Repeating it undoes the one before: messages since each are appended. `step` is the number of the compaction that is
+    meant: with it no other is undone.
 
     Raises:
         NotFound: there is no such conversation, or no compaction that is not undone.
+        Conflict: `step` is not the newest compaction any more.
     """
     place = record_directory(home)
     log = load(place, conversation_id)
     wrapper = log.compactions[-1].receipt.get("wrapper") if log.compactions else None
-    done = conversations.undo(place, conversation_id, now=clock.now())
+    done = conversations.undo(place, conversation_id, step=step, now=clock.now())
     document = {**wrapper["body"], wrapper["key"]: done.messages} if wrapper else done.messages
     return UndoneCompaction(done.messages, done.step, done.findings, document)
 

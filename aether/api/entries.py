@@ -5,9 +5,10 @@ Looking counts no access. Settling, correcting and forgetting an entry are in `r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from aether import clock
 from aether.api.home import Home, copied, counter_of, read
 from aether.api.recall import full, searchable_archive
 from aether.errors import InvalidInput, NotFound, shown
@@ -16,13 +17,14 @@ from aether.memory.briefing import sections
 from aether.memory.items import forgotten_ids, items_of
 from aether.memory.recall import RecallLine
 from aether.memory.sessions import sessions_of
-from aether.store.search_index import Query
+from aether.store.search_index import Query, instant_text
 from aether.store.snapshot import Snapshot
 from aether.store.undo import EntryChange, entry_changes
+from aether.text.similarity import nearest
 from aether.types import Counter, JsonObject
 
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
-# Archived entries that are read at a time where most of them may be of another type.
+# Archived entries that are read at a time where most of them may be of another type or time.
 READ_AT_ONCE = 500
 # A link by which the newer entry takes the place of the older.
 SUPERSEDES = "supersedes"
@@ -56,6 +58,8 @@ class About(NamedTuple):
     """The id of the entry that supersedes it."""
     entry: JsonObject
     links: list[End]
+    again: str = ""
+    """Of a revoked entry: the id of one in force that says the same, so that a brief may have its words all the same."""
 
 
 def about(id: str, *, home: Home = None) -> About:
@@ -76,7 +80,9 @@ def about(id: str, *, home: Home = None) -> About:
     links = [*_links(memory, id, found["entry"])]
     by = next((end.id for end in links if end.type == SUPERSEDES and not end.out), "")
     fields = {name: found[name] for name in ("id", "layer", "type", "at", "tokens", "text", "entry")}
-    made: About = copied(About(**fields, state=_state(memory, found, by), by=by, links=links))
+    state = _state(memory, found, by)
+    again = _said_again(memory, found) if state == "revoked" else ""
+    made: About = copied(About(**fields, state=state, by=by, links=links, again=again))
     return made
 
 
@@ -103,11 +109,29 @@ def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
         return "superseded"
     if not found["layer"] or found["id"] in forgotten_ids(memory):
         return "forgotten"
-    sessions = sections.newest_sessions(memory)
-    everything = [*sections.newest_items(memory), *sections.session_items(sessions)]
-    if found["layer"] == "working_memory" and found["id"] in sections.revoked(everything):
+    if found["layer"] == "working_memory" and found["id"] in _revoked(memory):
         return "revoked"
     return "archived" if found["layer"] == "archive" else "in force"
+
+
+def _revoked(memory: Mapping[str, Any]) -> frozenset[str]:
+    everything = [*sections.newest_items(memory), *sections.session_items(sections.newest_sessions(memory))]
+    return sections.revoked(everything)
+
+
+def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:
+    """Return the id of an item, a pattern or a session that still says what a revoked entry says; empty without one."""
+    ended = _revoked(memory)
+    said = [
+        (item["content"], item["id"])
+        for item in items_of(memory)
+        if item["id"] not in ended and item["type"] == found["type"]
+    ]
+    said += [(one["pattern"], one["id"]) for one in memory["long_term_memory"]["patterns"]]
+    for session in sessions_of(memory):
+        said += [(one["content"], session["session_id"]) for one in session["high_value_items"]]
+    near = nearest(found["text"], [text for text, _ in said])
+    return said[near[0].at][1] if near else ""
 
 
 def _links(memory: Mapping[str, Any], id: str, entry: Mapping[str, Any]) -> Iterator[End]:
@@ -145,61 +169,86 @@ class Newest(NamedTuple):
 
     lines: list[RecallLine]
     total: int
-    """How many there are; of the archive with types only how many were looked at, for the others are not read."""
+    """How many there are; of the archive with types or times only how many were found, for the others are not read."""
     more: bool
     """Whether there are older ones."""
+    complete: bool = True
+    """Whether `total` is all of them."""
 
 
 def newest(
-    *, layer: str = "", types: Sequence[str] = (), start: int = 0, limit: int = 50, home: Home = None
+    *,
+    layer: str = "",
+    types: Sequence[str] = (),
+    since: str = "",
+    until: str = "",
+    start: int = 0,
+    limit: int = 50,
+    home: Home = None,
 ) -> Newest:
     """Return `limit` entries from number `start` on, the newest first: of one layer, without one of the three live ones.
 
-    Of the archive no more is read than is returned, unless `types` are asked for.
+    `since` and `until` (excluded) are times. Of the archive no more is read than is returned, unless `types` or times
+    are asked for.
 
     Raises:
-        InvalidInput: there is no such layer.
+        InvalidInput: there is no such layer, or a time cannot be read.
     """
     if layer and layer not in LAYERS:
         raise InvalidInput(
             f"{shown(layer)} is no layer.", fix=f"Use one of {', '.join(LAYERS)}.", where="layer"
         )
+    first, end = (
+        clock.stamp(clock.parse(given, where=name)) if given else ""
+        for name, given in (("since", since), ("until", until))
+    )
+
+    def is_wanted(record: lines.Record) -> bool:
+        at = instant_text(record.at)
+        return (not types or record.type in types) and at >= first and (not end or at < end)
+
     snapshot = read(home)
     memory = snapshot.documents["memory"]
     count = counter_of(memory)
     if layer == "archive":
-        found, total = _archived(snapshot, types, start, limit)
+        wanted = is_wanted if types or first or end else None
+        found, total, complete = _archived(snapshot, wanted, start, limit)
     else:
         held = [
-            record for record in lines.records(memory)
-            if layer in ("", record.layer) and (not types or record.type in types)
-        ]  # fmt: skip
+            record for record in lines.records(memory) if layer in ("", record.layer) and is_wanted(record)
+        ]
         held.sort(key=lambda record: record.at, reverse=True)
-        found, total = held[start : start + limit], len(held)
+        found, total, complete = held[start : start + limit], len(held), True
     made = [lines.recall_line(record, count=count) for record in found[:limit]]
-    return Newest(made, total, total > start + len(made))
+    return Newest(made, total, total > start + len(made), complete)
 
 
 def _archived(
-    snapshot: Snapshot, types: Sequence[str], start: int, limit: int
-) -> tuple[list[lines.Record], int]:
-    """Return archived entries, the newest first, and how many there are; with `types` those that were found."""
+    snapshot: Snapshot, is_wanted: Callable[[lines.Record], bool] | None, start: int, limit: int
+) -> tuple[list[lines.Record], int, bool]:
+    """Return archived entries, the newest first, how many there are or were found, and whether these are all."""
     source = searchable_archive(snapshot)
     total = source.find(Query((), (), ())).items
     places = range(total - 1, -1, -1)
-    if not types:
+    if is_wanted is None:
         wanted = places[start : start + limit]
         stored = source.read(list(wanted))
-        return [lines.item_record(stored[at]["item"], "archive") for at in wanted if at in stored], total
+        return (
+            [lines.item_record(stored[at]["item"], "archive") for at in wanted if at in stored],
+            total,
+            True,
+        )
     found: list[lines.Record] = []
     for first in range(0, total, READ_AT_ONCE):
         part = places[first : first + READ_AT_ONCE]
         stored = source.read(list(part))
-        held = (stored[at]["item"] for at in part if at in stored)
-        found += [lines.item_record(item, "archive") for item in held if item["type"] in types]
+        held = (lines.item_record(stored[at]["item"], "archive") for at in part if at in stored)
+        found += [record for record in held if is_wanted(record)]
         if len(found) > start + limit:
             break
-    return found[start : start + limit + 1], len(found)
+    else:
+        return found[start : start + limit + 1], len(found), True
+    return found[start : start + limit + 1], len(found), False
 
 
 def known_types(*, home: Home = None) -> list[str]:

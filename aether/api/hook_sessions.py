@@ -36,6 +36,8 @@ INJECTED_DIRECTORY = "injected"
 OLD_INJECTED_DIRECTORY = "told"
 # Claude Code removes transcripts after 30 days: an older session is not resumed.
 SESSION_DAYS = 30
+# The log of what a session was given is held for a moment only.
+INJECTED_SECONDS = 1.0
 # Injected logs: far more than sessions are open at a time.
 INJECTED_KEPT = 64
 # Records: repetitions follow soon, from two installations at once, or as a call and then as part of its batch.
@@ -219,6 +221,29 @@ def record_injected(home: Path, session: str, ids: Sequence[str]) -> None:
         old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-INJECTED_KEPT]
         for file in old:
             file.unlink(missing_ok=True)
+
+
+def add_injected(home: Path, session: str, ids: Sequence[str], *, once: str = "") -> bool:
+    """Record that `session` was given the lines or entries `ids` as well, and return whether that is so.
+
+    Of hooks that run at once none loses what another recorded. With `once` nothing is recorded if it was before: who
+    gets False injects nothing.
+
+    Raises:
+        LockTimeout: another hook held the lock for too long.
+        StorageFailed: the disk refused.
+    """
+    directory = home / "hooks" / INJECTED_DIRECTORY
+    with storage_errors(directory):
+        make_directory(directory)
+        require_real(str(home), INJECTED_DIRECTORY)
+    with locked(directory, timeout=INJECTED_SECONDS):
+        known = read_injected(home, session)
+        if once and once in known:
+            return False
+        new = [one for one in (*ids, *([once] if once else [])) if one not in known]
+        record_injected(home, session, [*known, *new])
+    return True
 
 
 def _read_list(home: Path, directory: str, session: str) -> object:

@@ -65,6 +65,22 @@ def extract_pattern_to_long_term(
     return str(change(home, plan, Author("extract pattern", reason=session_id)).result)
 
 
+def promote_item(item_id: str, *, home: Home = None) -> patterns.Promotion:
+    """Make a pattern of the text of an item, and return the promotion; an equal pattern is linked with the item instead.
+
+    Raises:
+        InvalidInput: the entry is no item of working memory.
+        NotFound: nothing has this id.
+    """
+    at = now()
+
+    def plan(documents: Mapping[str, Any]) -> Change:
+        return patterns.promote_item(documents["memory"], item_id, now=at, new_id=new_id)
+
+    done: patterns.Promotion = change(home, plan, Author("promote", reason=item_id)).result
+    return done
+
+
 @public
 def create_associative_link(
     source_id: str, target_id: str, link_type: str = "related_to", *, home: Home = None

@@ -375,7 +375,7 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
     text, shown_ids = _reminder_block(found, budget, counter_of(memory))
     if shown_ids and session:
         with suppress(AetherError):  # at worst it is injected again
-            hook_sessions.record_injected(place, session, [*known, *shown_ids])
+            hook_sessions.add_injected(place, session, shown_ids)
     return text
 
 

@@ -7,9 +7,11 @@ left out. As an HTML file it is written by `integrations.viewer.report`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
+from math import ceil
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -23,15 +25,17 @@ from aether.memory import recall, signals
 from aether.memory.items import token_usage
 from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.timeline import Moment
+from aether.redact.redact import Rules, redacted
 from aether.redact.redact import redact as redact_text
-from aether.redact.redact import redacted
 from aether.store import record_files
 from aether.store.snapshot import Snapshot
 from aether.types import JsonObject
 
-# A report of a full home is read by a person, and stays below 1 MB: so many moments, decisions and lessons, the newest.
+# A report of a full home is read by a person: so many moments, decisions and lessons, the newest.
 MOST_MOMENTS, MOST_DECISIONS, MOST_LESSONS = 600, 300, 150
 MOMENT_CHARS, DECISION_CHARS, WHY_CHARS = 240, 600, 400
+# Of the file as it is written: a character of Chinese has three bytes.
+MOST_BYTES = 1_000_000
 # Hours before and after now for which the strength of a signal is drawn.
 SIGNAL_HOURS = 24
 _WHY = re.compile(r"(?:,|\s[–—-]|:)?\s*\b(?:because|since|so that|weil|denn)\b\s+(?=\S)", re.IGNORECASE)
@@ -49,6 +53,7 @@ def report(
 
     Raises:
         InvalidInput: the time cannot be read.
+        NotFound: no conversation has this name.
     """
     at = now()
     start = (
@@ -56,22 +61,24 @@ def report(
     )
     found = api_timeline.timeline(since=start or "", conversation=conversation, home=home)
     snapshot = read(home)
-    if redact:  # before a text is cut: half a secret is no secret to the rules
-        hidden = redaction_rules(home)
-        found = [one._replace(text=redact_text(one.text, hidden)) for one in found]
+    # Before a text is cut: half a secret is no secret to the rules. All texts of a report are of these.
+    hidden = redaction_rules(home) if redact else None
+    if hidden:
         snapshot = snapshot._replace(documents=redacted(snapshot.documents, hidden))
-    memory = snapshot.documents["memory"]
-    shown, decisions = found[-MOST_MOMENTS:], _decisions(found, None if conversation else snapshot, start)
+    memory, goal = snapshot.documents["memory"], goals.current(snapshot.documents["goals"])
+    shown = [_safe(one, hidden) for one in found[-MOST_MOMENTS:]]
+    decided = [_safe(one, hidden) for one in found if one.kind == "decision"]
+    decisions = _decisions(decided, None if conversation else snapshot, start)
     lessons = [] if conversation else _lessons(memory["long_term_memory"]["patterns"], start)
     about = overview(home=snapshot.home)
     made: JsonObject = {
-        "project": Path(paths.project_root(snapshot.home) or snapshot.home).name,
+        "project": _safe_text(Path(paths.project_root(snapshot.home) or snapshot.home).name, hidden),
         "made_at": clock.stamp(at),
         "since": clock.stamp(start) if start else "",
-        "conversation": conversation,
+        "conversation": _safe_text(conversation, hidden),
         "overview": {
             **{name: about[name] for name in _FOUND},
-            "goal": "" if conversation else (about["goal"] or {}).get("description", ""),
+            "goal": "" if conversation else (goal or {}).get("description", ""),
             "open": [] if conversation else _open(snapshot),
         },
         "counts": _counts(found),
@@ -89,9 +96,59 @@ def report(
             "signals": signal_strengths(snapshot.documents["pheromones"], now=at),
         },
     }
-    if not redact:
-        return made
-    return redacted(made, hidden)
+    return made
+
+
+def written(found: JsonObject, write: Callable[[JsonObject], str]) -> tuple[JsonObject, bytes]:
+    """Return a report and the bytes that `write` makes of it: at most `MOST_BYTES`, the oldest parts left out if needed."""
+    share, shown = 1.0, found
+    while len(data := write(shown).encode("utf-8", "replace")) > MOST_BYTES and share > 0.001:
+        share *= min(0.9, 0.97 * MOST_BYTES / len(data))
+        shown = _part_of(found, share)
+    return shown, data
+
+
+def _part_of(found: JsonObject, share: float) -> JsonObject:
+    """Return a report with that share of each list: the newest moments, decisions and steps, the best lessons."""
+
+    def first(held: list[Any]) -> list[Any]:
+        return held[: ceil(len(held) * share)]
+
+    def last(held: list[Any]) -> list[Any]:
+        return held[len(held) - ceil(len(held) * share) :]
+
+    moments = [(day["day"], one) for day in found["timeline"] for one in day["moments"]]
+    days = groupby(last(moments), key=itemgetter(0))
+    made: JsonObject = {
+        **found,
+        "overview": {**found["overview"], "open": first(found["overview"]["open"])},
+        "timeline": [{"day": day, "moments": [one for _, one in group]} for day, group in days],
+        "decisions": last(found["decisions"]),
+        "lessons": first(found["lessons"]),
+        "charts": {
+            **found["charts"],
+            "saved": last(found["charts"]["saved"]),
+            "signals": first(found["charts"]["signals"]),
+        },
+    }
+    left = {
+        "moments": len(moments) - sum(len(day["moments"]) for day in made["timeline"]),
+        **{name: len(found[name]) - len(made[name]) for name in ("decisions", "lessons")},
+    }
+    return made | {"left_out": {name: number + left[name] for name, number in found["left_out"].items()}}
+
+
+def _safe(one: Moment, hidden: Rules | None) -> Moment:
+    """Return a moment with its secrets replaced, those of names as well."""
+    if hidden is None:
+        return one
+    texts = {name: value for name, value in one._asdict().items() if isinstance(value, str) and value}
+    safe: dict[str, Any] = {name: redact_text(text, hidden) for name, text in texts.items()}
+    return one._replace(**safe)
+
+
+def _safe_text(text: str, hidden: Rules | None) -> str:
+    return redact_text(text, hidden) if hidden else text
 
 
 def _counts(found: Iterable[Moment]) -> JsonObject:
@@ -115,11 +172,11 @@ def _day(day: str, moments: Sequence[Moment]) -> JsonObject:
 
 
 def _decisions(found: Iterable[Moment], snapshot: Snapshot | None, start: datetime | str) -> list[JsonObject]:
-    """Return the decisions with their reasons, oldest first: of the timeline, and those of goals and sessions beside it.
+    """Return the decisions with their reasons, oldest first: `found` of the timeline, and those of goals and sessions.
 
     Without `snapshot` only those of the timeline: a goal and a session may be about several conversations.
     """
-    made = [_decision(one.at, one.text, one.evidence, one.id) for one in found if one.kind == "decision"]
+    made = [_decision(one.at, one.text, one.evidence, one.id) for one in found]
     texts = "\n".join(one["text"] for one in made)
     first = clock.stamp(start) if isinstance(start, datetime) else ""
     if snapshot is None:
@@ -232,6 +289,19 @@ def signal_strengths(pheromones: Mapping[str, Any], *, now: datetime) -> list[Js
     return sorted(made, key=lambda one: -float(str(one["strength"])))
 
 
+def in_words(counts: Mapping[str, int]) -> str:
+    """Return the numbers of moments of each kind as a person writes them.
+
+    >>> in_words({"request": 245, "fix": 2, "error": 1})
+    '1 error, 2 fixes, 245 requests'
+    """
+    found = (
+        (number, kind + ("es" if kind.endswith("x") else "s") * (number != 1))
+        for kind, number in counts.items()
+    )
+    return ", ".join(f"{number:,} {noun}" for number, noun in sorted(found, key=itemgetter(1)))
+
+
 def as_markdown(found: Mapping[str, Any]) -> str:
     """Return a report as Markdown: a digest that needs no browser."""
     return "\n".join(_markdown(found)).rstrip() + "\n"
@@ -254,9 +324,8 @@ def _markdown(found: Mapping[str, Any]) -> Iterator[str]:
     if found["charts"]["saved"]:
         steps = found["charts"]["saved"]
         yield f"- Saved: {steps[-1]['sum']:,} tokens by {len(steps)} compressions and compactions"
-    counts = ", ".join(f"{number} {kind}" for kind, number in sorted(found["counts"].items()))
-    if counts:
-        yield f"- Happened: {counts}"
+    if found["counts"]:
+        yield f"- Happened: {in_words(found['counts'])}"
     yield from (f"- Open: {_md(text)}" for text in over["open"])
     yield from _markdown_lists(found)
 

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from aether.api.forget import forget_targets, remembered_archive, supersede
 from aether.api.home import Home, change, find, now, read
 from aether.api.working import update_working_memory_item
-from aether.errors import InvalidInput, NotFound, shown
+from aether.errors import Conflict, InvalidInput, NotFound, shown
 from aether.memory import review as reviewing
 from aether.memory.forgetting.find import find_by_ids
 from aether.memory.review import Doubt
@@ -42,6 +42,7 @@ def settle(doubt_id: str, answer: Answer, text: str = "", *, home: Home = None) 
 
     Raises:
         NotFound: there is no such doubt, or it was settled before.
+        Conflict: one of its entries was changed meanwhile.
         InvalidInput: the answer is unknown, or a correction has no text.
     """
     place = find(home)
@@ -55,7 +56,7 @@ def settle(doubt_id: str, answer: Answer, text: str = "", *, home: Home = None) 
         at = now()
         change(
             place,
-            lambda state: reviewing.keep(state["memory"], doubt, now=at),
+            lambda state: reviewing.keep(_current(state, doubt), doubt, now=at),
             Author("review", reason=doubt_id),
         )
     elif answer == "forget":
@@ -72,10 +73,19 @@ def settle(doubt_id: str, answer: Answer, text: str = "", *, home: Home = None) 
     return Settled(doubt, answer, "" if answer == "forget" else subject.id)
 
 
+def _current(state: Mapping[str, Any], doubt: Doubt) -> Any:
+    """Return memory if the doubt is still about what it holds."""
+    if not reviewing.is_current(state["memory"], doubt):
+        what = f"what {doubt.id} is about was changed meanwhile."
+        raise Conflict(what, fix='Look at it again: "aether memory review".', where="review")
+    return state["memory"]
+
+
 def _forget(doubt: Doubt, place: Home) -> None:
     archived, subject, at = remembered_archive(read(place)), doubt.entries[0].id, now()
 
     def plan(state: Mapping[str, Any]) -> Change:
+        _current(state, doubt)
         targets, _ = find_by_ids(state, archived, [subject])
         if doubt.kind == "duplicate":  # the other entry may repeat it word for word, and stays
             targets = [target for target in targets if target.id == subject and not target.part]

@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, find, now, read
 from aether.api.recall import searchable_archive
-from aether.errors import AetherError, InvalidInput, public, shown
+from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import newest_items, revoked
 from aether.memory.capture import passages
@@ -33,7 +34,7 @@ from aether.memory.timeline import (
     moments,
 )
 from aether.redact.redact import redact
-from aether.store import conversations, record_files
+from aether.store import archive_store, conversations, record_files
 from aether.store.search_index import Query
 from aether.store.snapshot import Snapshot, load
 from aether.text.tags import memory_block
@@ -97,6 +98,7 @@ def timeline(
 
     Raises:
         InvalidInput: a time cannot be read, or the limit is negative.
+        NotFound: no conversation has this name.
     """
     if limit < 0:
         raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="timeline")
@@ -112,7 +114,22 @@ def timeline(
         snapshot.documents["COLONY_STATE"],
         asked,
     )
+    if conversation and not found:
+        _require_conversation(snapshot, conversation)
     return found[-limit:]
+
+
+def _require_conversation(snapshot: Snapshot, name: str) -> None:
+    """Refuse a name that no conversation has: an empty answer would say that nothing happened in it."""
+    wanted = name.casefold()
+    kept = (one.id for one in conversations.stored_conversations(snapshot.home))
+    rested = (f"{row.id}\n{row.title}" for row in archive_store.rows(snapshot.home))
+    noted = (
+        f"{one.conversation}\n{one.title}\n{one.pointer.get('file', '')}" for one in _item_moments(snapshot)
+    )
+    if not any(wanted in each.casefold() for each in chain(kept, rested, noted)):
+        fix = 'Pass a part of its id, title or file; "aether timeline" shows those of its moments.'
+        raise NotFound(f"no conversation is named {shown(name)}.", fix=fix, where="conversation")
 
 
 def _stamp(given: str | datetime, at: datetime, where: str) -> str:
@@ -205,28 +222,31 @@ def _revoked(snapshot: Snapshot) -> frozenset[str]:
 def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
     """Return the decisions and errors about the file at `path` as one `<aether-memory …>` block, or "".
 
-    It waits for no lock and reads of the archive only the entries with the words of the name. What was revoked is
-    left out, and what `session` was given before.
+    A `session` gets it once for each file, all of it, also what was said about another file before. It waits for no
+    commit and reads of the archive only the entries with the words of the name. What was revoked is left out.
     """
-    name = components(path)[-1:]
+    name, once = components(path)[-1:], f"file:{path}"
     if not name or not name[0]:
         return ""
-    snapshot = load(find(home))  # no drain: a reading tool does not wait for one
+    place = find(home)
+    if session and once in hook_sessions.read_injected(place, session):
+        return ""
+    snapshot = load(place)  # no drain: a reading tool does not wait for one
     found = searchable_archive(snapshot).find(Query(terms(name[0]).words, (), ())).candidates
     known = recall.records(snapshot.documents["memory"], (each.record for each in found))
     about = about_file(known, path, ended=_revoked(snapshot))
     at = now()
-    given = hook_sessions.read_injected(snapshot.home, session)
     chosen = [
         one
         for part, most in _REMINDED.items()
-        for one in [one for one in getattr(about, part) if not one.revoked and one.id not in given][-most:]
+        for one in [one for one in getattr(about, part) if not one.revoked][-most:]
     ]
     if not chosen:
         return ""
     if session:
         with suppress(AetherError):  # at worst it is injected again
-            hook_sessions.record_injected(snapshot.home, session, [*given, *(one.id for one in chosen)])
+            if not hook_sessions.add_injected(place, session, [one.id for one in chosen], once=once):
+                return ""
     lines = [
         f"- {recall.date_and_age(one.at, at)} {one.type}: {recall.excerpt(one.text, _REMINDED_CHARS)} [{one.id}]"
         for one in chosen

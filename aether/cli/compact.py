@@ -286,11 +286,12 @@ def show(ask: Ask, conversation: str, step: int | None) -> None:
 
 @compact_command.command("undo")
 @click.argument("conversation")
+@click.option("--step", type=click.IntRange(1), help="Only if the newest compaction has this number")
 @click.option(
     "--output", type=click.Path(dir_okay=False), help="Write the messages to this file instead of stdout"
 )
 @pass_ask
-def undo(ask: Ask, conversation: str, output: str | None) -> None:
+def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> None:
     """Undo the newest compaction, byte for byte.
 
     Prints the restored list of messages, then those added since; --output gets the whole file that was compacted,
@@ -305,7 +306,7 @@ def undo(ask: Ask, conversation: str, output: str | None) -> None:
     from aether.store import files
 
     need_output(ask, output, content="the conversation")
-    done = compact.undo_compaction(conversation, home=ask.home)
+    done = compact.undo_compaction(conversation, step=step or 0, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:
         try:

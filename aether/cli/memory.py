@@ -462,17 +462,20 @@ def _compressed_lines(done: Any) -> list[str]:
 
 
 @memory_command.command("promote")
+@click.argument("item", required=False)
 @pass_ask
-def promote(ask: Ask) -> None:
-    """Promote repeated statements to long-term memory.
+def promote(ask: Ask, item: str | None) -> None:
+    """Promote repeated statements to long-term memory, or one ITEM by its id.
 
     \b
     Example:
       aether memory promote
+      aether memory promote $ITEM
     """
     from aether.api import patterns
 
-    done = patterns.promote(home=ask.place())
+    place = ask.place()
+    done = patterns.promote_item(item, home=place) if item else patterns.promote(home=place)
     data = {
         "created": done.created,
         "supported": done.supported,

@@ -179,10 +179,10 @@ def report_command(
     if form == "html":
         from aether.integrations.viewer.charts import as_html
 
-        text = as_html(found, redacted=not no_redact)
+        found, data = report.written(found, lambda found: as_html(found, redacted=not no_redact))
     else:
-        text = report.as_markdown(found)
-    data = text.encode("utf-8", "replace")
+        found, data = report.written(found, report.as_markdown)
+    text = data.decode()
     if output:
         write_file(output, data)
     shape = {"format": form, "output": output or "", "bytes": len(data), "report": found}

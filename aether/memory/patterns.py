@@ -170,9 +170,7 @@ def extract_pattern(
         InvalidInput: the content is empty without injected text, or type or confidence is invalid.
         NotFound: no session has that id.
     """
-    text = without_injected(content).strip()
-    if not any(words(text)):
-        raise InvalidInput(f"{shown(content)} says nothing to remember.", fix="Pass one statement in words.")
+    text = _worded(content)
     if type is not None and type not in PATTERN_TYPES:
         raise InvalidInput(
             f"{shown(type)} is not a pattern type.", fix=f"Use one of {', '.join(PATTERN_TYPES)}."
@@ -185,6 +183,58 @@ def extract_pattern(
     support = Support([seen], at, text, type, confidence)
     change = apply_supports(memory, [support], now=now, new_id=new_id)
     return change._replace(result=change.result.created[0] if at is None else patterns[at]["id"])
+
+
+def promote_item(memory: JsonObject, item_id: str, *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that records the text of an item as a pattern because a person says so.
+
+    Its result is a `Promotion`. No session is its evidence until one repeats it. An existing pattern with the same meaning is linked with the item
+    instead.
+
+    Raises:
+        InvalidInput: the entry is no item, or says nothing without injected text.
+        NotFound: nothing has this id.
+    """
+    place = _endpoint(memory, item_id)
+    if place.type != "working_memory_item":
+        fix = "Name an item; of a session pass the text of a statement."
+        raise InvalidInput(f"{shown(item_id)} is no item of working memory.", fix=fix)
+    text, about = _worded(place.value["content"]), place.value["metadata"]
+    patterns = memory["long_term_memory"]["patterns"]
+    known = implied_by(text, index(pattern["pattern"] for pattern in patterns))
+    if known:
+        found = patterns[known[0]]["id"]
+        linked = create_link(memory, found, item_id, "extracted_from", now=now, new_id=new_id)
+        return linked._replace(result=Promotion([], [found], []))
+    ids = count()
+
+    def make(kind: str) -> str:
+        return new_id(kind, now, next(ids))
+
+    kind = next((one for one in PATTERN_TYPES if one == place.value["type"]), None)
+    pattern = _new_pattern(Support([], None, text, kind), [], now, make)
+    pattern |= {"occurrences": 1, "confidence": NEW_CONFIDENCE}
+    pattern["associative_links"].append(
+        new_link(make("link"), item_id, place.type, "extracted_from", now=now)
+    )
+    for field, given in (("related_castes", about.get("caste")), ("related_phases", about.get("phase"))):
+        pattern["metadata"][field] += [] if given is None else [given]
+    patch: Patch = []
+    contradictions = _link_contradictions(patterns, [pattern], patch, now, make)
+    total = memory["metrics"]["total_pattern_extractions"] + 1
+    patch += [
+        {"op": "add", "path": "/long_term_memory/patterns/-", "value": pattern},
+        {"op": "replace", "path": "/metrics/total_pattern_extractions", "value": total},
+    ]
+    return Change({"memory": patch}, result=Promotion([pattern["id"]], [], contradictions))
+
+
+def _worded(content: str) -> str:
+    """Return a text without what was injected, if it has a word."""
+    text = without_injected(content).strip()
+    if not any(words(text)):
+        raise InvalidInput(f"{shown(content)} says nothing to remember.", fix="Pass one statement in words.")
+    return text
 
 
 def session_statement(memory: JsonObject, session_id: str, text: str) -> Statement:

@@ -11,6 +11,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, NamedTuple
 
 from aether import clock
@@ -60,6 +61,20 @@ class Doubt(NamedTuple):
     """The first is the one that an answer changes; of a pair it is the older."""
 
 
+class _Pair(NamedTuple):
+    """Two entries of which the newer repeats or contradicts the older."""
+
+    older: Entry
+    newer: Entry
+    similarity: float
+    """0 of a contradiction."""
+
+
+_Raised = tuple[str, str, tuple[Entry, ...]]
+# The entries that were compared last, and their pairs.
+_compared: list[tuple[frozenset[Entry], list[_Pair]]] = []
+
+
 def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     """Return what is doubtful and was not kept before, the most serious first."""
     kept = {each["id"] for each in memory.get("reviewed", [])}
@@ -73,18 +88,31 @@ def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     noted = {
         item["id"] for item in items if item["type"] == "blocker" and not item["metadata"].get("pointer")
     }
-    pairs = list(_pairs(sorted(entries, key=lambda entry: entry.at)))
-    found = [
-        *_secrets(entries), *_orders(entries), *(one for one in pairs if one.kind == "contradiction"),
-        *_unconfirmed(entries, authors), *(one for one in pairs if one.kind == "duplicate"), *_stale(entries, noted, now),
-    ]  # fmt: skip
+    opposed, repeated = _pairs(
+        sorted((one for one in entries if one.type in _LASTING), key=lambda one: one.at)
+    )
+    found = chain(
+        _secrets(entries), _orders(entries), opposed, _unconfirmed(entries, authors), repeated, _stale(entries, noted, now)
+    )  # fmt: skip
     shown: set[str] = set()
     doubtful = []
-    for one in found:
-        if one.id not in kept and one.entries[0].id not in shown:  # one question about an entry at a time
-            shown.add(one.entries[0].id)
-            doubtful.append(one)
+    for kind, why, concerned in found:
+        if concerned[0].id not in shown:  # one question about an entry at a time
+            one = _doubt(kind, why, *concerned)
+            if one.id not in kept:
+                shown.add(concerned[0].id)
+                doubtful.append(one)
     return doubtful
+
+
+def is_current(memory: Mapping[str, Any], doubt: Doubt) -> bool:
+    """Return whether the entries of a doubt still have the texts that it is about, and it was not kept."""
+    held = {item["id"]: item["content"] for item in items_of(memory)}
+    held |= {one["id"]: one["pattern"] for one in memory["long_term_memory"]["patterns"]}
+    if any(each["id"] == doubt.id for each in memory.get("reviewed", [])):
+        return False
+    now = [entry._replace(text=held[entry.id]) for entry in doubt.entries if entry.id in held]
+    return len(now) == len(doubt.entries) and _doubt(doubt.kind, doubt.why, *now).id == doubt.id
 
 
 def keep(memory: Mapping[str, Any], doubt: Doubt, *, now: datetime) -> Change:
@@ -102,41 +130,58 @@ def _doubt(kind: str, why: str, *entries: Entry) -> Doubt:
     return Doubt(f"doubt_{digest}", kind, why, tuple(safe))
 
 
-def _secrets(entries: list[Entry]) -> Iterator[Doubt]:
+def _secrets(entries: list[Entry]) -> Iterator[_Raised]:
     for entry in entries:
         if redact(entry.text) != entry.text:
-            yield _doubt("secret", "it holds what looks like a secret", entry)
+            yield "secret", "it holds what looks like a secret", (entry,)
 
 
-def _orders(entries: list[Entry]) -> Iterator[Doubt]:
+def _orders(entries: list[Entry]) -> Iterator[_Raised]:
     for entry in entries:
         if _ORDERS.search(entry.text):
-            yield _doubt(
-                "instruction", "it speaks to a model like an order, and may come from outside", entry
-            )
+            yield "instruction", "it speaks to a model like an order, and may come from outside", (entry,)
 
 
-def _unconfirmed(entries: list[Entry], authors: Mapping[str, str]) -> Iterator[Doubt]:
+def _unconfirmed(entries: list[Entry], authors: Mapping[str, str]) -> Iterator[_Raised]:
     for entry in entries:
         if entry.type in RULE_TYPES and (author := authors.get(entry.id)):
-            yield _doubt("unconfirmed", f"{author} wrote this rule, no person", entry)
+            yield "unconfirmed", f"{author} wrote this rule, no person", (entry,)
 
 
-def _pairs(entries: list[Entry]) -> Iterator[Doubt]:
-    """Yield the contradictions and repetitions among `entries`, the oldest first."""
-    lasting = [entry for entry in entries if entry.type in _LASTING]
-    found = index(entry.text for entry in lasting)
-    for at, entry in enumerate(lasting):
-        for other in opposites(entry.text, found):
-            if other > at:
-                yield _doubt("contradiction", "the newer one says the opposite", entry, lasting[other])
-        for near in nearest(entry.text, found):
-            if near.at > at and lasting[near.at].layer == entry.layer:
-                yield _doubt("duplicate", "the newer one says the same", entry, lasting[near.at])
+def _pairs(lasting: list[Entry]) -> tuple[Iterator[_Raised], Iterator[_Raised]]:
+    """Return the contradictions and the repetitions among `lasting`, which are the oldest first.
+
+    Only entries that are new since the last call are compared with the others: whoever answers one doubt after another
+    waits for one entry at most.
+    """
+    place = {entry: at for at, entry in enumerate(lasting)}
+    known, compared = _compared[-1] if _compared else (frozenset[Entry](), [])
+    pairs = [pair for pair in compared if pair.older in place and pair.newer in place]
+    fresh = [at for at, entry in enumerate(lasting) if entry not in known]
+    found = index(entry.text for entry in (lasting if fresh else ()))
+    new = {*fresh}
+    for at in fresh:
+        text, layer = lasting[at].text, lasting[at].layer
+        near = [
+            (each.at, each.similarity) for each in nearest(text, found) if lasting[each.at].layer == layer
+        ]
+        for other, similar in (*((other, 0.0) for other in opposites(text, found)), *near):
+            if other > at or other not in new:  # a pair of two new ones is found from the older one
+                pairs.append(_Pair(lasting[min(at, other)], lasting[max(at, other)], similar))
+    _compared[:] = [(frozenset(lasting), pairs)]
+    pairs = sorted(pairs, key=lambda pair: (place[pair.older], -pair.similarity, place[pair.newer]))
+    return (
+        (
+            ("contradiction", "the newer one says the opposite", pair[:2])
+            for pair in pairs
+            if not pair.similarity
+        ),
+        (("duplicate", "the newer one says the same", pair[:2]) for pair in pairs if pair.similarity),
+    )
 
 
-def _stale(entries: list[Entry], open_ids: set[str], now: datetime) -> Iterator[Doubt]:
+def _stale(entries: list[Entry], open_ids: set[str], now: datetime) -> Iterator[_Raised]:
     for entry in entries:
         days = OPEN_DAYS if entry.id in open_ids else PATTERN_DAYS if entry.layer == "long_term_memory" else 0
         if days and entry.at < clock.stamp(now - timedelta(days=days)):
-            yield _doubt("stale", f"not seen since {entry.at[:10]}", entry)
+            yield "stale", f"not seen since {entry.at[:10]}", (entry,)

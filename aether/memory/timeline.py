@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from aether.memory.recall import Record
 from aether.store.search_index import instant_text
+from aether.text.words import pluralize
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
 
@@ -107,7 +108,9 @@ def _compressions(receipts: Iterable[JsonObject]) -> Iterator[Moment]:
     for receipt in receipts:
         if receipt.get("kind") == "compression":
             sizes = f"{receipt['tokens_before']} to {receipt['tokens_after']} tokens"
-            text = f"Compressed phase {receipt['phase']}: {len(receipt['items'])} items, {sizes}"
+            text = (
+                f"Compressed phase {receipt['phase']}: {pluralize(len(receipt['items']), 'items')}, {sizes}"
+            )
             at = instant_text(receipt["at"])
             by = str((receipt.get("architect") or {}).get("backend") or "")
             yield Moment(

@@ -33,6 +33,7 @@ from aether.store.files import (
     unsealed,
     write_whole,
 )
+from aether.store.index_file import LEFT_ALONE
 from aether.store.patch import apply_with_inverse, diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
@@ -111,14 +112,18 @@ def acting(
 ) -> Iterator[Acting]:
     """Commit changes of the Queen under the name `by` during the block, in this thread or task only.
 
-    `read_only` refuses all of them, and leaves the spool as it is.
+    `read_only` refuses all of them, and leaves the spool and the indexes as they are.
     """
     found = Acting(by, [], read_only=read_only)
-    token = ACTING.set(found._replace(require=require) if require else found)
+    token, alone = (
+        ACTING.set(found._replace(require=require) if require else found),
+        LEFT_ALONE.set(read_only),
+    )
     try:
         yield found
     finally:
         ACTING.reset(token)
+        LEFT_ALONE.reset(alone)
 
 
 def commit(

@@ -629,24 +629,27 @@ def _of_context(log: Log, snapshot: JsonObject) -> JsonObject:
     return {**snapshot, **held}
 
 
-def undo(home: Path, id: str, *, now: datetime) -> Undone:
+def undo(home: Path, id: str, *, step: int = 0, now: datetime) -> Undone:
     """Undo the newest compaction that is not undone, and return the context after that.
+
+    `step` names the one that is meant: with it no other is undone.
 
     It has the messages before the compaction and those since. If the context does not continue the compaction's
     result, it has those before and those that were added, and a finding says so.
 
     Raises:
         NotFound: there is no such conversation, or no compaction of it to undo.
-        LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was changed.
+        Conflict: `step` is not the newest compaction any more; nothing was changed.
+        LockTimeout, StorageFailed, CorruptDocument: nothing was changed.
     """
     done: list[Undone] = []
 
     def plan(log: Log) -> list[bytes]:
-        step, found, findings = _restored(log)
-        done[:] = [Undone(messages(log, found), step, findings)]
-        return [_line({"undo": step, "context": ranges(found)}, clock.stamp(now))]
+        newest, found, findings = _restored(log, step)
+        done[:] = [Undone(messages(log, found), newest, findings)]
+        return [_line({"undo": newest, "context": ranges(found)}, clock.stamp(now))]
 
-    _restored(load(home, id))
+    _restored(load(home, id), step)
     _change(home, id, plan, now=now)
     return done[0]
 
@@ -658,9 +661,13 @@ def _require_compacted(log: Log) -> None:
         raise NotFound(what, fix=fix, where=str(log.path.parent.parent))
 
 
-def _restored(log: Log) -> tuple[int, list[int], list[Finding]]:
-    """Return the step to undo, the numbers of the context after that, and findings."""
+def _restored(log: Log, step: int) -> tuple[int, list[int], list[Finding]]:
+    """Return the step to undo, the numbers of the context after that, and findings; `step` is the one to expect, or 0."""
     _require_compacted(log)
+    if step and step != (log.open[-1] if log.open else 0):
+        what = f"the newest compaction of {shown(log.id)} that is not undone is {log.open[-1] if log.open else 'none'}, not {step}."
+        fix = "Look at the conversation as it is now, and decide again."
+        raise Conflict(what, fix=fix, where=str(log.path))
     if not log.open:
         what = f"conversation {shown(log.id)} has no compaction to undo; it has had {len(log.compactions)}."
         raise NotFound(what, fix='See them with "aether compact diff".', where=str(log.path))

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import stat
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -16,6 +18,10 @@ if TYPE_CHECKING:
     import sqlite3
 
 T = TypeVar("T")
+# Whether the files of indexes stay as they are: who only looks at a home works on copies in memory.
+LEFT_ALONE: ContextVar[bool] = ContextVar("LEFT_ALONE", default=False)
+_COPIES: dict[Path, sqlite3.Connection] = {}
+_COPIES_LOCK = threading.Lock()
 
 
 def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_seconds: float) -> tuple[T] | None:
@@ -25,6 +31,8 @@ def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_second
     """
     import sqlite3
 
+    if LEFT_ALONE.get():
+        return _in_memory(path, work)
     for _ in range(2):
         try:
             with closing(connected(path, busy_seconds)) as db:
@@ -34,6 +42,34 @@ def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_second
         except sqlite3.DatabaseError:  # the file itself is damaged, or no regular file
             remove(path)
     return None
+
+
+def _in_memory(path: Path, work: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
+    """Return the result of `work` on a copy of the index at `path` that only this process has."""
+    import sqlite3
+
+    with _COPIES_LOCK:
+        for _ in range(2):
+            if path not in _COPIES:
+                _COPIES[path] = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+                with suppress(sqlite3.Error), closing(_opened_to_read(path)) as kept:
+                    kept.backup(_COPIES[path])
+            try:
+                return (work(_COPIES[path]),)
+            except sqlite3.OperationalError:
+                return None
+            except sqlite3.DatabaseError:  # a copy of a damaged one: the next is made of nothing
+                _COPIES[path].close()
+                _COPIES[path] = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    return None
+
+
+def _opened_to_read(path: Path) -> sqlite3.Connection:
+    import sqlite3
+
+    if not path.is_file():
+        raise sqlite3.OperationalError(f"{path.name} is no file")
+    return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)
 
 
 def connected(path: Path, busy_seconds: float) -> sqlite3.Connection:

@@ -6,6 +6,7 @@ it, nothing is undone and the error names that change.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -151,6 +152,32 @@ class EntryChange(NamedTuple):
     reason: str
     before: JsonObject | None
     after: JsonObject | None
+    extent: dict[str, int]
+    """How many entries of each kind the whole transaction changed, which an undo takes back together."""
+    part: str
+    """See `snapshot.Entry`: the other parts are undone with it."""
+
+
+# The lists whose entries a person knows by a name, by document and path.
+_COUNTED = (
+    ("memory", "/working_memory/items", "items"), ("memory", "/short_term_memory/sessions", "sessions"),
+    ("memory", "/long_term_memory/patterns", "patterns"), ("goals", "/goals", "goals"),
+    ("pheromones", "/active_pheromones", "signals"), ("COLONY_STATE", "/phases/roadmap", "phases"),
+)  # fmt: skip
+
+
+def extent_of(entry: Entry) -> dict[str, int]:
+    """Return how many entries of each kind a transaction changed, added or removed; links are of their entries."""
+    found: dict[str, int] = {}
+    for document, path, noun in _COUNTED:
+        places = [
+            step["path"][len(path) + 1 :].partition("/")
+            for step in entry.inverse.get(document, []) if step["path"].startswith(f"{path}/")
+        ]  # fmt: skip
+        whole = [first for first, _, rest in places if not rest]
+        if places:
+            found[noun] = len(whole) + len({first for first, _, rest in places if rest} - {*whole})
+    return found
 
 
 def entry_changes(
@@ -158,16 +185,15 @@ def entry_changes(
 ) -> tuple[list[EntryChange], bool]:
     """Return the changes of the item, session or pattern `id`, newest first, and whether these are all.
 
-    At most `most` changes are returned, and `read` transactions are looked into: a live entry moves in its list, so that
-    each one that touches the list may concern it. Reads and changes of counters of access are no changes.
+    At most `most` changes are returned, and `read` transactions are looked into: those that name the entry or move it in
+    its list. Reads and changes of counters of access are no changes.
     """
     traces = [_Trace(id, path, snapshot.documents["memory"]) for path in ENTRY_LISTS]
     found: list[EntryChange] = []
     last = snapshot.revision + 1
     text = id.encode("utf-8", "surrogatepass")
     for line in _lines_newest_first(snapshot):
-        near = [trace for trace in traces if trace.at is not None and trace.prefix in line]
-        if not near and text not in line:
+        if text not in line and not any(trace.is_moved_by(line) for trace in traces):
             continue
         fields = unsealed(line)
         if fields is None or fields["revision"] >= last:  # a fold that was cut off left a line in two files
@@ -178,7 +204,7 @@ def entry_changes(
         for trace in traces:
             after, before = trace.value, trace.back(entry.inverse.get("memory", []))
             if before is not after and entry.operation not in BOOKKEEPING:
-                found.append(EntryChange(*entry[:5], before, after))
+                found.append(EntryChange(*entry[:5], before, after, extent_of(entry), entry.part))
         if len(found) >= most or read <= 0:
             return found, False
     return found, True
@@ -198,6 +224,7 @@ class _Trace:
         self.id = id
         self.path = path
         self.prefix = f"{path}/".encode()
+        self.step = re.compile(rb'"path":"' + re.escape(self.prefix) + rb'(\d+)([/"])')
         held: Any = memory
         for key in keys_of(path):
             held = held[key]
@@ -206,6 +233,17 @@ class _Trace:
 
     def _is(self, value: Any) -> bool:
         return isinstance(value, dict) and self.id in (value.get("id"), value.get("session_id"))
+
+    def is_moved_by(self, line: bytes) -> bool:
+        """Return whether taking back the transaction of this line, which does not name the entry, may move it."""
+        if self.at is None or self.prefix not in line:
+            return False
+        undone = line[max(0, line.find(b'"inverse":')) :]
+        steps = self.step.findall(undone)
+        known = len(steps) == undone.count(self.prefix)  # else some step is written in another way
+        return not known or any(
+            int(place) <= self.at if end == b'"' else int(place) == self.at for place, end in steps
+        )
 
     def back(self, inverse: Patch) -> JsonObject | None:
         """Take back one transaction, and return the entry as it was before; the same object if it was not changed."""

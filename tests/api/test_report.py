@@ -6,9 +6,10 @@ import pytest
 
 import aether
 from aether.api import report
-from aether.errors import InvalidInput
+from aether.cli.main import main
+from aether.errors import InvalidInput, NotFound
 
-SECRET = "sk-ant-api03-" + "Ab3" * 30
+SECRET = "sk-ant-api03-" + "Ab3" * 27
 
 
 def add(home, text, type="decision", **given):
@@ -50,6 +51,40 @@ def test_a_secret_is_replaced_before_it_is_cut(home):
     add(home, "x" * (report.MOMENT_CHARS - 14) + " door 1234 5678 9012")
 
     assert "1234" not in str(aether.report(home=home))
+
+
+def test_a_secret_is_replaced_in_every_text_of_a_report(home):
+    about = {name: f"{name} {SECRET}" for name in ("title", "project")}
+    add(home, f"Use {SECRET}, because {SECRET}.", caste=f"bee {SECRET}", source=SECRET, metadata=about)
+    add(home, "Use two.", metadata={"conversation": SECRET})
+    add(home, f"Blocked by {SECRET}", "blocker")
+    aether.compress(1, home=home)
+    add(home, f"Blocked again by {SECRET}", "blocker")
+    aether.add_goal(f"Reach {SECRET}", home=home)
+    aether.decide_goal(f"Take {SECRET}", rationale=f"It is {SECRET}", home=home)
+    aether.emit_signal("FOCUS", SECRET, home=home)
+    aether.start_phase(2, name=SECRET, home=home)
+
+    for conversation in ("", SECRET, "title"):
+        found = aether.report(conversation=conversation, home=home)
+        assert found["timeline"]
+        assert SECRET not in str(found), conversation
+        assert "Ab3Ab3" not in str(found), conversation
+
+
+def test_a_conversation_that_nothing_has_is_an_error_and_an_empty_one_is_not(home):
+    add(home, "Use one file.", metadata={"conversation": "talk-1", "timestamp": "2026-01-05T10:00:00Z"})
+    talk = {"id": "rested", "title": "Pipes", "messages": [{"role": "user", "content": "Pipes?"}]}
+    aether.archive_conversations([talk], home=home)
+
+    for given in ({"conversation": "talk-1", "since": "1h"}, {"conversation": "pipes"}):
+        assert aether.report(**given, home=home)["timeline"] == []
+        assert aether.timeline(**given, home=home) == []
+    for ask in (aether.report, aether.timeline):
+        with pytest.raises(NotFound, match="'talk-2'"):
+            ask(conversation="talk-2", home=home)
+    for command in ("report", "timeline"):
+        assert main(["--home", str(home), command, "--conversation", "talk-2"]) == NotFound.exit_code
 
 
 def test_lessons_are_the_patterns_seen_since_the_most_certain_first(home):

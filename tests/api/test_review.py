@@ -10,7 +10,8 @@ import aether
 from aether.api import review as reviewing
 from aether.api.home import now
 from aether.api.review import review, settle
-from aether.errors import InvalidInput, NotFound
+from aether.errors import Conflict, InvalidInput, NotFound
+from aether.memory import review as doubting
 from tests.tables import rows
 
 RULE = "Never push to main without a green build."
@@ -61,6 +62,55 @@ def test_of_a_pair_the_older_is_asked_about(home):
     settle(duplicate.id, "forget", home=home)
     assert contents(home).count("Always run the linter before a commit") == 1
     assert len(contents(home)) == 3
+
+
+def test_an_answer_about_texts_that_changed_meanwhile_changes_nothing(home, monkeypatch):
+    """Between the look at the doubt and the change another writer may be."""
+    for answer in ("forget", "keep"):
+        aether.clear_working_memory(home=home)
+        add(home, "Always run the linter.", "preference")
+        newer = add(home, "Always run the linter!", "preference")
+        (doubt,) = review(home=home)
+        change = reviewing.change
+
+        def late(place, *given, newer=newer, change=change):
+            aether.update_working_memory_item(newer, {"content": "Deploy on Fridays."}, home=home)
+            return change(place, *given)
+
+        monkeypatch.setattr(reviewing, "change", late)
+        with pytest.raises(Conflict, match="changed meanwhile"):
+            settle(doubt.id, answer, home=home)
+        monkeypatch.setattr(reviewing, "change", change)
+        assert contents(home) == ["Always run the linter.", "Deploy on Fridays."]
+
+
+def test_one_answer_after_another_compares_only_what_is_new(home, monkeypatch):
+    """And finds what a comparison of everything finds, in the same order."""
+    texts = [
+        f"{start} {what}{end}"
+        for what in ("floats for money", "mocks in tests")
+        for start in ("Use", "Never use", "Always use")
+        for end in (".", "!")
+    ]
+    names = [add(home, text, "preference") for text in texts]
+    review(home=home)
+    asked = []
+    for name in ("nearest", "opposites"):
+        real = getattr(doubting, name)
+        monkeypatch.setattr(
+            doubting, name, lambda text, found, real=real: asked.append(text) or real(text, found)
+        )
+
+    first = review(home=home)[0]
+    settle(first.id, "keep", home=home)
+    aether.forget([names[3]], home=home)
+    aether.update_working_memory_item(names[0], {"content": "Floats are for money."}, home=home)
+    found = review(home=home)
+
+    assert {*asked} == {"Floats are for money."}
+    doubting._compared.clear()
+    assert review(home=home) == found
+    assert {*asked} == {*contents(home)}
 
 
 def test_what_nobody_has_seen_for_long_is_stale(home, monkeypatch):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 
 import pytest
 
 import aether
+from aether.api import hook_sessions
 from aether.api.forget import erase
 from aether.api.timeline import file_reminder, instant_of
 from aether.errors import InvalidInput
@@ -85,6 +87,31 @@ def test_a_reminder_is_short_marked_as_memory_and_only_about_this_file(home):
     assert "data_store" not in text
     assert file_reminder("/srv/shop/src/other.py", home=home) == ""
     assert file_reminder("", home=home) == ""
+
+
+def test_each_file_that_a_session_reads_is_answered_once(home):
+    """Also with what another file was answered with, and also if several are read at the same moment."""
+    add(home, "Keep state in src/store.py and src/index.py only.")
+    for nth in range(5):
+        add(home, f"Rule {nth} of src/store.py is kept.", "decision")
+
+    first, second = (
+        file_reminder(f"/srv/{name}", home=home, session="s") for name in ("src/store.py", "src/index.py")
+    )
+
+    assert first.count("decision:") == 3
+    assert "Keep state in" in second
+    assert file_reminder("/srv/src/store.py", home=home, session="s") == ""
+    assert (
+        file_reminder("/srv/src/store.py", home=home, session="t").splitlines()[1:] == first.splitlines()[1:]
+    )
+    for nth in range(8):
+        add(home, f"Use src/file{nth}.py once.")
+    paths = [f"/srv/src/file{nth % 8}.py" for nth in range(32)]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda path: file_reminder(path, home=home, session="u"), paths))
+    assert sum(map(bool, found)) == 8
+    assert len(hook_sessions.read_injected(home, "u")) == 16
 
 
 def test_a_path_without_a_name_is_an_error(home):

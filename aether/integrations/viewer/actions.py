@@ -69,7 +69,11 @@ def link(frame: Frame, form: Mapping[str, str]) -> str:
 
 
 def promote(frame: Frame, form: Mapping[str, str]) -> str:
-    """Make a pattern of a statement of a session."""
+    """Make a pattern of an item, or of a statement of a session."""
+    if _is_item(frame, form["entry"]):
+        done = patterns.promote_item(form["entry"], home=frame.home)
+        made, known = "Promoted to long-term memory as", "Long-term memory has it already; linked with"
+        return f"{made if done.created else known} {(done.created or done.supported)[0]}."
     kind = cast("Any", form.get("type") or None)
     made = patterns.extract_pattern_to_long_term(
         form.get("text", ""), session_id=form["entry"], type=kind, home=frame.home
@@ -139,7 +143,7 @@ def _revision(form: Mapping[str, str]) -> int:
 def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
     """Return the page of an entry that was changed meanwhile: both versions, and the form again."""
     entry = live_entry(load(frame.home).documents, reason.entry)
-    own = {"csrf", "back", "state", "entry", "action"}
+    own = {"csrf", "once", "back", "state", "entry", "other", "other_state", "action"}
     given = {name: value for name, value in form.items() if name not in own}
     values = {
         "error": reason,
@@ -148,6 +152,8 @@ def conflict(frame: Frame, reason: Stale, form: Mapping[str, Any]) -> Shown:
         "action": form["action"],
         "form": form,
         "given": given,
+        # A doubt is about the texts that were shown: about others it is raised again, or not at all.
+        "again": form["action"] != "review",
     }
     return Shown("conflict.html", values, "Changed meanwhile", 409)
 

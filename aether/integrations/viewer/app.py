@@ -36,6 +36,7 @@ from aether.integrations.viewer.frame import (
 )
 from aether.store import spool
 from aether.store.commit import acting
+from aether.store.snapshot import load
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -62,6 +63,8 @@ HEADERS = {
     "Cache-Control": "no-store",
 }
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+# The fields of a form that name an entry, and those with its digest when it was shown.
+SHOWN = (("entry", "state"), ("other", "other_state"))
 # The status of an error's page, by its class.
 STATUS = {
     "NotFound": 404,
@@ -280,18 +283,28 @@ def _action_route(frame: Frame) -> Any:
                 raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=BY)
             if action is None:
                 raise NotFound(f"there is no action {name!r}.", fix="Reload the page.", where=BY)
-            require = unchanged(form["entry"], form.get("state", "")) if form.get("entry") else None
-            with acting(BY, require, read_only=frame.read_only) as done:
-                words = action.run(frame, form)
+            found = action
+            location = frame.once(name, form, lambda: _acted(frame, found, form))
         except Stale as reason:
             return _html(frame, actions.conflict(frame, reason, {**form, "action": name}))
         except AetherError as reason:
             return _failed(frame, reason)
-        key = frame.notify(words, done.revisions[-1] if done.revisions else 0)
-        back = without(own_path(form.get("back", "")), "done")
-        return RedirectResponse(f"{back}{'&' if '?' in back else '?'}done={key}", status_code=303)
+        return RedirectResponse(location, status_code=303)
 
     return answer
+
+
+def _acted(frame: Frame, action: Action, form: Mapping[str, str]) -> str:
+    """Do what a form asks for, if what it shows is as it was, and return where its notice is."""
+    named = {form[field]: form.get(state, "") for field, state in SHOWN if form.get(field)}
+    require = unchanged(named) if named else None
+    if require:  # an action that looks for what is changed already would say that it is missing
+        require(load(frame.home))
+    with acting(BY, require, read_only=frame.read_only) as done:
+        words = action.run(frame, form)
+    key = frame.notify(words, done.revisions[-1] if done.revisions else 0)
+    back = without(own_path(form.get("back", "")), "done")
+    return f"{back}{'&' if '?' in back else '?'}done={key}"
 
 
 class Form(dict[str, str]):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from aether.api.report import in_words
 from aether.errors import BackendUnavailable
 from aether.integrations.viewer.frame import environment, visible
 from aether.types import JsonObject
@@ -185,4 +186,8 @@ def as_html(found: Mapping[str, Any], *, redacted: bool = True) -> str:
             fix="Run: pip install 'aether-memory[view]', or use --format markdown, which needs nothing.",
             where="report",
         ) from reason
-    return str(template.render(found=found, drawn=charts_of(found), redacted=redacted))
+    return str(
+        template.render(
+            found=found, happened=in_words(found["counts"]), drawn=charts_of(found), redacted=redacted
+        )
+    )

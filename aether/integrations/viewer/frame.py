@@ -11,6 +11,7 @@ import hmac
 import json
 import os
 import secrets
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from datetime import date, datetime
@@ -122,6 +123,8 @@ class Part(NamedTuple):
     page: int
     pages: int
     total: int
+    more: bool = False
+    """Whether there are more than `total`: they were not counted."""
 
     @property
     def first(self) -> int:
@@ -129,17 +132,21 @@ class Part(NamedTuple):
         return (self.page - 1) * PAGE_LINES + 1
 
 
-def part(lines: Iterable[Any], page: int, *, total: int | None = None) -> Part:
+def part(lines: Iterable[Any], page: int, *, total: int | None = None, more: bool = False) -> Part:
     """Return page number `page` of `lines`; the last one if there are fewer.
 
-    `total` says that `lines` are those of this page only.
+    `total` says that `lines` are those of this page only, and `more` that there are others beyond that number.
     """
     held = list(lines)
     number = len(held) if total is None else total
     pages = max(1, ceil(number / PAGE_LINES))
     page = min(page, pages)
     return Part(
-        held[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else held, page, pages, number
+        held[(page - 1) * PAGE_LINES : page * PAGE_LINES] if total is None else held,
+        page,
+        pages,
+        number,
+        more,
     )
 
 
@@ -154,6 +161,8 @@ class Frame:
         self.token = token or secrets.token_urlsafe(32)
         self.pages = list(pages)
         self._notices: dict[str, Notice] = {}
+        self._answers: dict[str, str] = {}
+        self._turn = threading.Lock()
 
     @property
     def csrf(self) -> str:
@@ -172,6 +181,22 @@ class Frame:
         while len(self._notices) > MOST_NOTICES:
             del self._notices[next(iter(self._notices))]
         return key
+
+    def once(self, name: str, form: Mapping[str, str], act: Callable[[], str]) -> str:
+        """Return what `act` returns for this form; of the same form of the same page, what it returned before.
+
+        So two quick clicks are one action. An action that raises an error may be asked for again.
+        """
+        if not form.get("once"):
+            return act()
+        data = json.dumps([name, sorted(form.items())], ensure_ascii=True).encode()
+        key = hashlib.sha256(data).hexdigest()
+        with self._turn:  # the second click waits for the first
+            if key not in self._answers:
+                self._answers[key] = act()
+                while len(self._answers) > MOST_NOTICES:
+                    del self._answers[next(iter(self._answers))]
+            return self._answers[key]
 
     def html(self, shown: Shown, asked: Asked | None = None, *, title: str = "", path: str = "") -> str:
         """Return a page as HTML."""
@@ -192,8 +217,8 @@ class Frame:
         query = asked.query if asked else {}
         return {
             "title": shown.title or title, "menu": [one for one in self.pages if one.in_menu], "path": path,
-            "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "read_only": self.read_only,
-            "home": str(self.home), "project": paths.project_root(self.home) or str(self.home),
+            "here": without(asked.here, "done") if asked else "/", "csrf": self.csrf, "once": secrets.token_hex(8), "read_only": self.read_only,
+            "home": str(self.home), "place": paths.project_root(self.home) or str(self.home),
             "notice": self._notices.get(query.get("done", "")), "now": clock.now(), "query": query,
             "query_without": lambda *names: {name: value for name, value in query.items() if name not in names},
             **shown.values,
@@ -380,18 +405,21 @@ def live_entries(documents: Mapping[str, Any], ids: AbstractSet[str]) -> dict[st
     return {name: dict(one) for name, one in named if name in ids}
 
 
-def unchanged(id: str, state: str) -> Callable[[Snapshot], None]:
-    """Return the check that the entry `id` is as it was shown, with the digest `state`.
+def unchanged(states: Mapping[str, str]) -> Callable[[Snapshot], None]:
+    """Return the check that entries are as they were shown: their digests, by id.
 
     The check raises `Stale`.
     """
 
     def require(snapshot: Snapshot) -> None:
-        now = digest(live_entry(snapshot.documents, id))
-        if now != state:
-            what = (
-                "was changed after this page was shown." if now else "is no longer where this page showed it."
-            )
-            raise Stale(id, what)
+        held = live_entries(snapshot.documents, states.keys())
+        for name, state in states.items():
+            now = digest(held.get(name))
+            if now != state:
+                changed, missing = (
+                    "was changed after this page was shown.",
+                    "is no longer where this page showed it.",
+                )
+                raise Stale(name, changed if now else missing)
 
     return require

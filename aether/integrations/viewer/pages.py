@@ -29,12 +29,14 @@ from aether.integrations.viewer.frame import (
     live_entry,
     marked,
     part,
+    plural,
     when,
 )
 from aether.memory.patterns import LINK_TYPES
 from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
+from aether.store.undo import EntryChange
 from aether.types import RELEVANCE_OF_TYPE, JsonObject
 
 # How a session starts, in the words of the page.
@@ -178,12 +180,19 @@ def search(frame: Frame, asked: Asked) -> Shown:
         found = entries.newest(
             layer=layer,
             types=[kind] if kind else [],
+            since=values["since"],
+            until=values["until"],
             start=(page - 1) * PAGE_LINES,
             limit=PAGE_LINES,
             home=frame.home,
         )
         return Shown(
-            "search.html", {**values, "part": part(found.lines, page, total=found.total), "hits": None}
+            "search.html",
+            {
+                **values,
+                "part": part(found.lines, page, total=found.total, more=not found.complete),
+                "hits": None,
+            },
         )
     most = page * PAGE_LINES + 1
     hits = search_memory(
@@ -195,7 +204,11 @@ def search(frame: Frame, asked: Asked) -> Shown:
     # How many there are beyond this page is not known: only that there are more.
     return Shown(
         "search.html",
-        {**values, "hits": lines, "part": Part(lines, page, page + (len(hits) == most), len(hits))},
+        {
+            **values,
+            "hits": lines,
+            "part": Part(lines, page, page + (len(hits) == most), len(hits), more=len(hits) == most),
+        },
     )
 
 
@@ -209,7 +222,8 @@ def entry(frame: Frame, asked: Asked) -> Shown:
     def changed() -> tuple[list[JsonObject], bool]:
         made, complete = entries.changes(found.id, home=frame.home)
         return [
-            {**each._asdict(), "fields": list(_differences(each.before, each.after))} for each in made
+            {**each._asdict(), "fields": list(_differences(each.before, each.after)), "also": _also(each)}
+            for each in made
         ], complete
 
     return Shown(
@@ -244,6 +258,15 @@ def _differences(before: JsonObject | None, after: JsonObject | None) -> Iterato
             yield name.replace("associative_", ""), str(len(was)), str(len(became))
 
 
+def _also(change: EntryChange) -> str:
+    """Return what an undo of a change takes back beside it; empty if the change is all that its revision made."""
+    if not change.extent:
+        return "all that it changed"
+    if sum(change.extent.values()) == 1 and not change.part:
+        return ""
+    return ", ".join(plural(many, noun) for noun, many in change.extent.items())
+
+
 def _short(value: Any) -> str:
     """Return the value of a field as a person reads it."""
     if value is None or value is True or value is False:
@@ -271,13 +294,23 @@ def _log(frame: Frame, page: int, *, everything: bool) -> dict[str, Any]:
             undone.add(int(number))
     shown = lines[(page - 1) * PAGE_LINES : page * PAGE_LINES]
     more = len(lines) > page * PAGE_LINES
-    return {"part": Part(shown, page, page + more, len(lines)), "undone": undone}
+    return {"part": Part(shown, page, page + more, len(lines), more=more), "undone": undone}
 
 
 def review_page(frame: Frame, asked: Asked) -> Shown:  # noqa: ARG001 - every page has the same parameters
     """Return what is doubtful in memory, the most serious first."""
+
+    def found() -> tuple[list[Any], int]:
+        held = read(
+            frame.home
+        ).documents  # before the doubts: what changes in between is a conflict, and no surprise
+        doubts = review.review(home=frame.home)
+        shown = doubts[:DOUBTS]
+        live = live_entries(held, {entry.id for one in shown for entry in one.entries})
+        return [(one, [live.get(entry.id) for entry in one.entries]) for one in shown], len(doubts)
+
     values = {
-        "doubts": later(frame, lambda: review.review(home=frame.home)),
+        "found": later(frame, found),
         "most": DOUBTS,
         "shorten": excerpt,
         "layers": LAYER_NAMES,

@@ -21,7 +21,7 @@ from aether.api.conversations import record_directory
 from aether.api.home import read, redaction_rules
 from aether.api.removed import removed_from_context
 from aether.context import goals
-from aether.errors import AetherError, Conflict, InvalidInput
+from aether.errors import AetherError, Conflict, InvalidInput, NotFound
 from aether.integrations.claude_code.install import claude_directory
 from aether.integrations.viewer import charts
 from aether.integrations.viewer.frame import (
@@ -104,9 +104,12 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
 def _moments(home: Path, query: tuple[str, ...], state: str) -> tuple[Any, ...]:  # noqa: ARG001 - the key of the cache
     """Return the moments that are asked for, the newest first; `state` changes with the home."""
     kind, project, conversation, since = query
-    found = api_timeline.timeline(
-        types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home
-    )
+    try:
+        found = api_timeline.timeline(
+            types=[kind] if kind else [], project=project, conversation=conversation, since=since, home=home
+        )
+    except NotFound:  # of the conversation: the page says that nothing is there
+        found = []
     return tuple(reversed(found))
 
 
@@ -284,13 +287,8 @@ def _export(frame: Frame, name: str, form: str) -> File:
 
 def undo_compaction(frame: Frame, form: Mapping[str, str]) -> str:
     """Undo the newest compaction of a conversation, if it is still the one that was shown."""
-    name = form.get("conversation", "")
-    log = conversations.load(record_directory(frame.home), name)
-    newest = log.open[-1] if log.open else 0
-    if str(newest) != form.get("step", ""):
-        what = f"the newest compaction of {name!r} is number {newest}." if newest else "it is undone already."
-        raise Conflict(what, fix="Look at the conversation as it is now, and decide again.", where=BY)
-    done = compact.undo_compaction(name, home=frame.home)
+    step = _number(form["step"]) or -1  # 0 would be any
+    done = compact.undo_compaction(form["conversation"], step=step, home=frame.home)
     return f"Compaction {done.step} is undone: {plural(len(done.messages), 'messages')} are in the context again."
 
 

@@ -434,7 +434,53 @@ def handlers(groups):
 def test_the_plugins_hooks_are_the_table():
     held = json.loads((PLUGIN / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
 
-    assert held == {event: [group] for event, group in shared_groups().items()}
+    assert held == install.plugin_groups()
+    assert {event: groups[:1] for event, groups in held.items()} == {
+        event: [group] for event, group in shared_groups().items()
+    }
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a line of a shell")
+def test_the_plugin_starts_a_program_for_a_file_that_is_read_only_if_that_is_switched_on(tmp_path):
+    held = json.loads((PLUGIN / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]["PostToolUse"]
+    (line,) = [group["hooks"][0]["command"] for group in held if re.search(group["matcher"], "Read")]
+    programs, deep = tmp_path / "bin", tmp_path / "work" / "src" / "deep"
+    for directory in (
+        programs,
+        deep,
+        tmp_path / "work" / ".aether",
+        tmp_path / "user" / "aether",
+        tmp_path / "h",
+    ):
+        directory.mkdir(parents=True)
+    program = programs / "aether-hook"
+    program.write_text("#!/bin/sh\necho started $1\n")
+    program.chmod(0o755)
+
+    def started(**more):
+        names = {
+            "PATH": f"{programs}:{os.environ['PATH']}",
+            "XDG_CONFIG_HOME": str(tmp_path / "user"),
+            "HOME": str(tmp_path),
+        }
+        done = subprocess.run(
+            ["sh", "-c", line], cwd=deep, env=names | more, capture_output=True, text=True, check=True
+        )
+        assert done.stderr == ""
+        return done.stdout.strip()
+
+    assert started() == ""
+    assert started(AETHER_CLAUDE_FILE_HISTORY="true") == "started PostToolUse"
+    for file, named in (("work/.aether", ""), ("user/aether", ""), ("h", str(tmp_path / "h"))):
+        config_file = tmp_path / file / "config.toml"
+        for text, wanted in (
+            ("[claude]\nfile_history = false\n", ""),
+            ("[claude]\nfile_history = true\n", "started PostToolUse"),
+        ):
+            config_file.write_text(text)
+            assert started(**({"AETHER_HOME": named} if named else {})) == wanted, (file, text)
+        config_file.unlink()
+    assert program_of({"command": line}) == ["aether-hook"]
 
 
 def test_no_event_of_ours_can_hold_up_a_session_for_long():

@@ -8,17 +8,21 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 from html import unescape
 
 import pytest
 
 import aether
-from aether.api import admin
+from aether.api import admin, entries
+from aether.api import share as sharing
 from aether.errors import InvalidInput
+from aether.integrations.viewer import app
 from aether.store import commit
 from aether.store.snapshot import load
 from tests import homes
+from tests.colonies import colony  # noqa: F401 - a fixture
 from tests.integrations.viewer.surfers import PORT, Reader
 from tests.sources import ROOT
 from tests.tables import rows
@@ -221,6 +225,37 @@ def test_an_entry_shows_its_history_and_links_both_ways(home, rule):
     assert "Never use floats for amounts." in back
 
 
+def test_what_was_revoked_and_said_again_contradicts_no_brief(home):
+    def said(text, type="constraint", day=1):
+        about = {"timestamp": f"2026-01-0{day}T10:00:00Z", "evidence": "person"}
+        return str(aether.add_working_memory_item(text, type, 0.9, home=home, metadata=about))
+
+    old = said("Never use mocks in tests.")
+    said("The rule about mocks is gone.", "user_input", day=2)
+    reader = Reader(home)
+    assert "A brief leaves it out." in reader.get(f"/entry/{old}").text
+    assert "Never use mocks" not in reader.get("/brief").text
+
+    new = said("Never use mocks in tests.", day=3)
+
+    page = reader.get(f"/entry/{old}").text
+    assert "A brief leaves it out." not in page
+    assert f'<a href="/entry/{new}">another entry</a> says the same' in page
+    assert "Never use mocks" in reader.get("/brief").text
+    assert ">in force</span>" in reader.get(f"/entry/{new}").text
+
+
+def test_an_undo_says_what_else_its_revision_takes_back(home, rule):
+    aether.add_working_memory_item("Round half to even.", "decision", home=home)
+    aether.compress(1, home=home)
+
+    text = Reader(home).get(f"/entry/{rule}").text
+
+    assert "as a whole: 2 items, 1 session" in text
+    assert re.search(r"Undo<span> all of revision \d+", text)
+    assert '<span class="unseen"> revision' in text, "the addition of this entry alone"
+
+
 def test_an_unknown_page_entry_or_action_says_so(home):
     reader = Reader(home)
 
@@ -243,6 +278,42 @@ def test_long_lists_have_pages(home):
     assert last.text.count("data-row=") == 20
     assert "page=2" in first.text
     assert len(first.content) < 150_000
+
+
+def test_the_newest_entries_follow_the_dates_that_were_asked_for(home):
+    for day in range(1, 8):
+        given = {"timestamp": f"2026-01-0{day}T10:00:00Z"}
+        aether.add_working_memory_item(f"Day {day}.", "decision", home=home, metadata=given)
+    reader = Reader(home)
+
+    for layer in ("", "archive"):
+        page = reader.get(f"/search?since=2026-01-03&until=2026-01-05&layer={layer}").text
+        assert re.findall(r"Day \d", page) == ["Day 4", "Day 3"], layer
+        assert "2 entries, the newest first" in page
+        aether.clear_working_memory(home=home)
+    assert "No entry has this type and time." in reader.get("/search?since=2026-02-01").text
+    assert reader.get("/search?since=soon").status_code == 400
+
+
+def test_a_pager_names_no_number_that_nobody_counted(home, monkeypatch):
+    aether.add_working_memory_items(
+        [{"content": f"Result number {nth}.", "type": "outcome"} for nth in range(120)], home=home
+    )
+    reader = Reader(home)
+
+    for path in ("/search?q=result", "/log"):
+        for nth in range(60 if path == "/log" else 0):
+            aether.add_working_memory_item(f"Note {nth}.", "note", home=home)
+        pager = re.search(r'<nav class="pager".*?</nav>', reader.get(path).text, re.DOTALL)[0]
+        assert "1 to 50, and more" in pager, path
+        assert "51" not in pager
+    assert "101 to 120 of 120" in reader.get("/search?q=result&page=3").text
+    aether.clear_working_memory(home=home)
+    monkeypatch.setattr(entries, "READ_AT_ONCE", 60)
+    page = reader.get("/search?layer=archive&type=outcome").text
+    assert "1 to 50, and more" in page
+    assert "More than 59 entries" in page
+    assert "101 to 120 of 120" in reader.get("/search?layer=archive&type=outcome&page=3").text
 
 
 def test_no_page_is_larger_than_what_it_shows(home):
@@ -302,6 +373,23 @@ def test_each_action_does_what_its_button_says(home, rule):
     assert {line.by for line in aether.log(home=home)[:4]} == {"viewer", "queen"}
 
 
+def test_an_item_is_promoted_from_its_page_with_an_undo(home, rule):
+    reader = Reader(home)
+
+    notice = reader.follow(reader.submit(reader.get(f"/entry/{rule}"), "promote"))
+
+    (pattern,) = load(home).documents["memory"]["long_term_memory"]["patterns"]
+    assert (pattern["pattern"], pattern["type"]) == ("Never use floats for money.", "constraint")
+    assert (pattern["occurrences"], pattern["metadata"]["evidence"]) == (1, [])
+    assert "extracted from" in reader.get(f"/entry/{rule}").text
+    assert "has it already" in reader.follow(reader.submit(reader.get(f"/entry/{rule}"), "promote")).text
+    assert "Promote to long-term" not in reader.get(f"/entry/{pattern['id']}").text
+    reader.follow(reader.submit(notice, "undo"))
+    assert load(home).documents["memory"]["long_term_memory"]["patterns"] == []
+    assert aether.log(limit=1, home=home)[0].by == "viewer"
+    assert admin.examine(home=home) == []
+
+
 def test_what_a_page_cannot_show_is_not_changed_with_the_rest(home):
     text = "Right to left: \u200fשלום, and an escape \x1b[1m."
     item = str(aether.add_working_memory_item(text, "note", 0.3, home=home))
@@ -343,6 +431,26 @@ def test_a_doubt_is_settled_one_by_one(home):
 
     assert "Nothing is doubtful." in reader.get("/review").text
     assert aether.list_working_memory_items(home=home) == []
+
+
+def test_an_answer_about_an_entry_that_was_changed_meanwhile_is_a_conflict(home):
+    texts = ("Use tabs for indentation.", "Do not use tabs for indentation.")
+    names = [str(aether.add_working_memory_item(text, "constraint", 0.9, home=home)) for text in texts]
+    reader = Reader(home)
+    for changed, answer in ((names[0], 0), (names[1], 1)):
+        page = reader.get("/review")
+        aether.update_working_memory_item(changed, {"content": f"Indent by {answer + 2}."}, home=home)
+
+        stale = reader.submit(page, "review", nth=answer)
+
+        assert stale.status_code == 409
+        assert f"Indent by {answer + 2}." in stale.text
+        assert ("Keep", "Forget")[answer] in stale.text
+        assert reader.forms(stale, "review") == []
+        aether.undo(home=home)
+    written = reader.submit(page, "review", nth=2, text="Use spaces.")
+    assert len(aether.list_working_memory_items(home=home)) == 2
+    assert written.status_code == 303, "the entries are again as they were shown"
 
 
 def test_after_an_action_a_person_is_back_where_she_was(home, rule):
@@ -445,6 +553,41 @@ def test_a_read_only_view_changes_nothing_and_offers_no_form(home, rule):
     assert {path: path.stat().st_mtime_ns for path in home.rglob("*")} == before
 
 
+def tree(place):
+    return {
+        str(path.relative_to(place)): (path.read_bytes() if path.is_file() else b"")
+        for path in place.rglob("*")
+    }
+
+
+def test_a_read_only_view_writes_nothing_at_all(home, rule):
+    """Not the indexes that a search makes, no lock, no folded journal; with an index, an old one, and none."""
+    talk = {"id": "t", "title": "Pipes", "messages": [{"role": "user", "content": "A talk about pipes."}]}
+    aether.archive_conversations([talk], home=home)
+    for nth in range(3):
+        aether.add_working_memory_item(f"Tune the carburettor {nth}.", "decision", home=home)
+        aether.compress(1, home=home)
+        if nth == 1:
+            aether.search_memory("carburettor", home=home)
+        for file in home.rglob("*.sqlite") if nth == 0 else ():
+            file.unlink()
+        if nth == 2:
+            (home / "hooks" / "spool").mkdir(parents=True, exist_ok=True)
+            (home / "hooks" / "spool" / "1-x.json").write_text("{}")
+        before, reader = tree(home), Reader(home, read_only=True)
+        for page in reader.frame.pages:
+            assert reader.get(page.path.replace("{id:path}", rule)).status_code in (200, 404), page.path
+        text = reader.get("/search?q=carburettor&layer=archive").text
+        assert text.count("<mark>") >= nth
+        assert "pipes" in reader.get("/search?q=pipes").text
+        assert reader.get("/health?check=1").status_code == 200
+        app._state(reader.frame)
+
+        after = tree(home)
+        assert sorted(after) == sorted(before), nth
+        assert after == before, nth
+
+
 def test_a_damaged_home_has_a_page_that_says_what_to_do(home, rule):
     admin.fold(home=home)
     (home / "data" / "memory.json").write_text("{")
@@ -535,6 +678,47 @@ def test_news_of_the_home_reach_an_open_page(home):
             return await anext(events)
 
     assert asyncio.run(listen()).startswith("event: change")
+
+
+def test_a_shared_home_shows_what_other_replicas_did_and_refuses_what_is_stale(colony):  # noqa: F811
+    """News of another machine reach an open page, and what a person changes reaches the other machine."""
+    ours, theirs = colony.first(), colony.join()
+    item = str(aether.add_working_memory_item("Never use floats for money.", "constraint", 0.9, home=ours))
+    reader = Reader(ours)
+
+    def seen(path, words):
+        end = time.monotonic() + 20
+        while words not in (page := reader.get(path)).text and time.monotonic() < end:
+            time.sleep(0.1)  # a home asks the server once in a second
+        assert words in page.text, path
+        return page
+
+    aether.list_working_memory_items(home=theirs)
+    sharing.update_share(home=theirs)
+    shown = reader.get(f"/entry/{item}")
+    before = app._state(reader.frame)
+    aether.update_working_memory_item(item, {"content": "Money is integer cents."}, home=theirs)
+    end = time.monotonic() + 20
+    while app._state(reader.frame) == before and time.monotonic() < end:
+        time.sleep(0.1)
+    assert app._state(reader.frame) != before, "this is what an open page listens to"
+
+    stale = reader.submit(shown, "forget")
+    assert (stale.status_code, "Money is integer cents." in stale.text) == (409, True)
+    notice = reader.follow(reader.submit(seen(f"/entry/{item}", "Money is integer cents."), "forget"))
+    sharing.update_share(home=theirs)
+    assert item not in homes.ids(theirs)
+    assert aether.log(limit=1, home=theirs)[0].by == "viewer"
+    reader.follow(reader.submit(notice, "undo"))
+    sharing.update_share(home=theirs)
+    assert item in homes.ids(theirs)
+    for page in reader.frame.pages:
+        assert reader.get(page.path.replace("{id:path}", item)).status_code in (200, 404), page.path
+    looked, tree_before = Reader(ours, read_only=True), tree(ours)
+    for page in reader.frame.pages:
+        looked.get(page.path.replace("{id:path}", item))
+    assert tree(ours) == tree_before
+    colony.agree()
 
 
 def test_a_taken_port_is_named(home):

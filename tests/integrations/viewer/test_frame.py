@@ -39,7 +39,7 @@ def test_a_list_has_pages_and_none_beyond_the_last():
     whole = frame.part(range(120), 99)
 
     assert (whole.page, whole.pages, whole.lines, whole.first) == (3, 3, list(range(100, 120)), 101)
-    assert frame.part([], 1) == ([], 1, 1, 0)
+    assert frame.part([], 1) == ([], 1, 1, 0, False)
 
 
 def test_a_search_without_access_writes_nothing(home):

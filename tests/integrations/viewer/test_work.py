@@ -9,7 +9,10 @@ import pytest
 
 import aether
 from aether import clock
+from aether.errors import Conflict
 from aether.integrations.viewer.frame import link
+from aether.store import conversations
+from aether.store.snapshot import load
 from tests.integrations.viewer.test_report import HOSTILE, Tags
 
 pytestmark = pytest.mark.extras
@@ -82,7 +85,10 @@ def test_the_timeline_is_by_day_with_filters_and_pages(home, reader):
     assert "Ship it" in page.text
     assert "Changed a.py" in changes.text
     assert "Use file" not in changes.text
-    assert "Nothing happened" in reader.get("/timeline?project=blog").text
+    filtered = reader.get("/timeline?project=blog").text
+    assert "Nothing happened" in filtered
+    assert f"<bdi>{home.parent}</bdi>" in filtered, "the head names the project of the home, not the filter"
+    assert "Nothing happened" in reader.get("/timeline?conversation=blog").text
 
 
 def test_the_lines_of_a_transcript_are_shown_around_an_entry_without_secrets(
@@ -113,7 +119,7 @@ def test_the_lines_of_a_transcript_are_shown_around_an_entry_without_secrets(
     assert "Line 20," in page
     assert "Line 2," not in page
     (place / "s1.jsonl").unlink()
-    assert "not on this machine any more" in reader.get(f"/around/{entry}").text
+    assert "is not among those of Claude Code on this machine" in reader.get(f"/around/{entry}").text
 
 
 def test_a_pointer_to_another_file_opens_nothing(home, reader, tmp_path, monkeypatch):
@@ -142,7 +148,50 @@ def test_a_compaction_is_shown_side_by_side_and_undone_once(home, reader):
         assert words in step.text, words
     assert "Compaction 1 is undone" in reader.follow(reader.submit(page, "undo-compaction")).text
     assert len(aether.api.conversations.context("talk/1", home=home)) == 60
-    assert reader.submit(page, "undo-compaction").status_code == 409
+    assert reader.submit(step, "undo-compaction").status_code in (404, 409), "another window is behind"
+
+
+def test_two_clicks_undo_one_compaction(home, reader):
+    aether.compact("talk", said(60), window=8000, home=home)
+    context = aether.api.conversations.context("talk", home=home)
+    aether.compact("talk", [*context, *said(60)], window=8000, home=home)
+    page, window = reader.get("/conversation/talk"), reader.get("/conversation/talk")
+
+    first, second = (reader.submit(page, "undo-compaction") for _ in range(2))
+
+    assert first.headers["location"] == second.headers["location"]
+    assert list(conversations.load(home, "talk").open) == [1]
+    assert reader.submit(window, "undo-compaction").status_code == 409
+    with pytest.raises(Conflict, match="is 1, not 2"):
+        aether.undo_compaction("talk", step=2, home=home)
+    assert list(conversations.load(home, "talk").open) == [1]
+
+
+def test_two_clicks_are_one_action(home, reader):
+    """Of every form: the second click of one page gets the answer of the first, and changes nothing."""
+    aether.archive_conversations([old_talk()], home=home)
+    entry = aether.add_working_memory_item("Use one file.", "decision", 0.9, home=home)
+    for action, path, given in (
+        ("emit", "/colony", {"type": "FOCUS", "context": "The parser"}),
+        ("start-phase", "/colony", {"phase": "1", "name": "Build"}),
+        ("complete-phase", "/colony", {}),
+        ("decide", "/colony", {"decision": "continue"}),
+        ("age", "/archive", {}),
+        ("restore", "/archive", {}),
+        ("mark", "/archive", {}),
+        ("protect", f"/entry/{entry}", {}),
+        ("correct", f"/entry/{entry}", {"text": "Use two files.", "type": "decision", "relevance": "0.9"}),
+        ("undo", f"/entry/{entry}", {}),
+        ("forget", f"/entry/{entry}", {}),
+    ):
+        page = reader.get(path)
+        first = reader.submit(page, action, **given)
+        after = load(home).revision
+        second = reader.submit(page, action, **given)
+        assert first.status_code == 303, (action, first.text)
+        assert second.headers["location"] == first.headers["location"], action
+        assert load(home).revision == after, action
+    assert [one["type"] for one in aether.active_signals(home=home)].count("FOCUS") == 1
 
 
 def test_a_conversation_is_exported_as_a_file(home, reader):
