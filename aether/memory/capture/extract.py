@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from typing import NotRequired, TypedDict
+from typing import NotRequired
 
 from aether.memory.capture.notes import (
     RULE_RELEVANCE,
@@ -61,6 +61,7 @@ from aether.text.classify import (
 )
 from aether.text.cleaning import clean, without_echoes
 from aether.text.regex import lazy
+from aether.tuples import TypedDict
 
 # Characters, at about four to a token: an answer of two pages.
 ANSWER_CHARS = 4_000
