@@ -40,7 +40,7 @@ else:
             if not bases:
                 return super().__new__(cls, name, bases, body)
             made = super().__new__(cls, name, (dict,), body)
-            inherited = {key: hint for base in bases for key, hint in base.__dict__.get("__annotations__", {}).items()}
+            inherited = {key: hint for base in bases for key, hint in base.__annotations__.items()}
             made.__annotations__ = {**inherited, **body.get("__annotations__", {})}
             return made
 

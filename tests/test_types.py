@@ -72,7 +72,9 @@ def _json_types(hint: Any) -> list[str]:
 
 
 def test_every_typed_dictionary_of_the_memory_has_its_schema():
-    made = {name for name, shape in vars(types).items() if isinstance(shape, type) and issubclass(shape, dict)}
+    made = {
+        name for name, shape in vars(types).items() if isinstance(shape, type) and issubclass(shape, dict)
+    }
 
     # Those of the colony and its goals are compared with its schemas in tests/memory; the last ones are no part of a document.
     assert made - set(SAME) == {
