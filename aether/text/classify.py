@@ -561,6 +561,13 @@ _THANKS = lazy(
     r"\b\W*)+\Z",
     re.IGNORECASE,
 )
+# The words that such a message starts with: a hook reads one prompt, and compiling the pattern takes as long as all else.
+_THANKS_START = lazy(r"[^A-Za-z]*([A-Za-z]+)")
+_THANKING = frozenset(
+    "many ok okay great thanks thank thx ty cheers that this it all look looks looking sound sounds seems lgtm ship "
+    "perfect good nice awesome excellent wonderful brilliant well i love danke vielen das passt sieht super prima "
+    "perfekt sehr toll so very and und".split()
+)
 _OFFERS = lazy(
     r"\b(?:how (?:can|may) i (?:help|assist)|what (?:can i|would you like(?: me)? to) (?:do|help|work)|(?:happy|glad|here) to help|anything else|"
     r"(?:wie|womit) kann ich (?:\w+ )?helfen)\b",
@@ -742,7 +749,11 @@ def is_empty_reply(text: str) -> bool:
 
 def is_thanks(text: str) -> bool:
     """Return whether a message only thanks or praises, whatever question came before it."""
-    return len(text) <= _REPLY_CHARS and bool(_THANKS.match(text.replace("’", "'")))
+    if len(text) > _REPLY_CHARS:
+        return False
+    start = _THANKS_START.match(text)
+    may_be = not text.isascii() or (start is not None and start[1].lower() in _THANKING)
+    return may_be and bool(_THANKS.match(text.replace("’", "'")))
 
 
 def closing_question(text: str) -> str:

@@ -504,6 +504,16 @@ def test_every_wording_of_a_cue_has_a_sign_of_it():
         assert sum(cue.small.search(one) is not None for one in said) > 0.4 * len(said)
 
 
+def test_every_wording_of_thanks_starts_with_a_word_by_which_it_is_looked_for():
+    pattern = classify_module._THANKS.pattern.removeprefix(r"\W*(?:").removesuffix(r"\b\W*)+\Z")
+    said = _wordings(list(re._parser.parse(pattern)))
+
+    assert sum(map(is_thanks, said)) > 0.8 * len(said) > 100
+    for one in said:
+        assert is_thanks(one) == (classify_module._THANKS.match(one) is not None), one
+        assert is_thanks(f"“{one.upper()}”") == (classify_module._THANKS.match(one) is not None), one
+
+
 def _wordings(parts):
     """Return the texts that a parsed pattern describes; a repetition beyond one, and any character, is left out."""
     made = [""]
