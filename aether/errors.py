@@ -197,7 +197,8 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(_fits(value, one) for one in inner)
     if kind is typing.Literal:
         return value in inner
-    of: Any = dict if typing.is_typeddict(hint) else NoneType if hint is None else kind or hint
+    shaped = isinstance(hint, type) and issubclass(hint, dict)  # a typed dictionary is one
+    of: Any = dict if shaped else NoneType if hint is None else kind or hint
     if of is typing.Any or not isinstance(of, type) or getattr(of, "_is_protocol", False):
         return True
     if of.__name__ == "Callable":

@@ -1,6 +1,6 @@
-"""Named tuples as `typing` has them, made in a third of the time: a hook makes sixty classes before it does anything.
+"""Named tuples and typed dictionaries as `typing` has them, made in a fraction of the time: a hook makes a hundred classes.
 
-`typing.NamedTuple` compiles each annotation to see whether it is a type; the type checker does that without us.
+`typing` compiles each annotation to see whether it is a type; the type checker does that without us.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 
 if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 - it is to be imported from here
+    from typing import TypedDict as TypedDict  # noqa: PLC0414 - as above
 else:
     _GIVEN = frozenset({"__module__", "__annotations__"})
 
@@ -31,3 +32,19 @@ else:
 
     class NamedTuple(metaclass=_Maker):
         """The base of a class whose annotations are the fields of a tuple."""
+
+    class _Shape(type):
+        """The class of `TypedDict`: a class that is derived from it makes dictionaries, and names their keys."""
+
+        def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> type:
+            if not bases:
+                return super().__new__(cls, name, bases, body)
+            made = super().__new__(cls, name, (dict,), body)
+            inherited = {key: hint for base in bases for key, hint in base.__annotations__.items()}
+            made.__annotations__ = {**inherited, **body.get("__annotations__", {})}
+            return made
+
+        __call__ = dict
+
+    class TypedDict(metaclass=_Shape):
+        """The base of a class whose annotations are the keys of a dictionary."""

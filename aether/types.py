@@ -4,10 +4,13 @@ The documents have the same shapes in `data/schemas/*.schema.json`; a test compa
 tokens by the counter of the home; times are text as `clock.stamp` writes it.
 """
 
-from collections.abc import Callable
-from typing import Any, Literal, NotRequired, TypedDict, get_args
+from __future__ import annotations
 
-from aether.tuples import NamedTuple
+import typing
+from collections.abc import Callable
+from typing import Any, Literal, NotRequired, get_args
+
+from aether.tuples import NamedTuple, TypedDict
 
 JsonObject = dict[str, Any]
 Layer = Literal["working_memory", "short_term_memory", "long_term_memory", "archive"]
@@ -297,7 +300,7 @@ class ColonyStatus(TypedDict):
     workers_registered: int
 
 
-HistoryEntry = TypedDict(
+HistoryEntry = typing.TypedDict(
     "HistoryEntry", {"from": State, "to": State, "trigger": str, "timestamp": str, "checkpoint": str | None}
 )
 """One transition of the state machine; `checkpoint` is the automatic snapshot taken before it."""

@@ -122,7 +122,9 @@ def command(what: str, path: Path, directory: Path) -> dict:
 def environment() -> dict[str, str]:
     """Return the environment of a user in a project of their own, with the checkout first."""
     kept = {
-        name: value for name, value in os.environ.items() if name not in ("AETHER_HOME", "CLAUDE_PROJECT_DIR")
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("AETHER_HOME", "CLAUDE_PROJECT_DIR", "PYTHONDONTWRITEBYTECODE")
     }
     return {**kept, "PYTHONPATH": str(ROOT)}
 

@@ -57,11 +57,33 @@ def test_a_named_tuple_is_that_of_typing():
     assert type(pickle.loads(pickle.dumps(ours))) is type(copy.deepcopy(ours)) is Made
 
 
+def test_a_typed_dictionary_is_that_of_typing():
+    class Named(tuples.TypedDict):
+        """Words."""
+
+        name: str
+
+    class Aged(Named):
+        age: typing.NotRequired[int]
+
+    made = Aged(name="a", age=3)
+    assert (made, type(made), Aged.__mro__[1], Named.__doc__) == (
+        {"name": "a", "age": 3},
+        dict,
+        dict,
+        "Words.",
+    )
+    assert typing.get_type_hints(Aged) == {"name": str, "age": int}
+    assert typing.get_type_hints(Aged, include_extras=True)["age"] == typing.NotRequired[int]
+
+
 def test_a_hook_makes_no_named_tuple_of_typing():
     heavy = "api.drain api.recall api.briefing api.working memory.capture.extract memory.briefing.briefing"
     imports = "\n".join(
         f"import aether.{name}" for name in ("integrations.claude_code.reply", *heavy.split())
     )
-    code = f"import typing\ndel typing.NamedTuple\n{imports}"
+    # A class cannot be derived from a function; a key that is no name still asks for the call.
+    called = "made = typing.TypedDict\ntyping.TypedDict = lambda name, keys: made(name, keys)"
+    code = f"import typing\ndel typing.NamedTuple\n{called}\n{imports}"
 
     subprocess.run([sys.executable, "-c", code], check=True)

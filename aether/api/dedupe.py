@@ -62,8 +62,10 @@ def known_keys(
     found: set[str] = set()
     holding = [*(("key", key) for key in keys), *(("file", file) for file in files if keys)]
     for entry in _stored(snapshot, after, holding):
-        found.add(note_key(entry))
-        if is_from_hooks(entry) != to_hooks and (not to_hooks or _pointer(entry).get("file") in files):
+        pointer = _pointer(entry)
+        found.add(str(pointer.get("key", "")))
+        by_hooks = bool(pointer.get("via") == HOOKS)
+        if by_hooks != to_hooks and (not to_hooks or pointer.get("file") in files):
             found.add(text_key(entry))
     return found - {""}
 

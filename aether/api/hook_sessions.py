@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict, cast
+from typing import TYPE_CHECKING, cast
 
 from aether import regular
 from aether.errors import AetherError
@@ -22,6 +22,7 @@ from aether.store import record_files, spool
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
 from aether.text.regex import lazy
+from aether.tuples import TypedDict
 from aether.types import JsonObject
 
 if TYPE_CHECKING:
@@ -183,7 +184,7 @@ def _read(path: Path) -> Session | None:
         found = json.loads(regular.read(path))
     except (FileNotFoundError, ValueError, RecursionError):
         return None
-    whole = isinstance(found, dict) and found.keys() >= Session.__required_keys__
+    whole = isinstance(found, dict) and found.keys() >= Session.__annotations__.keys()
     return cast("Session", found) if whole else None
 
 

@@ -398,10 +398,12 @@ def _in_archive(
 
 def _is_of(record: lines.Record, session: str) -> bool:
     """Return whether an entry was noted in `session` itself, so that it is still in the context."""
-    pointer = (record.value.get("metadata") or {}).get("pointer") or {}
+    pointer = (record.value.get("metadata") or {}).get("pointer")
+    if not pointer or not session:
+        return False
     file = str(pointer.get("file", ""))
     # To look for the name takes a twentieth of the time of a path, and most entries have none.
-    return bool(session) and session in file and PurePath(file).stem == session
+    return session in file and PurePath(file).stem == session
 
 
 def _kind(record: lines.Record) -> str:

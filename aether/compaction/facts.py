@@ -573,6 +573,11 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
         if room < 0:
             low = number
             break
+    # Most drops are not enough as a whole: one count says so. A dropped request leaves names, so fewer may be smaller.
+    if low < high and drop.field != "requests":
+        every = _dropped(facts, drop, places)
+        if _tokens(every, count) > most:
+            return every, high
     while low < high:
         middle = (low + high) // 2
         if _tokens(_dropped(facts, drop, places[:middle]), count) <= most:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
-from typing import Literal, NotRequired, TypedDict
+from typing import Literal, NotRequired
 
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
@@ -29,7 +29,7 @@ from aether.messages.shell import (
 from aether.redact.redact import redact, without_blocks
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
-from aether.tuples import NamedTuple
+from aether.tuples import NamedTuple, TypedDict
 from aether.types import JsonObject
 
 Action = Literal["read", "changed", "created", "deleted"]

@@ -156,7 +156,16 @@ def backups_of(home: Path, name: str) -> Path:
 
 def backups(home: Path, name: str) -> list[Path]:
     """Return the kept earlier versions of document `name`, oldest first."""
-    return sorted(backups_of(home, name).glob(f"{name}.[0-9]*.json"))
+    place = backups_of(home, name)
+    try:
+        found = os.listdir(place)
+    except FileNotFoundError:
+        return []
+    # A glob compiles a pattern for each document, and a hook asks for all of them.
+    return sorted(
+        place / each for each in found
+        if each.startswith(f"{name}.") and each.endswith(".json") and each[len(name) + 1] in "0123456789"
+    )  # fmt: skip
 
 
 def existing_optional(home: Path) -> tuple[str, ...]:

@@ -433,7 +433,8 @@ def checked_json(value: Any, *, where: str, above: int = 0) -> Any:
     for _ in range(MAX_DEPTH - above):
         below: list[Any] = []
         for entry in level:
-            _check_one(entry, where, below)
+            if type(entry) is not str:  # most values are texts
+                _check_one(entry, where, below)
         if not below:
             return value
         level = below

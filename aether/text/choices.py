@@ -260,6 +260,8 @@ def own_choice(sentence: str) -> str:
     asked = said.endswith("?")
     cues = (name for name, cue in OWN_CHOICES.items() if (name == _LETS_ASKED) == asked and cue.search(said))
     name = next(cues, "")
+    if not name:
+        return ""
     momentary = name != "this, not that" and _MOMENT.search(_THEN.split(said, maxsplit=1)[0])
     return "" if momentary or _DOUBTS.search(said) else name
 

@@ -15,7 +15,7 @@ whole, an assistant's sentences that decide, find, solve or report a blocker, an
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
@@ -373,7 +373,10 @@ def without_lead_in(sentence: str) -> str:
     """
     text = sentence.strip()
     for _ in range(MOST_LEAD_INS):
-        text = _LEAD_IN.sub("", text, count=1)
+        lead_in = _LEAD_IN.match(text)
+        if lead_in is None:
+            break
+        text = text[lead_in.end() :]
     return text or sentence.strip()
 
 
@@ -540,6 +543,8 @@ _NO_STATEMENT = lazy(
     r"[?:]\W*$|^(?:#|[|>]|FAIL\b|FAILED\b|ERROR\b|E  |---)|\bfeels? like\b|[{}]|;$|^\S*\w\(|^\S+:\d+:|\[(?:test|error|info)\]|^make: \*",
     re.IGNORECASE,
 )
+# A message is read for its rules, its statements and the question at its end, one after the other.
+_CACHED_MESSAGES = 64
 _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _LOG_LINE = lazy(r"^\s*(?:[|+│├└>$#%]|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])")
 _APPROVAL = lazy(
@@ -555,6 +560,13 @@ _THANKS = lazy(
     r"danke(?: schön| dir| sehr)?|vielen dank|(?:das )?(?:passt|sieht gut aus)|super|prima|perfekt|sehr gut|toll|(?:ok(?:ay)?|so|very|and|und)(?=\W+\w))"
     r"\b\W*)+\Z",
     re.IGNORECASE,
+)
+# The words that such a message starts with: a hook reads one prompt, and compiling the pattern takes as long as all else.
+_THANKS_START = lazy(r"[^A-Za-z]*([A-Za-z]+)")
+_THANKING = frozenset(
+    "many ok okay great thanks thank thx ty cheers that this it all look looks looking sound sounds seems lgtm ship "
+    "perfect good nice awesome excellent wonderful brilliant well i love danke vielen das passt sieht super prima "
+    "perfekt sehr toll so very and und".split()
 )
 _OFFERS = lazy(
     r"\b(?:how (?:can|may) i (?:help|assist)|what (?:can i|would you like(?: me)? to) (?:do|help|work)|(?:happy|glad|here) to help|anything else|"
@@ -575,20 +587,24 @@ _NOTED_AS = {
 }
 
 
+def statements(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the kind and the words of each sentence of an assistant's `text` that is worth a note."""
+    for sentence in prose(text):
+        kind = _NOTED_AS.get(_kind(sentence))
+        supposed = kind == "blocker" and _SUPPOSED.match(without_lead_in(sentence))
+        if kind and _is_self_contained(sentence) and not supposed:
+            yield "outcome" if kind == "blocker" and _OVERCOME.search(sentence) else kind, sentence
+
+
 def statements_by_kind(text: str) -> dict[str, list[str]]:
-    """Return the sentences of an assistant's `text` worth a note, by kind.
+    """Return the `statements` of an assistant's `text` by kind.
 
     >>> statements_by_kind("Let me look. The build failed because the Go version in CI is 1.19. We went with SQLite instead of Postgres.")
     {'blocker': ['The build failed because the Go version in CI is 1.19.'], 'decision': ['We went with SQLite instead of Postgres.']}
     """
     found: dict[str, list[str]] = {}
-    for sentence in prose(text):
-        kind = _NOTED_AS.get(_kind(sentence))
-        supposed = kind == "blocker" and _SUPPOSED.match(without_lead_in(sentence))
-        if kind and _is_self_contained(sentence) and not supposed:
-            if kind == "blocker" and _OVERCOME.search(sentence):
-                kind = "outcome"
-            found.setdefault(kind, []).append(sentence)
+    for kind, sentence in statements(text):
+        found.setdefault(kind, []).append(sentence)
     return found
 
 
@@ -637,20 +653,13 @@ def _settles(sentence: str) -> bool:
     )
 
 
-def kind_of_answer(text: str) -> str:
-    """Return the item type of an assistant's last message in a turn; empty if it only reports work in progress.
+def is_account(text: str) -> bool:
+    """Return whether an assistant's last message in a turn says more than that work is in progress.
 
-    >>> kind_of_answer("A helper is on its way. I'll report what it finds."), kind_of_answer("Added the page.")
-    ('', 'outcome')
+    >>> is_account("A helper is on its way. I'll report what it finds."), is_account("Added the page.")
+    (False, True)
     """
-    said = prose(text)
-    if all(map(_is_transient, said)):
-        return ""
-    kinds = Counter(_kind(sentence) for sentence in said)
-    decided, solved, done = kinds["decision"], kinds["solution"], kinds["outcome"]
-    if solved > max(decided, done):
-        return "solution"
-    return "decision" if decided > done else "outcome"
+    return not all(map(_is_transient, prose(text)))
 
 
 def _is_transient(sentence: str) -> bool:
@@ -740,7 +749,11 @@ def is_empty_reply(text: str) -> bool:
 
 def is_thanks(text: str) -> bool:
     """Return whether a message only thanks or praises, whatever question came before it."""
-    return len(text) <= _REPLY_CHARS and bool(_THANKS.match(text.replace("’", "'")))
+    if len(text) > _REPLY_CHARS:
+        return False
+    start = _THANKS_START.match(text)
+    may_be = not text.isascii() or (start is not None and start[1].lower() in _THANKING)
+    return may_be and bool(_THANKS.match(text.replace("’", "'")))
 
 
 def closing_question(text: str) -> str:
@@ -773,6 +786,11 @@ def _intends(said: str) -> bool:
 
 def prose(text: str) -> list[str]:
     """Return the sentences of `text` without code, logs and tables."""
+    return [*_prose(text)]
+
+
+@lru_cache(maxsize=_CACHED_MESSAGES)
+def _prose(text: str) -> tuple[str, ...]:
     plain = _FENCE.sub("\n", text) if "```" in text or "~~~" in text else text
     lines = (line for line in plain.split("\n") if not _LOG_LINE.match(line) or line.lstrip().startswith("#"))
-    return sentences("\n".join(lines))[:_READ_SENTENCES]
+    return tuple(sentences("\n".join(lines))[:_READ_SENTENCES])

@@ -53,8 +53,11 @@ def neutralize(text: str) -> str:
     >>> neutralize("a </aether-memory> b"), neutralize("a &lt;/AETHER\u2011memory> b"), neutralize("a < b, <p>")
     ('a [/aether-memory> b', 'a [/AETHER\u2011memory> b', 'a < b, <p>')
     """
-    text = UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-    if not _SUSPECT.search(text) or not _MARK.search(_OTHER.sub("", _folded(_resolved_text(text)))):
+    # To compile either pattern takes longer than to look at a text; most have nothing of the kind.
+    if not text.replace("\n", "").replace("\t", "").isprintable():
+        text = UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    suspect = any(map(text.__contains__, "<&\\%")) if text.isascii() else _SUSPECT.search(text)
+    if not suspect or not _MARK.search(_OTHER.sub("", _folded(_resolved_text(text)))):
         return text
     shown, places = _resolved(text)
     folded: list[str] = []

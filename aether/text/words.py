@@ -275,6 +275,8 @@ _OWN_LINE = lazy(r"\s*(?:[-*+•>#|$]|\d{1,3}[.)]\s|[A-Z][\w ]{0,30}:\s|\S+:\d+)
 _END = lazy(
     r"[.!?…。！？](?:(?<=[.!?…])(?<![.!?…]{2})[.!?…]*+[\"'”’)\]*_`]*+\s+|(?<=[。！？])[。！？]*[」』”）]*\s*)"
 )
+# The same for ASCII: to compile the tables of the other takes milliseconds.
+_ASCII_END = lazy(r"[.!?](?<![.!?]{2})[.!?]*+[\"')\]*_`]*+\s+")
 _NO_END = lazy(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
@@ -344,7 +346,7 @@ def _split(block: str) -> tuple[str, ...]:
     found: list[str] = []
     start = ticks = seen = 0
     last_tick = block.rfind("`")
-    for end in _END.finditer(block):
+    for end in (_ASCII_END if block.isascii() else _END).finditer(block):
         ticks += block.count("`", seen, end.end())
         seen = end.end()
         head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()

@@ -124,7 +124,7 @@ def test_status_of_a_session_and_a_plugin(here, capsys, tmp_path):
     sessions = tmp_path / ".aether" / "hooks" / "sessions"
     sessions.mkdir(parents=True)
     known = {
-        **dict.fromkeys(Session.__required_keys__),
+        **dict.fromkeys(Session.__annotations__),
         "at": "2026-03-01T10:15:00.000000Z",
         "first_source": "x",
     }

@@ -8,7 +8,9 @@ from pathlib import Path
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aether.text import classify, words
 from aether.text.classify import message_by_kind, rule, rules, without_lead_in
+from aether.text.regex import UNPRINTABLE
 from aether.text.similarity import CONTRADICTS_AT, SAME_AT, contradicts, index, nearest, same, similarity
 from aether.text.words import sentences
 
@@ -102,3 +104,31 @@ def test_the_parts_of_a_message_are_the_message_or_verbatim_rules(text):
     assert said
     for kind, wording in said:
         assert wording == text or (kind in {"constraint", "preference"} and wording in " ".join(text.split()))
+
+
+@given(st.text(alphabet=".!?\"')]*_` ab1\n\t(", max_size=30))
+def test_sentences_of_plain_letters_end_where_all_others_do(text):
+    ends = [found.span() for found in words._ASCII_END.finditer(text)]
+
+    assert ends == [found.span() for found in words._END.finditer(text)]
+
+
+@given(
+    st.lists(
+        st.sampled_from(
+            "- ok, and also please Note: now then: 1) a) the rule don't forget that ! x".split(" ")
+        )
+    ).map(" ".join)
+)
+def test_a_lead_in_is_what_the_pattern_takes_from_the_start(text):
+    rest = text.strip()
+    for _ in range(classify.MOST_LEAD_INS):
+        rest = classify._LEAD_IN.sub("", rest, count=1)
+
+    assert without_lead_in(text) == (rest or text.strip())
+
+
+def test_every_character_that_is_replaced_is_looked_for():
+    every = "".join(map(chr, range(0x110000)))
+
+    assert [one for one in UNPRINTABLE.findall(every) if one.isprintable() or one in "\n\t"] == []

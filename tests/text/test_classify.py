@@ -11,10 +11,10 @@ from aether.text.classify import (
     binding_kind,
     classify,
     closing_question,
+    is_account,
     is_empty_reply,
     is_reply,
     is_thanks,
-    kind_of_answer,
     kind_of_paragraph,
     message_by_kind,
     rule,
@@ -353,38 +353,38 @@ def test_a_binding_statement_holds_by_itself(sentence, kind):
 
 
 @rows(
-    ("text", "kind"),
+    ("text", "says_more"),
     [
-        ("Added the page and all tests pass.", "outcome"),
-        ("Fixed the crash. The root cause was a lock.", "solution"),
-        ("We decided to use SQLite. We will keep it.", "decision"),
-        ("You're welcome! Feel free to ask if you decide to return it.", "outcome"),
-        ("Great, thanks!", ""),
-        ("", ""),
-        ("A helper is on its way.", ""),
-        ("The agent is looking at the date formats. I'll wait for it.", ""),
-        ("I've launched a sub-agent to look at the date formats.", ""),
-        ("Let me fix the parser. I'll now update the tests.", ""),
-        ("I'm running the tests now.", ""),
-        ("Running the tests.", ""),
-        ("Waiting for the tests.", ""),
-        ("Still waiting on the helper.", ""),
-        ("One moment.", ""),
-        ("A helper is on its way. We decided to use SQLite.", "decision"),
-        ("I'll go with SQLite because there is one writer.", "decision"),
-        ("I'll keep the dates as text.", "outcome"),
-        ("I'm confident the parser reads offsets.", "outcome"),
-        ("We're missing the invoices module.", "outcome"),
-        ("All tests are running green now.", "outcome"),
-        ("Testing is done and the page was added.", "outcome"),
-        ("Running the tests shows 3 failures.", "outcome"),
-        ("The server is running on port 8080.", "outcome"),
-        ("I asked the helper which format they use: ISO.", "outcome"),
-        ("Finding: the invoices use ISO dates only.", "outcome"),
+        ("Added the page and all tests pass.", True),
+        ("Fixed the crash. The root cause was a lock.", True),
+        ("We decided to use SQLite. We will keep it.", True),
+        ("You're welcome! Feel free to ask if you decide to return it.", True),
+        ("Great, thanks!", False),
+        ("", False),
+        ("A helper is on its way.", False),
+        ("The agent is looking at the date formats. I'll wait for it.", False),
+        ("I've launched a sub-agent to look at the date formats.", False),
+        ("Let me fix the parser. I'll now update the tests.", False),
+        ("I'm running the tests now.", False),
+        ("Running the tests.", False),
+        ("Waiting for the tests.", False),
+        ("Still waiting on the helper.", False),
+        ("One moment.", False),
+        ("A helper is on its way. We decided to use SQLite.", True),
+        ("I'll go with SQLite because there is one writer.", True),
+        ("I'll keep the dates as text.", True),
+        ("I'm confident the parser reads offsets.", True),
+        ("We're missing the invoices module.", True),
+        ("All tests are running green now.", True),
+        ("Testing is done and the page was added.", True),
+        ("Running the tests shows 3 failures.", True),
+        ("The server is running on port 8080.", True),
+        ("I asked the helper which format they use: ISO.", True),
+        ("Finding: the invoices use ISO dates only.", True),
     ],
 )
-def test_the_kind_of_an_answer_is_that_of_most_sentences(text, kind):
-    assert kind_of_answer(text) == kind
+def test_an_account_says_more_than_that_work_is_in_progress(text, says_more):
+    assert is_account(text) is says_more
 
 
 @rows(
@@ -464,13 +464,13 @@ def test_thanks_with_a_request_are_a_request(text):
 @rows(
     "text", ["Hello! How can I help you today?", "It is noon.", "Looked it up.", "Womit kann ich dir helfen?"]
 )
-def test_small_talk_is_no_outcome(text):
-    assert kind_of_answer(text) == ""
+def test_small_talk_is_no_account(text):
+    assert not is_account(text)
 
 
 @rows("text", ["No findings.", "It uses SQLite.", "The answer is 42.", "Added the page."])
-def test_a_short_answer_that_names_something_is_an_outcome(text):
-    assert kind_of_answer(text) == "outcome"
+def test_a_short_answer_that_names_something_is_an_account(text):
+    assert is_account(text)
 
 
 def test_cues_are_written_in_small_letters_and_mean_the_same_in_any():
@@ -502,6 +502,16 @@ def test_every_wording_of_a_cue_has_a_sign_of_it():
             assert classify_module._may_have(cue, classify_module._said(one)), one
         # They are wordings of the cue, so the test above says something of it.
         assert sum(cue.small.search(one) is not None for one in said) > 0.4 * len(said)
+
+
+def test_every_wording_of_thanks_starts_with_a_word_by_which_it_is_looked_for():
+    pattern = classify_module._THANKS.pattern.removeprefix(r"\W*(?:").removesuffix(r"\b\W*)+\Z")
+    said = _wordings(list(re._parser.parse(pattern)))
+
+    assert sum(map(is_thanks, said)) > 0.8 * len(said) > 100
+    for one in said:
+        assert is_thanks(one) == (classify_module._THANKS.match(one) is not None), one
+        assert is_thanks(f"“{one.upper()}”") == (classify_module._THANKS.match(one) is not None), one
 
 
 def _wordings(parts):

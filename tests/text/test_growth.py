@@ -60,7 +60,7 @@ FUNCTIONS = {
     "contradicts": lambda text: similarity.contradicts(text, "not " + text),
     "containment": lambda text: similarity.containment(text, text[1:]),
     **{name: getattr(classify, name) for name in (
-        "states_choice", "without_lead_in", "rule", "statements_by_kind", "asserts", "message_by_kind", "kind_of_answer",
+        "states_choice", "without_lead_in", "rule", "statements_by_kind", "asserts", "message_by_kind", "is_account",
         "binding_kind", "kind_of_paragraph", "is_reply", "asks_for_decision", "is_empty_reply",
         "is_thanks", "closing_question", "prose",
     )},

@@ -173,10 +173,13 @@ def match_prompt(
     names = {name: found for name, found in named.items() if 0 < len(found) <= most}
     likely = _likely(names, worded, weights)
     out = frozenset(leave_out)
+    clues = [starts[word] for word in rare]
     made = [
         _best_passage(asked_for, records[at], weights, rare, names)
         for at in likely
-        if records[at].id not in out
+        # What neither names a thing of the prompt nor has its rare words cannot answer it.
+        if (any(name in texts[at] for name in names) or _number_in(texts[at], clues) >= LEAST_RARE)
+        and records[at].id not in out
         and records[at].type not in NEVER_MATCHED
         and (records[at].type != HISTORY or asked_for.asks)
     ]
@@ -187,6 +190,10 @@ def match_prompt(
 def _start(word: str) -> str:
     """Return the common start of all regular forms of a stem: "happi" is the stem of "happy"."""
     return word[:-1] if len(word) > 4 else word
+
+
+def _number_in(text: str, starts: Iterable[str]) -> int:
+    return sum(map(text.__contains__, starts))
 
 
 def _likely(
@@ -215,13 +222,16 @@ def _best_passage(
     whole = sum(weights.values())
     passages = _PASSAGES.split(record.text)
     starts = {word: _start(word) for word in weights}
+    clues = [starts[word] for word in rare]
     for passage in passages:
-        by_name = _named(passage, names)
+        folded = passage.casefold()
+        by_name = _named(folded, names) if names else []
         if not by_name and record.type in ONLY_BY_NAME:
             continue
         # Cutting a passage into words takes far longer than looking for their starts.
-        folded = passage.casefold()
         if not by_name:
+            if _number_in(folded, clues) < LEAST_RARE:
+                continue
             likely = [word for word, start in starts.items() if start in folded]
             if not _is_enough(likely, weights, rare, whole):
                 continue
@@ -233,10 +243,10 @@ def _best_passage(
         worth = sum(weights[word] for word in held)
         if not by_name and not _is_enough(held, weights, rare, whole):
             continue
-        if len(query_terms(passage).weights.keys() - asked_for.said) < LEAST_NEWS:
-            continue
         score = (worth + NAME_WEIGHT * len(by_name)) * WEIGHT_OF_TYPE.get(record.type, 1.0)
-        if best is None or score > best.score:
+        if best is not None and score <= best.score:
+            continue
+        if len(query_terms(passage).weights.keys() - asked_for.said) >= LEAST_NEWS:
             best = PromptMatch(record, excerpt(passage, PASSAGE_CHARS), score)
     return best
 
@@ -247,9 +257,8 @@ def _is_enough(held: Sequence[str], weights: Mapping[str, float], rare: set[str]
     return enough and sum(map(weights.__getitem__, held)) >= COVERAGE * whole
 
 
-def _named(passage: str, names: Iterable[str]) -> list[str]:
-    """Return those of `names` that are in `passage` as whole words."""
-    folded = passage.casefold()
+def _named(folded: str, names: Iterable[str]) -> list[str]:
+    """Return those of `names` that are in the case-folded passage as whole words."""
     return [
         name for name in names if name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded)
     ]

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
-from typing import NotRequired, TypedDict
+from typing import NotRequired
 
 from aether.memory.capture.notes import (
     RULE_RELEVANCE,
@@ -51,16 +51,17 @@ from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
     closing_question,
+    is_account,
     is_empty_reply,
     is_reply,
     is_thanks,
-    kind_of_answer,
     kind_of_paragraph,
     message_by_kind,
-    statements_by_kind,
+    statements,
 )
 from aether.text.cleaning import clean, without_echoes
 from aether.text.regex import lazy
+from aether.tuples import TypedDict
 
 # Characters, at about four to a token: an answer of two pages.
 ANSWER_CHARS = 4_000
@@ -263,7 +264,7 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
         return []
     # The message before did not end the turn: it is noted for search, and as the reason of an edit that followed.
     edited = turn["work"].pop("edited", False)
-    if not edited and not statements_by_kind(before["text"]):
+    if not edited and next(statements(before["text"]), None) is None:
         return []
     role: Role = "change" if edited else "said"
     said = shorten(before["text"], STATEMENT_CHARS)
@@ -285,7 +286,7 @@ def _account(answer: Answer | None) -> list[Note]:
     """Return the note of the last message of a turn, none if it says nothing that lasts."""
     if not answer or answer.get("noted"):
         return []
-    if not kind_of_answer(answer["text"]) and not answer.get("going_on"):
+    if not is_account(answer["text"]) and not answer.get("going_on"):
         return []
     said = shorten(answer["text"], ANSWER_CHARS)
     return [Note(answer["at"], said, "outcome", "answered", role="answer")]

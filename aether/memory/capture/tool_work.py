@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NotRequired, TypedDict
+from typing import Any, NotRequired
 
 from aether.memory.capture.notes import Note, Origin, shorten
 from aether.messages.model import as_object, as_text
@@ -41,6 +41,7 @@ from aether.messages.tool_calls import (
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
+from aether.tuples import TypedDict
 from aether.types import JsonObject
 
 # An agent has few open calls at a time; more were interrupted and will never be answered.

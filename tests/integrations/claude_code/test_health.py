@@ -186,7 +186,7 @@ def test_a_line_for_all_that_is_silent_here_is_no_problem_where_ones_own_works(p
 def test_the_newest_session_is_reported(project, home):
     sessions = home / "hooks" / "sessions"
     sessions.mkdir(parents=True)
-    known = dict.fromkeys(hook_sessions.Session.__required_keys__)
+    known = dict.fromkeys(hook_sessions.Session.__annotations__)
     for name, at in (("old", "2026-03-01"), ("new", "2026-03-02")):
         (sessions / f"{name}.json").write_text(json.dumps({**known, "at": at, "first_source": "startup"}))
     (sessions / "broken.json").write_text("{")
