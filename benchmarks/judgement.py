@@ -68,10 +68,10 @@ def replies(path: Path) -> Iterator[tuple[str, str]]:
 
 def hits_in(reply: str, before: str) -> Iterator[Hit]:
     """Yield the statements with a cue in a person's `reply`."""
-    for sentence in classify.prose(classify.own_words(reply)):
-        if found := classify.rule(sentence):
-            name = classify.wish_of(sentence)
-            yield Hit(f"rule: {name}" if name else OTHER_RULES, found.text)
+    own = classify.own_words(reply)
+    for found in classify.rules(classify.prose(own), own):
+        name = classify.wish_of(found.text)
+        yield Hit(f"rule: {name}" if name else OTHER_RULES, found.text)
     if choice := choices.settled(reply, before):
         if choice.own:
             yield Hit(f"choice: {choices.own_choice(choice.text)}", choice.text)
