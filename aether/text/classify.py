@@ -310,8 +310,6 @@ WISHES = {
         r"^let's (?:please )?(?:(?:not|never)\s(?!worry\b|bother\b|forget\b|get\b|do (?:it|that|this)\b)\w|avoid\s\w|always\s\w)",
         re.IGNORECASE,
     ),
-    # What is there already is a reason, and stays with the wish.
-    "so let's avoid": lazy(r"\w[^?]*[,;–-] (?:so )?let's avoid \w", re.IGNORECASE),
     "not you": lazy(r"\bnot you \w+ing\b", re.IGNORECASE),
     # An entry of a list that says of the entry above it what it may not do.
     "it should not": lazy(

@@ -516,6 +516,12 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
         ([(["a.py"], "", ""), ([], "make test", "ok"), ([], "git checkout -- a.py", "")], []),
         ([([], "git status -sb", "## main...origin/main [ahead 1]")], []),
         (
+            [([], "find . -name '*.go' -exec sed -i 's|a/b|c/b|' {} +", ""), ([], "go test ./...", "ok")],
+            ["Nothing was committed in this conversation."],
+        ),
+        ([([], "sed -i s/a/b/ a.go", ""), ([], "go test ./...", "ok"), ([], "git checkout -- .", "")], []),
+        ([([], "sed -n 1,9p a.go", "")], []),
+        (
             [
                 ([], "git checkout -b fix/log", "Switched to a new branch 'fix/log'"),
                 ([], "cat notes", "On branch other"),

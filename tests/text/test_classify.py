@@ -429,14 +429,13 @@ def test_the_closing_question_is_at_the_end():
 @rows(
     "text, rule",
     [
-        ("the loader has a reader of its own already, let's avoid a second one", "the loader has a reader of its own already, let's avoid a second one"),
         ("Sure, but the tool should clean up by itself, not you doing it by hand now.", "Sure, but the tool should clean up by itself, not you doing it by hand now."),
         ("Do:\n- Let `load` take `--dry-run`.\n  - It should not write files.", "Let `load` take `--dry-run`. - It should not write files."),
         ("Do:\n- send the report by mail\n- must be off by default", "send the report by mail - must be off by default"),
         ("Build it. Write your progress into docs/progress.md.", "Write your progress into docs/progress.md."),
     ],
 )  # fmt: skip
-def test_a_wish_beside_a_reason_or_in_a_list_is_a_rule(text, rule):
+def test_a_wish_about_the_agent_or_in_a_list_is_a_rule(text, rule):
     assert [one for kind, one in message_by_kind(text) if kind == "constraint"] == [rule]
 
 
