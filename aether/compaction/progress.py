@@ -33,7 +33,7 @@ from aether.messages.tool_calls import (
     words_of_refusal,
     work_tree_lines,
 )
-from aether.text.accounts import LEAST_REASON, change_of, changes, left_open, paragraphs, reason_of
+from aether.text.accounts import LEAST_REASON, change_of, changes, claims, left_open, paragraphs, reason_of
 from aether.text.choices import refuses, settled
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
@@ -46,6 +46,8 @@ ANSWER_CHARS = 2_400
 ANSWERS_CHARS = 4_800
 EARLIER_CHARS = 6_000
 ACCOUNT_CHARS = 900
+# Of an answer without work: what it found is looked up, what it decided is not.
+FOUND_CHARS = 300
 ANNOUNCEMENTS = 3
 CACHED_ANSWERS = 4_096
 # A shorter text announces the next call or says that it is done.
@@ -247,9 +249,13 @@ def reason_in(text: str) -> str:
 
 @lru_cache(maxsize=CACHED_ANSWERS)
 def done_in(answer: str, *, worked: bool = True) -> tuple[str, ...]:
-    """Return what an answer says that its turn changed, or decided if it changed nothing, and what it put off."""
+    """Return what an answer says that its turn changed, or decided and found if it changed nothing, and what it put off."""
     said = paragraphs(answer)
-    did = changes(said, ACCOUNT_CHARS) if worked else filter(None, [reason_of(answer)])
+    did = (
+        changes(said, ACCOUNT_CHARS)
+        if worked
+        else (*filter(None, [reason_of(answer)]), *claims(said, FOUND_CHARS))
+    )
     return tuple(dict.fromkeys((*did, *left_open(said))))
 
 

@@ -79,6 +79,8 @@ _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
 _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
 _COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* commit\b")
 _PUSHES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* push\b")
+_REBASES = lazy(r"\bgit (?:-\S+ \S+ )?rebase (?:-(?!-(?:abort|continue|skip|onto))\S+ )*([A-Za-z][\w./-]*)")
+_REBASED = lazy(r"\bSuccessfully rebased and updated refs/heads/(\S+?)\.?$", re.MULTILINE)
 _EDITS_IN_PLACE = lazy(r"\b(?:g?sed|perl)(?: -\w+)* (?:-[a-zA-Z]*i\b|--in-place|-i\.)|\bperl -\w*i\b")
 _TAKES_BACK = lazy(
     r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b"
@@ -422,6 +424,8 @@ class WorkTree(TypedDict):
     """Names of the files whose last edit a person refused."""
     branch: NotRequired[str]
     """The branch, as git printed it last."""
+    rebased: NotRequired[str]
+    """What the branch was rebased on last."""
     in_place: NotRequired[bool]
     """Whether a command edited files without naming each, since the last commit."""
 
@@ -443,9 +447,7 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
     _record_commits(tree, command, output)
     if _EDITS_IN_PLACE.search(command):
         tree["in_place"] = tree["unchecked"] = True
-    if _SHOWS_BRANCH.search(command):
-        for named in _BRANCH.findall(output):
-            tree["branch"] = next(filter(None, named))
+    _record_branch(tree, command, output)
     if _TAKES_BACK.search(command):
         tree["edited"] = []  # which of the edits are left is unknown
         tree.pop("in_place", None)
@@ -462,6 +464,17 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
     return tree != before
+
+
+def _record_branch(tree: WorkTree, command: str, output: str) -> None:
+    if _SHOWS_BRANCH.search(command):
+        for named in _BRANCH.findall(output):
+            branch = next(filter(None, named))
+            if branch != tree.get("branch", branch):
+                tree.pop("rebased", None)
+            tree["branch"] = branch
+    if (rebased := _REBASED.search(output)) and (base := _REBASES.search(command)):
+        tree["branch"], tree["rebased"] = rebased[1], base[1]
 
 
 def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
@@ -516,7 +529,8 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
         )
         yield f"The person refused the edit of {', '.join(refused)}{nothing}."
     if (branch := tree.get("branch")) and (names or tree["committed"]):
-        yield f"The branch is {branch}."
+        on = f", rebased on {base}" if (base := tree.get("rebased")) else ""
+        yield f"The branch is {branch}{on}."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):

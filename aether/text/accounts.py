@@ -148,12 +148,10 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
                 found += _row(bare, opening or heading)
         elif not open_lines and HEADING.fullmatch(line) and not _ENTRY.match(line):
             heading, opening = bare.strip("#*: "), ""
-            if _reports_change(bare):
-                found.append(Paragraph(bare, heading))
+            found += [Paragraph(bare, heading)] if _reports_change(bare) else []
         elif entry := _ENTRY.match(line):
             said, depth = line[entry.end() :].strip(), len(line) - len(line.lstrip())
-            opens = listed and open_lines and open_lines[0].rstrip("*_ ").endswith(":") and depth > level
-            if opens and len(said.split()) <= NESTED_WORDS:
+            if listed and depth > level and _is_name_below(open_lines, said):
                 open_lines.append(f"- {said}")
                 continue
             close()
@@ -164,6 +162,11 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
             open_lines.append(bare)
     close()
     return found
+
+
+def _is_name_below(entry: Sequence[str], said: str) -> bool:
+    """Return whether `said` is short and belongs to the lines of an `entry` that opens a list."""
+    return bool(entry) and entry[0].rstrip("*_ ").endswith(":") and len(said.split()) <= NESTED_WORDS
 
 
 def _reports_change(line: str) -> bool:
@@ -278,7 +281,11 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         if asking and OPTION.match(one.text.replace("**", "")):
             continue  # one of the options of the question at its end
         text = reported(one, most)
-        if _WAS_WRONG.match(text) or (len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text)):
+        if (
+            not _CODE.sub("", text).strip(" .,;-")
+            or _WAS_WRONG.match(text)
+            or (len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text))
+        ):
             continue
         if text and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))

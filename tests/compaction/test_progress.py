@@ -280,17 +280,19 @@ def test_each_choice_before_an_edit_is_kept_and_a_commit_carries_one_out_too():
     assert found.earlier == (reads, beside, alone)
 
 
-def test_an_answer_without_work_says_only_what_it_decided_once_something_was_changed():
+def test_an_answer_without_work_says_what_it_decided_and_little_of_what_it_found():
     why = "The old reader stays for one release, because the importer in `load.py` still calls it."
     analysis = (
-        f"The importer uses `read_rows()` in three places, and returns only the first of them.\n\n{why}"
+        "The importer uses `read_rows()` in place {}, and returns only the first of its rows, as before."
     )
+    answer = "\n\n".join([*(analysis.format(at) for at in range(8)), why])
 
     found = progress(
-        user("Who calls it?"), model(analysis), user("Fix it."), edit("src/a.py"), model("Done. " * 30)
+        user("Who calls it?"), model(answer), user("Fix it."), edit("src/a.py"), model("Done. " * 30)
     )
 
-    assert found.earlier == (why,)
+    assert why in found.earlier
+    assert len(found.earlier) <= 4
 
 
 def test_what_earlier_answers_changed_outlives_the_next_compaction():

@@ -222,7 +222,7 @@ def test_an_entry_of_a_list_is_injected_with_the_sentence_that_opens_it(opening,
 
 def test_names_below_an_entry_belong_to_it():
     state, *_ = injected(
-        answer("Changed:\n- Added the commands of the reader:\n  - `load --dry-run`\n  - `check`\n- Kept `dump()`, because it is read.")
+        answer("Changed:\n- Added the commands of the reader:\n  - `load --dry-run`\n  - `check`\n- Kept `dump()`, because it is read.\n- `make test ARGS='-run all of them'`")
     )  # fmt: skip
 
     assert state == [
