@@ -70,8 +70,10 @@ def hits_in(reply: str, before: str) -> Iterator[Hit]:
     """Yield the statements with a cue in a person's `reply`."""
     own = classify.own_words(reply)
     for found in classify.rules(classify.prose(own), own):
-        name = classify.wish_of(found.text)
-        yield Hit(f"rule: {name}" if name else OTHER_RULES, found.text)
+        # A rule of several sentences may have a cue in each.
+        wishes = map(classify.wish_of, (found.text, *classify.prose(found.text)))
+        for name in dict.fromkeys(filter(None, wishes)) or [""]:
+            yield Hit(f"rule: {name}" if name else OTHER_RULES, found.text)
     if choice := choices.settled(reply, before):
         if choice.own:
             yield Hit(f"choice: {choices.own_choice(choice.text)}", choice.text)
