@@ -68,9 +68,11 @@ def replies(path: Path) -> Iterator[tuple[str, str]]:
 
 def hits_in(reply: str, before: str) -> Iterator[Hit]:
     """Yield the statements with a cue in a person's `reply`."""
-    for sentence in classify.prose(classify.own_words(reply)):
-        if found := classify.rule(sentence):
-            name = classify.wish_of(sentence)
+    own = classify.own_words(reply)
+    for found in classify.rules(classify.prose(own), own):
+        # A rule of several sentences may have a cue in each.
+        wishes = map(classify.wish_of, (found.text, *classify.prose(found.text)))
+        for name in dict.fromkeys(filter(None, wishes)) or [""]:
             yield Hit(f"rule: {name}" if name else OTHER_RULES, found.text)
     if choice := choices.settled(reply, before):
         if choice.own:

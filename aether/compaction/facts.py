@@ -70,6 +70,8 @@ _REVISES = re.compile(
 _STATUS = re.compile(
     r"(?P<plan>[a-z_]+: )|(?P<runs>Ran `)|(?P<tree>Uncommitted|The branch is |The last commit|Nothing was |Commits, |Edits that |No file was )"
 )
+# What is tried, or comes before the rest, is no new goal.
+_TRIES = re.compile(r"\b(?:maybe|perhaps|first|for now|quickly)\b", re.IGNORECASE)
 # A summary that another program wrote in place of an earlier conversation is not a request.
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
 
@@ -90,7 +92,7 @@ NEWEST_FILES = 12
 NEWEST_READ = 3
 # Paragraphs of the state: about the newest answer and what the calls show.
 NEWEST_STATE = 24
-NEWEST_DONE = 12
+NEWEST_DONE = 18
 # Of the room, for the newest words of a person: about 5 % of the window.
 WORDS_SHARE = 0.28
 # The newest of the dropped requests, whose names may stay.
@@ -294,7 +296,12 @@ def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
         elif (choice := settled(one, "")) and choice.text == one.strip():
             yield _Extract("decisions", _head(one, STATEMENT_CHARS))
         else:
-            yield _Extract("goals" if _REVISES.match(one) else "requests", _head(one, REQUEST_CHARS))
+            yield _Extract("goals" if _revises(one) else "requests", _head(one, REQUEST_CHARS))
+
+
+def _revises(request: str) -> bool:
+    """Return whether a request changes what the work is for."""
+    return bool(_REVISES.match(request)) and not _TRIES.search(sentences(request)[0])
 
 
 def _head(text: str, most: int) -> str:

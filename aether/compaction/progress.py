@@ -33,18 +33,21 @@ from aether.messages.tool_calls import (
     words_of_refusal,
     work_tree_lines,
 )
-from aether.text.accounts import LEAST_REASON, change_of, claims, left_open, paragraphs, reason_of
+from aether.text.accounts import LEAST_REASON, change_of, changes, claims, left_open, paragraphs, reason_of
 from aether.text.choices import refuses, settled
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
 from aether.text.words import sentences
+from aether.types import JsonObject
 
 # A page at most: the newest answer first, older ones from their heads, and what says most of each.
 ANSWER_CHARS = 2_400
 ANSWERS_CHARS = 4_800
 EARLIER_CHARS = 6_000
 ACCOUNT_CHARS = 900
+# Of an answer without work: what it found is looked up, what it decided is not.
+FOUND_CHARS = 300
 ANNOUNCEMENTS = 3
 CACHED_ANSWERS = 4_096
 # A shorter text announces the next call or says that it is done.
@@ -62,6 +65,7 @@ _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "de
 _RULER = lazy(r"[-*_=]{3,}")
 # A longer block of code is looked up in the file.
 _LONG_CODE = lazy(r"^```[^\n]*\n(?:(?!```).){400,}?^```[^\n]*$\n?", re.DOTALL | re.MULTILINE)
+_BRANCHES = lazy(r"\bgit (?:checkout -[bB]|switch -c|branch (?!-)|worktree add)\b")
 _CREATED = lazy(r"[Tt]ask #?(\d+)")
 _FORWARD = lazy(
     r"\b(?:next(?: steps?)?\b(?! to\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
@@ -93,8 +97,10 @@ class Turn(NamedTuple):
     """Why edits were made, one sentence each."""
     under_way: tuple[str, ...] = ()
     """The announcements since its last message."""
-    said: str = ""
-    """Its last text that no edit has followed yet."""
+    said: tuple[str, ...] = ()
+    """Its last texts that no edit has followed yet."""
+    worked: bool = False
+    """Whether it changed or published something."""
 
 
 def progress_of(
@@ -177,7 +183,7 @@ def words_of_person(message: Message, text: str) -> str:
 
 def _with_text(turn: Turn, text: str, message: Message, *, stays: bool) -> Turn:
     """Return `turn` with the next text of the model; of a message that `stays`, no reason is noted."""
-    turn = turn._replace(said="" if stays else text)
+    turn = turn._replace(said=turn.said if stays else (*turn.said, text)[-ANNOUNCEMENTS:])
     calls = any(block.kind == "call" for block in message.blocks)
     if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
         return turn._replace(answer=text, stays=stays, under_way=())
@@ -190,14 +196,18 @@ def _with_text(turn: Turn, text: str, message: Message, *, stays: bool) -> Turn:
 
 
 def _with_edits(turn: Turn, message: Message) -> Turn:
-    """Return `turn` with the reason for the edits of `message`, which the text before them gives."""
-    if len(turn.said) < LEAST_REASON:
+    """Return `turn` with the reasons for the edits and commits of `message`, which the texts before them give."""
+    calls = [block.arguments for block in message.blocks if block.kind == "call"]
+    if not any(map(_changes_anything, calls)):
         return turn
-    calls = (block.arguments for block in message.blocks if block.kind == "call")
-    if not any(any(file_changes(given, shell_command(given))) for given in calls):
-        return turn
-    reason = reason_in(turn.said)
-    return turn._replace(said="", reasons=(*turn.reasons, reason) if reason else turn.reasons)
+    reasons = (reason_in(one) for one in turn.said if len(one) >= LEAST_REASON)
+    return turn._replace(said=(), reasons=(*turn.reasons, *filter(None, reasons)), worked=True)
+
+
+def _changes_anything(arguments: JsonObject) -> bool:
+    """Return whether a call edits a file, commits, pushes or makes a branch."""
+    command = shell_command(arguments)
+    return any(file_changes(arguments, command)) or publishes(command) or bool(_BRANCHES.search(command))
 
 
 def _shown_answers(answers: Sequence[str]) -> list[str]:
@@ -216,11 +226,11 @@ def _shown_answers(answers: Sequence[str]) -> list[str]:
 
 def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]:
     """Return what the `older` answers say that was changed or put off, and what edits were made for, in order."""
-    left = set(older)
+    left, by_words = set(older), not any(turn.worked for turn in turns)
     found: list[str] = []
     for turn in turns:
         if not turn.stays and turn.answer in left and len(turn.answer) >= LEAST_ANSWER:
-            found += done_in(turn.answer)
+            found += done_in(turn.answer, worked=turn.worked or by_words)
         found += turn.reasons
     kept, room = list[str](), EARLIER_CHARS
     for one in reversed(dict.fromkeys(found)):
@@ -238,10 +248,15 @@ def reason_in(text: str) -> str:
 
 
 @lru_cache(maxsize=CACHED_ANSWERS)
-def done_in(answer: str) -> tuple[str, ...]:
-    """Return what an answer says that its turn changed, and what it put off."""
+def done_in(answer: str, *, worked: bool = True) -> tuple[str, ...]:
+    """Return what an answer says that its turn changed, or decided and found if it changed nothing, and what it put off."""
     said = paragraphs(answer)
-    return tuple(dict.fromkeys((*claims(said, ACCOUNT_CHARS), *left_open(said))))
+    did = (
+        changes(said, ACCOUNT_CHARS)
+        if worked
+        else (*filter(None, [reason_of(answer)]), *claims(said, FOUND_CHARS))
+    )
+    return tuple(dict.fromkeys((*did, *left_open(said))))
 
 
 def _head(text: str, most: int) -> str:

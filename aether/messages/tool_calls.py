@@ -79,6 +79,9 @@ _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
 _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
 _COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* commit\b")
 _PUSHES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* push\b")
+_REBASES = lazy(r"\bgit (?:-\S+ \S+ )?rebase (?:-(?!-(?:abort|continue|skip|onto))\S+ )*([A-Za-z][\w./-]*)")
+_REBASED = lazy(r"\bSuccessfully rebased and updated refs/heads/(\S+?)\.?$", re.MULTILINE)
+_EDITS_IN_PLACE = lazy(r"\b(?:g?sed|perl)(?: -\w+)* (?:-[a-zA-Z]*i\b|--in-place|-i\.)|\bperl -\w*i\b")
 _TAKES_BACK = lazy(
     r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b"
 )
@@ -421,6 +424,10 @@ class WorkTree(TypedDict):
     """Names of the files whose last edit a person refused."""
     branch: NotRequired[str]
     """The branch, as git printed it last."""
+    rebased: NotRequired[str]
+    """What the branch was rebased on last."""
+    in_place: NotRequired[bool]
+    """Whether a command edited files without naming each, since the last commit."""
 
 
 def new_work_tree() -> WorkTree:
@@ -438,11 +445,12 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
         if name in tree.get("refused", []):
             tree["refused"] = [one for one in tree["refused"] if one != name]
     _record_commits(tree, command, output)
-    if _SHOWS_BRANCH.search(command):
-        for named in _BRANCH.findall(output):
-            tree["branch"] = next(filter(None, named))
+    if _EDITS_IN_PLACE.search(command):
+        tree["in_place"] = tree["unchecked"] = True
+    _record_branch(tree, command, output)
     if _TAKES_BACK.search(command):
         tree["edited"] = []  # which of the edits are left is unknown
+        tree.pop("in_place", None)
     elif _COMMITS.search(command):
         named = _COMMIT_NAME.search(output)
         tree["edited"], tree["commit"] = [], named[1] if named else ""
@@ -452,9 +460,21 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
     if _LISTS_CHANGES.search(command) and (output.strip() or _ONLY_LISTS.fullmatch(command.strip())):
         listed = (path.strip('"').rstrip("/").rpartition("/")[2] for path in _LISTED_CHANGE.findall(output))
         tree["edited"] = [*dict.fromkeys(listed)][-MOST_EDITED:]
+        tree.pop("in_place", None)
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
     return tree != before
+
+
+def _record_branch(tree: WorkTree, command: str, output: str) -> None:
+    if _SHOWS_BRANCH.search(command):
+        for named in _BRANCH.findall(output):
+            branch = next(filter(None, named))
+            if branch != tree.get("branch", branch):
+                tree.pop("rebased", None)
+            tree["branch"] = branch
+    if (rebased := _REBASED.search(output)) and (base := _REBASES.search(command)):
+        tree["branch"], tree["rebased"] = rebased[1], base[1]
 
 
 def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
@@ -493,7 +513,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         yield f"Uncommitted, as far as the calls show: {', '.join(names[-MOST_NAMED:])}{more}."
     name = f", {tree['commit']}," if tree["commit"] else ""
-    if whole and names and not tree["committed"]:
+    if whole and (names or tree.get("in_place")) and not tree["committed"]:
         yield "Nothing was committed in this conversation."
     elif tree["ahead"] and (whole or tree["pushed"]):
         yield (
@@ -509,7 +529,8 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
         )
         yield f"The person refused the edit of {', '.join(refused)}{nothing}."
     if (branch := tree.get("branch")) and (names or tree["committed"]):
-        yield f"The branch is {branch}."
+        on = f", rebased on {base}" if (base := tree.get("rebased")) else ""
+        yield f"The branch is {branch}{on}."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):

@@ -20,6 +20,8 @@ LEAST_WORDS = 3
 NAMELESS_WORDS = 5
 SHORT_CHARS = 300
 LEAST_RATE = 1.0
+# Fewer below an entry that opens a list are names of what it says.
+NESTED_WORDS = 4
 # An account of earlier work is shown by what it changed, and not by how it was checked.
 LEAST_CHANGE = 2.0
 OPENING_WORDS = 8
@@ -98,6 +100,10 @@ _CHOOSES = lazy(
     re.IGNORECASE,
 )
 _HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|whether|not sure|i wonder)\b", re.IGNORECASE)
+_ASIDE = lazy(
+    r"^\W*(?:now,? let me|(?:now,? |then,? |next,? )*(?:i need to|i have to|i should)|it|this|that)\b",
+    re.IGNORECASE,
+)
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
@@ -114,7 +120,7 @@ class Paragraph(NamedTuple):
 def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
     r"""Return the paragraphs and list entries of `text` in order, without headings and code.
 
-    The heading of a list is the line above it that opens it ("Next:"), else that of its part. With `tables`, each row of
+    Names below an entry that opens a list of them belong to it. The heading of a list is the line above it that opens it ("Next:"), else that of its part. With `tables`, each row of
     a table that is more than names and numbers is an entry, without the bars at its ends.
 
     >>> paragraphs("## Done\n\n- added `a.py`\n\n```\nx = 1\n```\nAll tests pass. Next:\n- **push** it")[1:]
@@ -122,7 +128,7 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
     """
     found: list[Paragraph] = []
     heading = opening = ""
-    listed, open_lines = False, list[str]()
+    listed, open_lines, level = False, list[str](), 0
 
     def close() -> None:
         nonlocal opening
@@ -142,17 +148,25 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
                 found += _row(bare, opening or heading)
         elif not open_lines and HEADING.fullmatch(line) and not _ENTRY.match(line):
             heading, opening = bare.strip("#*: "), ""
-            if _reports_change(bare):
-                found.append(Paragraph(bare, heading))
+            found += [Paragraph(bare, heading)] if _reports_change(bare) else []
         elif entry := _ENTRY.match(line):
+            said, depth = line[entry.end() :].strip(), len(line) - len(line.lstrip())
+            if listed and depth > level and _is_name_below(open_lines, said):
+                open_lines.append(f"- {said}")
+                continue
             close()
-            listed = True
-            open_lines.append(line[entry.end() :].strip())
+            listed, level = True, depth
+            open_lines.append(said)
         else:
             listed = listed and bool(open_lines)
             open_lines.append(bare)
     close()
     return found
+
+
+def _is_name_below(entry: Sequence[str], said: str) -> bool:
+    """Return whether `said` is short and belongs to the lines of an `entry` that opens a list."""
+    return bool(entry) and entry[0].rstrip("*_ ").endswith(":") and len(said.split()) <= NESTED_WORDS
 
 
 def _reports_change(line: str) -> bool:
@@ -212,6 +226,15 @@ def _names_change(said: str) -> bool:
     return not _OPENS_LOOK.match(said) and bool(_CHOOSES.search(said) and _NAMES.search(said))
 
 
+def is_aside(sentence: str) -> bool:
+    """Return whether a reason says nothing without the text around it, or only announces the next step.
+
+    >>> is_aside("It should use `NewSilentError` instead."), is_aside("The readers should share `split()`, because they agree.")
+    (True, False)
+    """
+    return bool(_ASIDE.match(sentence.replace("’", "'")))
+
+
 def closes_asking(said: Sequence[Paragraph]) -> bool:
     """Return whether an account ends with a question."""
     return any(map(asks, said[-2:]))
@@ -258,7 +281,11 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         if asking and OPTION.match(one.text.replace("**", "")):
             continue  # one of the options of the question at its end
         text = reported(one, most)
-        if _WAS_WRONG.match(text) or (len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text)):
+        if (
+            not _CODE.sub("", text).strip(" .,;-")
+            or _WAS_WRONG.match(text)
+            or (len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text))
+        ):
             continue
         if text and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))

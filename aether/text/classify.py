@@ -270,6 +270,8 @@ _HAPPENS = lazy(
 # "That must not happen" means nothing without its context; "I must have mixed it up" binds nobody.
 _NEEDS_CONTEXT = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
+# In a list, of the entry above.
+_OF_ABOVE = lazy(r"^(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\b", re.IGNORECASE)
 _MOMENT = lazy(
     r"\b(?:for now|right now|just now|now|this time|today|tonight|tomorrow|yet|at the moment|for the moment|go ahead|proceed|th(?:is|at) (?:one|pr|commit|branch|case)|"
     r"the (?:first|second|third|last|other|next) (?:one|option)|i'd|i would|i'll|i will|i need|i want to|i've|can you|could you|let's|let me|i think)\b|#\w*\d",
@@ -308,6 +310,16 @@ WISHES = {
         r"^let's (?:please )?(?:(?:not|never)\s(?!worry\b|bother\b|forget\b|get\b|do (?:it|that|this)\b)\w|avoid\s\w|always\s\w)",
         re.IGNORECASE,
     ),
+    "not you": lazy(r"\bnot you \w+ing\b", re.IGNORECASE),
+    # An entry of a list that says of the entry above it what it may not do.
+    "it should not": lazy(
+        r"\w\W*\s[-*•+]\s+(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\s\w", re.IGNORECASE
+    ),
+    "must be, of a list": lazy(r"\w\W*\s[-*•+]\s+must (?:not |never |only )?be \w", re.IGNORECASE),
+    "your notes": lazy(
+        r"^(?:please )?(?:write|keep|log|record|note|track) your (?:\w+ )?(?:progress|notes?|findings|status|plans?|reports?) (?:in|into|to|under|at)\s\S",
+        re.IGNORECASE,
+    ),
     "don't do": lazy(
         r"(?:^|[,;] (?:but |and )?)(?:please )?(?:don't|do not) do (?:an?|any|the) \w", re.IGNORECASE
     ),
@@ -344,6 +356,7 @@ _FOR_NOW = lazy(
     r"\b(?:for now|right now|just now|this time|today|tonight|tomorrow|at the moment|for the moment|can you|could you|would you|first)\b|\bnow\W*$",
     re.IGNORECASE,
 )
+_REJECTED = lazy(r", not you\b", re.IGNORECASE)
 # What a person passes on, a review or a log, sets no rule of theirs; what comes before it may.
 _PASSED_ON = lazy(
     r"\A[^\n]{0,300}?\b(?:feedback|reviews?|reviewed|comments?|reports?|reported|look at this|in context of|see below|the following|logs?|output|error|says?|said|wrote|this)\b[^\n]{0,120}(?::|!|\?|\.\.\.)?[ \t]*\n",
@@ -413,7 +426,10 @@ def wish_of(sentence: str) -> str:
     ('a place of its own', 'not if it were mine', '')
     """
     said = sentence.replace("’", "'").strip().rstrip("*_ ")
-    if len(said) > MOST_CHARS or said.endswith(("?", "？")) or _FOR_NOW.search(said) or _CODE.search(said):
+    if len(said) > MOST_CHARS or said.endswith(("?", "？")) or _CODE.search(said):
+        return ""
+    # What is not wanted now is wanted otherwise for good.
+    if _FOR_NOW.search(_REJECTED.split(said, maxsplit=1)[0]):
         return ""
     if _HAPPENS.search(said) or _UNFINISHED.search(said):
         return ""
@@ -447,8 +463,8 @@ def own_words(text: str) -> str:
 def rules(said: list[str], text: str) -> list[Rule]:
     """Return the rules among the sentences `said` of `text`, each once.
 
-    A sentence without a subject is joined to the one before it ("The backup runs nightly. Must not block writers."), and
-    a rule to the condition after it ("If it asks we may. Otherwise fail.").
+    A sentence without a subject, or an entry of a list that speaks of the one above it, is joined to the one before it
+    ("The backup runs nightly. Must not block writers."), and a rule to the condition after it ("If it asks we may. Otherwise fail.").
     """
     found: dict[str, Rule] = {}
     headed = False
@@ -458,9 +474,12 @@ def rules(said: list[str], text: str) -> list[Rule]:
             found.setdefault(without_lead_in(sentence), Rule("constraint", without_lead_in(sentence)))
             continue
         headed = bool(_RULE_HEADING.search(sentence.strip(" #*:"))) or (headed and entry)
-        if at and _NO_SUBJECT.match(without_lead_in(sentence)) and len(said[at - 1]) <= SUBJECT_CHARS:
+        bare = without_lead_in(sentence)
+        leans = _NO_SUBJECT.match(bare) or (entry and _OF_ABOVE.match(bare))
+        if at and leans and len(said[at - 1]) <= SUBJECT_CHARS:
             joined = f"{said[at - 1]} {sentence}"
-            sentence = joined if joined in text else sentence  # noqa: PLW2901 - the same sentence, made whole
+            verbatim = joined in text or (entry and joined in " ".join(text.split()))
+            sentence = joined if verbatim else sentence  # noqa: PLW2901 - the same sentence, made whole
         if one := rule(sentence):
             after = said[at + 1] if at + 1 < len(said) else ""
             whole = f"{one.text} {after}"

@@ -267,6 +267,34 @@ def test_the_reason_of_an_edit_may_be_a_message_of_its_own_before_it():
     assert found.earlier == (why,)
 
 
+def test_each_choice_before_an_edit_is_kept_and_a_commit_carries_one_out_too():
+    reads = "I'll add a test that reads a file of only blank lines with `read_rows()`, and asserts that nothing is returned."
+    beside = "I'm editing the test of the reader rather than that of the parser, because only the reader sees the file."
+    alone = "I'm committing `reader.py` by itself before the review, so that changes it asks for can be a commit of their own."
+
+    found = progress(
+        user("Test the reader."), model(reads), bash("cat test_reader.py", "1"), model(beside), edit("test_reader.py"),
+        model(alone), bash("git commit -m 'Test it'", "[main 1234567] Test it"), user("and the docs?"),
+    )  # fmt: skip
+
+    assert found.earlier == (reads, beside, alone)
+
+
+def test_an_answer_without_work_says_what_it_decided_and_little_of_what_it_found():
+    why = "The old reader stays for one release, because the importer in `load.py` still calls it."
+    analysis = (
+        "The importer uses `read_rows()` in place {}, and returns only the first of its rows, as before."
+    )
+    answer = "\n\n".join([*(analysis.format(at) for at in range(8)), why])
+
+    found = progress(
+        user("Who calls it?"), model(answer), user("Fix it."), edit("src/a.py"), model("Done. " * 30)
+    )
+
+    assert why in found.earlier
+    assert len(found.earlier) <= 4
+
+
 def test_what_earlier_answers_changed_outlives_the_next_compaction():
     older = Facts(state=(*ACCOUNT.split("\n\n"), "pending: Write the docs"), earlier=("`a.py` was split.",))
 

@@ -482,26 +482,32 @@ def test_of_the_states_of_a_work_tree_only_the_newest_is_found():
     assert [hit["id"] for hit in search(memory, "t1", now=NOW)] == ["t1"]
 
 
-def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
+def long_entries(*texts):
+    """Return a memory of entries that are longer than utterances."""
     filler = " ".join(f"word{at} thing{at} matter{at}" for at in range(20))
-    # The first says one word often, beside one that says the other; the last says both, once.
-    texts = ["cache " * 8, "flushed " * 8, *["nothing of it"] * 12, "the cache is flushed by the job"]
-    at = "2026-01-01T00:00:00.000000Z"
-    metadata = {"timestamp": at, "phase": 1, "source": "queen", "caste": None}
+    metadata = {"timestamp": "2026-01-01T00:00:00.000000Z", "phase": 1, "source": "queen", "caste": None}
     held = [
-        {
-            "id": f"i{place}",
-            "type": "outcome",
-            "content": f"{text} {filler}",
-            "relevance_score": 0.5,
-            "metadata": metadata,
-        }
+        {"id": f"i{place}", "type": "outcome", "content": f"{text} {filler}", "relevance_score": 0.5, "metadata": metadata}
         for place, text in enumerate(texts)
-    ]
-    memory = {
+    ]  # fmt: skip
+    return {
         "working_memory": {"items": held}, "short_term_memory": {"sessions": []},
         "long_term_memory": {"patterns": []},
     }  # fmt: skip
+
+
+def test_of_long_entries_one_that_says_a_word_again_and_again_is_about_it():
+    other = ["nothing of it"] * 8
+    memory = long_entries("the gate opens", "the lock closes", *other, "gate, gate and gate", *other)
+
+    assert search(memory, "which gate has a lock", now=NOW)[0]["id"] == "i10"
+
+
+def test_of_long_entries_one_that_says_more_of_the_question_comes_first():
+    # The first says one word twice, beside one that says the other; the last says both, once.
+    memory = long_entries(
+        "cache " * 2, "flushed " * 2, *["nothing of it"] * 12, "the cache is flushed by the job"
+    )
 
     assert search(memory, "cache flushed", now=NOW)[0]["id"] == "i14"
 

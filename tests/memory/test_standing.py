@@ -220,6 +220,17 @@ def test_an_entry_of_a_list_is_injected_with_the_sentence_that_opens_it(opening,
     assert shown == "" or state.index(shown) + 1 == state.index(entry)
 
 
+def test_names_below_an_entry_belong_to_it():
+    state, *_ = injected(
+        answer("Changed:\n- Added the commands of the reader:\n  - `load --dry-run`\n  - `check`\n- Kept `dump()`, because it is read.\n- `make test ARGS='-run all of them'`")
+    )  # fmt: skip
+
+    assert state == [
+        "Added the commands of the reader: - `load --dry-run` - `check`",
+        "Kept `dump()`, because it is read.",
+    ]
+
+
 @rows(
     ("said", "injected_as"),
     [
@@ -234,6 +245,8 @@ def test_an_entry_of_a_list_is_injected_with_the_sentence_that_opens_it(opening,
         ("Let me look at `a.py` so that I can find it.", []),
         ("The reason is one that `a.py` gives away in its first few lines:", []),
         ("Now I see the problem in `a.py`.", []),
+        ("It should use `write_rows()` instead of the `print` of today.", []),
+        ("I need to use `paths.NAME` instead of the constant `NAME`.", []),
     ],
 )
 def test_the_reason_of_an_edit_that_followed_is_injected(said, injected_as):

@@ -458,7 +458,7 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
             ],
             [
                 "Nothing was pushed in this conversation.",
-                "The branch is main.",
+                "The branch is x, rebased on main.",
                 "Commits, the newest first: Read quoted fields.",
             ],
         ),
@@ -515,6 +515,28 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
         ),
         ([(["a.py"], "", ""), ([], "make test", "ok"), ([], "git checkout -- a.py", "")], []),
         ([([], "git status -sb", "## main...origin/main [ahead 1]")], []),
+        (
+            [([], "find . -name '*.go' -exec sed -i 's|a/b|c/b|' {} +", ""), ([], "go test ./...", "ok")],
+            ["Nothing was committed in this conversation."],
+        ),
+        ([([], "sed -i s/a/b/ a.go", ""), ([], "go test ./...", "ok"), ([], "git checkout -- .", "")], []),
+        ([([], "sed -n 1,9p a.go", "")], []),
+        (
+            [
+                (
+                    [],
+                    "git fetch -q && git rebase origin/main",
+                    "Successfully rebased and updated refs/heads/fix.",
+                ),
+                (["a.py"], "", ""),
+                ([], "make test && git status -sb", "## fix...origin/fix\n M a.py"),
+            ],
+            [
+                "Uncommitted, as far as the calls show: a.py.",
+                "Nothing was committed in this conversation.",
+                "The branch is fix, rebased on origin/main.",
+            ],
+        ),
         (
             [
                 ([], "git checkout -b fix/log", "Switched to a new branch 'fix/log'"),

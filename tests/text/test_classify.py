@@ -427,6 +427,30 @@ def test_the_closing_question_is_at_the_end():
 
 
 @rows(
+    "text, rule",
+    [
+        ("Sure, but the tool should clean up by itself, not you doing it by hand now.", "Sure, but the tool should clean up by itself, not you doing it by hand now."),
+        ("Do:\n- Let `load` take `--dry-run`.\n  - It should not write files.", "Let `load` take `--dry-run`. - It should not write files."),
+        ("Do:\n- send the report by mail\n- must be off by default", "send the report by mail - must be off by default"),
+        ("Build it. Write your progress into docs/progress.md.", "Write your progress into docs/progress.md."),
+    ],
+)  # fmt: skip
+def test_a_wish_about_the_agent_or_in_a_list_is_a_rule(text, rule):
+    assert [one for kind, one in message_by_kind(text) if kind == "constraint"] == [rule]
+
+
+@rows(
+    "text",
+    [
+        "It should not take long.", "- It should not fail there, I think.", "why is it not you adding it now",
+        "I think it should not be slow", "let's avoid this for now", "write your answer here",
+    ],
+)  # fmt: skip
+def test_an_expectation_or_a_moment_sets_no_rule(text):
+    assert message_by_kind(text) == [("user_input", text)]
+
+
+@rows(
     "opening",
     ["Looking at step 0. ", "Checking the tables: ", "Let me check the schema. ", "Running it now. "],
 )

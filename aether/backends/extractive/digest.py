@@ -18,6 +18,7 @@ from aether.backends.extractive.clauses import Clause, is_machine_text, unbullet
 from aether.backends.extractive.score import ordered, weigh_clauses
 from aether.messages.shell import is_notable, outcome_line, reports_failure, short_command
 from aether.messages.tool_calls import file_changes, shell_command
+from aether.text.accounts import reason_of
 from aether.text.classify import (
     asks_for_decision,
     classify,
@@ -132,7 +133,7 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
 
 def _known(facts: JsonObject) -> frozenset[str]:
     """Return the sentences that are in the facts already."""
-    fields = ("goals", "current", "state", "next", "constraints", "decisions", "requests")
+    fields = ("goals", "current", "state", "next", "earlier", "constraints", "decisions", "requests")
     texts = [text for field in fields for text in facts.get(field, ())]
     plain = [" ".join(text.split()) for text in texts]
     # An answered question is there together with its answer.
@@ -190,6 +191,9 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
         elif one["role"] == "assistant":
             for kind, found in statements_by_kind(text).items():
                 yield from (_line(one["at"], _SORTS[kind], each) for each in _informative(found))
+            yield from (
+                _line(one["at"], "decided", each) for each in _informative(filter(None, [reason_of(text)]))
+            )
             for each in _informative(prose(text))[:ANSWER_SENTENCES] if nth in last else ():
                 if classify(each) not in {"chatter", "exploration"}:
                     yield _line(one["at"], "noted", each)
@@ -203,8 +207,8 @@ def _plain(found: Iterable[str]) -> list[str]:
 
 
 def _informative(found: Iterable[str]) -> list[str]:
-    """Return the plain ones of an assistant's sentences without headings and politeness."""
-    return [one for one in _plain(found) if not _SAYS_NOTHING.match(one)]
+    """Return the plain ones of an assistant's sentences without headings, politeness and questions."""
+    return [one for one in _plain(found) if not (_SAYS_NOTHING.match(one) or one.endswith("?"))]
 
 
 def _line(at: int, sort: Sort, text: str) -> Line:

@@ -48,7 +48,7 @@ _START = _FIRST | {
     "open": Share(1, 1, 3),
     "decisions": Share(1, 0.5, 10),
     "requests": Share(1, 0.6, 6),
-    "commands": Share(1.5, 1.5, 4),
+    "commands": Share(1, 1, 4),
     "results": Share(2, 0.25, 20),
     "files": Share(3, 1, 3),
     "earlier": Share(5, 6, 2),

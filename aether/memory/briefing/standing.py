@@ -21,6 +21,7 @@ from aether.text.accounts import (
     changes,
     claims,
     is_ahead,
+    is_aside,
     left_open,
     paragraphs,
     rate_change,
@@ -153,7 +154,8 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
     for item in items:
         if item["metadata"].get("role") != "change" or item["metadata"]["caste"]:
             continue
-        if text := reason_of(item["content"]):
+        text = reason_of(item["content"])
+        if text and not is_aside(text):
             yield Line(
                 "results", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )

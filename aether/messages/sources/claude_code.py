@@ -28,6 +28,7 @@ from aether.types import JsonObject
 _REMEMBERED_LINES = 65_536
 _REMEMBERED_AGENTS = 4_096
 _SPEAKERS = {"user", "assistant"}
+_HARNESS = "<synthetic>"
 # Sources of prompts that no person wrote: timers, and the program itself.
 AUTOMATIC_SOURCES = frozenset({"system", "loop_wakeup", "schedule_wakeup", "poll_event"})
 # In the output of a sub-agent that was only started and has no result yet.
@@ -170,7 +171,8 @@ def _message(head: Record, line: JsonObject, seen: _Seen) -> Iterator[Record]:
         yield head._replace(kind="summary", text=content_text(content))
         return
     speaker: Any = line["type"]
-    if line.get("isMeta") or line.get("isApiErrorMessage"):
+    # The harness speaks for the model, too ("No response requested.").
+    if line.get("isMeta") or line.get("isApiErrorMessage") or message.get("model") == _HARNESS:
         speaker = "system"
     for position, part in parts(content):
         record = with_part(head, part, speaker)._replace(part=position)

@@ -237,13 +237,14 @@ def test_statements_on_the_way_are_sorted_and_plans_left_out():
         said(1, "The build failed because the Go version in CI is 1.19.", "assistant"),
         said(2, "- **All tests of the parser pass with the new lexer now.**", "assistant"),
         said(3, "Anything else that I can do?", "assistant"),
+        said(4, "I'm moving the lexer into `lex.py`, so that both parsers share it.", "assistant"),
     )
 
     assert found == [
         (0, "decided", "We decided to keep the table because it is small."),
         (1, "blocked", "The build failed because the Go version in CI is 1.19."),
         (2, "done", "All tests of the parser pass with the new lexer now."),
-        (3, "noted", "Anything else that I can do?"),
+        (4, "decided", "I'm moving the lexer into `lex.py`, so that both parsers share it."),
     ]
 
 

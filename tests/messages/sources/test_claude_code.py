@@ -80,6 +80,8 @@ def test_texts_of_the_program_are_not_the_users():
     assert [record.kind for record in read(line("assistant", "API Error", isApiErrorMessage=True))] == [
         "system"
     ]
+    said = {"role": "assistant", "model": "<synthetic>", "content": "No response requested."}
+    assert [record.kind for record in read({"type": "assistant", "message": said})] == ["system"]
 
 
 def test_a_prompt_typed_meanwhile_is_a_request():
