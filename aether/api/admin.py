@@ -21,7 +21,7 @@ from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, drained, find, now, present, read
 from aether.api.memory_tool import directory_updated
-from aether.api.share import examine_share, take_conversations
+from aether.api.share import examine_share, exchange
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -263,15 +263,15 @@ def init(home: Home = None) -> Path:
 def fold(*, home: Home = None) -> int:
     """Fold the journal into the documents and return the revision that they now contain.
 
-    A shared home first takes what others wrote, conversations as well, and sends what waits for its server and what hooks
-    have spooled; if it cannot, it is folded as it is.
+    A shared home first takes what others wrote, conversations and files as well, and sends what waits for its server and what
+    hooks have spooled; if it cannot, it is folded as it is.
     """
     place = find(home)
     if ledger.shared(place):
         drained(place)
         if not offline.tried_lately(place):
             with suppress(AetherError):
-                take_conversations(place)
+                exchange(place)
     return fold_home(place, now=now()).revision
 
 
@@ -492,9 +492,12 @@ def export(*, home: Home = None) -> JsonObject:
     """Return the whole colony as one JSON object: documents, archive, receipts, events, live and archived conversations.
 
     The messages of conversations, and what rests of them in grace, are redacted; only the files within the home hold them as
-    they were.
+    they were. A shared home takes what others added first, if its server can be reached.
     """
     snapshot = read(home)
+    if ledger.shared(snapshot.home) and not offline.tried_lately(snapshot.home):
+        with suppress(AetherError):
+            exchange(snapshot.home)
     return {
         "revision": snapshot.revision,
         "documents": copied(snapshot.documents),
