@@ -564,7 +564,7 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
         not check.findings(archive_steps.SCHEMA, value)
         and value["id"] == id
         and archive_store.name_of(value, packed=is_packed) == name
-        and [rest["file"]] * bool(rest) == [path for path, _ in fetched[1:]]
+        and rest.get("file", "") == "".join(path for path, _ in fetched[1:])
     )
     for path, packed in fetched[1:] if is_right else ():
         is_right = archive_steps.digest(archive_store.unpacked(packed, where=path)) == rest["sha256"]
