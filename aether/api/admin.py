@@ -269,10 +269,15 @@ def fold(*, home: Home = None) -> int:
     place = find(home)
     if ledger.shared(place):
         drained(place)
-        if not offline.tried_lately(place):
-            with suppress(AetherError):
-                exchange(place)
+        _exchange(place)
     return fold_home(place, now=now()).revision
+
+
+def _exchange(place: Path) -> None:
+    """Exchange files and conversations with the colony of a shared home, if its server can be reached."""
+    if os.path.exists(place / ledger.PLACE) and not offline.tried_lately(place):
+        with suppress(AetherError):
+            exchange(place)
 
 
 @public
@@ -418,8 +423,9 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
 
 @public
 def repair(*, home: Home = None) -> list[str]:
-    """Repair the home as far as possible and return the repairs in words."""
+    """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
     place = find(home)
+    _exchange(place)
     done = store_doctor.repair(place, now=now())
     done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
@@ -494,10 +500,9 @@ def export(*, home: Home = None) -> JsonObject:
     The messages of conversations, and what rests of them in grace, are redacted; only the files within the home hold them as
     they were. A shared home takes what others added first, if its server can be reached.
     """
-    snapshot = read(home)
-    if ledger.shared(snapshot.home) and not offline.tried_lately(snapshot.home):
-        with suppress(AetherError):
-            exchange(snapshot.home)
+    place = find(home)
+    _exchange(place)
+    snapshot = read(place)
     return {
         "revision": snapshot.revision,
         "documents": copied(snapshot.documents),

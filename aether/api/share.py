@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from aether import clock
+from aether import clock, regular
 from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
@@ -136,11 +136,14 @@ def leave_share(*, home: Home = None) -> Shared:
     try:
         share = _require_shared(place)
         with suppress(AetherError):
-            update_share(home=place)
+            with write_lock(place):
+                fold(catch_up(settle(load(place), now=now())), now=now())
+            exchange(place)
     except CorruptDocument:
         share = Share("", "", "")
     with write_lock(place), files.storage_errors(place):
         (place / ledger.PLACE).unlink(missing_ok=True)
+        (place / shared_files.STATE).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
     return Shared(place, share.colony, share.replica, revision)
@@ -242,8 +245,10 @@ def share_revoke(role: str, *, home: Home = None) -> None:
 
 
 @public
-def update_share(*, home: Home = None) -> int:
-    """Take what other replicas wrote into a shared home, and return its revision.
+def update_share(*, home: Home = None, wait: float = 0.0) -> int:
+    """Take what other replicas wrote into a shared home, send what it has for them, and return its revision.
+
+    With `wait` it waits for so many seconds, or until others have written something.
 
     Raises:
         NotFound: the home is not shared.
@@ -251,6 +256,8 @@ def update_share(*, home: Home = None) -> int:
     """
     place = find(home)
     _require_shared(place)
+    if wait > 0 and (server := ledger.of(place)):
+        server.wait(JOURNAL, load(place).revision, wait)
     with write_lock(place):
         snapshot = catch_up(settle(load(place), now=now()))
         snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
@@ -304,7 +311,7 @@ def _blobs(server: Ledger) -> Blobs:
 
     def get(name: str) -> bytes:
         try:
-            return target.get(f"{identity}/{name}", shared_files.PART_BYTES)
+            return target.get(f"{identity}/{name}", regular.DOCUMENT_BYTES)
         except NotFound:  # from before the place was named
             return server.get_blob(name)
 

@@ -205,7 +205,7 @@ def _send_conversations(home: Path, server: Ledger) -> None:
     for stored in conversations.stored_conversations(home):
         stream = conversations.stream_of(stored.id)
         if stream not in heads:
-            with suppress(Conflict), conversations.held(home, stored.id) as held:
+            with suppress(Conflict, UnsafePath), conversations.held(home, stored.id) as held:
                 send_stream(server, stream, held.data.splitlines(keepends=True))
 
 
@@ -353,7 +353,9 @@ def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], fo
             continue
         if one.removed and (key in state.units or key in heads):
             found.units[key] = Unit((), lines(id, key))
-        elif one.archived and key in state.units:
+    for key in state.units:
+        id = key.removeprefix(conversations.STREAMS)  # noqa: A001
+        if id != key and key not in found.units and not conversations.path_of(home, id).exists():
             found.damaged.add(key)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import uuid
 
 import pytest
@@ -230,6 +231,16 @@ def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypa
     monkeypatch.setattr(access, "_NEXT_LOOK", {})
 
     assert {each["id"] for each in aether.list_working_memory_items(home=two)} == {"before", "a"}
+
+
+def test_a_replica_waits_until_others_have_written(colony):
+    one, two = colony.first(), colony.join()
+
+    assert sharing.update_share(home=two, wait=0.01) == 2
+    writing = threading.Timer(0.1, lambda: homes.add(one, "a"))
+    writing.start()
+    assert sharing.update_share(home=two, wait=30) == 3
+    writing.join()
 
 
 def test_a_home_that_was_never_shared_imports_and_asks_nothing(home, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import uuid
 from datetime import timedelta
@@ -15,8 +16,10 @@ from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, StorageFailed, UnsafePath
 from aether.store import (
+    archive_steps,
     archive_store,
     conversations,
+    doctor,
     documents,
     files,
     ledger,
@@ -26,7 +29,7 @@ from aether.store import (
     snapshot,
 )
 from aether.store.commit import fold_home
-from tests import homes
+from tests import children, homes
 from tests.colonies import content, history, tree
 
 LATER = homes.NOW + timedelta(days=40)
@@ -177,6 +180,79 @@ def test_a_damaged_file_is_fetched_again_and_never_sent(colony):
     colony.agree()
 
     assert tree(one) == tree(two) == known
+
+
+def test_a_repair_takes_what_the_colony_has_and_spoils_nothing_elsewhere(colony):
+    one, two = colony.first(), colony.join()
+    conversations.extend(one, "talk", SAID, now=homes.NOW)
+    archive.archive_conversations([{"id": "given", "messages": SAID}], home=one)
+    archive.age_archive(now=LATER, home=one)
+    colony.agree()
+    known = tree(one)
+
+    for name in known:
+        path = two / name
+        if "grace" in name:
+            path.write_bytes(path.read_bytes()[:-3])
+        else:
+            path.unlink()
+    admin.repair(home=two)
+    colony.agree()
+    assert tree(one) == tree(two) == known
+
+    for name in known:
+        (two / name).unlink()
+    doctor.repair(two, now=homes.NOW)  # without the server
+    colony.agree()
+    assert tree(one) == tree(two)
+    assert {name for name in known if "given" in name} <= {*tree(two)}
+
+
+@pytest.mark.parametrize(
+    "at", ["put_blob", "append_if", "write", "second write", "list", "state", "drop_blob"]
+)
+def test_an_exchange_that_was_killed_is_done_again(colony, at):
+    one, two = colony.first(), colony.join()
+    for talk in ("talk", "gone"):
+        conversations.extend(one, talk, SAID, now=homes.NOW)
+    archive.age_archive(now=LATER, ids=["gone"], home=one)
+    colony.agree()
+    archive.age_archive(now=LATER, ids=["talk"], home=one)
+    archive.delete_archived("gone", home=one)
+    aether.create_snapshot(home=one)
+    if at in ("write", "second write", "list"):
+        sharing.update_share(home=one)
+
+    def die():
+        server = ledger.of(two if at in ("write", "second write", "list") else one)
+        left = iter(range({"second write": 2}.get(at, 1)))
+
+        def killed(real):
+            def call(*given, **named):
+                done = real(*given, **named)
+                next(left)
+                return done if left.__length_hint__() else os._exit(9)
+
+            return call
+
+        if at in ("put_blob", "append_if", "drop_blob"):
+            setattr(server, at, killed(getattr(server, at)))
+        elif at == "list":
+            conversations.enter = killed(conversations.enter)
+        elif at == "state":
+            shared_files._write_state = lambda *_: os._exit(9)
+        else:
+            files.write_whole = killed(files.write_whole)
+        sharing.exchange(two if at in ("write", "second write", "list") else one)
+
+    assert children.ended(children.start(die)) == 9
+    colony.agree()
+
+    assert tree(one) == tree(two)
+    assert [name for name in tree(one) if "gone" in name] == []
+    assert len(tree(one)) == 3
+    for home in (one, two):
+        assert archive_steps.examine(home) == []
 
 
 HOSTILE = [
