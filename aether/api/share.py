@@ -281,7 +281,7 @@ def exchange(place: Path) -> None:
         with write_lock(place):
             more = shared_files.exchange(place, server, blobs, now=now())
     _fill_conversations(server, place)
-    if shared_base.is_due(server, load(place).revision):
+    if shared_base.needs_another(server, load(place).revision):
         with write_lock(place):
             shared_base.set_base(server, blobs, fold(settle(load(place), now=now()), now=now()))
 

@@ -45,7 +45,7 @@ class Base(NamedTuple):
     files: tuple[File, ...]
 
 
-def is_due(server: Ledger, revision: int) -> bool:
+def needs_another(server: Ledger, revision: int) -> bool:
     """Return whether it is time for a new base, and the own role may make one."""
     return server.right == "admin" and revision - server.base(JOURNAL)[0] >= LINES
 
@@ -80,7 +80,7 @@ def read(server: Ledger) -> Base | None:
 
     Raises:
         NotFound: it is missing, or was replaced this moment.
-        CorruptDocument: it is none.
+        CorruptDocument: it cannot be read.
     """
     revision, name = server.base(JOURNAL)
     if not name:

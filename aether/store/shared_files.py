@@ -134,44 +134,51 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
             for key in sorted({*base, *remote, *local.units})
         }
         sent = _sent(sides, mark, wanted, remote)
-        if sent is not None:
+        if sent:
             break
     else:
         what = f"others sent files at the same time, {TRIES} times."
         raise Conflict(what, fix="Try again.", where=str(home))
     units, mark, is_all = sent
-    takes = [
-        key
-        for key in wanted
-        if _content(units.get(key)) == _content(wanted[key])
-        and (
-            _content(local.units.get(key)) != _content(wanted[key]) or (key in local.damaged and wanted[key])
-        )
-    ]
-    lacking, more = set(takes), False
-    made = _State(state.identity, mark, units, frozenset(), local.seen)
+    takes = {
+        key: unit
+        for key, unit in wanted.items()
+        if _content(units.get(key)) == _content(unit)
+        and (_content(local.units.get(key)) != _content(unit) or (key in local.damaged and unit))
+    }
+    left, more = set(takes), False
     try:
-        room = ROUND_BYTES
-        for key in takes:
-            size = sum(one.size for one in (wanted[key] or Unit(())).files)
-            if size > room and room < ROUND_BYTES:
-                more = True
-                break
-            room -= size
-            # What a line of another says may be no more than wrong: the rest goes on, and `lacking` is reported.
-            try:
-                _take(sides, key, wanted[key], heads.get(key, 0))
-            except StorageFailed:
-                raise
-            except (AetherError, KeyError, TypeError, ValueError):
-                continue
-            lacking.discard(key)
+        more = _take_all(sides, takes, heads, left)
     finally:
-        made = made._replace(lacking=frozenset(lacking))
+        made = _State(state.identity, mark, units, frozenset(left), local.seen)
         if made != state:
             _write_state(home, made)
     _drop(server, blobs, made, {**state.units, **remote}.values())
     return more or not is_all
+
+
+def _take_all(
+    sides: _Sides, takes: Mapping[str, Unit | None], heads: Mapping[str, int], left: set[str]
+) -> bool:
+    """Make units of the home as the ledger has them, take them out of `left`, and return whether the rest is for another round.
+
+    Raises:
+        StorageFailed: the server, the blobs or the disk cannot be used.
+    """
+    room = ROUND_BYTES
+    for key, unit in takes.items():
+        size = sum(one.size for one in unit.files) if unit else 0
+        if size > room and room < ROUND_BYTES:
+            return True
+        room -= size
+        try:
+            _take(sides, key, unit, heads.get(key, 0))
+        except StorageFailed:
+            raise
+        except (AetherError, KeyError, TypeError, ValueError):
+            continue  # the line of another may be wrong: the rest goes on, and doctor names what is left
+        left.discard(key)
+    return False
 
 
 def lacking(home: Path) -> list[str]:
