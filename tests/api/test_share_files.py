@@ -115,6 +115,21 @@ def test_what_two_machines_did_with_one_conversation_is_what_the_first_in_the_le
     assert tree(one) == tree(two) == {}
 
 
+def test_a_conversation_that_one_machine_brings_back_is_live_although_another_aged_it(colony):
+    one, two, three = colony.first(), colony.join(), colony.join()
+    conversations.extend(one, "talk", SAID, now=homes.NOW)
+    archive.age_archive(now=LATER, home=one)
+    colony.agree()
+    archive.age_archive(now=LATER + timedelta(days=300), home=two)
+    archive.restore_conversation("talk", home=one)
+    sharing.update_share(home=two)  # the first in the ledger
+
+    colony.agree()
+
+    assert [*tree(one)] == ["conversations/talk/history.jsonl"]
+    assert tree(one) == tree(two) == tree(three)
+
+
 def test_a_blob_goes_with_the_last_line_that_names_it(colony):
     one, two = colony.first(), colony.join()
     conversations.extend(one, "talk", SAID, now=homes.NOW)
@@ -296,6 +311,15 @@ def test_a_hostile_line_writes_nowhere(colony):
     for line in (
         files.seal_json({"unit": "compressions/a.json", "files": parts}),
         files.seal_json({"unit": ["x"], "files": 3}),
+        *(
+            files.seal_json(
+                {"unit": "compressions/b.json", "files": [{"path": "compressions/b.json"} | wrong]}
+            )
+            for wrong in (
+                {"sha256": "../x", "size": 1},
+                {"sha256": name, "size": 1, "parts": ["/etc/passwd"]},
+            )
+        ),
         b"no line\n",
     ):
         assert server.append_if(shared_files.STREAM, mark, [line]).done
