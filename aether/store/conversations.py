@@ -733,8 +733,9 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
         if load(home, id, whole=True).lines != lines:
             return None
         name = f"conversation-{path.parent.name}"
-        kept = documents.quarantine(home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
-        enter(home, Listed(id, clock.stamp(now), removed=True, lines=lines))
+        data = regular.read(path, regular.LOG_BYTES)
+        kept = documents.quarantine(home, name, data, at=clock.stamp(now))
+        enter(home, Listed(id, clock.stamp(now), removed=True, lines=data.count(b"\n")))
         path.with_name(files.HEAD).unlink(missing_ok=True)
         path.unlink()
         files.sync_directory(path.parent)
@@ -791,7 +792,10 @@ def retire(home: Path, ids: Iterable[str], *, now: datetime) -> None:
     known = last_listed(home)
     made = []
     for one in ids:
-        lines = load(home, one).lines if path_of(home, one).exists() else _resting_lines(known.get(one))
+        path = path_of(home, one)
+        lines = _resting_lines(known.get(one))
+        if path.exists():
+            lines = regular.read(path, regular.LOG_BYTES).count(b"\n")
         made.append(Listed(one, clock.stamp(now), archived=True, lines=lines))
     enter(home, *made)
 
@@ -878,7 +882,7 @@ class Listed(NamedTuple):
     archived: bool = False
     """Whether it is in the archive now."""
     lines: int = 0
-    """The lines of its log when it was archived or removed; 0 if that is not known."""
+    """How many lines its log had when it was archived or removed, as its stream counts them; 0 if that is not known."""
 
 
 def listed(home: Path) -> tuple[dict[str, Listed], bool]:

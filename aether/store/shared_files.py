@@ -530,7 +530,7 @@ def _take_conversation(
         documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
     is_live = unit is not None and conversations.path_of(home, id).exists()
     with conversations.held(home, id) if is_live else nullcontext() as held:
-        if unit and held and held.log.lines > unit.lines:
+        if unit and held and held.data.count(b"\n") > unit.lines:
             raise Conflict("it goes on.", fix="Try again.", where=id)
         for name, data in reversed(fetched):  # what rests in grace is there before the file that names it
             path = archive_store.placed(home, name)
