@@ -277,10 +277,12 @@ def exchange(place: Path) -> None:
     if server is None:
         return
     blobs, more = _blobs(server), True
-    while more:
-        with write_lock(place):
-            more = shared_files.exchange(place, server, blobs, now=now())
-    _fill_conversations(server, place)
+    try:
+        while more:
+            with write_lock(place):
+                more = shared_files.exchange(place, server, blobs, now=now())
+    finally:  # the files may be in another place, which cannot be reached
+        _fill_conversations(server, place)
     if shared_base.needs_another(server, load(place).revision):
         with write_lock(place):
             shared_base.set_base(server, blobs, fold(settle(load(place), now=now()), now=now()))

@@ -406,6 +406,23 @@ def test_the_files_may_be_in_a_directory(colony, tmp_path, monkeypatch):
         colony.join()
 
 
+def test_a_place_of_files_that_cannot_be_reached_stops_nothing_else(colony, tmp_path, monkeypatch):
+    one, two = colony.first(), colony.join()
+    (tmp_path / "files").write_text("no directory")
+    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    conversations.extend(one, "talk", SAID, now=homes.NOW)
+    homes.add(one, "a")
+    aether.create_snapshot(home=one)
+    for home in (one, two):
+        assert main(["fold", "--home", str(home)]) == 0
+    assert homes.ids(two) == ["before", "a"]
+    assert len(conversations.load(two, "talk").texts) == 3
+
+    (tmp_path / "files").unlink()
+    colony.agree()
+    assert tree(one) == tree(two)
+
+
 def test_a_new_base_is_made_from_time_to_time_and_shares_its_blobs_with_the_one_before(colony, monkeypatch):
     monkeypatch.setattr(shared_base, "LINES", 3)
     monkeypatch.setattr(shared_base, "PART_BYTES", 500)
