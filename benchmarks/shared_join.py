@@ -3,7 +3,9 @@
 A PostgreSQL of its own on a socket holds the colony: each entry adds an item of about 430 bytes to working memory and
 removes the oldest, so that 200 are there at any time. `aether.join` runs in a process of its own; its replica must have
 the revision, the items and the history that were sent, and doctor must find no error in it. Memory is the most that the
-process had; that of a colony with a tenth of the entries beside it shows whether it grows with them.
+process had; that of a colony with a tenth of the entries beside it shows whether it grows with them. "lines" starts from the
+base that `share init` made of an almost empty home, so that it reads every line; "base" from one that the first replica made
+of all entries, as it does when they are `shared_base.LINES` more.
 
 Usage: python benchmarks/shared_join.py [ENTRIES]
 """
@@ -11,6 +13,7 @@ Usage: python benchmarks/shared_join.py [ENTRIES]
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -36,13 +39,16 @@ ENTRIES = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
 HELD = 200
 AT_ONCE = 1000
 JOIN = """
-import json, resource, sys, time
+import json, re, sys, time
+from pathlib import Path
 import aether
 started, cpu = time.monotonic(), time.process_time()
 made = aether.join(sys.argv[1], sys.argv[2], sys.argv[3])
 print(json.dumps({
     "seconds": round(time.monotonic() - started, 2), "cpu_seconds": round(time.process_time() - cpu, 2),
-    "most_mb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, 1), "revision": made.revision,
+    # Not what `getrusage` has: that starts from the process which started this one.
+    "most_mb": int(re.search(r"VmHWM:\\s+([0-9]+)", Path("/proc/self/status").read_text())[1]) // 1024,
+    "revision": made.revision,
 }))
 """
 
@@ -71,8 +77,8 @@ def entries(home: Path, count: int) -> Iterator[bytes]:
         yield entry_line(Entry(revision, at, "queen", "add", "", {"memory": patch}, {"memory": inverse}, {}))
 
 
-def colony(directory: Path, url: str, name: str, count: int) -> None:
-    """Make a colony with `count` entries."""
+def colony(directory: Path, url: str, name: str, count: int) -> Path:
+    """Make a colony with `count` entries, and return its first replica, which has not read them."""
     home = aether.init(directory / name / ".aether")
     sharing.share(home, url, name)
     server = ledger.opened(url, name, replica="maker")
@@ -84,12 +90,12 @@ def colony(directory: Path, url: str, name: str, count: int) -> None:
             assert server.append_if(JOURNAL, Mark(revision, ""), some).done
             revision, some = revision + len(some), []
     server.close()
-    shutil.rmtree(directory / name)
+    return home
 
 
 def joined(directory: Path, url: str, name: str, count: int) -> dict[str, float]:
     """Return what a join of a colony with `count` entries costs, after checking the replica."""
-    place = directory / f"{name}-replica"
+    place = directory / f"{name}-replica-{len([*directory.iterdir()])}"
     command = [sys.executable, "-c", JOIN, url, name, place]
     done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     found: dict[str, float] = json.loads(done.stdout)
@@ -107,12 +113,17 @@ def main() -> None:
     directory = Path(tempfile.mkdtemp(prefix="aether-join"))
     try:
         with postgres_server.running(fsync="on", shared_buffers="128MB") as server:
-            found = {}
+            found: dict[str, dict[str, dict[str, float]]] = {}
             for name, count in (("tenth", ENTRIES // 10), ("whole", ENTRIES)):
                 started = time.monotonic()
-                colony(directory, server.url(), name, count)
+                home = colony(directory, server.url(), name, count)
                 print(f"{count} entries sent in {time.monotonic() - started:.1f} s", flush=True)
-                found[name] = joined(directory, server.url(), name, count)
+                found[name] = {"lines": joined(directory, server.url(), name, count)}
+                started = time.monotonic()
+                os.environ[ledger.URL] = server.url()
+                sharing.update_share(home=home)
+                print(f"base made in {time.monotonic() - started:.1f} s", flush=True)
+                found[name]["base"] = joined(directory, server.url(), name, count)
                 print(found[name], flush=True)
         report.write(__file__, {"entries": ENTRIES, **found})
     finally:

@@ -71,6 +71,21 @@ def history(home):
     return b"".join(path.read_bytes() for path in snapshot.month_files(home))
 
 
+def tree(home):
+    """Return the files that a home has beside its documents and its history, with their content."""
+    return {
+        path.relative_to(home).as_posix(): path.read_bytes()
+        for pattern in (
+            "compressions/*.json",
+            "snapshots/*.json",
+            "archive/[0-9g]*/**/*.*",
+            "conversations/*/history.jsonl",
+        )
+        for path in home.glob(pattern)
+        if path.is_file()
+    }
+
+
 @pytest.fixture(params=["directory", pytest.param("postgres", marks=pytest.mark.extras)])
 def colony(request, tmp_path, monkeypatch):
     if request.param == "postgres":

@@ -44,6 +44,8 @@ def status(url: str, colony: str, *, timeout: float = 10) -> dict[str, object]:
 class DirectoryLedger:
     """A `ledger.Ledger` in a directory."""
 
+    right = "admin"
+
     def __init__(self, server: Path, colony: str) -> None:
         self.server, self.colony, self.place = server, colony, server / quote(colony, safe="")
         self.turns: dict[str, contextlib.ExitStack] = {}
@@ -160,14 +162,20 @@ class DirectoryLedger:
             raise CorruptDocument("the blob is damaged.", fix="Restore it.", where=name)
         return data
 
+    def drop_blob(self, name: str) -> None:
+        self.fault("drop_blob")
+        used = {json.loads(path.read_text())["newest"][1] for path in self.place.glob("*.base")}
+        if name not in used:
+            (self.place / f"{name}.blob").unlink(missing_ok=True)
+
     def set_base(self, stream: str, revision: int, blob: str) -> None:
         self.fault("set_base")
         self.get_blob(blob)
         path = self._file(stream).with_suffix(".base")
-        known = json.loads(path.read_text()) if path.exists() else None
-        if (known or self._lines(stream)) and revision > self.head(stream):
+        known, lines = (json.loads(path.read_text()) if path.exists() else None), self._lines(stream)
+        if lines and revision > self.head(stream):
             raise Conflict("the stream has no such revision.", fix="Name one.", where=str(self.place))
-        first = known["first"] if known else [0, ""] if self._lines(stream) else [revision, blob]
+        first = [revision, blob] if not lines else known["first"] if known else [0, ""]
         path.write_text(json.dumps({"first": first, "newest": [revision, blob]}))
         self._file(stream).touch()
 

@@ -21,7 +21,7 @@ from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, drained, find, now, present, read
 from aether.api.memory_tool import directory_updated
-from aether.api.share import examine_share, take_conversations
+from aether.api.share import examine_share, exchange
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -272,16 +272,21 @@ def init(home: Home = None) -> Path:
 def fold(*, home: Home = None) -> int:
     """Fold the journal into the documents and return the revision that they now contain.
 
-    A shared home first takes what others wrote, conversations as well, and sends what waits for its server and what hooks
-    have spooled; if it cannot, it is folded as it is.
+    A shared home first takes what others wrote, conversations and files as well, and sends what waits for its server and what
+    hooks have spooled; if it cannot, it is folded as it is.
     """
     place = find(home)
     if ledger.shared(place):
         drained(place)
-        if not offline.tried_lately(place):
-            with suppress(AetherError):
-                take_conversations(place)
+        _exchange(place)
     return fold_home(place, now=now()).revision
+
+
+def _exchange(place: Path) -> None:
+    """Exchange files and conversations with the colony of a shared home, if its server can be reached."""
+    if os.path.exists(place / ledger.PLACE) and not offline.tried_lately(place):
+        with suppress(AetherError):
+            exchange(place)
 
 
 @public
@@ -427,8 +432,9 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
 
 @public
 def repair(*, home: Home = None) -> list[str]:
-    """Repair the home as far as possible and return the repairs in words."""
+    """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
     place = find(home)
+    _exchange(place)
     done = store_doctor.repair(place, now=now())
     done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
@@ -501,9 +507,11 @@ def export(*, home: Home = None) -> JsonObject:
     """Return the whole colony as one JSON object: documents, archive, receipts, events, live and archived conversations.
 
     The messages of conversations, and what rests of them in grace, are redacted; only the files within the home hold them as
-    they were.
+    they were. A shared home takes what others added first, if its server can be reached.
     """
-    snapshot = read(home)
+    place = find(home)
+    _exchange(place)
+    snapshot = read(place)
     return {
         "revision": snapshot.revision,
         "documents": copied(snapshot.documents),

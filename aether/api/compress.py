@@ -10,12 +10,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
 
 from aether.api.drain import lock_patience
-from aether.api.handoffs import ensure_file, evicted_session, free_id, read_handoff, summary_change
+from aether.api.handoffs import (
+    ensure_file,
+    evicted_session,
+    free_id,
+    handoff_path,
+    read_handoff,
+    summary_change,
+)
 from aether.api.home import (
     Home,
     change,
@@ -31,7 +39,7 @@ from aether.backends import backend as backend_of
 from aether.backends.base import Completion, Request, Settings
 from aether.backends.request import session_request
 from aether.clock import new_id
-from aether.errors import BackendFailed, InvalidInput, public, shown
+from aether.errors import AetherError, BackendFailed, InvalidInput, public, shown
 from aether.memory import handoff, ingest, sessions, signals
 from aether.memory.colony import check_phase
 from aether.memory.fidelity import required_entries
@@ -39,7 +47,7 @@ from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
 from aether.redact.redact import redacted
-from aether.store import config
+from aether.store import config, ledger
 from aether.store.commit import Author
 from aether.store.files import require_writable
 from aether.store.keys import Config
@@ -112,6 +120,11 @@ def prepare(
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
     newer = len(handoff.later_items(snapshot.documents["memory"], record))
+    if ledger.shared(place) and not ledger.stays_local() and not handoff_path(place, record).exists():
+        from aether.api.share import exchange  # another machine may have prepared it
+
+        with suppress(AetherError):
+            exchange(place)
     return Prepared(ensure_file(snapshot, record), "", record, newer)
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,10 +15,12 @@ from aether import clock, regular
 from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
-from aether.store import archive_store, conversations, documents, files, ledger, offline
+from aether.storage import named_files
+from aether.store import archive_store, conversations, files, ledger, offline, shared_base, shared_files
 from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
-from aether.store.snapshot import Snapshot, journal_header, journal_path, load, month_files
+from aether.store.shared_files import Blobs
+from aether.store.snapshot import Snapshot, journal_header, journal_path, load
 from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
@@ -27,7 +30,6 @@ FOLD_BYTES = 1 << 22
 # The line of the stream `READY`.
 WHOLE = files.seal_json({"sent": "whole"})
 _JOIN = "Join it with: aether share join URL COLONY."
-_OTHER_NAME = "Use another name, or join that colony in a new home."
 # Seconds: what a killed process left beside a home is older than that.
 _STALE_SECONDS = 3600.0
 
@@ -43,7 +45,7 @@ class Shared(NamedTuple):
 
 @public
 def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
-    """Make a colony on a server of the history and the conversations of a home, which is its first replica from now on.
+    """Make a colony on a server of all that a home has, which is its first replica from now on.
 
     Without `url` the server is that of `AETHER_SHARE_URL`, where every later use of the home looks for it: no address is
     kept in a home. Without `colony` its name is that of the project. If it was interrupted it goes on when it is called
@@ -61,32 +63,24 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
         snapshot = settle(load(place), now=now())
         # Every document is stamped with the revision that changed it last, as it is in every other replica.
         snapshot = fold(snapshot._replace(changed=frozenset(snapshot.stamps)), now=now())
-        lines = [
-            line
-            for path in month_files(place)
-            for line in regular.read(path, regular.LOG_BYTES).splitlines(keepends=True)
-        ]
-        if not _makes_the_same(snapshot, lines):
-            what = (
-                "its history does not reach back to the start, so that a new replica would not be the same."
-            )
-            fix = "Export it with aether export, import it into a new home, and share that one."
-            raise Conflict(what, fix=fix, where=str(place))
         replica = unfinished.replica if unfinished else clock.new_id("replica", now())
-        server = _created(ledger.url(url), name, replica, lines)
+        server = _created(ledger.url(url), name, replica, place)
+        blobs = _blobs(server)
         try:
             if unfinished and server.head(ledger.READY):
                 what = f"this home is a replica of the colony {shown(name)} already, and the tables of its server are those of this aether."
                 raise Conflict(
                     what, fix="Nothing is left to do; aether share leave leaves it.", where=str(place)
                 )
-            _send(server, JOURNAL, lines)
+            shared_base.set_base(server, blobs, snapshot)
             _send_conversations(server, place)
             made = Share(name, server.identity, replica)
             ledger.write_share(place, made)
             # What was said meanwhile; from now on the server is asked first.
             _send_conversations(server, place)
-            _send(server, ledger.READY, [WHOLE])
+            while shared_files.exchange(place, server, blobs, now=now()):
+                pass
+            shared_files.send_stream(server, ledger.READY, [WHOLE])
         finally:
             server.close()
     return Shared(place, name, made.replica, snapshot.revision)
@@ -94,7 +88,9 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
 
 @public
 def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".") -> Shared:
-    """Make a new home in `directory`, a replica of a colony with its whole history, and return it; or nothing at all.
+    """Make a new home in `directory`, a replica with all that its colony has, and return it; or nothing at all.
+
+    It starts from the newest base of the colony, which has the history as files, and reads the lines after that.
 
     Raises:
         Conflict: there is a home already, or what the server has is not whole.
@@ -118,9 +114,12 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
             fix = "Run aether share init again in that home: it goes on where it was interrupted."
             raise Conflict(what, fix=fix, where=colony)
         with _in_making(place) as new:
-            snapshot = _filled(new, lambda mark: server.read_after(JOURNAL, mark, limit=LINES).lines)
-            for stream, head in server.heads(conversations.STREAMS).items():
-                _fill_conversation(server, new, stream, head)
+            blobs = _blobs(server)
+            snapshot = _filled(new, server, blobs)
+            with write_lock(new):
+                while shared_files.exchange(new, server, blobs, now=now()):
+                    pass
+            _fill_conversations(server, new)
             ledger.write_share(new, made)
     finally:
         server.close()
@@ -129,7 +128,9 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
 
 @public
 def leave_share(*, home: Home = None) -> Shared:
-    """Let a home go on alone, with all that it has; the colony and its other replicas stay as they are.
+    """Let a home go on alone, with all that the colony has; the colony and its other replicas stay as they are.
+
+    If the server cannot be reached, it goes on with what it has.
 
     Raises:
         NotFound: the home is not shared.
@@ -137,10 +138,15 @@ def leave_share(*, home: Home = None) -> Shared:
     place = find(home)
     try:
         share = _require_shared(place)
+        with suppress(AetherError):
+            with write_lock(place):
+                fold(catch_up(settle(load(place), now=now())), now=now())
+            exchange(place)
     except CorruptDocument:
         share = Share("", "", "")
     with write_lock(place), files.storage_errors(place):
         (place / ledger.PLACE).unlink(missing_ok=True)
+        (place / shared_files.STATE).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
     return Shared(place, share.colony, share.replica, revision)
@@ -197,6 +203,10 @@ def examine_share(place: Path) -> list[Finding]:
     reached = max(
         (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
     )
+    if lacking := shared_files.lacking(place):
+        what = f"{len(lacking)} files of the colony could not be taken: {', '.join(map(shown, lacking[:3]))}."
+        fix = f"Set {ledger.FILES} if the colony keeps its files outside the database; then run aether fold."
+        found.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
     if reached > snapshot.revision:
         what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
         fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
@@ -238,8 +248,10 @@ def share_revoke(role: str, *, home: Home = None) -> None:
 
 
 @public
-def update_share(*, home: Home = None) -> int:
-    """Take what other replicas wrote into a shared home, and return its revision.
+def update_share(*, home: Home = None, wait: float = 0.0) -> int:
+    """Take what other replicas wrote into a shared home, send what it has for them, and return its revision.
+
+    With `wait` it waits for so many seconds, or until others have written something.
 
     Raises:
         NotFound: the home is not shared.
@@ -247,15 +259,19 @@ def update_share(*, home: Home = None) -> int:
     """
     place = find(home)
     _require_shared(place)
+    if wait > 0 and (server := ledger.of(place)):
+        server.wait(JOURNAL, load(place).revision, wait)
     with write_lock(place):
         snapshot = catch_up(settle(load(place), now=now()))
         snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
-    take_conversations(place)
+    exchange(place)
     return snapshot.revision
 
 
-def take_conversations(place: Path) -> None:
-    """Take what other replicas added to conversations into a shared home, but for those that it has archived or removed.
+def exchange(place: Path) -> None:
+    """Exchange with the colony of a shared home what is not in its journal: files and conversations.
+
+    From time to time the base is made again from which new replicas start.
 
     Raises:
         StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says; some may be newer than before.
@@ -263,12 +279,52 @@ def take_conversations(place: Path) -> None:
     server = ledger.of(place)
     if server is None:
         return
+    blobs, more = _blobs(server), True
+    try:
+        while more:
+            with write_lock(place):
+                more = shared_files.exchange(place, server, blobs, now=now())
+    finally:  # the files may be in another place, which cannot be reached
+        _fill_conversations(server, place)
+    if shared_base.needs_another(server, load(place).revision):
+        with write_lock(place):
+            shared_base.set_base(server, blobs, fold(settle(load(place), now=now()), now=now()))
+
+
+def _fill_conversations(server: Ledger, place: Path) -> None:
+    """Take what other replicas added to conversations, but for those that are archived or removed."""
     removed = conversations.removed_ids(place)
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
         has_all = conversations.head_of(conversations.path_of(place, name)) == head
         if not has_all and name not in removed and not archive_store.find(place, name):
-            _fill_conversation(server, place, stream, head)
+            shared_files.fill(place, stream, server, head, now())
+
+
+def _blobs(server: Ledger) -> Blobs:
+    """Return where the blobs of the colony are: in its ledger, or where `AETHER_SHARE_FILES` says."""
+    named = os.environ.get(ledger.FILES, "")
+    if not named:
+        return Blobs(server.put_blob, server.get_blob, server.drop_blob)
+    target, identity = named_files(named), server.identity
+
+    def put(data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()
+        if not target.has(f"{identity}/{name}"):
+            target.put(f"{identity}/{name}", data)
+        return name
+
+    def get(name: str) -> bytes:
+        try:
+            return target.get(f"{identity}/{name}", regular.DOCUMENT_BYTES)
+        except NotFound:  # from before the place was named
+            return server.get_blob(name)
+
+    def drop(name: str) -> None:
+        target.remove(f"{identity}/{name}")
+        server.drop_blob(name)
+
+    return Blobs(put, get, drop)
 
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:
@@ -289,7 +345,9 @@ def _require_shared(place: Path) -> Share:
 def _send_conversations(server: Ledger, place: Path) -> None:
     for stored in conversations.stored_conversations(place):
         with conversations.held(place, stored.id) as held:
-            _send(server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True))
+            shared_files.send_stream(
+                server, conversations.stream_of(stored.id), held.data.splitlines(keepends=True)
+            )
 
 
 def _require_alone(place: Path, *, besides: str = "") -> None:
@@ -300,8 +358,8 @@ def _require_alone(place: Path, *, besides: str = "") -> None:
         raise Conflict(what, fix="Leave it with: aether share leave.", where=str(place))
 
 
-def _created(address: str, name: str, replica: str, lines: list[bytes]) -> Ledger:
-    """Return the ledger of a new colony, or of the one that a killed process was making of the history `lines`.
+def _created(address: str, name: str, replica: str, home: Path) -> Ledger:
+    """Return the ledger of a new colony, or of the one that a killed process was making of `home`.
 
     Raises:
         Conflict: there is another colony of this name.
@@ -310,36 +368,10 @@ def _created(address: str, name: str, replica: str, lines: list[bytes]) -> Ledge
         return ledger.created(address, name)
     except Conflict:
         server = ledger.opened(address, name, replica=replica)
-        if _has_start(server, JOURNAL, lines):
+        if shared_base.is_of(server, home):
             return server
         server.close()
         raise
-
-
-def _has_start(server: Ledger, stream: str, lines: list[bytes]) -> bool:
-    """Return whether the lines of a stream are the first of `lines`."""
-    mark = Mark(0, "")
-    while found := server.read_after(stream, mark, limit=LINES).lines:
-        if found != lines[mark.revision : mark.revision + len(found)]:
-            return False
-        mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
-    return True
-
-
-def _send(server: Ledger, stream: str, lines: list[bytes]) -> None:
-    """Append to a stream what it lacks of `lines`.
-
-    Raises:
-        Conflict: it has other lines.
-    """
-    at = server.head(stream)
-    if at and not _has_start(server, stream, lines):
-        raise Conflict("the colony has other lines already.", fix=_OTHER_NAME, where=server.colony)
-    while some := lines[at : at + LINES]:
-        mark = Mark(at, ledger.checksum_of(lines[at - 1]) if at else "")
-        if not server.append_if(stream, mark, some).done:
-            raise Conflict("others write to this colony already.", fix=_OTHER_NAME, where=server.colony)
-        at += len(some)
 
 
 def _temporary(place: Path) -> Path:
@@ -367,41 +399,18 @@ def _in_making(place: Path) -> Iterator[Path]:
             raise
 
 
-def _filled(place: Path, read: Callable[[Mark], list[bytes]]) -> Snapshot:
-    """Fill the empty home at `place` with the lines that `read` gives after each mark, folded."""
-    lines = read(Mark(0, ""))
-    files.write_whole(journal_path(place), journal_header(0) + b"".join(lines))
-    with write_lock(place):
-        snapshot = fold(settle(load(place), now=now()), now=now())
+def _filled(home: Path, server: Ledger, blobs: Blobs) -> Snapshot:
+    """Fill the empty `home` with the newest base of its colony and the lines after it, folded."""
+
+    def read(mark: Mark) -> list[bytes]:
+        return server.read_after(JOURNAL, mark, limit=LINES).lines
+
+    if not shared_base.fill(home, server, blobs):
+        files.write_whole(journal_path(home), journal_header(0) + b"".join(read(Mark(0, ""))))
+    with write_lock(home):
+        snapshot = fold(settle(load(home), now=now()), now=now())
         while lines := read(mark_of(snapshot)):
             snapshot = take_in(snapshot, lines)
             if snapshot.end > FOLD_BYTES:
                 snapshot = fold(snapshot, now=now())
         return fold(snapshot, now=now())
-
-
-def _makes_the_same(snapshot: Snapshot, lines: list[bytes]) -> bool:
-    """Return whether the lines alone make the documents of a home, byte for byte."""
-    home = snapshot.home
-    new = _temporary(home)
-    try:
-        files.make_directory(new / "data")
-        _filled(new, lambda mark: lines[mark.revision : mark.revision + LINES])
-        return all(_content(new, name) == _content(home, name) for name in documents.NAMES)
-    except AetherError:
-        return False
-    finally:
-        shutil.rmtree(new, ignore_errors=True)
-
-
-def _content(home: Path, name: str) -> bytes:
-    path = documents.path_of(home, name)
-    return regular.read(path) if path.exists() else b""
-
-
-def _fill_conversation(server: Ledger, home: Path, stream: str, head: int) -> None:
-    """Take what is new of a conversation into its log."""
-    name = stream.removeprefix(conversations.STREAMS)
-    while conversations.load(home, name).held < head:
-        if not conversations.take_in(home, name, server, now=now()):
-            return

@@ -29,7 +29,8 @@ def share_command() -> None:
 def init_command(ask: Ask, url: str, colony: str) -> None:
     """Make COLONY at URL of this home.
 
-    It gets the history of the home and its conversations.
+    It gets all that the home has. Its files are kept in the database, or where AETHER_SHARE_FILES names a directory or
+    s3://bucket/prefix, on every machine the same.
 
     \b
     Example:
@@ -47,7 +48,7 @@ def init_command(ask: Ask, url: str, colony: str) -> None:
 @click.argument("directory", default=".")
 @pass_ask
 def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
-    """Make a new home in DIRECTORY, a replica of COLONY at URL.
+    """Make a new home in DIRECTORY, a replica of COLONY at URL with all that it has.
 
     \b
     Example:
@@ -91,7 +92,7 @@ def status_command(ask: Ask) -> int:
 @share_command.command("leave")
 @pass_ask
 def leave_command(ask: Ask) -> None:
-    """Let this home go on alone, with all that it has.
+    """Let this home go on alone, with all that the colony has.
 
     The colony and its other replicas stay as they are.
 

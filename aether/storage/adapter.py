@@ -4,7 +4,7 @@ The layout is the same everywhere: `<session>/transcript-pre-compact-<step>.json
 `<session>/events.jsonl`, with the step in three digits. A step is written once and never overwritten. The copies are
 redacted before they come here. `FileStorage` makes each file of a directory once and whole.
 
-`NamedFiles` is what backups are made of: files by their names, in the same places.
+`NamedFiles` is what backups are made of, and the files of shared colonies: files by their names, in the same places.
 """
 
 from __future__ import annotations
@@ -88,6 +88,14 @@ class NamedFiles(Protocol):
 
     def put(self, name: str, data: bytes) -> None:
         """Write a file, whole and durably or not at all."""
+        ...
+
+    def has(self, name: str) -> bool:
+        """Return whether there is such a file."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove a file, if it is there."""
         ...
 
 
@@ -214,7 +222,7 @@ class FileStorage:
             InvalidDocument: it is larger.
             UnsafePath: it is a link, or a link leads out of the directory.
         """
-        path = inside(self.root, os.path.dirname(name)) / os.path.basename(name)
+        path = self._place(name)
         with storage_errors(path, left="Nothing was read."):
             try:
                 return regular.read(path, most)
@@ -223,10 +231,24 @@ class FileStorage:
 
     def put(self, name: str, data: bytes) -> None:
         """Write the file `name`, whole and durably or not at all."""
-        path = inside(self.root, os.path.dirname(name)) / os.path.basename(name)
+        path = self._place(name)
         with storage_errors(path):
             make_directory(path.parent)
             write_whole(path, data)
+
+    def has(self, name: str) -> bool:
+        """Return whether there is a file `name`."""
+        return self._place(name).is_file()
+
+    def remove(self, name: str) -> None:
+        """Remove the file `name`, if it is there."""
+        path = self._place(name)
+        with storage_errors(path, left="It is still there."), suppress(FileNotFoundError):
+            path.unlink()
+            sync_directory(path.parent)
+
+    def _place(self, name: str) -> Path:
+        return inside(self.root, os.path.dirname(name)) / os.path.basename(name)
 
     def _directory(self, session_id: str) -> Path:
         return inside(self.root, directory_name(session_id, what="session"))

@@ -37,7 +37,7 @@ CONFLICT_TRIES = 10
 FIRST_WAIT_SECONDS = 0.01
 LONGEST_WAIT_SECONDS = 0.4
 # The object is not the expected one, was written at that moment, or does not exist.
-_REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey")
+_REFUSED = ("PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey", "404")
 # The type of the content by the last part of a name.
 KINDS = {"json": "application/json", "jsonl": "application/x-ndjson"}
 # A backup may wait: nobody's turn depends on it.
@@ -137,6 +137,17 @@ class S3Storage:
         key = "/".join(part for part in (self.prefix, name) if part)
         if not self._put(key, data, {}):
             raise _busy(self._url(key))
+
+    def has(self, name: str) -> bool:
+        """Return whether there is an object `name`."""
+        key = "/".join(part for part in (self.prefix, name) if part)
+        found = self._answer(lambda: self.client.head_object(Bucket=self.bucket, Key=key), self._url(key))
+        return found is not None
+
+    def remove(self, name: str) -> None:
+        """Remove the object `name`, if it is there."""
+        key = "/".join(part for part in (self.prefix, name) if part)
+        self._answer(lambda: self.client.delete_object(Bucket=self.bucket, Key=key), self._url(key))
 
     def _key(self, session_id: str, name: str) -> str:
         directory = directory_name(session_id, what="session")

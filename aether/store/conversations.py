@@ -769,8 +769,9 @@ def set_aside(home: Path, id: str, *, lines: int, now: datetime) -> Path | None:
         if load(home, id, whole=True).lines != lines:
             return None
         name = f"conversation-{path.parent.name}"
-        kept = documents.quarantine(home, name, regular.read(path, regular.LOG_BYTES), at=clock.stamp(now))
-        enter(home, Listed(id, clock.stamp(now), removed=True))
+        data = regular.read(path, regular.LOG_BYTES)
+        kept = documents.quarantine(home, name, data, at=clock.stamp(now))
+        enter(home, Listed(id, clock.stamp(now), removed=True, lines=data.count(b"\n")))
         path.with_name(files.HEAD).unlink(missing_ok=True)
         path.unlink()
         files.sync_directory(path.parent)
@@ -823,12 +824,25 @@ def last_use(stored: Stored) -> str:
 
 def retire(home: Path, ids: Iterable[str], *, now: datetime) -> None:
     """Say in the list that conversations are archived, so that a deleted one is missed."""
-    enter(home, *(Listed(one, clock.stamp(now), archived=True) for one in ids))
+    known = last_listed(home)
+    made = []
+    for one in ids:
+        path = path_of(home, one)
+        lines = _resting_lines(known.get(one))
+        if path.exists():
+            lines = regular.read(path, regular.LOG_BYTES).count(b"\n")
+        made.append(Listed(one, clock.stamp(now), archived=True, lines=lines))
+    enter(home, *made)
 
 
 def strike(home: Path, id: str, *, now: datetime) -> None:
     """Say in the list that a conversation was removed, so that nobody misses it."""
-    enter(home, Listed(id, clock.stamp(now), removed=True))
+    lines = _resting_lines(last_listed(home).get(id))
+    enter(home, Listed(id, clock.stamp(now), removed=True, lines=lines))
+
+
+def _resting_lines(known: Listed | None) -> int:
+    return known.lines if known and (known.archived or known.removed) else 0
 
 
 def enter_loss(home: Path, id: str, *, now: datetime) -> None:
@@ -912,6 +926,8 @@ class Listed(NamedTuple):
     """Whether it is in the archive now."""
     restored: bool = False
     """Whether it came back from there on request, at that time."""
+    lines: int = 0
+    """How many lines its log had when it was archived or removed, as its stream counts them; 0 if that is not known."""
 
 
 def listed(home: Path) -> tuple[dict[str, Listed], bool]:
@@ -938,25 +954,31 @@ def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
     return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
 
 
-def removed_ids(home: Path) -> set[str]:
-    """Return the conversations that were moved to quarantine on request, and not started again since."""
+def last_listed(home: Path) -> dict[str, Listed]:
+    """Return the last line of each conversation in the list of `home`, by its id; those that were removed as well."""
     try:
         data = regular.read(home / LIST, regular.LOG_BYTES)
     except (FileNotFoundError, NotADirectoryError):
-        return set()
-    last = {one.id: one.removed for one in _in_list(recovery.lines_of(data))}
-    return {name for name, removed in last.items() if removed}
+        return {}
+    return {one.id: one for one in _in_list(recovery.lines_of(data))}
+
+
+def removed_ids(home: Path) -> set[str]:
+    """Return the conversations that were moved to quarantine on request, and not started again since."""
+    return {name for name, one in last_listed(home).items() if one.removed}
 
 
 def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
     """Yield what the lines of a list that are whole say, each of which may change what earlier ones said."""
     for line, good in lines:
         fields = (files.unsealed(line) if good else None) or {}
+        had = fields.get("lines", 0)
         texts = [fields.get("conversation"), fields.get("at"), fields.get("source", "")]
         if all(isinstance(text, str) for text in texts):
             yield Listed(
                 fields["conversation"], fields["at"], bool(fields.get("lost")), fields.get("source", ""),
                 bool(fields.get("removed")), bool(fields.get("archived")), bool(fields.get("restored")),
+                had if isinstance(had, int) else 0,
             )  # fmt: skip
 
 
@@ -1001,7 +1023,8 @@ def _entered(home: Path, *lines: Listed) -> Iterator[None]:
 def _listed_fields(line: Listed) -> JsonObject:
     fields: JsonObject = {"conversation": line.id, "at": line.at}
     fields |= {"lost": True, "source": line.source} if line.lost else {}
-    return fields | {name: True for name in ("removed", "archived", "restored") if getattr(line, name)}
+    fields |= {name: True for name in ("removed", "archived", "restored") if getattr(line, name)}
+    return fields | ({"lines": line.lines} if line.lines else {})
 
 
 def list_lock(home: Path, *, for_reading: bool = False) -> AbstractContextManager[None]:

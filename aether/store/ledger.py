@@ -24,6 +24,8 @@ from aether.tuples import NamedTuple
 # What a shared home knows of its colony; neither an address nor a password.
 PLACE = "data/share.json"
 URL = "AETHER_SHARE_URL"
+# Where the files of a colony are if not in the database: a directory that all machines have, or s3://bucket/prefix.
+FILES = "AETHER_SHARE_FILES"
 # How an address starts, and the module whose `open_ledger` and `create_colony` know such servers.
 MODULES = {
     **dict.fromkeys(("postgresql://", "postgres://", "service=", "host=", "dbname="), "aether.store.postgres")
@@ -114,6 +116,10 @@ class Ledger(Protocol):
     def identity(self) -> str:
         """The name made once when the colony was made: two colonies of one name have two. It may connect."""
 
+    @property
+    def right(self) -> str:
+        """The right of the own role: `read`, `write` or `admin`, who alone may set a base. It may connect."""
+
     def head(self, stream: str) -> int:
         """Return the revision of the last line of a stream; 0 if nobody has appended to it."""
 
@@ -160,6 +166,9 @@ class Ledger(Protocol):
             NotFound: there are none.
             CorruptDocument: they are others.
         """
+
+    def drop_blob(self, name: str) -> None:
+        """Remove the bytes of that name, if they are there and are no snapshot of a stream."""
 
     def set_base(self, stream: str, revision: int, blob: str) -> None:
         """Let an empty stream start after `revision`, whose state is in the blob; a home without its first months is shared so.

@@ -393,7 +393,11 @@ class PostgresLedger:
 
     def put_blob(self, data: bytes) -> str:
         """Keep `data`, once, and return its name: the SHA-256 of the bytes, in hexadecimal."""
-        return str(self.call("select aether.put_blob(%s, %s)", self.number, data)[0])
+        name = hashlib.sha256(data).hexdigest()
+        query = "select 1 from aether.blobs where colony = %s and name = %s"
+        if not self.rows(query, self.number, name):
+            self.call("select aether.put_blob(%s, %s)", self.number, data)
+        return name
 
     def get_blob(self, name: str) -> bytes:
         """Return the bytes of that name, checked against it.
@@ -408,6 +412,10 @@ class PostgresLedger:
         if hashlib.sha256(data).hexdigest() != name:
             raise CorruptDocument(f"the blob {name} is damaged.", fix=_RESTORE, where=self.where)
         return bytes(data)
+
+    def drop_blob(self, name: str) -> None:
+        """Remove the bytes of that name, if they are there and are no snapshot of a stream."""
+        self.call("select aether.drop_blob(%s, %s)", self.number, name)
 
     def set_base(self, stream: str, revision: int, blob: str) -> None:
         """Let an empty stream start after `revision`, or record a newer snapshot of one with lines.

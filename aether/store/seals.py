@@ -54,7 +54,7 @@ DERIVED = {
     "data/backups/": "copies of documents; a damaged one is not used",
     "data/identity.json": "the name by which backups know the home: the next backup makes another, and asks once",
     "data/share.json": "the colony that the home is a replica of, by name: it joins again",
-    "share/": "changes that wait for the server, each with its checksum",
+    "share/": "changes that wait for the server, and what was agreed with it, each with its checksum",
     "data/usage.json": "counts that providers reported: learned again",
     "compressions/": "copies of items that are in working memory or in the archive",
     "quarantine/": "damaged files, for a person",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
 import uuid
 from contextlib import suppress
 
@@ -213,7 +214,7 @@ def test_a_home_takes_nothing_of_another_colony_of_its_name(colony, tmp_path, mo
     cloned = homes.fresh(tmp_path / "cloned")
     ledger.write_share(cloned, ledger.Share("c", "another", "replica_1"))
 
-    for act in (sharing.take_conversations, lambda home: sharing.share_members(home=home)):
+    for act in (sharing.exchange, lambda home: sharing.share_members(home=home)):
         with pytest.raises(Conflict, match="another colony of the name"):
             act(cloned)
     assert main(["fold", "--home", str(cloned)]) != 2
@@ -231,6 +232,16 @@ def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypa
     monkeypatch.setattr(access, "_NEXT_LOOK", {})
 
     assert {each["id"] for each in aether.list_working_memory_items(home=two)} == {"before", "a"}
+
+
+def test_a_replica_waits_until_others_have_written(colony):
+    one, two = colony.first(), colony.join()
+
+    assert sharing.update_share(home=two, wait=0.01) == 2
+    writing = threading.Timer(0.1, lambda: homes.add(one, "a"))
+    writing.start()
+    assert sharing.update_share(home=two, wait=30) == 3
+    writing.join()
 
 
 def test_a_home_that_was_never_shared_imports_and_asks_nothing(home, monkeypatch):
@@ -260,16 +271,16 @@ def test_a_home_is_shared_once_and_joined_where_none_is(colony):
     assert "postgres" not in (home / ledger.PLACE).read_text() + str(ledger.shared(home))
 
 
-@pytest.mark.parametrize("killed", ["created", "first lines", "journal", "conversations", "sent", "named"])
+@pytest.mark.parametrize("killed", ["created", "base", "conversations", "sent", "named", "files"])
 def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, monkeypatch):
     home = homes.fresh(colony.directory / "first")
     for number in range(6):
         homes.add(home, f"{number}")
     conversations.extend(home, "talk", [{"role": "user", "content": "x"}] * 5, now=homes.NOW)
-    monkeypatch.setattr(sharing, "LINES", 2)
+    aether.create_snapshot(home=home)
 
     def die():
-        calls = {"created": 0, "first lines": 1, "journal": 4, "conversations": 6}.get(killed)
+        calls = {"conversations": 0, "files": 1}.get(killed)
         if killed == "sent":
             ledger.write_share = lambda *_: os._exit(9)
         elif killed == "named":
@@ -281,8 +292,12 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
 
             def created(*args):
                 server = real(*args)
-                append = server.append_if
+                append, base = server.append_if, server.set_base
                 server.append_if = lambda *given: os._exit(9) if next(made) == calls else append(*given)
+                if killed == "created":
+                    server.set_base = lambda *_: os._exit(9)
+                elif killed == "base":
+                    server.set_base = lambda *given: (base(*given), os._exit(9))
                 return server
 
             sharing.ledger.created = created
@@ -303,6 +318,7 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
     two = colony.join()
 
     assert homes.ids(colony.agree()) == [*"012345", "since"]
+    assert len(aether.list_snapshots(home=two)) == 1
     assert conversations.path_of(home, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
 
 
@@ -540,46 +556,66 @@ def test_doctor_says_what_the_server_shows(colony, monkeypatch):
     assert codes(two) == []
 
 
-def test_a_home_without_its_first_months_is_shared_by_way_of_an_export(colony):
-    old = homes.fresh(colony.directory / "old")
-    homes.add(old, "kept")
-    homes.remove(old, "kept")
-    homes.add(old, "a")
-    conversations.extend(old, "talk", [{"role": "user", "content": "x"}] * 3, now=homes.NOW)
-    fold_home(old, now=homes.NOW)
-    for path in snapshot.month_files(old):
+def test_a_home_without_its_first_months_is_shared_with_the_history_that_it_has(colony):
+    home = homes.fresh(colony.directory / "first")
+    homes.add(home, "kept")
+    homes.remove(home, "kept")
+    homes.add(home, "a")
+    conversations.extend(home, "talk", [{"role": "user", "content": "x"}] * 3, now=homes.NOW)
+    fold_home(home, now=homes.NOW)
+    for path in snapshot.month_files(home):
         path.unlink()
-    homes.add(old, "b")
+    doctor.repair(home, now=homes.NOW)
+    homes.add(home, "b")
 
-    with pytest.raises(Conflict, match="does not reach back") as refused:
-        sharing.share(old, colony.url, "c")
-    assert "aether export" in str(refused.value)
-    assert ledger.shared(old) is None
-    home = admin.init(colony.directory / "first" / ".aether")
-    admin.import_export(admin.export(home=old), home=home)
     sharing.share(home, colony.url, "c")
     colony.made.append(home)
     two = colony.join()
+    homes.add(two, "c")
+    path = documents.path_of(two, "memory")
+    sharing.update_share(home=two)
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    homes.add(home, "d")
+    colony.agree()
+    three = colony.join()
 
-    assert homes.ids(colony.agree()) == ["a", "b"]
-    assert [entry["item"]["id"] for _, entry in record_files.records(snapshot.load(two), "items")] == ["kept"]
-    assert len(conversations.load(two, "talk").texts) == 3
+    assert homes.ids(colony.agree()) == ["a", "b", "c", "d"]
+    assert b'"edited"' in content(home, "memory")
+    aether.undo(home=three)
+    assert len(homes.ids(colony.agree())) < 4 or b'"edited"' not in content(home, "memory")
+    for each in (two, three):
+        found = record_files.records(snapshot.load(each), "items")
+        assert [entry["item"]["id"] for _, entry in found] == ["kept"]
+        assert len(conversations.load(each, "talk").texts) == 3
 
 
-def test_a_conversation_that_one_machine_removed_does_not_come_back_to_it(colony):
+def test_a_conversation_that_one_machine_removed_is_removed_everywhere_until_somebody_goes_on_with_it(colony):
     one, two = colony.first(), colony.join()
     said = [{"role": "user", "content": "x"}]
     conversations.extend(one, "talk", said, now=homes.NOW)
     sharing.update_share(home=two)
     lines = conversations.load(two, "talk").lines
     assert conversations.set_aside(two, "talk", lines=lines, now=homes.NOW)
+    colony.agree()
+    for home in (one, two, colony.join()):
+        assert [each.id for each in conversations.stored_conversations(home)] == []
+        assert [each.code for each in doctor.examine(home) if each.level == "error"] == []
 
-    conversations.extend(one, "talk", said * 2, now=homes.NOW)
-    sharing.update_share(home=two)
-    assert [each.id for each in conversations.stored_conversations(two)] == []
-    assert [each.code for each in doctor.examine(two) if each.level == "error"] == []
+    conversations.extend(one, "talk", said * 3, now=homes.NOW)
+    colony.agree()
 
-    conversations.extend(two, "talk", said * 3, now=homes.NOW)
-    sharing.update_share(home=one)
     assert conversations.path_of(one, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
-    assert len(conversations.load(one, "talk").texts) == 6
+    assert len(conversations.load(one, "talk").texts) == 4
+
+
+def test_what_was_said_while_another_machine_removed_the_conversation_is_not_lost(colony):
+    one, two = colony.first(), colony.join()
+    conversations.extend(one, "talk", [{"role": "user", "content": "x"}], now=homes.NOW)
+    sharing.update_share(home=two)
+    lines = conversations.load(two, "talk").lines
+    conversations.extend(one, "talk", [{"role": "user", "content": str(n)} for n in "xy"], now=homes.NOW)
+    assert conversations.set_aside(two, "talk", lines=lines, now=homes.NOW)
+    colony.agree()
+
+    for home in (one, two):
+        assert len(conversations.load(home, "talk").texts) == 3

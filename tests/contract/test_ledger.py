@@ -194,6 +194,11 @@ def test_blobs_are_kept_once_by_their_content(opened):
     assert (opened().put_blob(data), ledger.get_blob(name)) == (name, data)
     with pytest.raises(NotFound):
         ledger.get_blob("0" * 64)
+    opened().drop_blob(name)
+    ledger.drop_blob(name)
+    with pytest.raises(NotFound):
+        ledger.get_blob(name)
+    assert (ledger.put_blob(data), ledger.get_blob(name)) == (name, data)
 
 
 def test_a_stream_may_start_from_a_snapshot(opened):
@@ -207,6 +212,8 @@ def test_a_stream_may_start_from_a_snapshot(opened):
 
     assert opened().read_after(JOURNAL, Mark(10, "")) == (12, [line(11), line(12)])
     assert (ledger.base(JOURNAL), ledger.head(JOURNAL)) == ((11, second), 12)
+    ledger.drop_blob(second)
+    assert ledger.get_blob(second) == b"state of 11"
     with pytest.raises(Conflict):
         ledger.read_after(JOURNAL, Mark(3, ""))
 

@@ -30,6 +30,9 @@ def test_files_have_their_names_sizes_and_content(bucket):
         place.get("objects/aa/one", 1)
     with pytest.raises(NotFound, match="no such file"):
         place.get("objects/cc/three", 1)
+    for _ in range(2):
+        place.remove("objects/aa/one")
+    assert (place.has("objects/aa/one"), place.has("objectsother")) == (False, True)
 
 
 @pytest.mark.slow

@@ -98,14 +98,20 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
     with opened(url_of(postgres, writer), colony) as ledger:
         ledger.append_if(JOURNAL, NEW, [b"one\n"])
         blob = ledger.put_blob(b"b")
-        ledger.set_base(JOURNAL, 1, blob)
+        ledger.drop_blob(ledger.put_blob(b"dropped"))
         assert ledger.right == "write"
+        with pytest.raises(UnsafePath, match="aether share grant"):
+            ledger.set_base(JOURNAL, 1, blob)
+    with opened(url_of(postgres, admin), colony) as ledger:
+        ledger.set_base(JOURNAL, 1, blob)
+        ledger.drop_blob(blob)  # a snapshot stays
     with opened(url_of(postgres, reader), colony) as ledger:
         assert ledger.read_after(JOURNAL, NEW).lines == [b"one\n"]
         assert (ledger.get_blob(blob), ledger.base(JOURNAL), ledger.heads()) == (b"b", (1, blob), {"": 1})
         for write in (
             lambda: ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"]),
             lambda: ledger.put_blob(b"c"),
+            lambda: ledger.drop_blob(blob),
             lambda: ledger.set_base(JOURNAL, 1, ""),
             lambda: ledger.turn(JOURNAL, NEW).__enter__(),
         ):
@@ -198,6 +204,8 @@ def test_a_member_of_one_colony_sees_nothing_of_another(postgres, colony, role):
         f"call aether.read_after({number}, 'conversations/x', 0, '', 9, 9, null, null)",
         f"call aether.append({number}, '', 0, '', array['x'::bytea], '', 9, null, null, null, null)",
         f"select aether.put_blob({number}, 'x')",
+        f"select aether.drop_blob({number}, 'x')",
+        f"select aether.set_base({number}, '', 1, '', 9)",
         f"select aether.grant_right({number}, '{name}', 'admin')",
         f"select aether.revoke_right({number}, '{name}')",
         f"select aether.seen({number}, 'r', 1)",

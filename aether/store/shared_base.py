@@ -1,0 +1,208 @@
+"""The base of a colony: all that its journal made up to a revision, as files, from which a new replica starts.
+
+The documents, the history by months and the append-only files of a folded home are kept as blobs; a manifest, which is the
+newest snapshot of the journal's stream, names each with its checksum. Nothing of it is replayed: a new replica writes the
+files, byte for byte, and reads the lines after them. So a home whose first months were removed can be shared as well, and
+its replicas have the history that it has. Whoever may make a base makes one of a history that continues the one before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from aether import regular
+from aether.errors import AetherError, CorruptDocument, NotFound
+from aether.store import documents, files, ledger, record_files
+from aether.store.commit import mark_of
+from aether.store.ledger import JOURNAL, Ledger
+from aether.store.shared_files import PART_BYTES, Blobs, File
+from aether.store.snapshot import Snapshot, journal_header, journal_path, month_files
+from aether.tuples import NamedTuple
+
+# After so many lines a new base is made.
+LINES = 10_000
+# How often a new replica looks for a newer base when blobs of the one that it reads were removed.
+TRIES = 3
+_PLACES = re.compile(
+    r"data/(journal|archive/items)/[0-9]{4}-[0-9]{2}\.jsonl|data/(receipts|events|history)\.jsonl"
+)
+_DOCUMENTS = frozenset(f"data/{name}.json" for name in documents.NAMES)
+
+
+class Base(NamedTuple):
+    """What the manifest of a base says."""
+
+    revision: int
+    checksum: str
+    """As in `ledger.Mark`."""
+    made: tuple[str, ...]
+    """The optional documents that the home has."""
+    files: tuple[File, ...]
+
+
+def needs_another(server: Ledger, revision: int) -> bool:
+    """Return whether it is time for a new base, and the own role may make one."""
+    return server.right == "admin" and revision - server.base(JOURNAL)[0] >= LINES
+
+
+def set_base(server: Ledger, blobs: Blobs, snapshot: Snapshot) -> None:
+    """Make the base of a folded home that of its colony; not if its history does not continue the one before.
+
+    The caller holds the lock of the home.
+
+    Raises:
+        StorageFailed, UnsafePath, Conflict: as the server says; the colony has the base that it had.
+    """
+    home, before = snapshot.home, read(server)
+    growing = [one for one in before.files if one.path not in _DOCUMENTS] if before else []
+    if not all(_continues(home, one) for one in growing):
+        return
+    mark = mark_of(snapshot)
+    made = [name for name in documents.OPTIONAL if name in snapshot.stamps]
+    held = tuple(_put(blobs, home, name) for name in _names(home))
+    value = {
+        "base": 1, "revision": mark.revision, "checksum": mark.checksum, "made": made,
+        "files": [{**one._asdict(), "parts": list(one.parts)} for one in held],
+    }  # fmt: skip
+    server.set_base(JOURNAL, mark.revision, server.put_blob(files.seal_json(value)))
+    names = {name for one in held for name in one.blobs}
+    for name in {name for one in (before.files if before else ()) for name in one.blobs} - names:
+        blobs.drop(name)
+
+
+def read(server: Ledger) -> Base | None:
+    """Return the newest base of a colony; None without one.
+
+    Raises:
+        NotFound: it is missing, or was replaced this moment.
+        CorruptDocument: it cannot be read.
+    """
+    revision, name = server.base(JOURNAL)
+    if not name:
+        return None
+    with suppress(KeyError, TypeError, ValueError):
+        value = files.unsealed(server.get_blob(name)) or {}
+        held = tuple(
+            File(one["path"], one["sha256"], one["size"], tuple(one["parts"])) for one in value["files"]
+        )
+        base = Base(value["revision"], value["checksum"], tuple(value["made"]), held)
+        if base.revision == revision and all(map(_is_ours, held)) and {*base.made} <= {*documents.OPTIONAL}:
+            return base
+    what = "the base of the colony cannot be read."
+    raise CorruptDocument(what, fix="Restore the database from a backup.", where=server.colony)
+
+
+def is_of(server: Ledger, home: Path) -> bool:
+    """Return whether a colony that nobody can join yet has nothing, or a base of the history of `home`."""
+    base = read(server)
+    if base is None:
+        return server.head(JOURNAL) == 0
+    for path in reversed(month_files(home)):
+        for line in files.lines_backwards(path):
+            fields = files.unsealed(line) or {}
+            if fields.get("revision") == base.revision:
+                return ledger.checksum_of(line) == base.checksum
+    return all(_continues(home, one) for one in base.files)
+
+
+def fill(home: Path, server: Ledger, blobs: Blobs) -> bool:
+    """Write the files of the newest base into an empty home; return whether the colony has a base.
+
+    Raises:
+        NotFound, CorruptDocument, StorageFailed: it cannot be read whole.
+    """
+    for left in reversed(range(TRIES)):
+        if not (base := read(server)):
+            return False
+        try:
+            for one in base.files:
+                _fetch(blobs, one, home)
+        except NotFound:
+            if not left or read(server) == base:
+                raise
+            continue
+        _enter(home, base)
+        break
+    return True
+
+
+def _enter(home: Path, base: Base) -> None:
+    """Start the journal of a home that has the files of `base`."""
+    for name in documents.NAMES:
+        # A document that is edited by hand is compared with what it was.
+        path = documents.path_of(home, name)
+        if path.exists() and (revision := documents.read_revision(path)) is not None:
+            backup = documents.backups_of(home, name) / f"{name}.{revision:012d}.json"
+            files.make_directory(backup.parent)
+            files.write_whole(backup, regular.read(path, regular.LOG_BYTES))
+    files.write_whole(journal_path(home), journal_header(base.revision, made=base.made))
+    files.set_head(files.head_path(home), base.revision)
+
+
+def _is_ours(file: File) -> bool:
+    return file.path in _DOCUMENTS or bool(_PLACES.fullmatch(file.path))
+
+
+def _names(home: Path) -> list[str]:
+    """Return the files of a base, by their places in the home."""
+    found = [documents.path_of(home, name) for name in documents.NAMES]
+    found = [path for path in found if path.exists()] + month_files(home)
+    for kind in record_files.KINDS:
+        found += record_files.files_of(home, kind)
+    return [path.relative_to(home).as_posix() for path in found]
+
+
+def _parts(path: Path) -> Iterator[bytes]:
+    with regular.opened(path) as file:
+        while part := file.read(PART_BYTES):
+            yield part
+
+
+def _put(blobs: Blobs, home: Path, name: str) -> File:
+    digest, size, names = hashlib.sha256(), 0, []
+    for part in _parts(home / name):
+        digest.update(part)
+        size += len(part)
+        names.append(blobs.put(part))
+    return File(name, digest.hexdigest(), size, tuple(names))
+
+
+def _continues(home: Path, file: File) -> bool:
+    """Return whether a file of the home starts with what it was in a base."""
+    digest, left = hashlib.sha256(), file.size
+    try:
+        for part in _parts(home / file.path):
+            digest.update(part[:left])
+            left -= len(part[:left])
+    except (OSError, AetherError):
+        return False
+    return not left and digest.hexdigest() == file.sha256
+
+
+def _fetch(blobs: Blobs, file: File, home: Path) -> None:
+    """Write one file of a base, part by part, and check it.
+
+    Raises:
+        NotFound, CorruptDocument: as `Ledger.get_blob`.
+    """
+    path, digest, left = home / file.path, hashlib.sha256(), file.size
+    with files.storage_errors(path):
+        files.make_directory(path.parent)
+        with open(path, "wb") as made:
+            for name in file.parts:
+                part = blobs.get(name)
+                left -= len(part)
+                if left < 0:
+                    break
+                digest.update(part)
+                made.write(part)
+            made.flush()
+            os.fsync(made.fileno())
+    if left or digest.hexdigest() != file.sha256:
+        what = "the base of the colony has another file than it says."
+        raise CorruptDocument(what, fix="Restore the database from a backup.", where=file.path)

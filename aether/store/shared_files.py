@@ -1,0 +1,620 @@
+"""Files of a shared home that are too large for a line: hand-offs, snapshots, archived conversations and what rests in grace.
+
+Their bytes are blobs of the colony, named by their SHA-256; the stream `files` of its ledger says which files there are. A
+*unit* is what changes as one: a hand-off, a snapshot, or a conversation that is archived (one file, and perhaps one in
+grace) or removed. `share/files.json` is what this home and the ledger agreed on last, so that the files themselves are the
+queue: what differs from it was changed here, and is sent when the server can be reached.
+
+Of two changes of one unit the first in the ledger counts, and a removal before both. A conversation whose stream has lines
+that an archive file does not cover is live everywhere. A file that is damaged here is fetched again, never sent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from aether import clock, regular
+from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
+from aether.paths import file_name, inside
+from aether.schemas import check
+from aether.store import archive_steps, archive_store, conversations, documents, files, ledger, seals
+from aether.store.ledger import Ledger, Mark
+from aether.tuples import NamedTuple
+from aether.types import JsonObject
+
+STREAM = "files"
+STATE = "share/files.json"
+# A longer file is several blobs, so that no call takes long, and a file that grew shares its first ones with the older.
+PART_BYTES = 1 << 22
+# What is moved while the lock of the home is held once; a larger file is moved alone.
+ROUND_BYTES = 1 << 25
+TRIES = 8
+_HANDOFFS, _SNAPSHOTS = "compressions", "snapshots"
+_ARCHIVED = re.compile(r"archive/[0-9]{4}/[0-9]{2}/[^/\\\0.][^/\\\0]*\.json(\.zst)?")
+_RESTING = re.compile(r"archive/grace/[^/\\\0.][^/\\\0]*\.zst")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Blobs(NamedTuple):
+    """Where the blobs of a colony are."""
+
+    put: Callable[[bytes], str]
+    """Keeps bytes and returns their SHA-256."""
+    get: Callable[[str], bytes]
+    drop: Callable[[str], None]
+
+
+class File(NamedTuple):
+    """A file of a colony."""
+
+    path: str
+    sha256: str
+    size: int
+    parts: tuple[str, ...] = ()
+    """The blobs that make it; empty if it is one, of its own name."""
+
+    @property
+    def blobs(self) -> tuple[str, ...]:
+        """The names of its blobs."""
+        return self.parts or (self.sha256,)
+
+
+class Unit(NamedTuple):
+    """Files that change as one."""
+
+    files: tuple[File, ...]
+    """None if a conversation was removed."""
+    lines: int = 0
+    """Of a conversation: how many lines of its stream it was archived or removed with."""
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """What two equal units have in common."""
+        return (self.lines, *sorted((one.path, one.sha256) for one in self.files))
+
+
+class _State(NamedTuple):
+    """What the home and the ledger agreed on."""
+
+    identity: str
+    mark: Mark
+    units: dict[str, Unit]
+    """The units of the ledger at the mark."""
+    lacking: frozenset[str]
+    """Units of the ledger that this home does not have as they are there."""
+    seen: dict[str, list[Any]]
+    """Of each file: inode, time of change, size and SHA-256."""
+
+
+class _Sides(NamedTuple):
+    """What exchanges, and when."""
+
+    home: Path
+    server: Ledger
+    blobs: Blobs
+    now: datetime
+
+
+class _Local(NamedTuple):
+    """The units of the home."""
+
+    units: dict[str, Unit]
+    damaged: set[str]
+    """Units that are not as they were written: they are fetched again."""
+    seen: dict[str, list[Any]]
+
+
+def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool:
+    """Send the files that changed in `home` and take those that changed elsewhere; return whether there is more to do.
+
+    The caller holds the lock of the home. After a crash at any instruction it is done again.
+
+    Raises:
+        StorageFailed, UnsafePath: the server or the blobs cannot be used; what was done stays.
+        Conflict, CorruptDocument: the ledger has another history.
+    """
+    archive_steps.settle(home, now=now)
+    sides = _Sides(home, server, blobs, now)
+    state = _read_state(home, server.identity)
+    _send_conversations(home, server)
+    for _ in range(TRIES):
+        remote, mark = _with_news(server, state)
+        heads = server.heads(conversations.STREAMS)
+        local = _local(home, state, heads)
+        base = _agreed(state, local)
+        wanted = {
+            key: _live_or(heads, key, _wanted(base.get(key), remote.get(key), local.units.get(key)))
+            for key in sorted({*base, *remote, *local.units})
+        }
+        sent = _sent(sides, mark, wanted, remote)
+        if sent:
+            break
+    else:
+        what = f"others sent files at the same time, {TRIES} times."
+        raise Conflict(what, fix="Try again.", where=str(home))
+    units, mark, is_all = sent
+    takes = {
+        key: unit
+        for key, unit in wanted.items()
+        if _content(units.get(key)) == _content(unit)
+        and (_content(local.units.get(key)) != _content(unit) or (key in local.damaged and unit))
+    }
+    left, more = set(takes), False
+    try:
+        more = _take_all(sides, takes, heads, left)
+    finally:
+        made = _State(state.identity, mark, units, frozenset(left), local.seen)
+        if made != state:
+            _write_state(home, made)
+    _drop(server, blobs, made, {**state.units, **remote}.values())
+    return more or not is_all
+
+
+def _take_all(
+    sides: _Sides, takes: Mapping[str, Unit | None], heads: Mapping[str, int], left: set[str]
+) -> bool:
+    """Make units of the home as the ledger has them, take them out of `left`, and return whether the rest is for another round.
+
+    Raises:
+        StorageFailed: the server, the blobs or the disk cannot be used.
+    """
+    room = ROUND_BYTES
+    for key, unit in takes.items():
+        size = sum(one.size for one in unit.files) if unit else 0
+        if size > room and room < ROUND_BYTES:
+            return True
+        room -= size
+        try:
+            _take(sides, key, unit, heads.get(key, 0))
+        except StorageFailed:
+            raise
+        except (AetherError, KeyError, TypeError, ValueError):
+            continue  # the line of another may be wrong: the rest goes on, and doctor names what is left
+        left.discard(key)
+    return False
+
+
+def lacking(home: Path) -> list[str]:
+    """Return the units that the ledger has and `home` could not take, for doctor."""
+    share = ledger.shared(home)
+    return sorted(_read_state(home, share.identity).lacking) if share else []
+
+
+def send_stream(server: Ledger, stream: str, lines: list[bytes], *, at_once: int = 500) -> None:
+    """Append to a stream what it lacks of `lines`.
+
+    Raises:
+        Conflict: it has other lines.
+    """
+    at, mark = server.head(stream), Mark(0, "")
+    fix = "Use another name, or join that colony in a new home."
+    while mark.revision < at:
+        found = server.read_after(stream, mark, limit=at_once).lines
+        if not found or found != lines[mark.revision : mark.revision + len(found)]:
+            raise Conflict("the colony has other lines already.", fix=fix, where=server.colony)
+        mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
+    while some := lines[mark.revision : mark.revision + at_once]:
+        if not server.append_if(stream, mark, some).done:
+            raise Conflict("others write to this colony already.", fix=fix, where=server.colony)
+        mark = Mark(mark.revision + len(some), ledger.checksum_of(some[-1]))
+
+
+def _send_conversations(home: Path, server: Ledger) -> None:
+    """Send the conversations that the colony has never had: those that were archived before the home was shared."""
+    heads = server.heads(conversations.STREAMS)
+    for stored in conversations.stored_conversations(home):
+        stream = conversations.stream_of(stored.id)
+        if stream not in heads:
+            with suppress(Conflict, UnsafePath), conversations.held(home, stored.id) as held:
+                send_stream(server, stream, held.data.splitlines(keepends=True))
+
+
+# --- What is where
+
+
+def _wanted(base: Unit | None, remote: Unit | None, local: Unit | None) -> Unit | None:
+    """Return the unit that home and ledger will have, of the one that they had and those that they have."""
+    if _content(local) == _content(base):
+        return remote
+    if _content(remote) in (_content(base), _content(local)):
+        return local
+    if remote is None or local is None:
+        return None
+    return remote if local.files else local
+
+
+def _live_or(heads: Mapping[str, int], key: str, unit: Unit | None) -> Unit | None:
+    """Return None for a conversation that goes on beyond what was archived or removed, else its unit."""
+    return None if unit and heads.get(key, 0) > unit.lines else unit
+
+
+def _content(unit: Unit | None) -> tuple[object, ...] | None:
+    return unit and unit.content
+
+
+def _agreed(state: _State, local: _Local) -> dict[str, Unit]:
+    """Return what to compare with: a unit that could not be taken counts as it is here, so that the ledger's is taken."""
+    base = {key: unit for key, unit in state.units.items() if key not in state.lacking}
+    base |= {key: unit for key, unit in local.units.items() if key in state.lacking}
+    for key in local.damaged:
+        if key in base:
+            local.units[key] = base[key]
+        else:
+            local.units.pop(key, None)
+    return base
+
+
+def _with_news(server: Ledger, state: _State) -> tuple[dict[str, Unit], Mark]:
+    """Return the units of the ledger, and how far its stream was read."""
+    units, mark = dict(state.units), state.mark
+    while lines := server.read_after(STREAM, mark).lines:
+        for line in lines:
+            key, unit = _parsed(line)
+            if unit:
+                units[key] = unit
+            else:
+                units.pop(key, None)
+        mark = Mark(mark.revision + len(lines), ledger.checksum_of(lines[-1]))
+    return units, mark
+
+
+def _parsed(line: bytes) -> tuple[str, Unit | None]:
+    """Return what a line says; that of a line which names another place, or is no line of ours, is nothing."""
+    with suppress(AetherError, KeyError, TypeError, ValueError):
+        fields = files.unsealed(line) or {}
+        key = str(fields["unit"])
+        if "files" not in fields:
+            return key, None
+        unit = _unit(fields)
+        if _is_ours(key, unit):
+            return key, unit
+    return "", None
+
+
+def _unit(fields: JsonObject) -> Unit:
+    made = tuple(
+        File(str(one["path"]), str(one["sha256"]), int(one["size"]), tuple(map(str, one.get("parts", ()))))
+        for one in fields["files"]
+    )
+    return Unit(made, int(fields.get("lines", 0)))
+
+
+def _fields(unit: Unit) -> JsonObject:
+    held = [
+        {"path": one.path, "sha256": one.sha256, "size": one.size}
+        | ({"parts": list(one.parts)} if one.parts else {})
+        for one in unit.files
+    ]
+    return {"files": held} | ({"lines": unit.lines} if unit.lines else {})
+
+
+def _is_ours(key: str, unit: Unit) -> bool:
+    """Return whether the files of a unit are in the places of such files, and nowhere else."""
+    paths = [one.path for one in unit.files]
+    for one in unit.files:
+        names = [one.sha256, *one.parts]
+        if not all(map(_SHA256.fullmatch, names)) or not 0 <= one.size <= regular.LOG_BYTES:
+            return False
+        if len(one.parts) > 1 + one.size // PART_BYTES:
+            return False
+    if key.startswith(conversations.STREAMS):
+        main = [path for path in paths if _ARCHIVED.fullmatch(path)]
+        rest = [path for path in paths if _RESTING.fullmatch(path)]
+        is_whole = not paths or (len(main) == 1 and len(rest) <= 1)
+        return is_whole and len(main) + len(rest) == len(paths) and unit.lines >= 0
+    directory, _, name = key.partition("/")
+    if directory not in (_HANDOFFS, _SNAPSHOTS) or not name.endswith(".json"):
+        return False
+    return paths == [key] and file_name(name.removesuffix(".json"), what="file") + ".json" == name
+
+
+def _local(home: Path, state: _State, heads: Mapping[str, int]) -> _Local:
+    """Return the units of `home` as its files are now."""
+    found = _Local({}, set(), {})
+    for directory in (_HANDOFFS, _SNAPSHOTS):
+        for path in sorted((home / directory).glob("*.json")):
+            key = f"{directory}/{path.name}"
+            with suppress(AetherError, OSError):
+                unit = Unit((_hashed(home, key, state, found),))
+                if _is_ours(key, unit):
+                    found.units[key] = unit
+    for key, unit in state.units.items():
+        # They never change, and only a snapshot is ever removed.
+        other = found.units.get(key)
+        if (other is None and key.startswith(f"{_HANDOFFS}/")) or (
+            other and other.content != unit.content and not key.startswith(conversations.STREAMS)
+        ):
+            found.damaged.add(key)
+    _local_conversations(home, state, heads, found)
+    return found
+
+
+def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], found: _Local) -> None:
+    listed = conversations.last_listed(home)
+
+    def lines(id: str, key: str) -> int:
+        known = listed.get(id)
+        agreed = state.units[key].lines if key in state.units else heads.get(key, 0)
+        return known.lines if known and known.lines else agreed
+
+    for row in archive_store.rows(home):
+        key = conversations.stream_of(row.id)
+        try:
+            held = [_hashed(home, name, state, found) for name in (row.name, row.grace) if name]
+            unit = Unit(tuple(held), lines(row.id, key))
+            if _content(unit) != _content(state.units.get(key)):
+                _require_whole(home, row.id, unit)
+            found.units[key] = unit
+        except (AetherError, OSError, KeyError):
+            found.damaged.add(key)
+    for id, one in listed.items():  # noqa: A001
+        key = conversations.stream_of(id)
+        if key in found.units or conversations.path_of(home, id).exists():
+            continue
+        if one.removed and (key in state.units or key in heads):
+            found.units[key] = Unit((), lines(id, key))
+    for key in state.units:
+        id = key.removeprefix(conversations.STREAMS)  # noqa: A001
+        if id != key and key not in found.units and not conversations.path_of(home, id).exists():
+            found.damaged.add(key)
+
+
+def _require_whole(home: Path, id: str, unit: Unit) -> None:
+    """Check that an archived conversation is as it was written.
+
+    Raises:
+        AetherError, KeyError: it is not.
+    """
+    main, *rest = [one.path for one in unit.files]
+    value = archive_store.read(home, main)
+    if value["id"] != id or (value["grace"] or {}).get("file", "") != "".join(rest):
+        raise CorruptDocument("it is another one.", fix='Run "aether doctor".', where=main)
+    if rest:
+        archive_store.read_grace(home, value["grace"])
+
+
+def _hashed(home: Path, name: str, state: _State, found: _Local) -> File:
+    """Return a file of the home; one that has not changed since it was read last is not read."""
+    path = inside(home, name)
+    about = os.stat(path)
+    known = [about.st_ino, about.st_mtime_ns, about.st_size]
+    before = state.seen.get(name, [])
+    if before[:3] != known:
+        before = [*known, hashlib.sha256(regular.read(path, regular.LOG_BYTES)).hexdigest()]
+    found.seen[name] = before
+    return File(name, before[3], about.st_size)
+
+
+# --- Sending
+
+
+def parts_of(data: bytes) -> list[bytes]:
+    """Return the blobs that make the content of a file."""
+    return [data[at : at + PART_BYTES] for at in range(0, len(data), PART_BYTES)] or [b""]
+
+
+def put_file(blobs: Blobs, name: str, data: bytes) -> File:
+    """Keep the content of a file as blobs, and return what names it."""
+    names = tuple(blobs.put(part) for part in parts_of(data))
+    return File(name, hashlib.sha256(data).hexdigest(), len(data), names if len(names) > 1 else ())
+
+
+def get_file(blobs: Blobs, file: File) -> bytes:
+    """Return the content of a file, checked.
+
+    Raises:
+        NotFound: a blob is missing.
+        CorruptDocument: it is another one.
+    """
+    parts, size = [], 0
+    for name in file.blobs:
+        parts.append(blobs.get(name))
+        size += len(parts[-1])
+        if size > file.size:
+            break
+    data = b"".join(parts)
+    if len(data) != file.size or hashlib.sha256(data).hexdigest() != file.sha256:
+        what = "the blobs of the colony make another file."
+        raise CorruptDocument(what, fix="Restore them from a backup of the server.", where=file.path)
+    return data
+
+
+def _sent(
+    sides: _Sides, mark: Mark, wanted: Mapping[str, Unit | None], remote: dict[str, Unit]
+) -> tuple[dict[str, Unit], Mark, bool] | None:
+    """Send what the ledger lacks, up to a limit; return its units, its mark and whether that was all, None if others did.
+
+    A role that may only read sends nothing.
+    """
+    home, server, blobs, now = sides
+    out = [key for key in wanted if _content(wanted[key]) != _content(remote.get(key))]
+    if not out:
+        return remote, mark, True
+    units, lines, held = dict(remote), list[bytes](), list[bytes]()
+    with suppress(UnsafePath):
+        for key in out:
+            unit = wanted[key]
+            units.pop(key, None)
+            fields: JsonObject = {"unit": key, "at": clock.stamp(now)}
+            if unit is not None:
+                found = [regular.read(inside(home, one.path), regular.LOG_BYTES) for one in unit.files]
+                made = tuple(
+                    put_file(blobs, one.path, data) for one, data in zip(unit.files, found, strict=True)
+                )
+                units[key] = unit._replace(files=made)
+                if _content(units[key]) != _content(unit):
+                    return None  # changed by hand this moment
+                held += [part for data in found for part in parts_of(data)]
+                fields |= _fields(units[key])
+            lines.append(files.seal_json(fields))
+            if sum(map(len, held)) > ROUND_BYTES:
+                break
+        with server.turn(STREAM, mark) as news:
+            if news.lines:
+                return None
+            for data in held:  # nobody drops blobs now; somebody may have before
+                blobs.put(data)
+            if not server.append_if(STREAM, mark, lines).done:
+                return None
+        return (
+            units,
+            Mark(mark.revision + len(lines), ledger.checksum_of(lines[-1])),
+            len(lines) == len(out),
+        )
+    return remote, mark, True
+
+
+def _drop(server: Ledger, blobs: Blobs, state: _State, before: Iterable[Unit]) -> None:
+    """Remove the blobs that no line needs any more; whoever may not leaves it to others."""
+    needed = {name for unit in state.units.values() for one in unit.files for name in one.blobs}
+    left = {name for unit in before for one in unit.files for name in one.blobs} - needed
+    if not left:
+        return
+    with suppress(UnsafePath), server.turn(STREAM, state.mark) as news:
+        for name in () if news.lines else sorted(left):
+            blobs.drop(name)
+
+
+# --- Taking
+
+
+def _take(sides: _Sides, key: str, unit: Unit | None, head: int) -> None:
+    """Make a unit of the home as the ledger has it, where the stream of its conversation has `head` lines.
+
+    Raises:
+        AetherError, KeyError, TypeError, ValueError: it cannot be; the home has it as it was, or is made so at the next try.
+    """
+    home, server, blobs, now = sides
+    fetched = [(one.path, get_file(blobs, one)) for one in (unit or Unit(())).files]
+    if key.startswith(conversations.STREAMS):
+        _take_conversation(home, key.removeprefix(conversations.STREAMS), unit, fetched, now)
+        if unit is None and head:
+            fill(home, key, server, head, now)
+        return
+    directory = inside(home, key.partition("/")[0])
+    if directory != Path(os.path.realpath(home)) / key.partition("/")[0]:
+        raise UnsafePath("a link is in its place.", fix="Remove it.", where=key)
+    path = directory / key.partition("/")[2]
+    with files.storage_errors(path):
+        files.make_directory(directory)
+        for _, data in fetched:
+            files.write_whole(path, data)
+        if not fetched:
+            path.unlink(missing_ok=True)
+            files.sync_directory(directory)
+        if directory.name == _SNAPSHOTS:
+            seals.seal_file(home, path, fetched[0][1] if fetched else None)
+
+
+def _take_conversation(
+    home: Path, id: str, unit: Unit | None, fetched: list[tuple[str, bytes]], now: datetime
+) -> None:
+    """Let a conversation be archived or removed as `unit` says, or no longer.
+
+    Raises:
+        Conflict: it has lines that the unit does not cover.
+    """
+    value = _checked(id, fetched) if fetched else None
+    known = archive_store.find(home, id)
+    old = {name for name in (known.name, known.grace) if name} if known else set()
+    if known and unit is None and not _is_said(home, known):
+        path = archive_store.placed(home, known.name)
+        data = regular.read(path, regular.LOG_BYTES)
+        documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
+    is_live = unit is not None and conversations.path_of(home, id).exists()
+    with conversations.held(home, id) if is_live else nullcontext() as held:
+        if unit and held and held.data.count(b"\n") > unit.lines:
+            raise Conflict("it goes on.", fix="Try again.", where=id)
+        for name, data in reversed(fetched):  # what rests in grace is there before the file that names it
+            path = archive_store.placed(home, name)
+            with files.storage_errors(path):
+                files.make_directory(path.parent)
+                files.write_whole(path, data)
+        if unit:
+            about = conversations.Listed(
+                id, clock.stamp(now), removed=not unit.files, archived=bool(unit.files), lines=unit.lines
+            )
+            conversations.enter(home, about)
+        if held and held.data:
+            conversations.remove_log(home, id)
+    for name in sorted(old - {name for name, _ in fetched}):
+        archive_store.remove(home, name)
+    if value:
+        archive_store.put(home, [(fetched[0][0], value)])
+    elif known:
+        archive_store.take_out(home, id)
+
+
+def _is_said(home: Path, known: archive_store.Row) -> bool:
+    """Return whether the colony has every line of an archived conversation."""
+    with suppress(AetherError, KeyError):
+        return bool(archive_store.read(home, known.name)["source"]["kind"] == "conversation")
+    return False
+
+
+def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
+    """Return the archive file of conversation `id` that was fetched with what rests in its grace.
+
+    Raises:
+        CorruptDocument: it is another one, or in another place.
+    """
+    name, data = fetched[0]
+    is_packed = name.endswith(".zst")
+    value = archive_store.parsed(archive_store.unpacked(data, where=name) if is_packed else data, where=name)
+    rest = value.get("grace") or {}
+    is_right = (
+        not check.findings(archive_steps.SCHEMA, value)
+        and value["id"] == id
+        and archive_store.name_of(value, packed=is_packed) == name
+        and rest.get("file", "") == "".join(path for path, _ in fetched[1:])
+    )
+    for path, packed in fetched[1:] if is_right else ():
+        is_right = archive_steps.digest(archive_store.unpacked(packed, where=path)) == rest["sha256"]
+    if not is_right:
+        raise CorruptDocument("it is another archive file than its line says.", fix="", where=name)
+    return value
+
+
+def fill(home: Path, stream: str, server: Ledger, head: int, now: datetime) -> None:
+    """Take what is new of a conversation, whose stream has `head` lines, into its log."""
+    id = stream.removeprefix(conversations.STREAMS)  # noqa: A001
+    while conversations.load(home, id).held < head:
+        if not conversations.take_in(home, id, server, now=now):
+            return
+
+
+# --- What was agreed on
+
+
+def _read_state(home: Path, identity: str) -> _State:
+    """Return what home and ledger agreed on last; nothing if that is damaged, or of another colony."""
+    empty = _State(identity, Mark(0, ""), {}, frozenset(), {})
+    try:
+        found = files.unsealed(regular.read(home / STATE, regular.LOG_BYTES)) or {}
+    except (FileNotFoundError, NotADirectoryError):
+        return empty
+    with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError):
+        if found["identity"] == identity:
+            units = {key: _unit(fields) for key, fields in found["units"].items()}
+            mark = Mark(int(found["revision"]), str(found["line"]))
+            return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]))
+    return empty
+
+
+def _write_state(home: Path, state: _State) -> None:
+    value = {
+        "identity": state.identity, "revision": state.mark.revision, "line": state.mark.checksum,
+        "units": {key: _fields(unit) for key, unit in sorted(state.units.items())},
+        "lacking": sorted(state.lacking), "seen": dict(sorted(state.seen.items())),
+    }  # fmt: skip
+    path = home / STATE
+    with files.storage_errors(path):
+        files.make_directory(path.parent)
+        files.write_whole(path, files.seal_json(value))
