@@ -4,7 +4,7 @@ A PostgreSQL of its own on a socket. Lines have about 430 bytes. Four costs of t
 
 - append: one writer appends lines one by one to a journal, each durable before the next.
 - replicas: ten replicas each read all of those lines, as each machine of a colony does.
-- asking: a replica asks for news where there is none.
+- asking: a replica asks for news, and there are no lines after its own.
 - commuting: four processes append to one journal at once, each planned again when another was first.
 
 Processor time is that of the server's processes, from /proc; it suffers less from what else the machine does than wall time.

@@ -44,8 +44,9 @@ class Colony:
     def shorten(self, stream: str, head: int) -> None:
         """Let the server be one that was restored from a backup in which a stream ended at `head`."""
         if self.url.startswith(directory_ledger.START):
-            path = directory_ledger.open_ledger(self.url, "c", replica="", timeout=1)._file(stream)
-            path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:head]))
+            found = directory_ledger.open_ledger(self.url, "c", replica="", timeout=1)
+            path, (start, _) = found._file(stream), found._start(stream)
+            path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[: head - start]))
             return
         import psycopg
 

@@ -21,7 +21,7 @@ from aether import clock, paths, regular
 from aether.api import memory_tool
 from aether.api.home import Home, change, copied, drained, find, now, present, read
 from aether.api.memory_tool import directory_updated
-from aether.api.share import examine_share, exchange
+from aether.api.share import colony_lines, examine_share, exchange
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -435,7 +435,7 @@ def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
     place = find(home)
     _exchange(place)
-    done = store_doctor.repair(place, now=now())
+    done = store_doctor.repair(place, now=now(), lines_of=lambda revisions: colony_lines(place, revisions))
     done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
     def plan(snapshot: Snapshot) -> Change:

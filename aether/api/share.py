@@ -291,6 +291,16 @@ def exchange(place: Path) -> None:
             shared_base.set_base(server, blobs, fold(settle(load(place), now=now()), now=now()))
 
 
+def colony_lines(place: Path, revisions: list[int]) -> dict[int, bytes]:
+    """Return those lines of the journal that the colony of a shared home has, by their revisions.
+
+    Raises:
+        StorageFailed, UnsafePath, Conflict, CorruptDocument: as the server says.
+    """
+    server = ledger.of(place)
+    return shared_base.lines_of(server, _blobs(server), revisions) if server else {}
+
+
 def _fill_conversations(server: Ledger, place: Path) -> None:
     """Take what other replicas added to conversations, but for those that are archived or removed."""
     removed = conversations.removed_ids(place)

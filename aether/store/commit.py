@@ -800,25 +800,6 @@ def _as_in_ledger(home: Path, found: Journal) -> Journal:
     return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
 
 
-def lines_of_ledger(home: Path, revisions: Iterable[int]) -> dict[int, bytes]:
-    """Return those lines of the journal that the ledger of a shared home has, by their revisions; none without a ledger.
-
-    Raises:
-        Conflict, UnsafePath, StorageFailed: it cannot be asked.
-    """
-    server, made = ledger.of(home), dict[int, bytes]()
-    if server is None:
-        return made
-    for first, last in ranges(revisions):
-        lines = ledger.lines_after(server, ledger.JOURNAL, ledger.Mark(first - 1, ""), last)
-        made |= {
-            revision: line
-            for revision, line in enumerate(lines, first)
-            if (unsealed(line) or {}).get("revision") == revision
-        }
-    return made
-
-
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`."""
     snapshot = load(home)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
 from itertools import pairwise
@@ -32,7 +32,7 @@ from aether.store import (
     seals,
     spool,
 )
-from aether.store.commit import fold, lines_of_ledger, settle, write_lock, write_recovered
+from aether.store.commit import fold, settle, write_lock, write_recovered
 from aether.store.files import (
     HEAD,
     head_path,
@@ -380,8 +380,11 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
     return f"removed {seals.place(home, path)}, left by a killed process"
 
 
-def repair(home: Path, *, now: datetime) -> list[str]:
-    """Repair the files of `home` under the lock, and return a line for each repair and each loss."""
+def repair(home: Path, *, now: datetime, lines_of: LinesOf = lambda revisions: {}) -> list[str]:
+    """Repair the files of `home` under the lock, and return a line for each repair and each loss.
+
+    `lines_of` returns those lines of the history of a shared home that its colony has, by their revisions.
+    """
     done = conversation_checks.restore(home, now=now)
     with write_lock(home):
         with storage_errors(home):
@@ -393,7 +396,7 @@ def repair(home: Path, *, now: datetime) -> list[str]:
         snapshot = load(home)
         irregular = sorted(snapshot.irregular)
         with storage_errors(home):
-            done += _repair_sealed(home, now)
+            done += _repair_sealed(home, now, lines_of)
         fold(settle(load(home), now=now), now=now)
         done += [f"wrote {name}.json again from what is known" for name in irregular]
         with storage_errors(home):
@@ -425,7 +428,7 @@ def set_aside(home: Path, path: Path, now: datetime) -> str:
     return f"kept the damaged {seals.place(home, path)} as {seals.place(home, kept)}"
 
 
-def _repair_sealed(home: Path, now: datetime) -> list[str]:
+def _repair_sealed(home: Path, now: datetime, lines_of: LinesOf) -> list[str]:
     """Restore what the history still holds of the files that grow, name what is lost, and renew the record of seals."""
     record = seals.read(home)
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
@@ -433,7 +436,7 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
         name: what for name in (*record.grown, *record.whole) if (what := seals.fault(home, record, name))
     }
     is_lost = record.state != "good" and (record.state == "damaged" or _is_sealed(home))
-    for lines, lost in (_repair_months(home, record, faults, now), *(_repair_records(home, kind, record, faults, now) for kind in record_files.KINDS)):  # fmt: skip
+    for lines, lost in (_repair_months(home, record, faults, now, lines_of), *(_repair_records(home, kind, record, faults, now) for kind in record_files.KINDS)):  # fmt: skip
         done += lines
         losses += lost
     for name in sorted(faults.keys() & record.whole.keys()):
@@ -470,11 +473,14 @@ def _repair_sealed(home: Path, now: datetime) -> list[str]:
     return done
 
 
+LinesOf = Callable[[list[int]], dict[int, bytes]]
 Repaired = tuple[list[str], list[tuple[str, str, tuple[int, int] | None]]]
 """What was done, in words, and the losses: where, what, and the revisions if some are lost."""
 
 
-def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now: datetime) -> Repaired:
+def _repair_months(
+    home: Path, record: seals.Seals, faults: dict[str, str], now: datetime, lines_of: LinesOf
+) -> Repaired:
     """Keep the whole lines of the history, with those that one flipped bit damaged, and name the lost revisions."""
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
     names = {seals.place(home, path) for path in month_files(home)}
@@ -483,7 +489,7 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
         path = home / name
         data = regular.read(path, regular.LOG_BYTES) if path.is_file() else b""
         good = b"".join(line for line, whole in recovery.lines_of(data) if whole)
-        if name in faults and (found := _in_ledger(home, name, good, record.grown[name].lines)):
+        if name in faults and (found := _in_ledger(home, name, good, record.grown[name].lines, lines_of)):
             good = found
         if good != data:
             kept = documents.quarantine(home, f"journal-{path.stem}", data, at=clock.stamp(now))
@@ -499,7 +505,7 @@ def _repair_months(home: Path, record: seals.Seals, faults: dict[str, str], now:
     return done, losses
 
 
-def _in_ledger(home: Path, name: str, good: bytes, lines: int) -> bytes | None:
+def _in_ledger(home: Path, name: str, good: bytes, lines: int, lines_of: LinesOf) -> bytes | None:
     """Return the month `name`, of whose `lines` these are `good`, with what the ledger of a shared home has; None if not shared.
 
     Raises:
@@ -509,7 +515,7 @@ def _in_ledger(home: Path, name: str, good: bytes, lines: int) -> bytes | None:
     if not ledger.is_shared(home) or good.count(b"\n") >= lines:
         return None
     held = {(unsealed(line) or {})["revision"]: line for line in good.splitlines(keepends=True)}
-    held |= lines_of_ledger(home, _lost_revisions(home, name, lines))
+    held |= lines_of(_lost_revisions(home, name, lines))
     if len(held) < lines:
         what = f"the ledger does not have all that is missing: {pluralize(lines - len(held), 'lines')}."
         fix = "Its server was restored from an older backup: see docs/shared.md. The file is as it was."

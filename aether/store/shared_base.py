@@ -19,7 +19,8 @@ from aether import regular
 from aether.errors import AetherError, CorruptDocument, NotFound
 from aether.store import documents, files, ledger, record_files
 from aether.store.commit import mark_of
-from aether.store.ledger import JOURNAL, Ledger
+from aether.store.ledger import JOURNAL, Ledger, Mark
+from aether.store.seals import ranges
 from aether.store.shared_files import PART_BYTES, Blobs, File
 from aether.store.snapshot import Snapshot, journal_header, journal_path, month_files
 from aether.tuples import NamedTuple
@@ -129,6 +130,32 @@ def fill(home: Path, server: Ledger, blobs: Blobs) -> bool:
         _enter(home, base)
         break
     return True
+
+
+def lines_of(server: Ledger, blobs: Blobs, revisions: list[int]) -> dict[int, bytes]:
+    """Return those lines of the journal that the base of a colony or its stream has, by their revisions.
+
+    Raises:
+        NotFound, CorruptDocument, Conflict, UnsafePath, StorageFailed: they cannot be read.
+    """
+    base, made = read(server), dict[int, bytes]()
+    if base and revisions and min(revisions) <= base.revision:
+        for one in base.files:
+            if one.path.startswith("data/journal/"):
+                data = b"".join(map(blobs.get, one.blobs))
+                made |= {
+                    number: line
+                    for line in data.splitlines(keepends=True)
+                    if (number := _revision(line)) in revisions
+                }
+    for first, last in ranges(number for number in revisions if number > (base.revision if base else 0)):
+        lines = ledger.lines_after(server, JOURNAL, Mark(first - 1, ""), last)
+        made |= {number: line for number, line in enumerate(lines, first) if _revision(line) == number}
+    return made
+
+
+def _revision(line: bytes) -> int:
+    return int((files.unsealed(line) or {}).get("revision", 0))
 
 
 def _enter(home: Path, base: Base) -> None:
