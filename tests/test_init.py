@@ -41,7 +41,7 @@ FIXED = {
     ),
     "share": "(home=None, url='', colony='')",
     "join": "(url='', colony='', directory='.')",
-    "undo_compaction": "(conversation_id, *, home=None)",
+    "undo_compaction": "(conversation_id, *, step=0, home=None)",
 }
 
 

@@ -465,7 +465,7 @@ def _compressed_lines(done: Any) -> list[str]:
 @click.argument("item", required=False)
 @pass_ask
 def promote(ask: Ask, item: str | None) -> None:
-    """Promote repeated statements to long-term memory, or one ITEM by its id.
+    """Promote what repeats, or one item, to long-term memory.
 
     \b
     Example:

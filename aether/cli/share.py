@@ -48,7 +48,7 @@ def init_command(ask: Ask, url: str, colony: str) -> None:
 @click.argument("directory", default=".")
 @pass_ask
 def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
-    """Make a new home in DIRECTORY, a replica of COLONY at URL with all that it has.
+    """Make a home in DIRECTORY that is a replica of COLONY at URL.
 
     \b
     Example:

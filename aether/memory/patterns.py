@@ -341,7 +341,7 @@ def _new_pattern(support: Support, statements: list[Statement], now: datetime, m
     return {
         "id": make("pattern"), "type": support.type or pattern_type(support.wording), "pattern": support.wording,
         "confidence": _confidence(support.confidence, len(statements) - 1, len(statements)),
-        "occurrences": len(statements), "created_at": clock.stamp(now), "last_seen": max(each.at for each in statements),
+        "occurrences": len(statements), "created_at": clock.stamp(now), "last_seen": max((each.at for each in statements), default=clock.stamp(now)),
         "associative_links": [_session_link(each, now, make) for each in statements],
         "metadata": {
             "context": "",

@@ -178,7 +178,7 @@ def _commit(
 ) -> Committed:
     """Commit in the name of `author`; where the server of a shared home cannot take it, perhaps into its queue."""
     seen, early = _planned_ahead(home, plan) if ahead else (None, None)
-    queues = may_wait and settings.share_offline == "queue" and ledger.is_shared(home)
+    queues = may_wait and settings.share_offline == "queue" and _is_shared(home)
     key = os.urandom(16).hex() if queues else ""
 
     last: list[tuple[Snapshot, Change]] = []
@@ -197,6 +197,10 @@ def _commit(
                 return _queued(*last[0], author, now, key)
             found = offline.present(load(home))
             return _queued(found, plan(found), author, now, key)
+
+
+def _is_shared(home: Path) -> bool:
+    return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
 
 def commit_locked(
@@ -221,7 +225,7 @@ def _committed(
 ) -> Committed:
     snapshot = send_queue(snapshot, now)
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
-    shared = ledger.is_shared(home)
+    shared = _is_shared(home)
     for attempt in range(CONFLICT_TRIES):
         with _in_turn(snapshot, now) if shared and attempt else nullcontext(snapshot) as found:
             seen, change = _planned(found, plan, now, shared=shared)
@@ -469,7 +473,7 @@ def _agree(snapshot: Snapshot, line: bytes, key: str) -> bool:
     """
     home = snapshot.home
     try:
-        server = ledger.of(home) if ledger.is_shared(home) else None
+        server = ledger.of(home) if _is_shared(home) else None
         if server is None:
             return False
         answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)

@@ -157,7 +157,7 @@ def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony):
     one = colony.first()
     homes.add(one, "a")
     sql(
-        colony, "delete from aether.migrations where version > 3",
+        colony, "delete from aether.migrations where version > 3", "drop function aether.drop_blob",
         "create or replace function aether.create_colony(p_name text) returns integer language sql as 'select 0'",
     )  # fmt: skip
     refuses(colony, one, StorageFailed, "aether share init")
