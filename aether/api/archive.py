@@ -31,7 +31,7 @@ from aether.clock import new_id
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
-from aether.store import archive_steps, archive_store, config, conversations, files
+from aether.store import archive_steps, archive_store, config, conversation_list, conversations, files
 from aether.store.commit import Author
 from aether.store.snapshot import load
 from aether.text.cleaning import clean
@@ -178,7 +178,7 @@ def _rules(place: Path, now: datetime | None, preset: str | None = None) -> _Rul
     policy = retention.policy(document["policy"])
     return _Rules(
         _instant(now), boundaries, policy, files.checksum(repr(policy._replace(weights=dict(sorted(policy.weights.items())))).encode()),
-        frozenset(document["marked"]), conversations.restored_at(place), settings.archive_grace_days, settings.archive_compress,
+        frozenset(document["marked"]), conversation_list.restored_at(place), settings.archive_grace_days, settings.archive_compress,
     )  # fmt: skip
 
 

@@ -32,7 +32,8 @@ from aether.memory.forgetting.find import Target
 from aether.schemas import check
 from aether.store import archive_steps, archive_store, config, documents, files, ledger, record_files, seals
 from aether.store.commit import Author, fold, settle, write_lock
-from aether.store.conversations import list_lock, path_of
+from aether.store.conversation_list import list_lock
+from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors
 from aether.store.patch import chain_changes
 from aether.store.rewrite import DIRECTORY, Step, file_identity, finish, stage

@@ -16,7 +16,16 @@ from aether.api.home import Home, find, now
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.paths import HOME_NAME
 from aether.storage import named_files
-from aether.store import archive_store, conversations, files, ledger, offline, shared_base, shared_files
+from aether.store import (
+    archive_store,
+    conversation_list,
+    conversations,
+    files,
+    ledger,
+    offline,
+    shared_base,
+    shared_files,
+)
 from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.shared_files import Blobs
@@ -303,7 +312,7 @@ def colony_lines(place: Path, revisions: list[int]) -> dict[int, bytes]:
 
 def _fill_conversations(server: Ledger, place: Path) -> None:
     """Take what other replicas added to conversations, but for those that are archived or removed."""
-    removed = conversations.removed_ids(place)
+    removed = conversation_list.removed_ids(place)
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
         has_all = conversations.head_of(conversations.path_of(place, name)) == head

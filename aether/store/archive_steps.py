@@ -22,7 +22,15 @@ from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound, shown
 from aether.redact.redact import redact, redacted
 from aether.schemas import check
-from aether.store import archive_store, conversations, documents, files, record_files, seals
+from aether.store import (
+    archive_store,
+    conversation_list,
+    conversations,
+    documents,
+    files,
+    record_files,
+    seals,
+)
 from aether.store.commit import ARCHIVE, Author, commit_locked, write_lock
 from aether.store.files import storage_errors
 from aether.store.snapshot import Snapshot
@@ -570,7 +578,7 @@ def _lose(home: Path, name: str, what: str, now: datetime) -> None:
 def _repair_list(home: Path, now: datetime) -> Iterator[str]:
     """Enter the loss of archived conversations of which nothing is left."""
     known = {row.id for row in archive_store.rows(home)}
-    for one in conversations.listed(home)[0].values():
+    for one in conversation_list.listed(home)[0].values():
         if one.archived and one.id not in known:
             conversations.enter_loss(home, one.id, now=now)
             yield f"conversation {shown(one.id)} is lost: its archive file was deleted or damaged, and nothing of it rests in grace"

@@ -23,7 +23,7 @@ from typing import BinaryIO, NamedTuple
 
 from aether import regular
 from aether.errors import Conflict, UnsafePath
-from aether.store import config, conversations, files, rewrite
+from aether.store import config, conversation_list, files, rewrite
 from aether.store.commit import write_lock
 from aether.store.files import locked, storage_errors
 
@@ -31,7 +31,7 @@ from aether.store.files import locked, storage_errors
 LEFT_OUT = re.compile(
     r"(?!memories/)(?:.*/)?lock|(?:archive/)?index\.sqlite(?:-\w+)?|(?:.*/)?\.[^/]*"
     + re.escape(files.TEMP_SUFFIX)
-    + rf"|{rewrite.DIRECTORY}/.*|conversations/{re.escape(conversations.LIST_LOCK)}(?:/.*)?"
+    + rf"|{rewrite.DIRECTORY}/.*|conversations/{re.escape(conversation_list.LIST_LOCK)}(?:/.*)?"
 )
 # A file is read, kept and sent in pieces of this size: of a log that grew only its last ones are new.
 PIECE_BYTES = 4 * 1024 * 1024
@@ -196,12 +196,12 @@ def _at_one_moment(look: _Look) -> Moment | None:
     with write_lock(home, timeout=timeout, for_reading=True):
         # A conversation is listed before it has a log: those that are listed after this are newer than the moment.
         with (
-            conversations.list_lock(home, for_reading=True)
+            conversation_list.list_lock(home, for_reading=True)
             if _is_directory(home / "conversations")
             else nullcontext()
         ):
-            listed = _content(home / conversations.LIST)
-            _take(look, conversations.LIST)
+            listed = _content(home / conversation_list.LIST)
+            _take(look, conversation_list.LIST)
         for name in _names(home / "conversations"):
             with _lock_of(home / "conversations" / name, timeout):
                 _take_all(look, f"conversations/{name}")
@@ -230,10 +230,10 @@ def _content(path: Path) -> bytes:
 
 def _newer(home: Path, listed: bytes) -> set[str]:
     """Return the directories of the conversations that were listed since the list was `listed`."""
-    now = _content(home / conversations.LIST)
+    now = _content(home / conversation_list.LIST)
     if now == listed:
         return set()
-    return {*conversations.listed_in(home, now)[0]} - {*conversations.listed_in(home, listed)[0]}
+    return {*conversation_list.listed_in(home, now)[0]} - {*conversation_list.listed_in(home, listed)[0]}
 
 
 def _names(directory: Path) -> list[str]:
@@ -267,7 +267,7 @@ def _take_all(look: _Look, name: str) -> None:
         for below, kind in paths_in(look.home, name):
             if kind == "empty":
                 look.found.empty.append(below)
-            elif below != conversations.LIST:  # it was taken first
+            elif below != conversation_list.LIST:  # it was taken first
                 _take(look, below)
     else:
         _take(look, name)

@@ -10,21 +10,17 @@ from pathlib import Path
 from aether import clock, regular
 from aether.errors import AetherError, shown
 from aether.store import archive_store, documents, files, ledger, recovery, seals
+from aether.store.conversation_list import LIST, Listed, enter, list_lock, listed
 from aether.store.conversations import (
     FILE,
-    LIST,
     REPAIR,
     STREAMS,
-    Listed,
     Log,
     Stored,
     bring_back,
     cut_end,
-    enter,
     head_of,
     header_of,
-    list_lock,
-    listed,
     load,
     lock_of,
     path_of,

@@ -8,9 +8,6 @@ patch, RFC 7396) and its snapshots, which are the numbers of the live messages; 
 is, so that it can be undone. Older releases ignore both records. Each record has the number of its line, and
 `head` has that of the last acknowledged one. A damaged line costs what it held: everything before and after it is read, and
 the next writer, or `doctor --repair`, keeps the file in quarantine and puts a record of the loss in the place of the line.
-
-`data/conversations.jsonl` names the conversations of a home, so that a deleted one is missed. A name is in it before the first
-message is in the log.
 """
 
 from __future__ import annotations
@@ -31,12 +28,19 @@ from aether.errors import (
     CorruptDocument,
     InvalidDocument,
     NotFound,
-    StorageFailed,
-    UnsafePath,
     shown,
 )
 from aether.paths import directory_name, inside
 from aether.store import archive_store, config, documents, files, ledger, recovery, seals
+from aether.store.conversation_list import (
+    CONFLICT_TRIES,
+    LIST,
+    Listed,
+    crowded,
+    enter,
+    entered,
+    last_listed,
+)
 from aether.store.files import (
     ConcurrentWrite,
     append,
@@ -52,9 +56,6 @@ from aether.types import Finding, JsonObject
 
 FORMAT = 1
 FILE = "history.jsonl"
-LIST = seals.CONVERSATIONS
-# The directory of the lock of the list, beside those of conversations: none of them starts with a dot.
-LIST_LOCK = ".list"
 _MESSAGE = re.compile(
     rb'\{"n":([0-9]+),"at":"[^"]*"(?:,"derived":([0-9]+))?(?:,"line":(?P<line>[0-9]+))?(?:,"more":(?P<more>true))?,"message":',
     re.ASCII,
@@ -374,8 +375,6 @@ def expanded(runs: Sequence[Sequence[int]]) -> list[int]:
 REPAIR = 'Run "aether doctor --repair".'
 # The start of the names of their streams in the ledger of a shared home.
 STREAMS = "conversations/"
-# The same as for the home: with a lock that holds, once is enough.
-CONFLICT_TRIES = 5
 
 Plan = Callable[[Log], list[bytes]]
 
@@ -875,11 +874,6 @@ def put_back(home: Path, id: str, data: bytes, *, now: datetime, restored: bool 
     return path
 
 
-def restored_at(home: Path) -> dict[str, str]:
-    """Return when each live conversation was restored that was, by its id."""
-    return {one.id: one.at for one in listed(home)[0].values() if one.restored}
-
-
 def unseen(log: Log) -> list[int]:
     """Return the numbers of added messages that are in no view: not live, nor replaced by a compaction to be undone."""
     seen = {*log.context, *(n for step in log.open for n in log.compactions[step - 1].before)}
@@ -909,139 +903,6 @@ def _id(path: Path) -> str:
     from urllib.parse import unquote  # seldom needed
 
     return unquote(path.parent.name, errors="surrogatepass")
-
-
-class Listed(NamedTuple):
-    """One line of the list of conversations; the last one of a conversation counts."""
-
-    id: str
-    at: str
-    lost: bool = False
-    """Whether its directory was missing when the home was repaired."""
-    source: str = ""
-    """The snapshot from which a lost one was brought back; empty if none had it."""
-    removed: bool = False
-    """Whether it was moved to quarantine on request: nobody misses it."""
-    archived: bool = False
-    """Whether it is in the archive now."""
-    restored: bool = False
-    """Whether it came back from there on request, at that time."""
-    lines: int = 0
-    """How many lines its log had when it was archived or removed, as its stream counts them; 0 if that is not known."""
-
-
-def listed(home: Path) -> tuple[dict[str, Listed], bool]:
-    """Return the listed conversations of `home` by the names of their directories, and whether the list is damaged."""
-    try:
-        data = regular.read(home / LIST, regular.LOG_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}, False
-    except (AetherError, OSError):
-        return {}, True
-    return listed_in(home, data)
-
-
-def listed_in(home: Path, data: bytes) -> tuple[dict[str, Listed], bool]:
-    """Return the same of `data`, the content of the list at some time."""
-    found: dict[str, Listed] = {}
-    lines = [*recovery.lines_of(data)]
-    for one in _in_list(lines):
-        with suppress(AetherError):
-            name = path_of(home, one.id).parent.name
-            found.pop(name, None)
-            if not one.removed:
-                found[name] = one
-    return found, b"".join(line for line, _ in lines) != data or not all(good for _, good in lines)
-
-
-def last_listed(home: Path) -> dict[str, Listed]:
-    """Return the last line of each conversation in the list of `home`, by its id; those that were removed as well."""
-    try:
-        data = regular.read(home / LIST, regular.LOG_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
-        return {}
-    return {one.id: one for one in _in_list(recovery.lines_of(data))}
-
-
-def removed_ids(home: Path) -> set[str]:
-    """Return the conversations that were moved to quarantine on request, and not started again since."""
-    return {name for name, one in last_listed(home).items() if one.removed}
-
-
-def _in_list(lines: Iterable[tuple[bytes, bool]]) -> Iterator[Listed]:
-    """Yield what the lines of a list that are whole say, each of which may change what earlier ones said."""
-    for line, good in lines:
-        fields = (files.unsealed(line) if good else None) or {}
-        had = fields.get("lines", 0)
-        texts = [fields.get("conversation"), fields.get("at"), fields.get("source", "")]
-        if all(isinstance(text, str) for text in texts):
-            yield Listed(
-                fields["conversation"], fields["at"], bool(fields.get("lost")), fields.get("source", ""),
-                bool(fields.get("removed")), bool(fields.get("archived")), bool(fields.get("restored")),
-                had if isinstance(had, int) else 0,
-            )  # fmt: skip
-
-
-def enter(home: Path, *lines: Listed) -> None:
-    """Add `lines` to the list of the conversations of `home`.
-
-    Raises:
-        LockTimeout, StorageFailed, Conflict: as `_entered`.
-    """
-    with _entered(home, *lines):
-        pass
-
-
-@contextmanager
-def _entered(home: Path, *lines: Listed) -> Iterator[None]:
-    """Add `lines` to the list of the conversations of `home`, and hold its lock meanwhile.
-
-    A directory without documents, as `.compact/`, has no list.
-
-    Raises:
-        LockTimeout, StorageFailed: it was not added.
-        Conflict: other processes wrote at the same time again and again.
-    """
-    path = home / LIST
-    added = b"".join(files.seal_json(_listed_fields(line)) for line in lines)
-    with list_lock(home):
-        for _ in range(CONFLICT_TRIES if path.parent.is_dir() else 0):
-            try:
-                with storage_errors(path):
-                    append(path, added, at=files.cut_torn_end(path))
-            except ConcurrentWrite:
-                continue
-            except UnsafePath:
-                pass  # doctor reports what is there; the conversation goes on
-            break
-        else:
-            if path.parent.is_dir():
-                raise _crowded(path)
-        yield
-
-
-def _listed_fields(line: Listed) -> JsonObject:
-    fields: JsonObject = {"conversation": line.id, "at": line.at}
-    fields |= {"lost": True, "source": line.source} if line.lost else {}
-    fields |= {name: True for name in ("removed", "archived", "restored") if getattr(line, name)}
-    return fields | ({"lines": line.lines} if line.lines else {})
-
-
-def list_lock(home: Path, *, for_reading: bool = False) -> AbstractContextManager[None]:
-    """Hold the lock of the list: nobody starts a conversation meanwhile. `for_reading` as for `files.locked`.
-
-    Who holds it finds each conversation both in the list and on the disk, or in neither.
-    """
-    directory = home / "conversations" / LIST_LOCK
-    try:
-        with storage_errors(home):
-            make_directory(directory)
-    except StorageFailed:
-        if not for_reading:
-            raise
-        if not directory.is_dir():  # nobody has started one, and nobody can
-            return nullcontext()
-    return locked(directory, timeout=config.or_default(home).lock_timeout_seconds, for_reading=for_reading)
 
 
 def _make_place(home: Path, path: Path) -> None:
@@ -1225,7 +1086,7 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
                 continue
             files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
-    raise _crowded(path)
+    raise crowded(path)
 
 
 @contextmanager
@@ -1251,7 +1112,7 @@ def _own_lock(home: Path, id: str, path: Path) -> Iterator[None]:
 
 
 def _store(home: Path, log: Log, lines: bytes, now: datetime) -> None:
-    listed_first = nullcontext() if log.end else _entered(home, Listed(log.id, clock.stamp(now)))
+    listed_first = nullcontext() if log.end else entered(home, Listed(log.id, clock.stamp(now)))
     with listed_first, storage_errors(log.path):
         append(log.path, lines, at=cut_end(home, log, now))
 
@@ -1330,12 +1191,6 @@ def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> boo
         with suppress(ConcurrentWrite):
             _store_news(home, log, grown, now)
         return log is not known or grown.end > log.end
-
-
-def _crowded(path: Path) -> Conflict:
-    what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
-    fix = "Keep the home on a local disk: this file system does not honour locks."
-    return Conflict(what, fix=fix, where=str(path))
 
 
 def lock_of(home: Path, path: Path) -> AbstractContextManager[None]:

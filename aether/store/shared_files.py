@@ -24,7 +24,16 @@ from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
 from aether.paths import file_name, inside
 from aether.schemas import check
-from aether.store import archive_steps, archive_store, conversations, documents, files, ledger, seals
+from aether.store import (
+    archive_steps,
+    archive_store,
+    conversation_list,
+    conversations,
+    documents,
+    files,
+    ledger,
+    seals,
+)
 from aether.store.ledger import Ledger, Mark
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
@@ -337,7 +346,7 @@ def _local(home: Path, state: _State, heads: Mapping[str, int]) -> _Local:
 
 
 def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], found: _Local) -> None:
-    listed = conversations.last_listed(home)
+    listed = conversation_list.last_listed(home)
 
     def lines(id: str, key: str) -> int:
         known = listed.get(id)
@@ -538,10 +547,10 @@ def _take_conversation(
                 files.make_directory(path.parent)
                 files.write_whole(path, data)
         if unit:
-            about = conversations.Listed(
+            about = conversation_list.Listed(
                 id, clock.stamp(now), removed=not unit.files, archived=bool(unit.files), lines=unit.lines
             )
-            conversations.enter(home, about)
+            conversation_list.enter(home, about)
         if held and held.data:
             conversations.remove_log(home, id)
     for name in sorted(old - {name for name, _ in fetched}):

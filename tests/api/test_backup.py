@@ -25,7 +25,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import consistent, conversations, doctor, files, spool
+from aether.store import consistent, conversation_list, conversations, doctor, files, spool
 from aether.store.files import locked
 from tests import homes
 from tests.tables import rows
@@ -484,7 +484,7 @@ def test_the_second_look_holds_the_locks_of_those_who_write(full, place, monkeyp
 
     def take(look, path):
         talk = path.startswith("conversations/a") and not is_locked((full / path).parent)
-        listing = path == conversations.LIST and not is_locked(full / "conversations/.list")
+        listing = path == conversation_list.LIST and not is_locked(full / "conversations/.list")
         if talk or listing or not is_locked(full):
             unlocked.append(path)
         real(look, path)

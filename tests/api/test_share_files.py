@@ -18,6 +18,7 @@ from aether.errors import Conflict, StorageFailed, UnsafePath
 from aether.store import (
     archive_steps,
     archive_store,
+    conversation_list,
     conversations,
     doctor,
     documents,
@@ -253,7 +254,7 @@ def test_an_exchange_that_was_killed_is_done_again(colony, at):
         if at in ("put_blob", "append_if", "drop_blob"):
             setattr(server, at, killed(getattr(server, at)))
         elif at == "list":
-            conversations.enter = killed(conversations.enter)
+            conversation_list.enter = killed(conversation_list.enter)
         elif at == "state":
             shared_files._write_state = lambda *_: os._exit(9)
         else:

@@ -19,7 +19,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import conversation_checks, conversations, doctor, files, seals
+from aether.store import conversation_checks, conversation_list, conversations, doctor, files, seals
 from aether.store.conversations import (
     clear,
     compaction,
@@ -832,7 +832,7 @@ def test_a_deleted_conversation_is_missed_and_named_as_lost_or_brought_back_from
 def test_a_damaged_or_deleted_list_is_noticed_and_made_again(home):
     for name in ("a", "b", "c"):
         conversations.extend(home, name, said("one"), now=homes.NOW)
-    path = home / conversations.LIST
+    path = home / conversation_list.LIST
     data = path.read_bytes()
     lines = data.splitlines(keepends=True)
     flipped = bytearray(data)
@@ -846,7 +846,7 @@ def test_a_damaged_or_deleted_list_is_noticed_and_made_again(home):
         doctor.repair(home, now=homes.NOW)
 
         assert missing(home) == [], damaged
-        assert conversations.listed(home)[0].keys() == {"a", "b", "c"}
+        assert conversation_list.listed(home)[0].keys() == {"a", "b", "c"}
 
 
 def test_a_conversation_of_an_earlier_release_joins_the_list_when_the_home_is_repaired(home):
@@ -854,7 +854,7 @@ def test_a_conversation_of_an_earlier_release_joins_the_list_when_the_home_is_re
     path = path_of(home, ID)
     _, *rest = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join([conversations.header(ID), *rest]))
-    (home / conversations.LIST).unlink()
+    (home / conversation_list.LIST).unlink()
     conversations.extend(home, ID, said("two"), now=homes.NOW)
 
     assert missing(home) == [("info", "unlisted", seals.place(home, path))]
@@ -864,10 +864,10 @@ def test_a_conversation_of_an_earlier_release_joins_the_list_when_the_home_is_re
 
 def test_the_list_costs_one_line_for_each_conversation_and_nothing_for_a_message(home):
     talk(home, "one")
-    size = (home / conversations.LIST).stat().st_size
+    size = (home / conversation_list.LIST).stat().st_size
     talk(home, "two", "three")
 
-    assert (home / conversations.LIST).stat().st_size == size < 200
+    assert (home / conversation_list.LIST).stat().st_size == size < 200
     assert path_of(home, ID).read_bytes().count(b'"listed":true') == 1
 
 
@@ -886,7 +886,7 @@ def test_nobody_finds_a_new_conversation_in_the_list_alone(home, monkeypatch):
     def observed(*given):
         with pytest.raises(LockTimeout):
             locked(home / "conversations/.list", timeout=0.01).__enter__()
-        held.append("one" in [line.id for line in conversations.listed(home)[0].values()])
+        held.append("one" in [line.id for line in conversation_list.listed(home)[0].values()])
         return cut(*given)
 
     monkeypatch.setattr(conversations, "cut_end", observed)
@@ -909,7 +909,7 @@ def test_a_conversation_may_have_the_name_of_any_file_of_ours(tmp_path, name):
     assert doctor.examine(home) == []
     create_backup(str(tmp_path / "backups"), home=home)
     with (
-        conversations.list_lock(home),
+        conversation_list.list_lock(home),
         pytest.raises(LockTimeout),
         locked(home / "conversations/.list", timeout=0),
     ):
@@ -953,8 +953,8 @@ def test_a_home_that_was_blocked_by_a_conversation_called_lock_goes_on(home):
 def test_a_line_of_the_list_that_says_nothing_is_passed_over(tmp_path, line):
     """Anybody can make one with a good checksum, and a clone may bring it."""
     home = homes.fresh(tmp_path)
-    (home / conversations.LIST).write_bytes(files.seal_json(line | {"lost": True}))
+    (home / conversation_list.LIST).write_bytes(files.seal_json(line | {"lost": True}))
 
-    assert conversations.listed(home) == ({}, False)
-    assert conversations.removed_ids(home) == set()
+    assert conversation_list.listed(home) == ({}, False)
+    assert conversation_list.removed_ids(home) == set()
     assert [one for one in doctor.examine(home) if one.level != "info"] == []
