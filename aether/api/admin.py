@@ -282,11 +282,15 @@ def fold(*, home: Home = None) -> int:
     return fold_home(place, now=now()).revision
 
 
-def _exchange(place: Path) -> None:
-    """Exchange files and conversations with the colony of a shared home, if its server can be reached."""
-    if os.path.exists(place / ledger.PLACE) and not offline.tried_lately(place):
-        with suppress(AetherError):
+def _exchange(place: Path) -> bool:
+    """Exchange files and conversations with the colony of a shared home; return whether nobody has more, as far as is known."""
+    if not ledger.is_shared(place):
+        return True
+    with suppress(AetherError):
+        if not offline.tried_lately(place):
             exchange(place)
+            return True
+    return False
 
 
 @public
@@ -434,8 +438,10 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
 def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
     place = find(home)
-    _exchange(place)
-    done = store_doctor.repair(place, now=now(), lines_of=lambda revisions: colony_lines(place, revisions))
+    alone = _exchange(place)
+    done = store_doctor.repair(
+        place, now=now(), lines_of=lambda revisions: colony_lines(place, revisions), alone=alone
+    )
     done += [store_doctor.set_aside(place, path, now()) for path in _changed_handoffs(place)]
 
     def plan(snapshot: Snapshot) -> Change:

@@ -656,7 +656,8 @@ def _replace(
         Conflict: the archived one has messages that this one lacks.
     """
     old = archive_store.read(place, row.name)
-    if old["metrics"].get("sha256") == value["metrics"]["sha256"]:
+    is_same = old["level"] == "full" and _without_times(old["content"]) == _without_times(value["content"])
+    if is_same or old["metrics"].get("sha256") == value["metrics"]["sha256"]:
         return _listed(row)
     if not _continues(place, value["content"], old):
         what = f"conversation {shown(value['id'])} is archived with other messages than these."
@@ -684,8 +685,13 @@ def _continues(place: Path, content: JsonObject, old: JsonObject) -> bool:
     found, _ = shapes.read_conversation(given, where=old["id"], times=content.get("times"))
     measured, about = measure(found, {}), redacted(metadata(found))
     return all(measured[key] == old["metrics"].get(key) for key in ("text_chars", "facts")) and all(
-        about[key] == old["metadata"][key] for key in ("created_at", "topics", "key_entities")
+        about[key] == old["metadata"][key] for key in ("topics", "key_entities")
     )
+
+
+def _without_times(content: JsonObject) -> JsonObject:
+    """Return a conversation without its times, which of a file may be those of the file."""
+    return {key: value for key, value in content.items() if key not in ("created_at", "updated_at")}
 
 
 # --- Bringing back

@@ -35,7 +35,7 @@ from aether.errors import (
 )
 from aether.storage import named_files
 from aether.storage.adapter import FileStorage, NamedFiles
-from aether.store import files, seals
+from aether.store import conversation_list, files, seals
 from aether.store.commit import write_lock
 from aether.store.consistent import LEFT_OUT, PIECE_BYTES, Part, part_of, paths_in, piece_name, read_home
 from aether.store.files import locked, make_directory, storage_errors, sync_directory, write_all, write_whole
@@ -485,7 +485,9 @@ def _index(target: NamedFiles, manifest: _Manifest) -> _Index:
     value: JsonObject = files.parse_json(data, where=where)
     try:
         found = {path: _part(part) for path, part in value["files"].items()}
-        empty = [str(path) for path in value["empty"]]
+        # An earlier release takes the directory of the lock for one without files.
+        lock = f"conversations/{conversation_list.LIST_LOCK}"
+        empty = [path for path in map(str, value["empty"]) if path != lock]
     except (KeyError, TypeError, ValueError, AttributeError) as reason:
         raise CorruptDocument("its list of files was changed.", fix=_AGAIN, where=where) from reason
     for path in (*found, *empty):

@@ -58,7 +58,7 @@ DERIVED = tuple(
 LOCK = "lock"
 # Files of a home that hold no text: its locks, and the numbers of last lines. A note of the memory tool may have any name.
 _NO_TEXT = re.compile(
-    rf"(?:(?:hooks|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{files.HEAD}"
+    rf"(?:(?:hooks(?:/injected|/told)?|data/memories|conversations(?:/[^/]+)?)/)?{LOCK}|(?:data|conversations/[^/]+)/{files.HEAD}"
 )
 # Kind of the files whose path starts so, in the words of a report; any other is `other`.
 KINDS = {

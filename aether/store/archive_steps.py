@@ -539,7 +539,10 @@ def _repair_files(home: Path, now: datetime) -> Generator[str, None, tuple[dict[
 
 
 def _is_newer(home: Path, name: str) -> bool:
-    return not archive_store.is_older(archive_store.other_version(home, name))
+    try:
+        return not archive_store.is_older(archive_store.other_version(home, name))
+    except AetherError:
+        return True  # not known: what may be its stays
 
 
 def _resting(value: JsonObject) -> dict[str, str]:

@@ -351,7 +351,15 @@ def _names(home: Path, *endings: str) -> list[str]:
 def name_on_disk(home: Path, id: str) -> str:
     """Return the place of the file that is named after conversation `id`, whatever it holds; "" without one."""
     end = f"_{directory_name(id, what='conversation')}"
-    return next((name for name in names(home) if name.endswith((end + PLAIN, end + PACKED))), "")
+    for name in names(home):
+        if name.endswith((end + PLAIN, end + PACKED)):
+            try:
+                is_its_own = read(home, name)["id"] == id  # ids may have a `_` too
+            except (AetherError, KeyError):
+                is_its_own = True
+            if is_its_own:
+                return name
+    return ""
 
 
 def older_names(home: Path) -> list[str]:

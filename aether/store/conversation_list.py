@@ -72,7 +72,7 @@ def last_listed(home: Path) -> dict[str, Listed]:
     """Return the last line of each conversation in the list of `home`, by its id; those that were removed as well."""
     try:
         data = regular.read(home / LIST, regular.LOG_BYTES)
-    except (FileNotFoundError, NotADirectoryError):
+    except (AetherError, OSError):  # doctor reports what is there
         return {}
     return {one.id: one for one in _in_list(recovery.lines_of(data))}
 

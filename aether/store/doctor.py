@@ -380,10 +380,13 @@ def _removed_temp(home: Path, path: Path, now: datetime) -> str:
     return f"removed {seals.place(home, path)}, left by a killed process"
 
 
-def repair(home: Path, *, now: datetime, lines_of: LinesOf = lambda revisions: {}) -> list[str]:
+def repair(
+    home: Path, *, now: datetime, lines_of: LinesOf = lambda revisions: {}, alone: bool = True
+) -> list[str]:
     """Repair the files of `home` under the lock, and return a line for each repair and each loss.
 
-    `lines_of` returns those lines of the history of a shared home that its colony has, by their revisions.
+    `lines_of` returns those lines of the history of a shared home that its colony has, by their revisions. Not `alone`, the
+    colony may have files that are damaged here whole, and cannot be asked: snapshots and archive files are left as they are.
     """
     done = conversation_checks.restore(home, now=now)
     with write_lock(home):
@@ -396,13 +399,13 @@ def repair(home: Path, *, now: datetime, lines_of: LinesOf = lambda revisions: {
         snapshot = load(home)
         irregular = sorted(snapshot.irregular)
         with storage_errors(home):
-            done += _repair_sealed(home, now, lines_of)
+            done += _repair_sealed(home, now, lines_of, alone=alone)
         fold(settle(load(home), now=now), now=now)
         done += [f"wrote {name}.json again from what is known" for name in irregular]
         with storage_errors(home):
             done += _repair_copies(home, now)
             done += _repair_events(home)
-            done += archive_steps.repair(home, now=now)
+            done += archive_steps.repair(home, now=now) if alone else [_LEFT]
     return done + conversation_checks.repair(home, now=now)
 
 
@@ -428,7 +431,7 @@ def set_aside(home: Path, path: Path, now: datetime) -> str:
     return f"kept the damaged {seals.place(home, path)} as {seals.place(home, kept)}"
 
 
-def _repair_sealed(home: Path, now: datetime, lines_of: LinesOf) -> list[str]:
+def _repair_sealed(home: Path, now: datetime, lines_of: LinesOf, *, alone: bool) -> list[str]:
     """Restore what the history still holds of the files that grow, name what is lost, and renew the record of seals."""
     record = seals.read(home)
     done, losses = [], list[tuple[str, str, tuple[int, int] | None]]()
@@ -439,7 +442,8 @@ def _repair_sealed(home: Path, now: datetime, lines_of: LinesOf) -> list[str]:
     for lines, lost in (_repair_months(home, record, faults, now, lines_of), *(_repair_records(home, kind, record, faults, now) for kind in record_files.KINDS)):  # fmt: skip
         done += lines
         losses += lost
-    for name in sorted(faults.keys() & record.whole.keys()):
+    spared = {} if alone else {name: record.whole[name] for name in faults.keys() & record.whole.keys()}
+    for name in sorted(faults.keys() & record.whole.keys() - spared.keys()):
         kept = ""
         with suppress(UnsafePath):  # what a link leads to is no file of the home
             path = inside(home, name)
@@ -468,12 +472,14 @@ def _repair_sealed(home: Path, now: datetime, lines_of: LinesOf) -> list[str]:
         done.append(f"{where}: {what}")
     if done or faults or record.state != "good":
         revision = read_journal(home).base
-        seals.write(home, seals.renewed(home, record)._replace(revision=revision))
+        fresh = seals.renewed(home, record)
+        seals.write(home, fresh._replace(revision=revision, whole=fresh.whole | spared))
         done = done or ["sealed the files of an earlier release"]
     return done
 
 
 LinesOf = Callable[[list[int]], dict[int, bytes]]
+_LEFT = "left snapshots and the archive as they are: the colony may have them whole, and its server cannot be reached"
 Repaired = tuple[list[str], list[tuple[str, str, tuple[int, int] | None]]]
 """What was done, in words, and the losses: where, what, and the revisions if some are lost."""
 

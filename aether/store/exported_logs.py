@@ -103,6 +103,8 @@ def _require_possible(record: JsonObject, most: int) -> None:
     runs: list[Any] = [record.get(key, []) for key in _RUNS] + [
         (record.get("snapshot") or {}).get("context", [])
     ]
+    if any(not 0 < first <= last for each in runs for first, last in each):
+        raise ValueError("a run of numbers ends before it starts")
     sizes = [sum(last - first + 1 for first, last in each) for each in runs]
     if max(record.get("n", 0), record.get("step", 0), record.get("line", 0) // 10, *sizes) > most:
         raise ValueError("a number is impossible")

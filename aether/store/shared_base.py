@@ -70,7 +70,10 @@ def set_base(server: Ledger, blobs: Blobs, snapshot: Snapshot) -> None:
         "base": 1, "revision": mark.revision, "checksum": mark.checksum, "made": made,
         "files": [{**one._asdict(), "parts": list(one.parts)} for one in held],
     }  # fmt: skip
-    server.set_base(JOURNAL, mark.revision, server.put_blob(files.seal_json(value)))
+    (_, replaced), made_of = server.base(JOURNAL), server.put_blob(files.seal_json(value))
+    server.set_base(JOURNAL, mark.revision, made_of)
+    if replaced not in ("", made_of):
+        server.drop_blob(replaced)
     names = {name for one in held for name in one.blobs}
     for name in {name for one in (before.files if before else ()) for name in one.blobs} - names:
         blobs.drop(name)

@@ -22,7 +22,7 @@ from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
-from aether.paths import file_name, inside
+from aether.paths import directory_name, file_name, inside
 from aether.schemas import check
 from aether.store import (
     archive_steps,
@@ -137,6 +137,10 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
         remote, mark = _with_news(server, state)
         heads = server.heads(conversations.STREAMS)
         local = _local(home, state, heads)
+        agreed = {
+            key for key in local.damaged | local.units.keys()
+            if key in local.damaged or _content(local.units[key]) == _content(state.units.get(key))
+        }  # fmt: skip
         base = _agreed(state, local)
         wanted = {
             key: _live_or(heads, key, _wanted(base.get(key), remote.get(key), local.units.get(key)))
@@ -157,19 +161,25 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
     }
     left, more = set(takes), False
     try:
-        more = _take_all(sides, takes, heads, left)
+        more = _take_all(sides, takes, heads, left, agreed)
     finally:
         made = _State(state.identity, mark, units, frozenset(left), local.seen)
         if made != state:
             _write_state(home, made)
-    _drop(server, blobs, made, {**state.units, **remote}.values())
+    _drop(server, blobs, made, [*state.units.values(), *remote.values()])
     return more or not is_all
 
 
 def _take_all(
-    sides: _Sides, takes: Mapping[str, Unit | None], heads: Mapping[str, int], left: set[str]
+    sides: _Sides,
+    takes: Mapping[str, Unit | None],
+    heads: Mapping[str, int],
+    left: set[str],
+    agreed: set[str],
 ) -> bool:
     """Make units of the home as the ledger has them, take them out of `left`, and return whether the rest is for another round.
+
+    What the home has of those that are not `agreed` is nowhere else.
 
     Raises:
         StorageFailed: the server, the blobs or the disk cannot be used.
@@ -179,14 +189,14 @@ def _take_all(
         size = sum(one.size for one in unit.files) if unit else 0
         if size > room and room < ROUND_BYTES:
             return True
-        room -= size
         try:
-            _take(sides, key, unit, heads.get(key, 0))
+            _take(sides, key, unit, heads.get(key, 0), agreed=key in agreed)
         except StorageFailed:
             raise
         except (AetherError, KeyError, TypeError, ValueError):
             continue  # the line of another may be wrong: the rest goes on, and doctor names what is left
         left.discard(key)
+        room -= size
     return False
 
 
@@ -276,7 +286,7 @@ def _with_news(server: Ledger, state: _State) -> tuple[dict[str, Unit], Mark]:
 
 def _parsed(line: bytes) -> tuple[str, Unit | None]:
     """Return what a line says; that of a line which names another place, or is no line of ours, is nothing."""
-    with suppress(AetherError, KeyError, TypeError, ValueError):
+    with suppress(AetherError, KeyError, TypeError, ValueError, OverflowError):
         fields = files.unsealed(line) or {}
         key = str(fields["unit"])
         if "files" not in fields:
@@ -313,6 +323,8 @@ def _is_ours(key: str, unit: Unit) -> bool:
             return False
         if len(one.parts) > 1 + one.size // PART_BYTES:
             return False
+    if key == conversations.STREAMS:
+        return False
     if key.startswith(conversations.STREAMS):
         main = [path for path in paths if _ARCHIVED.fullmatch(path)]
         rest = [path for path in paths if _RESTING.fullmatch(path)]
@@ -334,12 +346,14 @@ def _local(home: Path, state: _State, heads: Mapping[str, int]) -> _Local:
                 unit = Unit((_hashed(home, key, state, found),))
                 if _is_ours(key, unit):
                     found.units[key] = unit
+    sealed = seals.read(home)
     for key, unit in state.units.items():
-        # They never change, and only a snapshot is ever removed.
+        # They never change, and only a snapshot is ever removed: then the record of seals does not have it any more.
         other = found.units.get(key)
-        if (other is None and key.startswith(f"{_HANDOFFS}/")) or (
-            other and other.content != unit.content and not key.startswith(conversations.STREAMS)
-        ):
+        if key.startswith(conversations.STREAMS):
+            continue
+        is_removed = key.startswith(f"{_SNAPSHOTS}/") and sealed.state == "good" and key not in sealed.whole
+        if not is_removed if other is None else other.content != unit.content:
             found.damaged.add(key)
     _local_conversations(home, state, heads, found)
     return found
@@ -350,8 +364,10 @@ def _local_conversations(home: Path, state: _State, heads: Mapping[str, int], fo
 
     def lines(id: str, key: str) -> int:
         known = listed.get(id)
-        agreed = state.units[key].lines if key in state.units else heads.get(key, 0)
-        return known.lines if known and known.lines else agreed
+        agreed = state.units[key].lines if key in state.units else 0
+        return (
+            known.lines if known and known.lines else agreed
+        )  # 0: not known, so what the colony has goes on
 
     for row in archive_store.rows(home):
         key = conversations.stream_of(row.id)
@@ -494,7 +510,7 @@ def _drop(server: Ledger, blobs: Blobs, state: _State, before: Iterable[Unit]) -
 # --- Taking
 
 
-def _take(sides: _Sides, key: str, unit: Unit | None, head: int) -> None:
+def _take(sides: _Sides, key: str, unit: Unit | None, head: int, *, agreed: bool) -> None:
     """Make a unit of the home as the ledger has it, where the stream of its conversation has `head` lines.
 
     Raises:
@@ -503,7 +519,7 @@ def _take(sides: _Sides, key: str, unit: Unit | None, head: int) -> None:
     home, server, blobs, now = sides
     fetched = [(one.path, get_file(blobs, one)) for one in (unit or Unit(())).files]
     if key.startswith(conversations.STREAMS):
-        _take_conversation(home, key.removeprefix(conversations.STREAMS), unit, fetched, now)
+        _take_conversation(home, key.removeprefix(conversations.STREAMS), unit, fetched, now, agreed=agreed)
         if unit is None and head:
             fill(home, key, server, head, now)
         return
@@ -523,9 +539,9 @@ def _take(sides: _Sides, key: str, unit: Unit | None, head: int) -> None:
 
 
 def _take_conversation(
-    home: Path, id: str, unit: Unit | None, fetched: list[tuple[str, bytes]], now: datetime
+    home: Path, id: str, unit: Unit | None, fetched: list[tuple[str, bytes]], now: datetime, *, agreed: bool
 ) -> None:
-    """Let a conversation be archived or removed as `unit` says, or no longer.
+    """Let a conversation be archived or removed as `unit` says, or no longer; what only this home has goes to quarantine.
 
     Raises:
         Conflict: it has lines that the unit does not cover.
@@ -533,10 +549,11 @@ def _take_conversation(
     value = _checked(id, fetched) if fetched else None
     known = archive_store.find(home, id)
     old = {name for name in (known.name, known.grace) if name} if known else set()
-    if known and unit is None and not _is_said(home, known):
-        path = archive_store.placed(home, known.name)
-        data = regular.read(path, regular.LOG_BYTES)
-        documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
+    for name in sorted(old) if known and (unit is None or not agreed) and not _is_said(home, known) else ():
+        path = archive_store.placed(home, name)
+        with suppress(FileNotFoundError):
+            data = regular.read(path, regular.LOG_BYTES)
+            documents.quarantine(home, f"archive-{path.name}", data, at=clock.stamp(now))
     is_live = unit is not None and conversations.path_of(home, id).exists()
     with conversations.held(home, id) if is_live else nullcontext() as held:
         if unit and held and held.data.count(b"\n") > unit.lines:
@@ -578,11 +595,13 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
     is_packed = name.endswith(".zst")
     value = archive_store.parsed(archive_store.unpacked(data, where=name) if is_packed else data, where=name)
     rest = value.get("grace") or {}
+    own = f"{archive_store.GRACE}/{directory_name(id, what='conversation')}."
     is_right = (
         not check.findings(archive_steps.SCHEMA, value)
         and value["id"] == id
         and archive_store.name_of(value, packed=is_packed) == name
         and rest.get("file", "") == "".join(path for path, _ in fetched[1:])
+        and rest.get("file", own).startswith(own)
     )
     for path, packed in fetched[1:] if is_right else ():
         is_right = archive_steps.digest(archive_store.unpacked(packed, where=path)) == rest["sha256"]
@@ -609,9 +628,10 @@ def _read_state(home: Path, identity: str) -> _State:
         found = files.unsealed(regular.read(home / STATE, regular.LOG_BYTES)) or {}
     except (FileNotFoundError, NotADirectoryError):
         return empty
-    with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError):
+    with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError, OverflowError):
         if found["identity"] == identity:
-            units = {key: _unit(fields) for key, fields in found["units"].items()}
+            read = {key: _unit(fields) for key, fields in found["units"].items()}
+            units = {key: unit for key, unit in read.items() if _is_ours(key, unit)}
             mark = Mark(int(found["revision"]), str(found["line"]))
             return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]))
     return empty

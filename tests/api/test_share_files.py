@@ -14,7 +14,7 @@ from aether.api import admin, archive, compress, working
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.errors import Conflict, StorageFailed, UnsafePath
+from aether.errors import Conflict, NotFound, StorageFailed, UnsafePath
 from aether.store import (
     archive_steps,
     archive_store,
@@ -30,6 +30,7 @@ from aether.store import (
     snapshot,
 )
 from aether.store.commit import fold_home
+from aether.store.ledger import Mark
 from tests import children, homes
 from tests.colonies import content, history, tree
 
@@ -555,3 +556,96 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(post
     assert {each["label"] for each in aether.list_snapshots(home=home)} == {"one", "two"}
     while ledger._OPEN:
         ledger._OPEN.popitem()[1][2].close()
+
+
+def test_a_repair_without_the_server_spoils_nothing_for_others(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    conversations.extend(one, "talk", SAID, now=homes.NOW)
+    archive.age_archive(now=LATER, home=one)
+    aether.create_snapshot(home=one)
+    colony.agree()
+    known = tree(one)
+    monkeypatch.delenv(ledger.URL)
+
+    for name in known:
+        path = two / name
+        data = path.read_bytes()
+        path.write_bytes(data[:-3] if "grace" in name else data.replace(b"talk", b"tall", 1)[:-1] + b" \n")
+    admin.repair(home=two)
+    for path in (two / "snapshots").iterdir():
+        path.unlink()
+    admin.repair(home=two)
+    monkeypatch.setenv(ledger.URL, colony.url)
+    colony.agree()
+
+    assert tree(one) == tree(two) == known
+
+
+def test_what_cannot_be_fetched_takes_no_room_from_the_rest(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    monkeypatch.setattr(shared_files, "ROUND_BYTES", 3_000)
+    for name in "abc":
+        archive.archive_conversations([{"id": name, "messages": SAID}], home=one)
+    sharing.update_share(home=one)
+    real = shared_files.get_file
+
+    def lost(blobs, file):
+        if "_c." not in file.path and "/c." not in file.path:
+            raise NotFound("it is missing.", fix="", where=file.path)
+        return real(blobs, file)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shared_files, "get_file", lost)
+        sharing.update_share(home=two)
+        assert [row.id for row in archive_store.rows(two)] == ["c"]
+    assert len(shared_files.lacking(two)) == 2
+    colony.agree()
+    assert tree(one) == tree(two)
+
+
+def test_a_conversation_of_the_colony_goes_on_although_another_of_its_id_is_archived_elsewhere(colony):
+    one, two = colony.first(), colony.join()
+    conversations.extend(one, "talk", SAID, now=homes.NOW)
+    sharing.update_share(home=one)
+    # The other machine has not heard of it.
+    given = {"id": "talk", "messages": [{"role": "user", "content": "Something else."}]}
+    archive.archive_conversations([given], home=two)
+    colony.agree()
+
+    for home in (one, two):
+        assert len(conversations.history(conversations.load(home, "talk"))) == len(SAID)
+        assert archive_store.find(home, "talk") is None
+    kept = b"".join(path.read_bytes() for path in (two / "quarantine").iterdir())
+    assert b"Something else." in kept
+
+
+def test_of_two_archived_conversations_of_one_id_the_other_is_in_quarantine(colony):
+    one, two = colony.first(), colony.join()
+    for home, words in ((one, "The first."), (two, "The second.")):
+        archive.archive_conversations(
+            [{"id": "same", "messages": [{"role": "user", "content": words}]}], home=home
+        )
+    colony.agree()
+
+    assert tree(one) == tree(two)
+    assert b"The second." in b"".join(path.read_bytes() for path in (two / "quarantine").iterdir())
+
+
+def test_lines_that_no_aether_writes_stop_no_exchange(colony):
+    one, two = colony.first(), colony.join()
+    server = ledger.of(one)
+    lines = [
+        {"unit": "conversations/", "files": []},
+        {"unit": "conversations/x", "files": [], "lines": "1e999"},
+        {"unit": "snapshots/x.json", "files": [{"path": "snapshots/x.json", "sha256": "0" * 64, "size": "1e999"}]},
+    ]  # fmt: skip
+    for line in lines:
+        sealed = files.seal(files.json_line(line).replace(b'"1e999"', b"1e999"))
+        mark = Mark(server.head(shared_files.STREAM), "")
+        assert server.append_if(shared_files.STREAM, mark, [sealed]).done
+    aether.create_snapshot(home=one)
+
+    colony.agree()
+
+    assert tree(one) == tree(two) != {}
+    assert shared_files.lacking(two) == []

@@ -16,7 +16,6 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from itertools import count
@@ -175,7 +174,7 @@ def unwrapped(
     What looks like UTF-16 or UTF-32 and holds what `raw` matches as it is, stays as it is.
 
     Raises:
-        CorruptDocument: it is compressed, and damaged.
+        CorruptDocument: it is compressed, or starts as UTF-16 or UTF-32, and is damaged.
     """
     layers: list[str] = []
     while len(layers) < _MOST_LAYERS and data.startswith((_ZSTD, _GZIP)):
@@ -184,9 +183,13 @@ def unwrapped(
         layers.append("gzip" if is_gzip else "zstd")
     encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), json.detect_encoding(data))
     if encoding.startswith(("utf-16", "utf-32")) and not (raw and raw.search(data)):
-        with suppress(UnicodeError):  # no text, but a picture, say
+        try:
             data = data.decode(encoding, "surrogatepass").encode("utf-8", "surrogatepass")
             layers.append(encoding)
+        except UnicodeError as reason:  # no text, but a picture, say
+            if data.startswith(tuple(_BOMS)):
+                what = f"damaged ({encoding} that was cut off)."
+                raise CorruptDocument(what, fix="Look at it, then remove it.", where=where) from reason
     return data, tuple(layers)
 
 
