@@ -691,7 +691,10 @@ def _continues(place: Path, content: JsonObject, old: JsonObject) -> bool:
 
 def _without_times(content: JsonObject) -> JsonObject:
     """Return a conversation without its times, which of a file may be those of the file."""
-    return {key: value for key, value in content.items() if key not in ("created_at", "updated_at")}
+    given = content.get("given") or {}
+    return content | {
+        "given": {key: value for key, value in given.items() if key not in ("created_at", "updated_at")}
+    }
 
 
 # --- Bringing back

@@ -460,6 +460,15 @@ def packings(data):
     }
 
 
+def test_text_in_utf_16_that_was_cut_off_is_named(home):
+    (home / "quarantine").mkdir(exist_ok=True)
+    (home / "quarantine" / "cut").write_bytes("The password is hunter2-secret.".encode("utf-16")[:-1])
+
+    done = forget.erase(match="hunter2-secret", home=home)
+
+    assert done.unread == ("quarantine/cut",)
+
+
 def unpacked(data):
     """Return the text of a packing, worked out apart from the code under test."""
     if data.startswith(b"\x28\xb5\x2f\xfd"):

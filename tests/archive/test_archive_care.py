@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 from datetime import timedelta
 
 import pytest
@@ -12,7 +13,7 @@ import aether
 from aether.api import archive
 from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument
-from aether.store import archive_store, conversations, doctor
+from aether.store import archive_store, conversation_list, conversations, doctor
 from tests import homes
 from tests.tables import rows
 
@@ -339,3 +340,41 @@ def test_the_longest_names_can_be_set_aside(home):
     assert all(len(path.name.encode()) <= 255 for path in (home / "quarantine").iterdir())
     with pytest.raises(InvalidDocument):
         import_export(aether.export(home=home) | {"archived": [{"file": {}, "base64": "?"}]}, home=home)
+
+
+def test_a_link_in_the_place_of_the_list_stops_no_step(tmp_path):
+    home = homes.fresh(tmp_path)
+    (tmp_path / "elsewhere").write_text("")
+    (home / conversation_list.LIST).unlink(missing_ok=True)
+    (home / conversation_list.LIST).symlink_to(tmp_path / "elsewhere")
+
+    add(home, talk())
+
+    assert archive_store.open_step(home) is None
+    assert (tmp_path / "elsewhere").read_text() == ""
+
+
+def test_a_deleted_file_is_missed_although_another_id_ends_in_the_same_name(tmp_path):
+    home = homes.fresh(tmp_path)
+    for name in ("user_1", "1"):
+        conversations.extend(home, name, said(*WORDS), now=homes.NOW)
+    aether.age_archive(now=LATER, home=home)
+    (home / archive_store.find(home, "1").name).unlink()
+
+    assert archive_store.name_on_disk(home, "user_1")
+    assert archive_store.name_on_disk(home, "1") == ""
+
+
+def test_a_file_without_times_is_the_same_one_after_it_was_touched(tmp_path):
+    home = homes.fresh(tmp_path)
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps(said(*WORDS)))
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    (first,) = aether.archive_files([path], home=home).added
+    os.utime(path, (1_750_000_000, 1_750_000_000))
+
+    aether.archive_files([path], home=home)
+
+    value = archive_store.read(home, first.path)
+    assert value["created_at"].startswith("2023-11-14")
+    assert value["steps"] == []

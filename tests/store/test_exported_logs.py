@@ -165,6 +165,7 @@ HARMS = {
     "none": lambda one: one.update(records=[]), "no list": lambda one: one.update(records={"a": 1}),
     "no record": lambda one: one["records"].append(5), "a large number": lambda one: one["records"][1].update(n=10**12),
     "large runs": lambda one: one["records"].append({"line": 9, "step": 1, "before": [[1, 10**12]], "after": [], "receipt": {}, "at": ""}),
+    "a run that ends before it starts": lambda one: one["records"].append({"line": 9, "step": 1, "before": [[1, 10**9], [10**9, 1]], "after": [], "receipt": {}, "at": ""}),
     "a large step": lambda one: one["records"].append({"line": 9, "step": 10**12, "before": [], "after": [], "receipt": {}, "at": ""}),
     "another context": lambda one: one["context"].pop(), "half a step": lambda one: one["records"].append({"line": 9, "step": 1}),
 }  # fmt: skip
