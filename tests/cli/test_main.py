@@ -307,7 +307,7 @@ ENTRIES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 def interrupted(directory, entry, when):
     event = {"hook_event_name": "SessionStart", "session_id": "s", "source": "startup", "cwd": str(directory)}
     left = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_AT, entry, when, *(["--version"] if "hook" not in entry else [])],
+        [sys.executable, "-c", INTERRUPTED_AT, entry, when, *(["--help"] if "hook" not in entry else [])],
         cwd=directory, env={**os.environ, "PYTHONPATH": str(ROOT)}, input=json.dumps(event).encode(),
         capture_output=True, check=False,
     )  # fmt: skip
