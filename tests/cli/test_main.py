@@ -306,9 +306,11 @@ ENTRIES = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 def interrupted(directory, entry, when):
     event = {"hook_event_name": "SessionStart", "session_id": "s", "source": "startup", "cwd": str(directory)}
+    # Code that measures coverage would be interrupted as well, and swallow it.
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("COVERAGE")}
     left = subprocess.run(
         [sys.executable, "-c", INTERRUPTED_AT, entry, when, *(["--help"] if "hook" not in entry else [])],
-        cwd=directory, env={**os.environ, "PYTHONPATH": str(ROOT)}, input=json.dumps(event).encode(),
+        cwd=directory, env={**plain, "PYTHONPATH": str(ROOT)}, input=json.dumps(event).encode(),
         capture_output=True, check=False,
     )  # fmt: skip
     said = left.stderr.decode()
