@@ -442,11 +442,9 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
                 note(ask, f"Write the session by hand, then: aether memory ingest --phase {each} FILE")
                 break  # each hand-off holds the items of the phases before it
     except BaseException:
-        if ask.json and made:  # the one value on stdout is the error
-            say(
-                "Stored before it failed: "
-                + ", ".join(one["result"]["session"]["session_id"] for one in made)
-            )
+        stored = [one["result"]["session"]["session_id"] for one in made if one["result"]]
+        if ask.json and stored:  # the one value on stdout is the error
+            say(f"Stored before it failed: {', '.join(stored)}")
         raise
     if ask.json:
         emit(ask, made[0] if phase is not None else {"phases": made}, "")
