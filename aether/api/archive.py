@@ -6,7 +6,6 @@ receipt; the fuller form rests compressed in `archive/grace/` until its grace is
 
 from __future__ import annotations
 
-import gzip
 import io
 import os
 import re
@@ -28,7 +27,7 @@ from aether.archive.shapes import LEVELS, Conversation, Level
 from aether.backends import backend as backend_of
 from aether.backends.base import Settings
 from aether.clock import new_id
-from aether.errors import AetherError, Conflict, InvalidInput, NotFound, public, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
 from aether.store import archive_steps, archive_store, config, conversation_list, conversations, files
@@ -539,8 +538,8 @@ def _raws(data: bytes, name: str, unread: list[Finding] | None = None) -> Iterat
         InvalidInput: it has none.
     """
     if data[:2] == b"\x1f\x8b":
-        with suppress(OSError, EOFError):
-            data = gzip.decompress(data)
+        with suppress(CorruptDocument):
+            data = archive_store.gunzipped(data, where=name)
     value: Any = None
     with suppress(AetherError):
         value = files.parse_json(data, where=name)

@@ -192,12 +192,7 @@ def read_bytes(home: Path, name: str) -> bytes:
     except FileNotFoundError as reason:
         raise NotFound("it is missing.", fix='Run "aether doctor".', where=name) from reason
     if name.endswith(".gz"):
-        import gzip  # only to migrate
-
-        try:
-            return gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as reason:
-            raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=name) from reason
+        return gunzipped(data, where=name)
     return unpacked(data, where=name) if name.endswith(".zst") else data
 
 
@@ -326,6 +321,25 @@ def unpacked(data: bytes, *, where: str) -> bytes:
     if not reader.eof:
         raise CorruptDocument("cut off, or too large.", fix='Run "aether doctor".', where=where)
     return b"".join(parts)
+
+
+def gunzipped(data: bytes, *, where: str) -> bytes:
+    """Return what was compressed by gzip, as older versions and other programs do.
+
+    Raises:
+        CorruptDocument: it is damaged, cut off, or larger than any file of a home.
+    """
+    import gzip
+    import io
+
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            found = file.read(regular.LOG_BYTES + 1)
+    except (OSError, EOFError, zlib.error) as reason:
+        raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
+    if len(found) > regular.LOG_BYTES:
+        raise CorruptDocument("too large.", fix="Look at it, then remove it.", where=where)
+    return found
 
 
 def names(home: Path) -> list[str]:
@@ -491,11 +505,9 @@ def _is_named(pattern: re.Pattern[str], name: Any) -> bool:
 
 def set_step_aside(home: Path) -> str:
     """Move what has the place of a step, and is no step of this home, to quarantine, and return where it is now."""
-    kept = f"quarantine/step.{os.urandom(4).hex()}"
     with files.storage_errors(home):
-        files.make_directory(home / "quarantine")
-        os.replace(own_file(home, STEP), home / kept)
-    return kept
+        kept = files.move_to_quarantine(home, own_file(home, STEP))
+    return f"quarantine/{kept.name}"
 
 
 def set_step(home: Path, step: JsonObject | None) -> None:

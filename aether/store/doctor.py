@@ -39,6 +39,7 @@ from aether.store.files import (
     json_document,
     leftover_temps,
     make_directory,
+    move_to_quarantine,
     no_files,
     parse_json,
     read_head,
@@ -618,9 +619,7 @@ def _move_away(home: Path) -> Iterator[str]:
     names += [documents.path_of(home, name) for name in documents.NAMES]
     for path in (*names, *seals.growing(home), *seals.whole_files(home)):
         if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
-            make_directory(home / "quarantine")
-            kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
-            os.replace(path, kept)
+            kept = move_to_quarantine(home, path)
             yield f"kept {path.name} as {seals.place(home, kept)}: it was no regular file"
 
 

@@ -609,6 +609,15 @@ def _timed_out(path: Path, timeout: float) -> LockTimeout:
     return LockTimeout(f"held by {_holder(path)} for more than {timeout:g} s.", fix=fix, where=str(path))
 
 
+def move_to_quarantine(home: Path, path: Path) -> Path:
+    """Move what is at `path`, whatever it is, into the quarantine of `home` under a name of its own, and return where it is."""
+    kept = home / "quarantine" / f"{path.name}.{os.urandom(4).hex()}"
+    make_directory(kept.parent)
+    os.replace(path, kept)
+    sync_directory(kept.parent)
+    return kept
+
+
 def head_path(home: Path) -> Path:
     """Return the head of the journal of `home`."""
     return home / "data" / HEAD

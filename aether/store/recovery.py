@@ -176,25 +176,16 @@ def _followed(state: Any, keys: list[str], old: Any, ids: Sequence[str | None], 
     Raises:
         LookupError, InvalidInput: there is no such entry, or it is not known which one.
     """
-    found: list[str] = []
-    left = list(ids)
-    for at, key in enumerate(keys):
-        is_last = at == len(keys) - 1
-        if isinstance(state, list) and not (is_last and adds):
-            name = left.pop(0) if left else None
-            if name is None and not is_last:
-                raise LookupError
-            same = [
-                nth for nth, entry in enumerate(state)
-                if (json_equal(entry, old) if name is None else entry_id(entry) == name)
-            ]  # fmt: skip
-            if len(same) != 1:
-                raise LookupError
-            key = str(same[0])  # noqa: PLW2901 - the place of that entry now
-        found.append(key)
-        if not is_last:
-            state = state[int(key)] if isinstance(state, list) else state[key]
-    return found
+    left = iter(ids)
+
+    def is_same(entry: Any, rest: list[str], name: str | None) -> bool:
+        return not rest and json_equal(entry, old) if name is None else entry_id(entry) == name
+
+    def same(entries: list[Any], rest: list[str]) -> list[int]:
+        name = next(left, None)
+        return [nth for nth, entry in enumerate(entries) if is_same(entry, rest, name)]
+
+    return _placed(state, keys, same, adds=adds)
 
 
 def _located(state: Any, keys: list[str], old: Any, *, adds: bool, exact: bool) -> list[str]:
@@ -203,17 +194,31 @@ def _located(state: Any, keys: list[str], old: Any, *, adds: bool, exact: bool) 
     Raises:
         LookupError, InvalidInput: an entry cannot be distinguished from the others by the `old` value.
     """
+
+    def same(entries: list[Any], rest: list[str]) -> list[int]:
+        if adds or not exact:
+            return []
+        return [nth for nth, entry in enumerate(entries) if _holds(entry, pointer(*rest), old)]
+
+    return _placed(state, keys, same, adds=adds)
+
+
+def _placed(
+    state: Any, keys: list[str], same: Callable[[list[Any], list[str]], list[int]], *, adds: bool
+) -> list[str]:
+    """Return `keys` with the place in each list on their way that `same` finds, given the list and the keys below it.
+
+    Raises:
+        LookupError: it finds none, or several.
+    """
     found: list[str] = []
     for at, key in enumerate(keys):
         is_last = at == len(keys) - 1
         if isinstance(state, list) and not (is_last and adds):
-            rest = pointer(*keys[at + 1 :])
-            if adds or not exact:
+            places = same(state, keys[at + 1 :])
+            if len(places) != 1:
                 raise LookupError
-            same = [nth for nth, entry in enumerate(state) if _holds(entry, rest, old)]
-            if len(same) != 1:
-                raise LookupError
-            key = str(same[0])  # noqa: PLW2901 - the place of that entry now
+            key = str(places[0])  # noqa: PLW2901 - the place of that entry now
         found.append(key)
         if not is_last:
             state = state[int(key)] if isinstance(state, list) else state[key]

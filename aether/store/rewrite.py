@@ -26,6 +26,7 @@ from aether.store.files import (
     HEAD,
     locked,
     make_directory,
+    move_to_quarantine,
     parse_json,
     seal_json,
     storage_errors,
@@ -193,10 +194,7 @@ def finish(home: Path, *, timeout: float = 30.0) -> list[str]:
 
 def _set_aside(home: Path, reason: str) -> None:
     """Move what is in the place of a rewrite into quarantine."""
-    make_directory(home / "quarantine")
-    kept = home / "quarantine" / f"{DIRECTORY}.{os.urandom(4).hex()}"
-    os.replace(home / DIRECTORY, kept)
-    sync_directory(kept.parent)
+    kept = move_to_quarantine(home, home / DIRECTORY)
     what = f"an erasing was not carried out: {reason} It is in quarantine/{kept.name}; erase the text again."
     spool.log_failure(str(home), "erase", "", what)
 

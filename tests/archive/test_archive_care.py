@@ -15,39 +15,16 @@ from aether.api.admin import import_export
 from aether.errors import Conflict, CorruptDocument, InvalidDocument
 from aether.store import archive_store, conversation_list, conversations, doctor
 from tests import homes
+from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
 
 LATER = homes.NOW + timedelta(days=100)
-WORDS = [
-    "Let us choose a database. Which one stores JSON well?",
-    "Decision: we use Postgres 16 on port 5432, because it stores JSON. I looked at several others for a while.",
-    "Thanks. The settings are in src/db/main.py. Nothing else is open today. The weather is nice.",
-]
 OTHERS = [
     "Where do the bees sleep, and does anyone know how they find their way home in the evening?",
     "Decision: the hive stays under the lime tree at 7 Field Lane. I asked the neighbours about it for a while.",
     "Good. The notes are in garden/hive.md. Nothing else is open today. It is raining.",
     "And one more word.",
 ]
-SECRET = "sk-" + "abcdef1234567890" * 2
-
-
-def said(*words):
-    return [{"role": ("user", "assistant")[at % 2], "content": word} for at, word in enumerate(words)]
-
-
-def talk(name="given", words=WORDS, **fields):
-    return {"id": name, "title": "Database", "created_at": "2026-03-01T10:15:00Z", "messages": said(*words), **fields}  # fmt: skip
-
-
-def add(home, *given):
-    done = aether.archive_conversations(given, home=home)
-    assert done.failed == []
-    return done.added
-
-
-def levels(home):
-    return {one.id: one.level for one in aether.list_archived(home=home)}
 
 
 def files_of(home, *places):
@@ -70,10 +47,10 @@ def test_another_conversation_of_the_same_id_never_takes_the_place_of_an_archive
     conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
     for day in range(20, days + 1, 20):
         aether.age_archive(now=homes.NOW + timedelta(days=day), home=home)
-    source.write_text(json.dumps(talk("of a file", OTHERS)))
+    source.write_text(json.dumps(talk("of a file", words=OTHERS)))
     before = files_of(home)
 
-    other = aether.archive_conversations([talk(words=OTHERS), talk("live", OTHERS)], home=home)
+    other = aether.archive_conversations([talk(words=OTHERS), talk("live", words=OTHERS)], home=home)
     from_file = aether.archive_files([source], home=home)
 
     assert [one.code for one in (*other.failed, *from_file.failed)] == ["Conflict"] * 3

@@ -21,33 +21,10 @@ from aether.schemas import check
 from aether.store import archive_steps, archive_store, commit, conversations, doctor, index_file
 from aether.store.files import locked
 from tests import homes
+from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
 from tests.tables import rows
 
 LATER = homes.NOW + timedelta(days=100)
-WORDS = [
-    "Let us choose a database. Which one stores JSON well?",
-    "Decision: we use Postgres 16 on port 5432, because it stores JSON. I looked at several others for a while.",
-    "Thanks. The settings are in src/db/main.py. Nothing else is open today. The weather is nice.",
-]
-SECRET = "sk-" + "abcdef1234567890" * 2
-
-
-def said(*words):
-    return [{"role": ("user", "assistant")[at % 2], "content": word} for at, word in enumerate(words)]
-
-
-def talk(name="given", created_at="2026-03-01T10:15:00Z", words=WORDS, **fields):
-    return {"id": name, "title": "Database", "created_at": created_at, "messages": said(*words), **fields}
-
-
-def add(home, *given):
-    done = aether.archive_conversations(given, home=home)
-    assert done.failed == []
-    return done.added
-
-
-def levels(home):
-    return {one.id: one.level for one in aether.list_archived(home=home)}
 
 
 def test_a_dict_comes_back_as_it_was_given_at_every_age_within_its_grace(home):

@@ -10,18 +10,15 @@ from __future__ import annotations
 
 import codecs
 import gzip
-import io
 import json
 import re
 import unicodedata
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from hashlib import sha256
 from itertools import count
 from typing import Any
 
-from aether import regular
 from aether.errors import AetherError, CorruptDocument
 from aether.memory import handoff, snapshots
 from aether.memory.forgetting.find import STATEMENT_FIELDS
@@ -179,7 +176,7 @@ def unwrapped(
     layers: list[str] = []
     while len(layers) < _MOST_LAYERS and data.startswith((_ZSTD, _GZIP)):
         is_gzip = data.startswith(_GZIP)
-        data = _gunzipped(data, where) if is_gzip else archive_store.unpacked(data, where=where)
+        data = (archive_store.gunzipped if is_gzip else archive_store.unpacked)(data, where=where)
         layers.append("gzip" if is_gzip else "zstd")
     encoding = next((name for bom, name in _BOMS.items() if data.startswith(bom)), json.detect_encoding(data))
     if encoding.startswith(("utf-16", "utf-32")) and not (raw and raw.search(data)):
@@ -203,17 +200,6 @@ def wrapped(data: bytes, layers: Iterable[str]) -> bytes:
         else:
             data = data.decode("utf-8", "surrogatepass").encode(layer, "surrogatepass")
     return data
-
-
-def _gunzipped(data: bytes, where: str) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            found = file.read(regular.LOG_BYTES + 1)
-    except (OSError, EOFError, zlib.error) as reason:
-        raise CorruptDocument(f"damaged ({reason}).", fix='Run "aether doctor".', where=where) from reason
-    if len(found) > regular.LOG_BYTES:
-        raise CorruptDocument("too large.", fix="Look at it, then remove it.", where=where)
-    return found
 
 
 def rewrite_file(path: str, data: bytes, erase: Rewrite, concerns: IsRelevant = bool) -> bytes:
