@@ -31,6 +31,10 @@ _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]+\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
 _TABLE = lazy(r"\s*[|│┌└├+>]")
+# What a host's window acts on and shows as a button: `::git-commit{cwd="…"}`.
+_DIRECTIVE = lazy(r"\s*::[a-z][\w-]*\{")
+# A row of an assessment with such a cell is the agent's advice, and not what was done.
+_VERDICT = lazy(r"\W*(?:skip|ignore|reject|decline|defer|won't fix|no change|not needed|optional)\W*", re.IGNORECASE)
 # Below the head of a table.
 _RULE = lazy(r"[|:\s-]*--[|:\s-]*")
 _SHORTENED = "characters left out …]"
@@ -90,7 +94,7 @@ _REASON = lazy(
     re.IGNORECASE,
 )
 _OPENS_LOOK = lazy(
-    r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
+    r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace|explore|investigate|search|understand|examine|inspect)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
     re.IGNORECASE,
 )
 LEAST_REASON, MOST_REASON = 40, 300
@@ -142,7 +146,7 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
     lines = _FENCE.sub("\n\n", text).split("\n")
     for line, after in zip(lines, [*lines[1:], ""], strict=True):
         bare = line.strip()
-        if not bare or _TABLE.match(line) or _SHORTENED in line:
+        if not bare or _TABLE.match(line) or _DIRECTIVE.match(line) or _SHORTENED in line:
             close()
             if tables and bare.startswith("|") and not _RULE.fullmatch(after.strip() or "x"):
                 found += _row(bare, opening or heading)
@@ -179,6 +183,7 @@ def _row(line: str, heading: str) -> list[Paragraph]:
     """Return a row of a table as an entry, none if no cell says anything."""
     cells = [one.strip() for one in line.strip("|").split("|")]
     says = any(len(one.split()) > LEAST_WORDS for one in cells) and _SHORTENED not in line
+    says = says and not any(_VERDICT.fullmatch(one.replace("’", "'")) for one in cells)
     return [Paragraph(" | ".join(filter(None, cells)), heading, True)] if says and len(cells) > 1 else []
 
 

@@ -294,7 +294,7 @@ _CODE = lazy(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
 # Wishes and half sentences that set a rule without a word of command; each is measured, see docs/judgement.md.
 WISHES = {
     "a place of its own": lazy(
-        r"\b(?:as|in|on|to|into|onto|via) (?:an? |its |their |our )?(?:own|separate|new|different|dedicated|follow[- ]?up)\s(?:\w+\s)?(?:pr|prs|pull requests?|mr|branch|commits?|worktree|feature)\b"
+        r"\b(?:as|in|on|to|into|onto|via) (?:an? |its |their |our )?(?:own|separate|new|different|dedicated|follow[- ]?up)\s(?:\w+\s)?(?:pr|prs|pull requests?|mr|branch|commits?|worktree)\b"
         r"|^(?:on a )?branch (?:and|\+|&) (?:a |open a )?(?:pr|pull request)\b|^one (?:pr|commit|branch) (?:per|for each)\b",
         re.IGNORECASE,
     ),
