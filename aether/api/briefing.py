@@ -44,11 +44,12 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
     """Return exactly what a session would get: its lines by kind with their sources, and the block.
 
     Each line has its `kind`, `text`, the `ids` of the entries that it comes from, its `evidence`: a person said it,
-    a machine showed it, or an agent wrote it ("" if unknown), and its cost in `tokens`. The occasion `subagent` is that of
-    a sub-agent of `caste`.
+    a machine showed it, or an agent wrote it ("" if unknown), and its cost in `tokens`; it is `correctable` unless its
+    entry is a session of several statements. The occasion `subagent` is that of a sub-agent of `caste`.
     """
     from aether.memory.briefing import briefing
     from aether.memory.briefing.block import HEADINGS, KINDS
+    from aether.memory.sessions import sessions_of
 
     asked = _asked(read(home), occasion, session, _wide_home(home))
     count = asked["count"]
@@ -59,11 +60,12 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
     else:
         lines, block = briefing.brief_lines(**asked), briefing.briefing(**asked)
     order = {section: at for at, section in enumerate(HEADINGS)}
+    several = {session["session_id"] for session in sessions_of(asked["documents"]["memory"])}
     return {
         "occasion": occasion,
         "lines": [
             {"kind": KINDS[line.section], "text": line.text, "ids": [*line.ids], "evidence": line.evidence, "at": line.at, "note": line.note,
-             "tokens": count(line.text)}
+             "tokens": count(line.text), "correctable": bool(line.ids) and several.isdisjoint(line.ids)}
             for line in sorted(lines, key=lambda line: order[line.section])
         ],
         "block": block,
@@ -152,5 +154,5 @@ def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> 
     with contextlib.suppress(AetherError, OSError):
         from aether.api.compress import prepare_for_summary  # half of the start-up time of this call
 
-        prepare_for_summary(home, by=by)
+        prepare_for_summary(home, session, by=by)
     return plain

@@ -90,9 +90,9 @@ def prepare_compression_data(
 
 def prepare(
     phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None,
-    by: str = "",
+    by: str = "", conversation: str = "",
 ) -> Prepared:  # fmt: skip
-    """Return the hand-off of `phase` and its record, or the reason for having none.
+    """Return the hand-off of `phase`, or of one `conversation` in it, and its record, or the reason for having none.
 
     `settings` are those of the home unless given; `by` is the author of the change, the Queen unless given.
     """
@@ -101,9 +101,9 @@ def prepare(
     snapshot = read(place)
     if not manual and signals.find_phase_complete(snapshot.documents["pheromones"], phase) is None:
         return Prepared(None, f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet.")
-    if not handoff.items_up_to(snapshot.documents["memory"], phase):
+    if not handoff.items_up_to(snapshot.documents["memory"], phase, conversation):
         return Prepared(None, f"Working Memory is empty for phase {phase}, skipping compression.")
-    record = handoff.open_handoff(snapshot.documents["memory"], phase)
+    record = handoff.open_handoff(snapshot.documents["memory"], phase, conversation)
     if new or record is None or not handoff.has_unchanged_items(snapshot.documents["memory"], record):
         at = now()
         compression_id = free_id(place, snapshot.documents["memory"], phase)
@@ -111,10 +111,12 @@ def prepare(
 
         def plan(documents: Mapping[str, Any]) -> Change:
             memory = documents["memory"]
-            there = handoff.open_handoff(memory, phase)
+            there = handoff.open_handoff(memory, phase, conversation)
             if not new and there is not None and there != seen and handoff.has_unchanged_items(memory, there):
                 return Change({}, result=there)  # another process prepared it meanwhile
-            return handoff.start_handoff(memory, phase, compression_id=compression_id, now=at)
+            return handoff.start_handoff(
+                memory, phase, compression_id=compression_id, now=at, conversation=conversation
+            )
 
         author = Author("prepare", by=by or "queen", reason=f"phase {phase}")
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
@@ -128,10 +130,10 @@ def prepare(
     return Prepared(ensure_file(snapshot, record), "", record, newer)
 
 
-def has_newer_items(phase: int, home: Path) -> bool:
+def has_newer_items(phase: int, home: Path, conversation: str = "") -> bool:
     """Return whether items are newer than the open hand-off of `phase`: compression is meant for those too."""
     memory = read(home).documents["memory"]
-    record = handoff.open_handoff(memory, phase)
+    record = handoff.open_handoff(memory, phase, conversation)
     return record is not None and bool(handoff.later_items(memory, record))
 
 
@@ -253,12 +255,12 @@ def ingest_summary(
     return ingested
 
 
-def prepare_for_summary(home: Home, *, by: str = "queen") -> Prepared:
-    """Prepare the hand-off for the next summary of a host: all items of the phase in working memory."""
+def prepare_for_summary(home: Home, session: str = "", *, by: str = "queen") -> Prepared:
+    """Prepare the hand-off for the next summary of a host: the items of its `session`, of the whole phase if it is not known."""
     place = find(home)
     phase = handoff.phase_to_compress(read(place).documents)
-    new, settings = has_newer_items(phase, place), _hook_settings(place)
-    return prepare(phase, manual=True, new=new, home=place, settings=settings, by=by)
+    new, settings = has_newer_items(phase, place, session), _hook_settings(place)
+    return prepare(phase, manual=True, new=new, home=place, settings=settings, by=by, conversation=session)
 
 
 def _hook_settings(home: Path) -> Config:

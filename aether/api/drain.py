@@ -346,7 +346,7 @@ def _handoff_step(home: Path, at: datetime) -> Step:
         from aether.memory import handoff  # seldom needed
 
         for record in memory["compression"]["open"]:
-            if handoff.has_unchanged_items(memory, record):
+            if not record.get("conversation") and handoff.has_unchanged_items(memory, record):
                 return Change({}, result=record)
         return ensure_open(home, state, handoff.phase_to_compress(state), at)
 

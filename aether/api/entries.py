@@ -115,8 +115,7 @@ def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
 
 
 def _revoked(memory: Mapping[str, Any]) -> frozenset[str]:
-    everything = [*sections.newest_items(memory), *sections.session_items(sections.newest_sessions(memory))]
-    return sections.revoked(everything)
+    return sections.revoked(sections.known_items(memory), memory["long_term_memory"]["patterns"])
 
 
 def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:

@@ -34,9 +34,6 @@ from aether.types import Change, Handoff, JsonObject, Session
 # Of the target, with prose of any length: captured statements are the reliable part.
 STRUCTURED_SHARE = 0.5
 
-_THOUGHTS_END = lazy(r"(?i)</analysis\s*>")
-_THOUGHTS = lazy(r"(?i)<analysis\b")
-_SUMMARY = lazy(r"(?is)<summary\s*>(.*?)(?:</summary\s*>|\Z)")
 _CODE = lazy(r"(?ms)^[ \t]*```.*?(?:^[ \t]*```[ \t]*$|\Z)")
 
 
@@ -53,16 +50,19 @@ def free_id(home: Path, memory: Mapping[str, Any], phase: int) -> str:
             return chosen
 
 
-def ensure_open(home: Path, documents: Mapping[str, Any], phase: int, now: datetime) -> Change:
-    """Return the change that opens a hand-off of `phase` unless one with items is open.
+def ensure_open(
+    home: Path, documents: Mapping[str, Any], phase: int, now: datetime, conversation: str = ""
+) -> Change:
+    """Return the change that opens a hand-off of `phase`, or of one `conversation` in it, unless one with items is open.
 
     Its result is the record of the hand-off.
     """
     memory = documents["memory"]
-    record = handoff.open_handoff(memory, phase)
+    record = handoff.open_handoff(memory, phase, conversation)
     if record is not None and handoff.has_unchanged_items(memory, record):
         return Change({}, result=record)
-    return handoff.start_handoff(memory, phase, compression_id=free_id(home, memory, phase), now=now)
+    name = free_id(home, memory, phase)
+    return handoff.start_handoff(memory, phase, compression_id=name, now=now, conversation=conversation)
 
 
 def ensure_file(snapshot: Snapshot, record: JsonObject) -> Path:
@@ -120,7 +120,8 @@ def summary_change(
 ) -> Change:
     """Return the change that stores `summary` with the session of the open hand-off; its result is an `Ingested`.
 
-    A hand-off is opened first if none is open. It has the result None if nothing is stored, because working memory is empty
+    The hand-off is that of the items of the host's `session`, of all if it is not known: a session that goes on beside
+    it keeps its own. It is opened first if it is not open. The change has the result None if nothing is stored, because working memory is empty
     and the sessions hold its items already. If there is no session either (hooks were installed in the middle of a
     conversation), an accepted summary is stored by itself. The same summary of the same host `session` again changes
     nothing.
@@ -148,13 +149,13 @@ def summary_change(
     shown = [*given, steering(snapshot.documents, now=now, root=project_root(place))]
     fault = f"It {found}." if (found := model_fault(prose, given=shown)) else ""
     phase = handoff.phase_to_compress(snapshot.documents)
-    if not handoff.items_up_to(memory, phase):
+    if not handoff.items_up_to(memory, phase, session):
         return (
             Change({})
             if fault or sessions_of(memory)
             else _session_without_items(snapshot.documents, prose, digest, now)
         )
-    opening = ensure_open(place, snapshot.documents, phase, now)
+    opening = ensure_open(place, snapshot.documents, phase, now, session)
     architect = {
         "backend": "extractive", "model": "", "task": "compaction summary", "summary": fault or "accepted",
         "summary_sha256": digest, "session": session, "trigger": trigger,
@@ -201,16 +202,9 @@ def prose_of(summary: str) -> str:
     """
     from aether.memory.capture.extract import SUMMARY_CHARS
     from aether.redact.redact import redact
-    from aether.text.cleaning import clean
+    from aether.text.cleaning import clean, without_thoughts
 
-    thoughts = [*_THOUGHTS_END.finditer(summary)]
-    text = summary[thoughts[-1].end() :] if thoughts else summary
-    found = _SUMMARY.search(text)
-    if found:
-        text = found[1]
-    elif not thoughts and _THOUGHTS.search(text):
-        text = ""  # truncated before the summary
-    text = redact(clean(text))
+    text = redact(clean(without_thoughts(summary)))
     if len(text) > SUMMARY_CHARS:
         text = _CODE.sub("", text).strip()
     return shorten(text, SUMMARY_CHARS)

@@ -315,6 +315,8 @@ def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Coll
             found += extract.end_agent(state, as_text(entry.get("agent")))
         case "SessionEnd":
             found += extract.finish(state)
+    # A host's summary as a whole becomes that of a session.
+    found = [draft for draft in found if draft["metadata"].get("role") != "summary"]
     session["state"] = cast("JsonObject", state)
     session["seen"] = [*seen, *(record_identity(one) for one in fresh if one.kind != "boundary")][-SEEN_KEPT:]
     for draft in found:

@@ -104,12 +104,10 @@ _VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "ag
 def _why(line: dict[str, Any]) -> list[str]:
     about = [line["kind"], _VOUCHERS.get(line["evidence"], "its source is not recorded")]
     about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
-    first = next(iter(line["ids"]), "")
-    how = (
-        [f"    aether memory forget {first}", f"    aether memory update {first} --content TEXT"]
-        if first
-        else []
-    )
+    how = [f"    aether memory forget {one}" for one in line["ids"][:1]]
+    how += [
+        f"    aether memory update {one} --content TEXT" for one in line["ids"][:1] if line["correctable"]
+    ]
     return [plain(line["text"]), f"    {', '.join(about)}", *how]
 
 

@@ -32,9 +32,12 @@ PROTECTED_TYPES = frozenset({"constraint"})
 PAGE_TOKENS = 400
 
 
-def items_up_to(memory: Mapping[str, Any], phase: int) -> list[Item]:
-    """Return the items of `phase`, of earlier phases, and without a phase."""
-    return [item for item in items_of(memory) if item["metadata"].get("phase", phase) <= phase]
+def items_up_to(memory: Mapping[str, Any], phase: int, conversation: str = "") -> list[Item]:
+    """Return the items of `phase`, of earlier phases, and without a phase; with `conversation`, only those noted in it."""
+    found = [item for item in items_of(memory) if item["metadata"].get("phase", phase) <= phase]
+    if conversation:
+        return [item for item in found if item["metadata"].get("conversation") == conversation]
+    return found
 
 
 def phase_to_compress(documents: Mapping[str, Any]) -> int:
@@ -60,20 +63,33 @@ def session_room(handoff: Mapping[str, Any]) -> int:
     return max(int(handoff["target_tokens"]), PAGE_TOKENS)
 
 
-def open_handoff(memory: Mapping[str, Any], phase: int) -> JsonObject | None:
-    """Return the record of the newest hand-off that is open for `phase`, or None."""
-    records: list[JsonObject] = memory["compression"]["open"]
-    return next((record for record in reversed(records) if record["phase"] == phase), None)
+def open_handoff(memory: Mapping[str, Any], phase: int, conversation: str = "") -> JsonObject | None:
+    """Return the record of the newest hand-off that is open for `phase`, or for one `conversation` in it, or None."""
+    found = open_handoffs(memory, phase, conversation)
+    return found[-1] if found else None
 
 
-def start_handoff(memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime) -> Change:
-    """Return the change that opens a hand-off of the items of `phase`; its result is the record."""
-    items = items_up_to(memory, phase)
+def open_handoffs(memory: Mapping[str, Any], phase: int, conversation: str = "") -> list[JsonObject]:
+    """Return the records of all hand-offs that are open for `phase`, or for one `conversation` in it."""
+    return [
+        record
+        for record in memory["compression"]["open"]
+        if record["phase"] == phase and record.get("conversation", "") == conversation
+    ]
+
+
+def start_handoff(
+    memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime, conversation: str = ""
+) -> Change:
+    """Return the change that opens a hand-off of the items of `phase`, or of one `conversation`; its result is the record."""
+    items = items_up_to(memory, phase, conversation)
     record = {
         "id": compression_id, "phase": phase, "prepared_at": clock.stamp(now),
         "total_tokens": sum(item["token_count"] for item in items),
         "items": {item["id"]: item_digest(item) for item in items},
     }  # fmt: skip
+    if conversation:
+        record["conversation"] = conversation
     patch: Patch = [{"op": "add", "path": "/compression/open/-", "value": record}]
     return Change({"memory": patch}, result=record)
 
@@ -113,7 +129,8 @@ def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]
 def later_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
     """Return the items of a hand-off's phase that were added or changed after it."""
     included = {item["id"] for item in unchanged_items(memory, record)}
-    return [item for item in items_up_to(memory, record["phase"]) if item["id"] not in included]
+    now = items_up_to(memory, record["phase"], record.get("conversation", ""))
+    return [item for item in now if item["id"] not in included]
 
 
 def build_handoff(

@@ -7,7 +7,6 @@ evicted after their patterns were extracted; a receipt records all of it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, cast
@@ -16,19 +15,9 @@ from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.block import timestamp
-from aether.memory.briefing.sections import session_details
-from aether.memory.capture.notes import RULE_TYPES, noting_agent, shorten
+from aether.memory.briefing.sections import kept_items
 from aether.store.patch import chain_changes
-from aether.text.regex import lazy
 from aether.types import Change, Counter, Handoff, Item, JsonObject, Session
-
-# A path and a few names.
-FILE_CHARS = 200
-# More files than these were not changed by hand.
-MAX_FILES = 100
-
-# The first changed line of a file, as capture notes it, shows nothing by itself.
-_EDITED = lazy(r"^(\w+ \S+ \(\d+ (?:lines?|edits?)\)): .*", re.DOTALL)
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
@@ -98,7 +87,7 @@ def ingest(
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(held),
             "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
-            **_verbatim_metadata(held), **_period(held, now),
+            **_period(held, now), "items": kept_items(held),
         },
     )  # fmt: skip
     change = chain_changes(
@@ -166,16 +155,6 @@ def _same_session(
     return same
 
 
-def _verbatim_metadata(held: Sequence[Item]) -> JsonObject:
-    """Return the metadata that keeps texts of the items word for word: protected ones, notes, files, requests, results, open errors."""
-    marked = [item["content"] for item in held if item["metadata"].get("protected")]
-    noted = [item["content"] for item in held if item["type"] in RULE_TYPES and noting_agent(item)]
-    changes = [item["content"] for item in held if item["type"] == "code_change"]
-    files = [shorten(_EDITED.sub(r"\1", content), FILE_CHARS) for content in changes]
-    found = {"protected": marked, "noted": noted, "files": files[-MAX_FILES:], **session_details(held)}
-    return {name: texts for name, texts in found.items() if texts}
-
-
 def _period(held: Sequence[Item], now: datetime) -> JsonObject:
     """Return when the newest of the items was noted, as metadata of their session."""
     times = [timestamp(item["metadata"]["timestamp"]) for item in held]
@@ -221,7 +200,7 @@ def _handoff_and_items(
             where="compress",
         )
     if not named:
-        records = [record for record in memory["compression"]["open"] if record["phase"] == phase]
+        records = handoff.open_handoffs(memory, phase)
         holding = [record for record in records if handoff.unchanged_items(memory, record)]
         if len(holding) > 1:
             raise Conflict(

@@ -34,7 +34,9 @@ _TABLE = lazy(r"\s*[|│┌└├+>]")
 # What a host's window acts on and shows as a button: `::git-commit{cwd="…"}`.
 _DIRECTIVE = lazy(r"\s*::[a-z][\w-]*\{")
 # A row of an assessment with such a cell is the agent's advice, and not what was done.
-_VERDICT = lazy(r"\W*(?:skip|ignore|reject|decline|defer|won't fix|no change|not needed|optional)\W*", re.IGNORECASE)
+_VERDICT = lazy(
+    r"\W*(?:skip|ignore|reject|decline|defer|won't fix|no change|not needed|optional)\W*", re.IGNORECASE
+)
 # Below the head of a table.
 _RULE = lazy(r"[|:\s-]*--[|:\s-]*")
 _SHORTENED = "characters left out …]"
@@ -54,7 +56,7 @@ _OPTION_HEADING = lazy(
 )
 OPTION = lazy(r"(?:option|approach|alternative|variant)\W+\w{1,2}\b|\(?[a-d1-9][.)]", re.IGNORECASE)
 _ANNOUNCES = lazy(
-    r"^\W*(?:now |next,? |then |first,? |right\W+|ok\W+)*(?:let me|i'll|i will|i need to|i'm going to)\b",
+    r"^\W*(?:now,? |so,? |next,? |then,? |first,? |right\W+|ok\W+)*(?:let me|let's|i'll|i will|i need to|i'm going to)\b",
     re.IGNORECASE,
 )
 _NEXT = lazy(
@@ -262,7 +264,16 @@ def is_ahead(one: Paragraph) -> bool:
         return False
     if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
-    return bool(_NEXT.search(said) or _opens_next(one) or _announced(one) or _ANNOUNCES.match(said))
+    return bool(_NEXT.search(said) or _opens_next(one) or _announced(one) or announces(said))
+
+
+def announces(sentence: str) -> bool:
+    """Return whether a `sentence` says what its author will do next.
+
+    >>> announces("Next, I will add the metric."), announces("The next release has it.")
+    (True, False)
+    """
+    return bool(_ANNOUNCES.match(sentence.replace("’", "'")))
 
 
 def _opens_next(one: Paragraph) -> bool:

@@ -37,6 +37,9 @@ _NOTICES = lazy(
     re.MULTILINE,
 )
 _ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
+_THOUGHTS = lazy(r"<analysis\b", re.IGNORECASE)
+_THOUGHTS_END = lazy(r"</analysis\s*>", re.IGNORECASE)
+_SUMMARY = lazy(r"<summary\s*>(.*?)(?:</summary\s*>|\Z)", re.IGNORECASE | re.DOTALL)
 
 
 def clean(text: str) -> str:
@@ -57,6 +60,19 @@ def clean(text: str) -> str:
         typed = f"{name[1]} {arguments[1]}" if name and arguments and arguments[1] else ""
         text = typed + _COMMAND_PARTS.sub("", text)
     return _NOTICES.sub("", without_escapes(text)).strip()
+
+
+def without_thoughts(summary: str) -> str:
+    """Return what a host's own `summary` says, without the analysis that was written before it and the marks around it.
+
+    >>> without_thoughts("<analysis>Let me see.</analysis><summary>Chose SQLite.</summary>")
+    'Chose SQLite.'
+    """
+    thoughts = [*_THOUGHTS_END.finditer(summary)]
+    text = summary[thoughts[-1].end() :] if thoughts else summary
+    if found := _SUMMARY.search(text):
+        return found[1]
+    return "" if not thoughts and _THOUGHTS.search(text) else text  # "" if it was cut before the summary
 
 
 def without_injected(text: str) -> str:

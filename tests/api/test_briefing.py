@@ -21,8 +21,9 @@ from tests.api.calls import memory
 @pytest.fixture
 def reported(home):
     """Return a home in which there is something to tell."""
-    aether.add_working_memory_item("Never push to main.", "constraint", 0.9, home=home)
-    aether.add_working_memory_item("`make test` failed: 2 tests", "error", 0.6, home=home)
+    own = {"conversation": "s1"}
+    aether.add_working_memory_item("Never push to main.", "constraint", 0.9, home=home, metadata=own)
+    aether.add_working_memory_item("`make test` failed: 2 tests", "error", 0.6, home=home, metadata=own)
     return home
 
 
@@ -81,7 +82,9 @@ def test_a_new_session_knows_what_the_compacted_one_did(reported):
         ("We chose SQLite because it needs no server.", "decision", {}),
         ("Finding: the invoices use ISO dates only.", "outcome", {"source": "worker_ant", "caste": "scout"}),
     ):  # fmt: skip
-        aether.add_working_memory_item(content, kind, 0.7, home=reported, **more)
+        aether.add_working_memory_item(
+            content, kind, 0.7, home=reported, metadata={"conversation": "s1"}, **more
+        )
 
     ingest_summary(reported, "The index was moved to SQLite; the clock of the tests is next.", session="s1")
 
@@ -153,12 +156,14 @@ def test_a_sub_agent_gets_the_rules(reported):
     assert "Never push to main." in block
 
 
-def test_steering_a_summary_prepares_the_hand_off_of_all_that_is_held(reported):
+def test_steering_a_summary_prepares_the_hand_off_of_what_its_session_noted(reported):
     plain = briefing.compaction_steering(reported, "s1")
 
     assert "Never push to main." in plain
     assert len(memory(reported)["compression"]["open"][0]["items"]) == 2
-    aether.add_working_memory_item("One more.", "decision", home=reported)
+    for conversation in ("s1", "s2"):
+        metadata = {"conversation": conversation}
+        aether.add_working_memory_item("One more.", "decision", home=reported, metadata=metadata)
     briefing.compaction_steering(reported, "s1")
     assert len(memory(reported)["compression"]["open"][-1]["items"]) == 3
 

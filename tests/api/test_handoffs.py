@@ -35,7 +35,7 @@ def noted(home):
     """Return a home with notes of a phase in it."""
     for content, kind, more in NOTES:
         source = more.get("source", "queen")
-        metadata = {key: value for key, value in more.items() if key != "source"}
+        metadata = {key: value for key, value in more.items() if key != "source"} | {"conversation": "s1"}
         aether.add_working_memory_item(content, kind, 0.7, home=home, source=source, metadata=metadata)
     return home
 
@@ -55,8 +55,8 @@ def test_the_summary_becomes_that_of_the_session_and_the_rest_comes_from_the_han
     assert session["summary"] == PROSE
     assert any("SQLite" in each["decision"] for each in session["key_decisions"])
     assert memory(noted)["working_memory"]["items"] == []
-    assert session["metadata"]["protected"] == ["The ledger format v3 is frozen."]
-    assert session["metadata"]["noted"] == ["Always run the exporter twice."]
+    kept = [item["content"] for item in session["metadata"]["items"]]
+    assert {"The ledger format v3 is frozen.", "Always run the exporter twice."} <= {*kept}
     architect = receipts(noted)[0]["architect"]
     assert (architect["backend"], architect["summary"]) == ("extractive", "accepted")
     assert (architect["session"], architect["trigger"]) == ("s1", "auto")
@@ -141,8 +141,9 @@ def test_one_undo_takes_it_back_and_then_it_can_be_stored_again(noted):
 def test_each_compaction_of_a_conversation_is_a_session(noted):
     ingest_summary(noted, SUMMARY, session="s1")
     aether.add_working_memory_item(
-        "The clock is injected now, so the tests pass on Windows.", "solution", home=noted
-    )
+        "The clock is injected now, so the tests pass on Windows.", "solution", home=noted,
+        metadata={"conversation": "s1"},
+    )  # fmt: skip
     briefing.compaction_steering(noted, "s1")
 
     second = ingest_summary(noted, f"{SUMMARY} And the clock was injected.", session="s1")
@@ -187,8 +188,9 @@ def test_injected_text_is_never_evidence_for_a_pattern(home):
     rule = "The exporter needs a warm cache before every nightly run."
     for number in range(4):
         aether.add_working_memory_item(
-            f"Looked at page {number} of the report.", "observation", 0.3, home=home
-        )
+            f"Looked at page {number} of the report.", "observation", 0.3, home=home,
+            metadata={"conversation": f"s{number}"},
+        )  # fmt: skip
         block = f"<aether-memory>{rule}</aether-memory>"
         ingest_summary(
             home, f"{block} Page {number} was read. {rule} The report goes on.", session=f"s{number}"

@@ -48,7 +48,10 @@ def session(
 
 def pattern(text, type="constraint", *, confidence=0.8, day=5):
     """Return a pattern of long-term memory."""
-    return {"pattern": text, "type": type, "confidence": confidence, "occurrences": 3, "last_seen": at(day)}
+    return {
+        "id": f"pattern-{text}", "pattern": text, "type": type, "confidence": confidence, "occurrences": 3,
+        "last_seen": at(day),
+    }  # fmt: skip
 
 
 def signal(type, context, *, strength=0.9, created=None, half_life=None):

@@ -243,9 +243,9 @@ def test_a_file_is_listed_once_with_all_its_edits():
     )
 
     assert changed_files(items) == [
-        Line("files", "/p/b c.py (changed, 1x)", at(3)),
-        Line("files", "/p/a.py (changed, 4x): parse, read", at(2)),
-        Line("files", "/p/old.py (deleted, 1x)", at(1, 2)),
+        Line("files", "/p/b c.py (changed, 1x)", at(3), ids=(items[1]["id"],), evidence="machine"),
+        Line("files", "/p/a.py (changed, 4x): parse, read", at(2), ids=(items[2]["id"],), evidence="machine"),
+        Line("files", "/p/old.py (deleted, 1x)", at(1, 2), ids=(items[3]["id"],), evidence="machine"),
     ]
 
 
@@ -667,28 +667,99 @@ def test_the_result_of_an_agent_is_listed_however_short():
     assert texts(sections.results(items)) == ["The invoices use ISO dates only."]
 
 
-def test_the_details_of_a_session_are_listed_like_items():
+def test_what_a_session_keeps_says_what_its_items_said():
     held = [
         item("Read the invoices.", "user_input", hour=1), item("Ok, ETA?", "user_input", hour=2),
         item("The invoices use ISO dates only.", "outcome", caste="scout", hour=3),
-        item("`make` failed: no rule", "error", hour=4), item("The disk is full", "error", hour=5),
+        item("`make` failed: no rule", "error", hour=4), item("`make lint` failed: E501", "error", hour=4),
+        item("Ran `make`: ok", "command", hour=5), item("Looked at `dates.py`.", hour=5),
         item("All of the twelve parser tests pass and the manual page says how to use it", "outcome", hour=6),
         item("Now export them.", "user_input", hour=7),
     ]  # fmt: skip
-    found = sections.session_details(held)
+    kept = sections.kept_items(held)
 
-    later = list(sections.session_items([(at(25), session(**found))]))
+    later = list(sections.session_items([(at(25), session(items=kept))]))
 
-    assert texts(sections.requests(later)) == ["Now export them.", "Read the invoices."]
-    assert texts(sections.results(later))[0] == "The invoices use ISO dates only."
-    assert len(texts(sections.results(later))) == 2
-    assert texts(sections.open_problems(later)) == ["`make` failed: no rule"]
+    for said in (sections.requests, sections.results, sections.open_problems):
+        assert list(said(later)) == list(said(newest(*held)))
+    assert texts(sections.open_problems(later)) == ["`make lint` failed: E501"]
+    assert all(line.ids for line in sections.requests(later))
+    assert "Looked at `dates.py`." not in [each["content"] for each in kept]
 
 
-def test_of_a_long_session_the_newest_requests_are_kept():
-    held = [item(f"Export the invoices of month {number}.", "user_input", hour=number) for number in range(9)]
+def test_a_session_keeps_the_newest_of_each_kind_and_the_first_request():
+    requests = [
+        item(f"Export the invoices of month {number}.", "user_input", hour=number, role="request")
+        for number in range(20)
+    ]
 
-    assert sections.session_details(held)["asked"] == [one["content"] for one in held[-sections.MOST_ASKED :]]
+    kept = sections.kept_items(requests)
+
+    assert kept == [requests[0], *requests[-sections.KEPT["request"] :]]
+
+
+def test_a_session_keeps_every_rule_and_choice_but_the_work_of_few_conversations():
+    held = [
+        item(f"Conversation {number}: {said}", kind, day=number, conversation=f"c{number}")
+        for number in range(1, 9)
+        for said, kind in (("never push", "constraint"), ("we chose SQLite", "decision"), ("it works", "outcome"))
+    ]  # fmt: skip
+
+    kept = sections.kept_items(held)
+
+    assert [each for each in kept if each["type"] != "outcome"] == [
+        each for each in held if each["type"] != "outcome"
+    ]
+    assert [each["metadata"]["conversation"] for each in kept if each["type"] == "outcome"] == ["c7", "c8"]
+
+
+def test_of_older_sessions_only_what_outlasts_their_work_is_listed():
+    kept = [item("Never push.", "constraint"), item("The parser was written.", "outcome")]
+
+    found = list(sections.session_items([(at(10), session(items=kept))] * (sections.RECENT_SESSIONS + 1)))
+
+    assert [each["type"] for each in found] == ["outcome", "constraint"] * sections.RECENT_SESSIONS + [
+        "constraint"
+    ]
+
+
+@rows("kind", ["pattern", "item of a session", "both"])
+def test_a_rule_that_was_compressed_or_learned_is_revoked_by_name(kind):
+    rule = item("Never use mocks in the integration tests.", "constraint", day=3)
+    memory = documents(
+        item("Forget the rule about mocks.", "user_input", day=20),
+        sessions=[] if kind == "pattern" else [session(items=[rule])],
+        patterns=[] if kind == "item of a session" else [pattern(rule["content"])],
+    )["memory"]
+
+    ended = sections.revoked(sections.known_items(memory), memory["long_term_memory"]["patterns"])
+
+    known = {"pattern": {f"pattern-{rule['content']}"}, "item of a session": {rule["id"]}}
+    assert ended == known.get(kind, set().union(*known.values()))
+
+
+def test_only_what_is_in_no_item_is_listed_from_the_text_of_a_session():
+    rule = item("Never push to main.", "constraint")
+    entries = [
+        entry("Never push to main.", "constraint"), entry("Always lint.", "constraint"),
+        entry("Always format.", "constraint", carried=True),
+    ]  # fmt: skip
+    model = session(
+        items=[rule],
+        entries=entries,
+        decisions=[("We chose SQLite over Postgres.", "one file")],
+        backend="ollama",
+    )
+    own = {**model, "metadata": {**model["metadata"], "architect": {"backend": "extractive"}}}
+
+    for made, said in (
+        (model, {"Never push to main.": "rules", "Always lint.": "noted"}),
+        (own, {"Never push to main.": "rules"}),
+    ):
+        memory = documents(sessions=[made])["memory"]
+        assert by_section(sections.rules(memory, sections.known_items(memory))) == said
+    assert texts(sections.decisions([], [(at(10), model)])) == ["We chose SQLite over Postgres. - one file"]
+    assert texts(sections.decisions([], [(at(10), own)])) == []
 
 
 def test_the_entries_of_a_session_are_split_into_items():
@@ -752,9 +823,25 @@ def test_only_the_newest_sessions_are_looked_into():
 
 
 def test_earlier_sessions_are_listed_with_their_summaries():
-    assert texts(sections.earlier_work([(at(10), session(summary="Chose SQLite."))])) == [
-        "Phase 1: Chose SQLite."
+    shown = item("The parser was written.", "outcome")
+    of_host = "1. Primary Request and Intent:\n   Move the index.\n\n2. Pending Tasks:\n   - push\n"
+    sessions = [
+        (at(12), session(summary="The parser was written.", items=[shown])),
+        (at(11), session(summary=of_host)),
+        (at(10), session(summary="Chose SQLite.")),
     ]
+
+    assert texts(sections.earlier_work(sessions, [shown])) == [
+        "Phase 1: Move the index.",
+        "Phase 1: Chose SQLite.",
+    ]
+
+
+def test_a_result_ends_with_its_last_whole_sentence_that_reports():
+    said = "The webhook retries five times with a growing delay, because fast calls are dropped."
+    items = newest(item(f"{said} Next I will add a metric for dropped events.", "outcome"))
+
+    assert texts(sections.results(items)) == [said]
 
 
 def test_the_latest_work_of_a_caste_is_listed():

@@ -15,7 +15,7 @@ from typing import Any
 from aether import clock
 from aether.memory.briefing import sections, standing
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, said_once, without_repeats
-from aether.memory.briefing.sections import newest_items, newest_sessions
+from aether.memory.briefing.sections import known_items, newest_sessions
 from aether.text.tags import memory_block, neutralize
 from aether.types import Counter, Item
 
@@ -185,17 +185,19 @@ def _gather(
     Files, commands, requests, results, errors and the state of the work are those of one conversation.
     """
     memory = documents["memory"]
-    sessions, newest = newest_sessions(memory), newest_items(memory)
-    everything = [*sections.with_short_paths([*newest, *sections.session_items(sessions)], root)]
-    items = standing.of_conversation(everything, session)
-    work, ended = _work(items, sessions), sections.revoked(everything)
-    rules = [*sections.rules(memory, newest), *sections.learned_patterns(memory)]
+    sessions, everything = newest_sessions(memory), [*sections.with_short_paths(known_items(memory), root)]
+    # After a compaction, what is said of the work is that of the same conversation or nothing.
+    items = standing.of_conversation(everything, session, only=shares is _COMPACT)
+    # The host's summary is in the context of the session that it was made of.
+    work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
+    ended = sections.revoked(everything, memory["long_term_memory"]["patterns"])
+    rules = [*sections.rules(memory, everything), *sections.learned_patterns(memory)]
     if wide is not None:
-        rules += sections.rules(wide["memory"], newest_items(wide["memory"]), wide=True)
+        rules += sections.rules(wide["memory"], known_items(wide["memory"]), wide=True)
         rules += sections.learned_patterns(wide["memory"], wide=True)
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
-        "protected": lambda: sections.protected(memory, newest),
+        "protected": lambda: sections.protected(memory, everything),
         "rules": lambda: (line for line in rules if line.section == "rules"),
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),
@@ -208,7 +210,7 @@ def _gather(
         "decisions": lambda: sections.decisions(everything, sessions),
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
         "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
-        "earlier": lambda: sections.earlier_work(sessions),
+        "earlier": lambda: sections.earlier_work(sessions, items),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }
     found: dict[str, list[Line]] = {}
@@ -223,15 +225,21 @@ def _gather(
     return found
 
 
-def _work(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> dict[str, list[Line]]:
-    """Return the state of the work, its next steps and its results, by the items of one conversation."""
+def _work(
+    items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]], *, in_context: bool
+) -> dict[str, list[Line]]:
+    """Return the state of the work, its next steps and its results, by the items of one conversation.
+
+    What the host's summary says is left out if it is `in_context`.
+    """
     found = standing.accounts(items)
     reported = standing.reports(found, standing.reasons(items))
     # The work tree lists the newest commits.
     listed = " ".join(line.text for line in standing.work_tree(items))
     reported["state"] = [line for line in reported["state"] if line.text[:COMMIT_CHARS] not in listed]
-    state = [*standing.from_summary(found, items, "current"), *reported["state"]]
-    ahead = [*standing.from_summary(found, items, "next", "pending"), *standing.next_steps(found, items)]
+    summed = [] if in_context else items
+    state = [*standing.from_summary(found, summed, "current"), *reported["state"]]
+    ahead = [*standing.from_summary(found, summed, "next", "pending"), *standing.next_steps(found, items)]
     noted = sections.results(item for item in items if "pointer" not in item["metadata"])
     return {
         "state": state or sections.kept_in_session(sessions, "state"),

@@ -14,20 +14,21 @@ last compression, sessions the time before. Merging and layout of the lines is i
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, cast
 
 from aether.memory import signals
-from aether.memory.briefing import standing
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent, shorten
+from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
+from aether.text.accounts import announces
 from aether.text.choices import endings
 from aether.text.regex import lazy
-from aether.text.words import stems
+from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
 from aether.types import Item
 
@@ -43,15 +44,24 @@ _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
 def newest_items(memory: Mapping[str, Any]) -> list[Item]:
     """Return the items that were not injected, the newest first; of equal times, the one added later."""
+    return _newest_first(reversed(items_of(memory)))
+
+
+def known_items(memory: Mapping[str, Any]) -> list[Item]:
+    """Return the items that a briefing is made of, the newest first: those of working memory, and those that sessions keep."""
+    return _newest_first([*reversed(items_of(memory)), *session_items(newest_sessions(memory))])
+
+
+def _newest_first(items: Iterable[Item]) -> list[Item]:
+    """Return the items that were not injected by time; those of equal times keep their order."""
     found: list[tuple[str, Item]] = []
-    for item in items_of(memory):
+    for item in items:
         metadata = item["metadata"]
         if not metadata.get("injected"):
             given = metadata["timestamp"]
             at = timestamp(given)  # a hand edit may have written another form
             same = item if at == given else {**item, "metadata": {**metadata, "timestamp": at}}
             found.append((at, same))
-    found.reverse()  # sorting keeps the order of equals
     return [item for _, item in sorted(found, key=itemgetter(0), reverse=True)]
 
 
@@ -109,9 +119,9 @@ def _active_goal(goals: Mapping[str, Any]) -> Iterator[Line]:
         )  # fmt: skip
 
 
-def protected(memory: Mapping[str, Any], newest: Iterable[Item]) -> Iterator[Line]:
-    """Yield the protected content of working memory, whose items are given the newest first, and of sessions."""
-    for item in newest:
+def protected(memory: Mapping[str, Any], items: Iterable[Item]) -> Iterator[Line]:
+    """Yield the protected content of `items`, the newest first, and what older sessions keep of theirs."""
+    for item in items:
         if item["metadata"].get("protected"):
             ids, evidence = origin_of(item)
             text = one_line(item["content"], PROTECTED_CHARS)
@@ -121,46 +131,60 @@ def protected(memory: Mapping[str, Any], newest: Iterable[Item]) -> Iterator[Lin
             yield Line("protected", one_line(text, PROTECTED_CHARS), at)
 
 
-def rules(memory: Mapping[str, Any], newest: Iterable[Item], *, wide: bool = False) -> Iterator[Line]:
-    """Yield the constraints and preferences of items, given the newest first, then of sessions.
+def rules(memory: Mapping[str, Any], items: Sequence[Item], *, wide: bool = False) -> Iterator[Line]:
+    """Yield the constraints and preferences of `items`, the newest first, then what only the text of a session says.
 
     `wide` marks those of all projects.
     """
     note = "all projects" if wide else ""
-    for item in newest:
-        metadata = item["metadata"]
-        if item["type"] in RULE_TYPES and not metadata.get("protected"):
-            text = one_line(item["content"], RULE_CHARS)
-            said = Line("rules", text, metadata["timestamp"], note, *origin_of(item))
-            by = noting_agent(item)
-            yield said._replace(section="noted", note=by) if by else said
+    said = [item for item in items if item["type"] in RULE_TYPES and not item["metadata"].get("protected")]
+    for item in said:
+        text = one_line(item["content"], RULE_CHARS)
+        line = Line("rules", text, item["metadata"]["timestamp"], note, *origin_of(item))
+        by = noting_agent(item)
+        yield line._replace(section="noted", note=by) if by else line
     for at, session in newest_sessions(memory):
         known = session.get("metadata") or {}
         who = (known.get("architect") or {}).get("backend") or "an architect"
+        if keeps_items(session) and who == EXTRACTIVE:
+            continue  # it has the words of its items
         for entry in session.get("high_value_items") or []:
-            if entry.get("type") in RULE_TYPES and not entry.get("injected"):
-                said = Line("rules", one_line(entry["content"], RULE_CHARS), at, note)
-                noted = any(text in entry["content"] for text in known.get("noted", []))
-                trusted = not noted and (who == EXTRACTIVE or entry.get("carried"))
-                by = "" if noted else f"as {who} summed it up"
-                yield said if trusted else said._replace(section="noted", note=by)
+            if entry.get("type") not in RULE_TYPES or entry.get("injected"):
+                continue
+            if keeps_items(session) and (entry.get("carried") or _repeats(entry["content"], said)):
+                continue
+            line = Line(
+                "rules", one_line(entry["content"], RULE_CHARS), at, note, (session["session_id"],), "agent"
+            )
+            noted = any(text in entry["content"] for text in known.get("noted", []))
+            trusted = not noted and (who == EXTRACTIVE or entry.get("carried"))
+            by = "" if noted else f"as {who} summed it up"
+            yield line._replace(evidence="") if trusted else line._replace(section="noted", note=by)
 
 
-def revoked(items: Iterable[Item]) -> frozenset[str]:
+def _repeats(text: str, items: Iterable[Item]) -> bool:
+    """Return whether `text` says what one of `items` says, or a part of it."""
+    folded = text.casefold()
+    return any(each["content"].casefold() in folded or folded in each["content"].casefold() for each in items)
+
+
+def revoked(items: Iterable[Item], patterns: Iterable[Mapping[str, Any]] = ()) -> frozenset[str]:
     """Return the ids of the rules and decisions that a person's later words ended; `items` are the newest first.
 
-    A matter is ended by name if its words are those of one earlier rule or decision only; "roll back" ends what the
-    person's message before it settled, "B after all" the last entry of a list that was taken up in the conversation.
+    A matter is ended by name if its words are those of one earlier rule or decision only, with the pattern that was made
+    of it; "roll back" ends what the person's message before it settled, "B after all" the last entry of a list that was
+    taken up in the conversation.
     """
     ended: set[str] = set()
     held: list[Item] = []
+    learned = [_as_item(each) for each in patterns if each["type"] in RULE_TYPES]
     for item in reversed([one for one in items if _is_of_person(one)]):
         metadata = item["metadata"]
         own = metadata.get("conversation", "")
         said = metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2]
         ends = endings(said)
         before = [
-            one for one in held
+            one for one in [*held, *learned]
             if one["id"] not in ended and one["metadata"]["timestamp"] < metadata["timestamp"]
         ] if ends else []  # fmt: skip
         for end in ends:
@@ -170,7 +194,7 @@ def revoked(items: Iterable[Item]) -> frozenset[str]:
                     bound = [one for one in before if one["type"] != "user_input"]
                     named = [one for one in bound if end.words <= {*stems(one["content"])}]
                     only = named if end.words else [one for one in near if one["type"] in RULE_TYPES]
-                    ended |= {one["id"] for one in only if len(only) == 1}
+                    ended |= {one["id"] for one in only if _say_one_thing(only)}
                 case "last":
                     ended |= {one["id"] for one in near[-1:] if one["type"] == "decision"}
                 case "picked":
@@ -186,6 +210,17 @@ def _is_of_person(item: Item) -> bool:
     return item["type"] in _PERSONS and not noting_agent(item) and "id" in item
 
 
+def _as_item(pattern: Mapping[str, Any]) -> Item:
+    found = _item(pattern["type"], pattern["pattern"], timestamp(pattern["last_seen"]))
+    found["id"] = pattern["id"]
+    return found
+
+
+def _say_one_thing(items: Sequence[Item]) -> bool:
+    """Return whether `items` are one statement, perhaps said again."""
+    return len({" ".join(stems(one["content"])) for one in items}) == 1
+
+
 def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     """Yield the patterns of long-term memory, the most certain first; those that are rules join the rules."""
     patterns = memory["long_term_memory"]["patterns"]
@@ -196,9 +231,8 @@ def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterat
         if binds or not wide:
             times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
             section = "rules" if binds else "learned"
-            yield Line(
-                section, one_line(pattern["pattern"], RULE_CHARS), timestamp(pattern["last_seen"]), times
-            )
+            text, at = one_line(pattern["pattern"], RULE_CHARS), timestamp(pattern["last_seen"])
+            yield Line(section, text, at, times, (pattern["id"],))
 
 
 def active_signals(
@@ -238,6 +272,7 @@ class _Changed(NamedTuple):
     action: str
     edits: int
     about: str
+    id: str
 
 
 def path_shortener(root: str) -> Callable[[str], str]:
@@ -294,17 +329,17 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
     """Return the merged changes of each file, the newest first."""
     changes = (item for item in items if item["type"] == "code_change")
     read = [
-        (item["metadata"]["timestamp"], *match.groups())
+        (item["metadata"]["timestamp"], str(item.get("id", "")), *match.groups())
         for item, _ in zip(changes, range(LOOKED_AT_CHANGES), strict=False)
         if (match := _CHANGE.fullmatch(item["content"].strip()))
     ]
-    absolute = {path for _, _, path, *_ in read if path.startswith("/") and not root}
+    absolute = {path for _, _, _, path, *_ in read if path.startswith("/") and not root}
     found: dict[str, _Changed] = {}
-    for at, action, path, number, unit, about in read:
+    for at, item_id, action, path, number, unit, about in read:
         # The only absolute path that ends in a relative one is the same file.
         ending = [] if path.startswith("/") else [each for each in absolute if each.endswith(f"/{path}")]
         name = ending[0] if len(ending) == 1 else path
-        known = found.get(name, _Changed(at, action, 0, ""))
+        known = found.get(name, _Changed(at, action, 0, "", item_id))
         edits = known.edits + (int(number) if unit == "edits" else 1)
         hint = one_line(about, TEXT_CHARS // 3) if about and _DEFINES.fullmatch(about) else ""
         found[name] = known._replace(edits=edits, about=known.about or hint)
@@ -313,7 +348,8 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
 
 def _line(path: str, known: _Changed) -> Line:
     about = f": {known.about}" if known.about else ""
-    return Line("files", f"{path} ({known.action.lower()}, {known.edits}x){about}", known.at)
+    text = f"{path} ({known.action.lower()}, {known.edits}x){about}"
+    return Line("files", text, known.at, "", (known.id,) if known.id else (), "machine")
 
 
 def common_root(lines: Sequence[Line]) -> str:
@@ -443,7 +479,9 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
         outcome = f": {said}" if said else ""
         text = f"Ran `{_shown(parts)}`{run[2]}{outcome}" if run else item["content"]
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
-        found.append((last, Line("commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"])))
+        ids, _ = origin_of(item)
+        line = Line("commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], "", ids, "machine")
+        found.append((last, line))
     return [line for _, line in sorted(found, key=lambda each: each[0])]
 
 
@@ -475,18 +513,18 @@ CHAT_WORDS = 9
 REMARK_WORDS = 12
 LEAST_RESULT_WORDS = 12
 _WORK = frozenset({"code_change", "command", "solution", "error"})
-# Details that a session keeps beside its text: the last requests, results and open errors.
-MOST_ASKED = 4
-MOST_FOUND = 6
-MOST_OPEN = 20
-# The types of items that report which commands failed, and which of them worked later.
-SETTLING_TYPES = frozenset({"error", "command", "solution"})
+# How many of the newest items of each role or type a session keeps, and of how many conversations.
+KEPT = {
+    "request": 8, "user_input": 8, "answer": 6, "outcome": 6, "commit": 6, "change": 8, "tree": 1, "plan": 1,
+    "current": 1, "pending": 1, "next": 1, "code_change": 60, "command": 12, "solution": 12, "error": 12, "blocker": 12,
+}  # fmt: skip
+KEPT_CONVERSATIONS = 2
 
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
-# An announced next step is outdated when the result is read.
-_NEXT = lazy(
-    r"\s*(?:(?:Now|So|First),? )?(?:let me|let's|I'll|I will|I need to)\b[^.!?]*[.:]?\s*\Z", re.IGNORECASE
+# A line of a host's summary that only names its part: "1. Primary Request and Intent:".
+_SUMMARY_HEAD = lazy(
+    r"^[ \t]*(?:\d+\.|#+)[ \t]*\**[A-Z][\w ,/&()-]{3,60}?\**[ \t]*:?\**[ \t]*$", re.MULTILINE
 )
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
@@ -518,64 +556,89 @@ _CHAT_START = lazy(
 _NAMES = lazy(r"[`/_#\d]|\w\.\w|[a-z][A-Z]|https?:")
 
 
-def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
-    """Yield the verbatim content of the newest sessions as items again, without rules.
+def keeps_items(session: Mapping[str, Any]) -> bool:
+    """Return whether `session` keeps items whole, as each has since it is known how to; others keep lists of texts."""
+    return bool((session.get("metadata") or {}).get("items"))
 
-    The extractive architect joins several items of one type in one entry: files and commands are split again; of
+
+def kept_items(held: Sequence[Item]) -> list[Item]:
+    """Return those of the items `held` of a session that briefings still need, in their order.
+
+    These are all protected ones, rules, and decisions of a person; and of the newest conversations the newest items of each
+    kind of work, and the first request.
+    """
+    newest = _newest_first(reversed(held))
+    conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in newest))
+    wanted = {item["id"] for item in newest if _outlasts(item)}
+    for conversation in conversations[:KEPT_CONVERSATIONS]:
+        own = [item for item in newest if item["metadata"].get("conversation", "") == conversation]
+        kinds = Counter[str]()
+        for item in own:
+            kind = item["metadata"].get("role") or item["type"]
+            kinds[kind] += 1
+            if kinds[kind] <= KEPT.get(kind, 0):
+                wanted.add(item["id"])
+        requests = [item["id"] for item in own if item["metadata"].get("role") == "request"]
+        wanted.update(requests[-1:])
+    return [item for item in held if item["id"] in wanted]
+
+
+def _outlasts(item: Item) -> bool:
+    """Return whether an item holds beyond the work that it was said in."""
+    metadata = item["metadata"]
+    if item["type"] == "decision":
+        return _is_choice(item)
+    return bool(metadata.get("protected")) or item["type"] in RULE_TYPES
+
+
+def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
+    """Yield the items that `sessions`, the newest first, keep: the newest ones all, the others what outlasts their work."""
+    for at, (when, session) in enumerate(sessions):
+        if keeps_items(session):
+            found: list[Item] = session["metadata"]["items"]
+            yield from (item for item in reversed(found) if at < RECENT_SESSIONS or _outlasts(item))
+        elif at < RECENT_SESSIONS:
+            yield from _items_of_texts(when, session)
+
+
+def _items_of_texts(at: str, session: Mapping[str, Any]) -> Iterator[Item]:
+    """Yield the verbatim content of a session that keeps no items as items again, without rules.
+
+    The extractive architect joined several items of one type in one entry: files and commands are split again; of
     requests the end is kept, which is the newest. Its results are fragments, and left out. The details of a session's
     metadata take precedence: files, requests, results, and open errors.
     """
-    for at, session in sessions[:RECENT_SESSIONS]:
-        known = session.get("metadata") or {}
-        for name, kind in _DETAIL_TYPES.items():
-            by = SOURCE_WORKER if name == "found" else SOURCE_MAIN
-            found = known.get(name, [])
-            yield from (_item(kind, text, at, by) for text in (found if name == "open" else reversed(found)))
-        # The session of a hand-off lists its open errors: the others are history.
-        covered = {kind for name, kind in _DETAIL_TYPES.items() if known.get(name)} | {"outcome"}
-        covered |= {"error"} if "compression_id" in known else set()
-        for entry in reversed(session.get("high_value_items") or []):
-            kind = entry.get("type", "")
-            if entry.get("injected") or kind in RULE_TYPES or kind in covered:
-                continue
-            content = entry["content"]
-            if kind == "user_input" and len(content) > TEXT_CHARS:
-                content = "..." + content[3 - TEXT_CHARS :].partition(" ")[2]
-            yield from (_item(kind, part.strip(), at) for part in reversed(_ENTRY_BREAK.split(content)))
+    known = session.get("metadata") or {}
+    for name, kind in _DETAIL_TYPES.items():
+        by = SOURCE_WORKER if name == "found" else SOURCE_MAIN
+        found = known.get(name, [])
+        yield from (_item(kind, text, at, by) for text in (found if name == "open" else reversed(found)))
+    # The session of a hand-off lists its open errors: the others are history.
+    covered = {kind for name, kind in _DETAIL_TYPES.items() if known.get(name)} | {"outcome"}
+    covered |= {"error"} if "compression_id" in known else set()
+    for entry in reversed(session.get("high_value_items") or []):
+        kind = entry.get("type", "")
+        if entry.get("injected") or kind in RULE_TYPES or kind in covered:
+            continue
+        content = entry["content"]
+        if kind == "user_input" and len(content) > TEXT_CHARS:
+            content = "..." + content[3 - TEXT_CHARS :].partition(" ")[2]
+        yield from (_item(kind, part.strip(), at) for part in reversed(_ENTRY_BREAK.split(content)))
 
 
-# The lists of a session's metadata, and the type of the items in them.
+# The lists of the metadata of a session that keeps no items, and the type of the items in them.
 _DETAIL_TYPES = {"files": "code_change", "open": "error", "asked": "user_input", "found": "outcome"}
 
 
-def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
-    """Return the details that the session of the items `held` keeps: requests, results, and open errors.
-
-    Requests and results are the newest, in order of time.
-    """
-    newest = held[::-1]
-    settles = [item for item in newest if item["type"] in SETTLING_TYPES]
-    left = [line.text for line in open_problems(settles) if line.text.startswith("`")]
-    results_ = [line.text for line in results(sorted(newest, key=lambda item: not noting_agent(item)))]
-    requests = [shorten(item["content"], REQUEST_CHARS) for item in _requests(newest)]
-    asked, found = requests[:MOST_ASKED][::-1], results_[:MOST_FOUND][::-1]
-    own = standing.of_conversation(
-        sorted(newest, key=lambda item: item["metadata"]["timestamp"], reverse=True)
-    )
-    reported = standing.accounts(own)
-    ahead = [line.text for line in standing.next_steps(reported, own)]
-    state = [line.text for line in standing.reports(reported)["state"]]
-    details = {"open": left[:MOST_OPEN], "asked": asked, "found": found}
-    return details | {
-        name: texts[:MOST_FOUND] for name, texts in (("state", state), ("next", ahead)) if texts
-    }
-
-
 def kept_in_session(sessions: Sequence[tuple[str, Mapping[str, Any]]], name: str) -> list[Line]:
-    """Return what the newest session keeps about the state of its work, or its next step."""
+    """Return what the newest session, if it keeps no items, says of the state of its work, or its next step."""
     for at, session in sessions[:1]:
         found = (session.get("metadata") or {}).get(name, [])
-        return [Line(name, one_line(text, PROTECTED_CHARS), at) for text in found if isinstance(text, str)]
+        return [
+            Line(name, one_line(text, PROTECTED_CHARS), at, "", (session["session_id"],), "agent")
+            for text in found
+            if isinstance(text, str)
+        ]
     return []
 
 
@@ -650,19 +713,28 @@ def _is_chat(text: str) -> bool:
 
 def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
     """Yield the decisions with their reasons."""
-    for item in of_type(items, "decision"):
-        metadata = item["metadata"]
-        if metadata.get("evidence", "person" if "pointer" not in metadata else "") != "person":
-            continue  # the choice of an agent, which no person took up
+    said = list(filter(_is_choice, of_type(items, "decision")))
+    for item in said:
         text = _answer(item["content"])
         if len(text.split()) >= LEAST_WORDS:
             yield Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
     for at, session in sessions:
+        who = ((session.get("metadata") or {}).get("architect") or {}).get("backend")
+        if keeps_items(session) and who == EXTRACTIVE:
+            continue  # it has the words of its items
         for entry in session.get("key_decisions") or []:
+            if keeps_items(session) and _repeats(entry["decision"], said):
+                continue
             what, why = one_line(entry["decision"], TEXT_CHARS), one_line(entry["rationale"], TEXT_CHARS // 2)
             text = " - ".join(filter(None, (what, why)))
             if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
-                yield Line("decisions", text, at)
+                yield Line("decisions", text, at, "", (session["session_id"],), "agent")
+
+
+def _is_choice(item: Item) -> bool:
+    """Return whether a decision is a person's, or one that a person took up."""
+    metadata = item["metadata"]
+    return metadata.get("evidence", "person" if "pointer" not in metadata else "") == "person"
 
 
 def open_problems(items: Sequence[Item]) -> Iterator[Line]:
@@ -705,15 +777,31 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
 def results(items: Iterable[Item]) -> Iterator[Line]:
     """Yield the latest results; the report of a sub-agent is one, however short."""
     for item in of_type(items, "outcome"):
-        text = one_line(_NEXT.sub("", _MARKUP.sub(" ", item["content"])), SUMMARY_CHARS)
+        said = sentences(_MARKUP.sub(" ", item["content"]))
+        if said and announces(said[-1]):  # an announced next step is outdated when the result is read
+            said.pop()
+        text = one_line(" ".join(said), SUMMARY_CHARS)
         if len(text.split()) >= (LEAST_WORDS if noting_agent(item) else LEAST_RESULT_WORDS):
-            yield Line("results", text, item["metadata"]["timestamp"])
+            yield Line("results", text, item["metadata"]["timestamp"], "", *origin_of(item))
 
 
-def earlier_work(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
-    """Yield the summaries of earlier sessions."""
+def earlier_work(sessions: Sequence[tuple[str, Mapping[str, Any]]], items: Iterable[Item]) -> Iterator[Line]:
+    """Yield the summaries of earlier sessions, without those whose content is among `items`.
+
+    That is the content of a session whose own items these are, unless a host summed it up in another form than by parts.
+    """
+    shown = {item.get("id") for item in items}
     for at, session in sessions:
-        yield Line("earlier", f"Phase {session['phase']}: {one_line(session['summary'], SUMMARY_CHARS)}", at)
+        known = session.get("metadata") or {}
+        kept: list[Item] = known.get("items") or []
+        own = any(item["id"] in shown for item in kept if not _outlasts(item))
+        hosts = "summary" in (known.get("architect") or {}).get("task", "")
+        if not own or (hosts and not _SUMMARY_HEAD.search(session["summary"])):
+            parts = (part.strip() for part in _SUMMARY_HEAD.split(session["summary"]))
+            text = one_line(next(filter(None, parts), ""), SUMMARY_CHARS)
+            yield Line(
+                "earlier", f"Phase {session['phase']}: {text}", at, "", (session["session_id"],), "agent"
+            )
 
 
 def done_by_caste(items: Sequence[Item], caste: str) -> Iterator[Line]:

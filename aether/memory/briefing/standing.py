@@ -262,11 +262,16 @@ def _published(content: str) -> tuple[Paragraph, ...]:
     return Paragraph(shown, ""), *([] if _ISSUE.match(named) else paragraphs(body))
 
 
-def of_conversation(items: Iterable[Item], session: str = "") -> list[Item]:
-    """Return the items of the conversation `session`, or of the newest one with an account; items keep their order."""
+def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = False) -> list[Item]:
+    """Return the items of the conversation `session`, or of the newest one with an account; items keep their order.
+
+    With `only`, those of no other conversation than a `session` that is named.
+    """
     held = list(items)
     known = session if any(item["metadata"].get("conversation") == session for item in held) else ""
     if not known:
+        if only and session:
+            return []
         answers = (
             item for item in held if item["metadata"].get("role") == "answer" or item["type"] == "outcome"
         )

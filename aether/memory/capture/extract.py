@@ -59,7 +59,7 @@ from aether.text.classify import (
     message_by_kind,
     statements,
 )
-from aether.text.cleaning import clean, without_echoes
+from aether.text.cleaning import clean, without_echoes, without_thoughts
 from aether.text.regex import lazy
 from aether.tuples import TypedDict
 
@@ -305,7 +305,7 @@ def _end_of_agent(state: State, agent: str) -> list[Draft]:
 def _summary(state: State, record: Record, at: Origin) -> list[Draft]:
     # The content of a summary has been noted already, unless the transcript starts with it; not so its account of the
     # work in progress.
-    text = _cleaned(record)
+    text = _cleaned(record._replace(text=without_thoughts(record.text)))
     if not text:
         return []
     notes = [

@@ -16,8 +16,8 @@ from aether.text.words import STOPWORDS, sentences, words
 from aether.types import JsonObject
 
 STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
-# The metadata of a session that keep texts of its items word for word.
-VERBATIM_FIELDS = ("protected", "noted", "files", "open", "asked", "found")
+# The metadata of a session that keep its items, or texts of them, word for word.
+VERBATIM_FIELDS = ("items", "protected", "noted", "files", "open", "asked", "found", "state", "next")
 # Precedes the name of an entity of the knowledge graph in an id.
 ENTITY = "entity:"
 # A shorter text is part of too many others: it only equals a whole text.
@@ -84,6 +84,21 @@ def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
         if any(_repeats(reading, text) for reading in readings for text in sought):
             same.append(target)
     return same
+
+
+def quotes(text: str, texts: Iterable[str]) -> bool:
+    """Return whether `text`, perhaps cut at its end, repeats one of `texts` or the start of a sentence of it.
+
+    >>> quotes("Move the parser. Never use tabs in…", ["Never use tabs in Go files."]), quotes("Use tabs.", ["Never use tabs."])
+    (True, False)
+    """
+    sought = [
+        _SearchText(_padded_words(each), frozenset(map(_padded_words, sentences(each)))) for each in texts
+    ]
+    last = _padded_words(sentences(text)[-1]) if text.endswith("…") else ""
+    torn = last if _count(last) >= MIN_WORDS else ""
+    read = [_padded_words(text)]
+    return any(_repeats(read, each) or (torn and torn in each.whole) for each in sought)
 
 
 def find_similar(
@@ -199,12 +214,13 @@ def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
                 text = "\n".join(str(entry[field]) for field in fields)
                 yield Target(name, "short_term_memory", part, text, f"{part}/{nth}")
         for part, kept in verbatim_texts(session).items():
-            for nth, text in enumerate(kept):
-                yield Target(name, "short_term_memory", part, str(text), f"{part}/{nth}")
+            for nth, one in enumerate(kept):
+                text = one["content"] if isinstance(one, dict) else str(one)
+                yield Target(name, "short_term_memory", part, text, f"{part}/{nth}")
 
 
 def verbatim_texts(session: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the texts of its items that a session keeps word for word, by kind."""
+    """Return the items that a session keeps, and the texts that an older one keeps of its items, by kind."""
     return {
         name: texts
         for name, texts in session["metadata"].items()

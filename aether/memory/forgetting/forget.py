@@ -8,16 +8,23 @@ history of the home until it is erased (`erasing`).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from aether import clock
 from aether.memory import graph, items, sessions
-from aether.memory.forgetting.find import ENTITY, STATEMENT_FIELDS, Target, verbatim_texts
+from aether.memory.forgetting.find import (
+    ENTITY,
+    STATEMENT_FIELDS,
+    Target,
+    quotes,
+    statement_texts,
+    verbatim_texts,
+)
 from aether.store.patch import chain_changes, diff
 from aether.tokens.counters import session_tokens
-from aether.types import Change, Counter, JsonObject
+from aether.types import Change, Counter, Item, JsonObject
 
 # The reason in the archive records.
 WHY = "forgotten"
@@ -70,9 +77,10 @@ def _memory_without(
     whole = {target.id for target in chosen if not target.part}
     parts = _parts(chosen)
     working, short, long = memory["working_memory"], memory["short_term_memory"], memory["long_term_memory"]
-    held = [item for item in working["items"] if item["id"] not in whole]
+    texts = statement_texts(chosen) or [target.text for target in chosen]
+    held = [_unquoting(item, texts) for item in working["items"] if item["id"] not in whole]
     kept = [
-        _session_without(session, parts.get(session["session_id"], set()), count)
+        _session_without(session, parts.get(session["session_id"], set()), texts, count)
         for session in short["sessions"]
         if session["session_id"] not in whole
     ]
@@ -123,11 +131,25 @@ def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject
     return {**known, "entities": entities, "relations": relations}
 
 
-def _session_without(session: Mapping[str, Any], parts: set[str], count: Counter) -> JsonObject:
-    """Return a session without the statements `parts`, its tokens counted again."""
-    if not parts:
-        return dict(session)
+def _unquoting(item: Item, texts: Sequence[str]) -> Item:
+    """Return `item` without a name of its conversation, or a person's reply, that repeats one of `texts`."""
+    metadata = item["metadata"]
+    said = [name for name in ("title", "reply") if name in metadata and quotes(metadata[name], texts)]
+    if not said:
+        return item
+    left = {name: value for name, value in metadata.items() if name not in said}
+    return cast(Item, {**item, "metadata": left})
+
+
+def _session_without(
+    session: Mapping[str, Any], parts: set[str], texts: Sequence[str], count: Counter
+) -> JsonObject:
+    """Return a session without the statements `parts`, its tokens counted again; no item of it repeats one of `texts`."""
     made: JsonObject = {**session}
+    if quoting := session["metadata"].get("items"):
+        made["metadata"] = {**session["metadata"], "items": [_unquoting(item, texts) for item in quoting]}
+    if not parts:
+        return made
     for name in STATEMENT_FIELDS:
         made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
     prose = session["summary"].split("\n")
@@ -135,11 +157,11 @@ def _session_without(session: Mapping[str, Any], parts: set[str], count: Counter
         FORGOTTEN_LINE if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
     )
     kept = {
-        name: [text for nth, text in enumerate(texts) if f"{name}/{nth}" not in parts]
-        for name, texts in verbatim_texts(session).items()
+        name: [one for nth, one in enumerate(found) if f"{name}/{nth}" not in parts]
+        for name, found in verbatim_texts(made).items()
     }
     made["metadata"] = {
-        name: kept.get(name, value) for name, value in session["metadata"].items() if kept.get(name, True)
+        name: kept.get(name, value) for name, value in made["metadata"].items() if kept.get(name, True)
     }
     made["compressed_tokens"] = session_tokens(made, count)
     made["compression_ratio"] = sessions.compression_ratio(made["original_tokens"], made["compressed_tokens"])

@@ -289,6 +289,12 @@ def _boundary(head: Record, entry: JsonObject) -> list[Record]:
     return [*_earlier_texts(head, entry), head._replace(kind="boundary")]
 
 
+def _compacted(head: Record, entry: JsonObject) -> list[Record]:
+    summary = as_text(entry.get("summary"))
+    made = [head._replace(kind="summary", text=summary)] if summary.strip() else []
+    return [*_boundary(head, entry), *made]
+
+
 def _answered(head: Record, call: JsonObject) -> list[Record]:
     tool, given, output = as_text(call.get("tool")), as_object(call.get("input")), as_text(call.get("output"))
     if not tool:
@@ -336,7 +342,7 @@ _READERS: dict[str, Callable[[Record, JsonObject], list[Record]]] = {
     "SubagentStop": _subagent,
     "TaskCompleted": _task,
     "PreCompact": _boundary,
-    "PostCompact": _boundary,
+    "PostCompact": _compacted,
 }
 
 

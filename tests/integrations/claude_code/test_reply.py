@@ -166,8 +166,10 @@ def test_a_turn_without_a_new_rule_shows_nothing(home):
 
 
 def test_undo_does_not_revert_changes_of_a_hook(home):
-    asked = str(working.add_working_memory_item("Never use tabs.", "constraint", home=home))
-    put(home, entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1"))
+    own = {"conversation": "s"}
+    asked = str(working.add_working_memory_item("Never use tabs.", "constraint", home=home, metadata=own))
+    said = entry("UserPromptSubmit", prompt="Please always use SQLite for the state.", prompt_id="p1")
+    put(home, said | {"session": "s"})
 
     reply(home, "PreCompact")
     reply(home, "PostCompact", summary="Chose SQLite. " * 20, trigger="manual")
