@@ -4,7 +4,15 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from aether.memory.briefing.briefing import MOST_CHARS, STEERING_CHARS, agent_brief, briefing, steering
+from aether.memory.briefing.briefing import (
+    MOST_CHARS,
+    STEERING_CHARS,
+    agent_brief,
+    brief_lines,
+    briefing,
+    steering,
+)
+from aether.memory.briefing.sections import KEPT_CONVERSATIONS, kept_items
 from aether.text.cleaning import clean
 from aether.tokens.estimate import estimate
 from tests.memory.briefs import NOW, documents, entry, item, pattern, session, signal
@@ -125,6 +133,36 @@ def first(text):
 @given(memories(), st.sampled_from(OCCASIONS))
 def test_the_same_memory_gives_the_same_text(found, occasion):
     assert reported(found, occasion, 800) == reported(json.loads(json.dumps(found)), occasion, 800)
+
+
+def noted():
+    """Return a strategy of items as capture notes them, in few conversations."""
+    return st.builds(
+        item, st.sampled_from(SAYINGS[:8]) | st.text("abc .`/", min_size=1, max_size=80), st.sampled_from(TYPES),
+        day=st.integers(1, 28), hour=st.integers(0, 23), role=st.sampled_from(["", "request", "answer", "commit", "tree", "plan", "change"]),
+        evidence=st.sampled_from(["person", "machine", "agent"]), protected=st.sampled_from([False, False, True]),
+        conversation=st.sampled_from([f"c{number}" for number in range(KEPT_CONVERSATIONS)]),
+    )  # fmt: skip
+
+
+@given(st.lists(noted(), max_size=8, unique_by=lambda each: each["metadata"]["timestamp"]), st.sampled_from(OCCASIONS), st.sampled_from(["", "c0", "c9"]))  # fmt: skip
+def test_a_session_is_briefed_as_its_items_were(held, occasion, conversation):
+    asked = {
+        "occasion": occasion,
+        "now": NOW,
+        "count": estimate,
+        "budget": 1_000_000,
+        "session": conversation,
+    }
+    kept = session(summary="", items=kept_items(held))
+
+    live, compressed = (
+        [line for line in brief_lines(found, **asked) if line.section != "earlier"]
+        for found in (documents(*held), documents(sessions=[kept]))
+    )
+
+    assert compressed == live
+    assert all(line.ids for line in live)
 
 
 @given(memories(), BUDGETS)

@@ -585,10 +585,9 @@ def kept_items(held: Sequence[Item]) -> list[Item]:
 
 def _outlasts(item: Item) -> bool:
     """Return whether an item holds beyond the work that it was said in."""
-    metadata = item["metadata"]
-    if item["type"] == "decision":
-        return _is_choice(item)
-    return bool(metadata.get("protected")) or item["type"] in RULE_TYPES
+    if item["metadata"].get("protected") or item["type"] in RULE_TYPES:
+        return True
+    return item["type"] == "decision" and _is_choice(item)
 
 
 def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:

@@ -1,0 +1,152 @@
+"""Two sessions of one project at the same time, through the hooks: each is given its own work, whoever is compacted."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from aether.api import briefing, working
+from aether.integrations.claude_code import hook
+from tests import homes
+
+WEBHOOK, INVOICE = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+SUMMARY = """<analysis>
+1. Pending Tasks:
+   - think
+</analysis>
+<summary>
+1. Primary Request and Intent:
+   Add retries to the webhook in src/webhook.py, never more than five times.
+
+2. Pending Tasks:
+   - Document the retries in docs/webhook.md.
+
+3. Current Work:
+   The webhook retries with a growing delay in src/webhook.py; tests/test_webhook.py passes.
+
+4. Optional Next Step:
+   Add the counter `webhook_dropped_total` in src/metrics.py.
+</summary>"""
+
+
+class Project:
+    """A project in which hooks are called as their program calls them."""
+
+    def __init__(self, directory):
+        (directory / ".git").mkdir(parents=True)
+        self.directory, self.home = directory, homes.fresh(directory)
+
+    def hook(self, event, session, **more):
+        payload = {"hook_event_name": event, "session_id": session, "cwd": str(self.directory), **more}
+        code, out = hook.main([], json.dumps(payload).encode())
+        assert code == 0
+        return out
+
+    def turn(self, session, prompt, file, command, last, *, failed=""):
+        self.hook("UserPromptSubmit", session, prompt=prompt, prompt_id=f"p {prompt}")
+        path = str(self.directory / file)
+        self.hook(
+            "PostToolUse", session, tool_name="Edit", tool_use_id=f"edit {file}",
+            tool_input={"file_path": path, "old_string": "a", "new_string": "def send(event):"}, tool_response={"filePath": path},
+        )  # fmt: skip
+        ran = {"tool_name": "Bash", "tool_use_id": f"run {file}", "tool_input": {"command": command}}
+        if failed:
+            self.hook("PostToolUseFailure", session, error=failed, **ran)
+        else:
+            self.hook("PostToolUse", session, tool_response={"stdout": "12 passed", "stderr": ""}, **ran)
+        self.hook("Stop", session, last_assistant_message=last)
+
+    def compact(self, session):
+        steering = self.hook("PreCompact", session, trigger="auto")
+        self.hook("PostCompact", session, trigger="auto", compact_summary=SUMMARY)
+        return steering, self.hook("SessionStart", session, source="compact")
+
+    def brief(self, occasion="startup", session=""):
+        found = briefing.brief(self.home, occasion=occasion, session=session)["lines"]
+        return {
+            kind: [line["text"] for line in found if line["kind"] == kind]
+            for kind in {line["kind"] for line in found}
+        }
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    """Two sessions at work: the one on a webhook, the other on invoices."""
+    monkeypatch.delenv("CLAUDE_PROJECT_DIR", raising=False)
+    made = Project(tmp_path / "shop")
+    made.turn(
+        WEBHOOK, "Add retries to the webhook in src/webhook.py. Never retry more than five times.",
+        "src/webhook.py", "pytest tests/test_webhook.py",
+        "`send` in src/webhook.py now retries five times with a growing delay, because fast calls were dropped.",
+    )  # fmt: skip
+    made.turn(
+        INVOICE, "Write the exporter of invoices in src/invoice.py, please.", "src/invoice.py",
+        "pytest tests/test_invoice.py", "`export` in src/invoice.py now writes one CSV file a month; its total is still wrong.",
+        failed="FAILED tests/test_invoice.py::test_total - AssertionError: 3 != 4\nExit code 1",
+    )  # fmt: skip
+    return made
+
+
+def test_a_compaction_archives_the_items_of_its_own_session_only(project):
+    before = {item["id"]: item for item in working.list_working_memory_items(home=project.home)}
+    project.compact(WEBHOOK)
+
+    left = {item["id"] for item in working.list_working_memory_items(home=project.home)}
+    assert {before[one]["metadata"]["conversation"] for one in left & before.keys()} == {INVOICE}
+    assert {before[one]["metadata"]["conversation"] for one in before.keys() - left} == {WEBHOOK}
+
+
+def test_each_session_is_given_its_own_work_and_the_rules_of_the_project(project):
+    steering, after = project.compact(WEBHOOK)
+
+    for given in (steering, after):
+        assert "src/webhook.py" in given
+        assert "12 passed" in given
+        assert "Never retry more than five times." in given
+        assert "nvoice" not in given
+    for given in project.compact(INVOICE):
+        assert "src/invoice.py" in given
+        assert "AssertionError: 3 != 4" in given
+        assert "Never retry more than five times." in given
+        assert "src/webhook.py now" not in given
+        assert "12 passed" not in given
+    lines = project.brief("compact", WEBHOOK)
+    assert lines["file"] == ["src/webhook.py (changed, 1x): send"]
+    assert "src/webhook.py now retries" in lines["state"][0]
+
+
+def test_a_session_of_which_nothing_is_known_is_given_no_work_of_another_after_a_compaction(project):
+    lines = project.brief("compact", "33333333-3333-4333-8333-333333333333")
+
+    assert lines == {"rule": ["Never retry more than five times."]}
+
+
+def test_the_next_session_is_given_the_parts_of_the_hosts_summary(project):
+    project.compact(WEBHOOK)
+    project.hook("SessionStart", "33333333-3333-4333-8333-333333333333", source="resume")
+    lines = project.brief(session=WEBHOOK)
+
+    assert lines["state"][0].startswith("The webhook retries with a growing delay in src/webhook.py")
+    assert lines["next"] == [
+        "Add the counter `webhook_dropped_total` in src/metrics.py.",
+        "Document the retries in docs/webhook.md.",
+    ]
+    assert lines["request"] == [
+        "Add retries to the webhook in src/webhook.py. Never retry more than five times."
+    ]
+    assert not any("Primary Request" in text for texts in lines.values() for text in texts)
+
+
+def test_a_rule_that_was_compressed_can_still_be_revoked_and_forgotten(project):
+    project.compact(WEBHOOK)
+    [rule] = [line for line in briefing.brief(project.home)["lines"] if line["kind"] == "rule"]
+    assert rule["ids"]
+    assert rule["evidence"] == "person"
+
+    project.turn(
+        WEBHOOK, "Forget the rule about five times.", "src/webhook.py", "pytest", "`send` has no limit now."
+    )
+
+    assert "rule" not in project.brief()
+    assert "rule" not in project.brief("compact", INVOICE)
