@@ -1,0 +1,175 @@
+"""Whole replays: what each of several sessions of one project was sent of memory, line by line."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.e2e.claude_code import driver
+from tests.e2e.claude_code.reading import briefed, complaints
+from tests.e2e.claude_code.server import call, calls, plot, say
+
+pytestmark = pytest.mark.slow
+
+RULE = "Never retry more than five times."
+RETRY, EXPORT, DOCUMENT = (
+    f"Add retries to `send` in webhook.py. {RULE}",
+    "Write the exporter of invoices in invoice.py, please.",
+    "Document the retries in RETRIES.md now.",
+)
+REVOKE = "Forget the rule about five times."
+RETRIES = "`send` in webhook.py now retries five times with a growing delay, because fast calls were dropped."
+EXPORTER = "`export` in invoice.py now writes one CSV file per month; nothing checks its total."
+DOCUMENTED = "RETRIES.md now says how often `send` retries, and that the delay grows."
+SUMMARIES = {
+    "webhook": """<summary>
+1. Primary Request and Intent:
+   Add retries to the webhook.
+
+2. Pending Tasks:
+   - Document the retries in RETRIES.md.
+
+3. Current Work:
+   `send` in webhook.py retries with a growing delay.
+
+4. Optional Next Step:
+   Write the part on retries in RETRIES.md.
+</summary>""",
+    "invoice": """<summary>
+1. Primary Request and Intent:
+   Write the exporter of invoices.
+
+2. Current Work:
+   `export` in invoice.py writes CSV files.
+</summary>""",
+}
+NOTHING = "Nothing was committed in this conversation."
+# What memory knows of each session.
+OF_WEBHOOK = [
+    "State of the work, by the last account of the agent:",
+    RETRIES,
+    "Constraints and preferences:",
+    RULE,
+    "Asked last by the user:",
+    RETRY,
+    "Files changed:",
+    "webhook.py (created, 1x): send",
+    "Commits and commands, the last of each:",
+    f"Uncommitted, as far as the calls show: webhook.py. {NOTHING}",
+    "Ran `make test`: 12 passed",
+]
+OF_INVOICE = [
+    "State of the work, by the last account of the agent:",
+    EXPORTER,
+    "Constraints and preferences:",
+    RULE,
+    "Asked last by the user:",
+    EXPORT,
+    "Files changed:",
+    "invoice.py (created, 1x): export",
+    "Commits and commands, the last of each:",
+    f"Uncommitted, as far as the calls show: invoice.py. {NOTHING} Nothing was built or tested after the last edit.",
+    "Earlier work:",
+    "Phase 1: Add retries to the webhook.",
+]
+
+
+def script(request):
+    """Answer in the directory of the session: the CLI writes absolute paths only."""
+    if request.kind == "summary":
+        return say(SUMMARIES["invoice" if EXPORT in request.text else "webhook"])
+    at = request.directory
+    scenes = {
+        RETRY: [
+            calls(write(f"{at}/webhook.py", "def send(event):\n    retry(event, times=5)\n")),
+            calls(call("Bash", command="make test", description="Test")),
+            say(RETRIES),
+        ],
+        EXPORT: [calls(write(f"{at}/invoice.py", "def export(rows):\n    return rows\n")), say(EXPORTER)],
+        DOCUMENT: [calls(write(f"{at}/RETRIES.md", "# Retries\n")), say(DOCUMENTED)],
+    }
+    return plot(scenes, summary=say("none"))(request)
+
+
+def write(name, text):
+    return call("Write", file_path=name, content=text)
+
+
+def given(requests, occasion):
+    """Give the lines of the last block for `occasion` in the first request, without days."""
+    lines = [lines for found, lines in briefed(requests[0]) if found == occasion][-1]
+    undated = (re.sub(r"^- (?:\d{4}-\d\d-\d\d )?| \(\d{4}-\d\d-\d\d\)(?=:$)", "", line) for line in lines)
+    return [line for line in undated if not line.startswith("Newest first")]
+
+
+@pytest.fixture(scope="module")
+def replay(shared_stage):
+    """The requests of each part of two sessions of one project that go on beside each other, and of others between."""
+    at = shared_stage(script)
+    project = driver.project(at)
+    (project / "Makefile").write_text("test:\n\t@echo 12 passed\n")
+    driver.run(at, project, ["aether", "claude", "install", "--project"])
+    sent = {}
+
+    def ask(name, prompt, *options):
+        before = len(at.api.requests)
+        session = driver.ask(at, project, prompt, *options)
+        assert complaints(session) == []
+        sent[name] = at.api.requests[before:]
+        return session.id
+
+    webhook = ask("webhook", RETRY)
+    invoice = ask("invoice", EXPORT)
+    ask("webhook compacted", "/compact", "--resume", webhook)
+    ask("between", "What is next?")
+    ask("webhook again", DOCUMENT, "--resume", webhook)
+    ask("invoice compacted", "/compact", "--resume", invoice)
+    ask("invoice again", "Go on.", "--resume", invoice)
+    ask("revoked", REVOKE, "--resume", webhook)
+    ask("after all", "And now?")
+    return sent
+
+
+def test_the_first_session_is_sent_nothing_and_the_second_the_state_of_the_first(replay):
+    assert briefed(replay["webhook"][0]) == []
+    assert given(replay["invoice"], "startup") == OF_WEBHOOK
+
+
+def test_after_its_compaction_each_session_is_sent_its_own_work(replay):
+    assert given(replay["webhook again"], "compact") == OF_WEBHOOK
+    assert given(replay["invoice again"], "compact") == OF_INVOICE
+
+
+def test_the_summariser_is_asked_to_keep_the_work_of_its_own_session(replay):
+    for name, own, other in (("webhook", RETRIES, EXPORTER), ("invoice", EXPORTER, "12 passed")):
+        [summary] = replay[f"{name} compacted"]
+        steering = summary.text.rpartition("Additional Instructions")[2]
+        assert own in steering
+        assert RULE in steering
+        assert other not in steering
+
+
+def test_a_session_between_is_sent_what_the_summary_of_the_compaction_says_of_the_work(replay):
+    lines = given(replay["between"], "startup")
+
+    assert lines[:5] == [
+        "State of the work, by the last account of the agent:",
+        "`send` in webhook.py retries with a growing delay.",
+        RETRIES,
+        "Next:",
+        "Write the part on retries in RETRIES.md.",
+    ]
+    assert lines[5:] == ["Document the retries in RETRIES.md.", *OF_WEBHOOK[2:]]
+
+
+def test_a_rule_that_was_revoked_after_its_compression_is_sent_to_nobody(replay):
+    heading, account, *rest = OF_INVOICE
+    without_rule = [line for line in rest if line not in ("Constraints and preferences:", RULE)]
+
+    assert given(replay["after all"], "startup") == [
+        heading,
+        "`export` in invoice.py writes CSV files.",
+        account,
+        *without_rule,
+    ]
