@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.memory.sessions import last_heard
+from aether.memory.sessions import ended_in, last_heard
 from aether.text.classify import classify, without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
@@ -491,7 +491,7 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
         for entry, text, relevance, kind in _texts_of(session):
             own = without_injected(text).strip()
             said = without_lead_in(own)
-            if fingerprint(said).weights and may_last(own, kind):
+            if fingerprint(said).weights and may_last(own, kind) and not ended_in(session, said):
                 yield Statement(
                     said, at, session["session_id"], session["id"], session.get("phase"),
                     castes_of(session, entry), relevance, order, kind, last_heard(session),

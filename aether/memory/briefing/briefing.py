@@ -188,7 +188,8 @@ def _gather(
     sessions, newest = newest_sessions(memory), newest_items(memory)
     everything = [*sections.with_short_paths([*newest, *sections.session_items(sessions)], root)]
     items = standing.of_conversation(everything, session)
-    work, ended = _work(items, sessions), sections.revoked(everything)
+    work = _work(items, sessions)
+    ended = sections.revoked([*everything, *sections.stored_matters(memory)])
     rules = [*sections.rules(memory, newest), *sections.learned_patterns(memory)]
     if wide is not None:
         rules += sections.rules(wide["memory"], newest_items(wide["memory"]), wide=True)
@@ -214,8 +215,8 @@ def _gather(
     found: dict[str, list[Line]] = {}
     for section, share in shares.items():
         lines = make[section]()
-        if section in _REPLACING:
-            lines = (line for line in lines if ended.isdisjoint(line.ids))
+        if section in _REVOCABLE:
+            lines = (line for line in lines if not sections.is_revoked(line, ended))
         if section not in _DISTINCT:
             read = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
             lines = without_repeats(read, most=share.most, replacing=section in _REPLACING)
@@ -245,3 +246,4 @@ _STANDING = ("protected", "rules", "decisions")
 _DISTINCT = frozenset({"goal", "signals", "files", "commands", "next"})
 # Sections in which a newer line replaces one that it contradicts.
 _REPLACING = frozenset({"rules", "decisions"})
+_REVOCABLE = _REPLACING | {"learned"}

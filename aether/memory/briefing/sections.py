@@ -24,8 +24,8 @@ from aether.memory.briefing import standing
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent, shorten
 from aether.memory.items import items_of
-from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
-from aether.text.choices import endings
+from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
+from aether.text.endings import endings
 from aether.text.regex import lazy
 from aether.text.words import stems
 from aether.tuples import NamedTuple
@@ -138,7 +138,8 @@ def rules(memory: Mapping[str, Any], newest: Iterable[Item], *, wide: bool = Fal
         known = session.get("metadata") or {}
         who = (known.get("architect") or {}).get("backend") or "an architect"
         for entry in session.get("high_value_items") or []:
-            if entry.get("type") in RULE_TYPES and not entry.get("injected"):
+            binds = entry.get("type") in RULE_TYPES and not entry.get("injected")
+            if binds and not ended_in(session, entry["content"]):
                 said = Line("rules", one_line(entry["content"], RULE_CHARS), at, note)
                 noted = any(text in entry["content"] for text in known.get("noted", []))
                 trusted = not noted and (who == EXTRACTIVE or entry.get("carried"))
@@ -147,18 +148,19 @@ def rules(memory: Mapping[str, Any], newest: Iterable[Item], *, wide: bool = Fal
 
 
 def revoked(items: Iterable[Item]) -> frozenset[str]:
-    """Return the ids of the rules and decisions that a person's later words ended; `items` are the newest first.
+    """Return the ids of the rules and decisions that a person's later words ended; of equal times, the last item is older.
 
-    A matter is ended by name if its words are those of one earlier rule or decision only; "roll back" ends what the
-    person's message before it settled, "B after all" the last entry of a list that was taken up in the conversation.
+    A matter is ended by name if its words are those of one earlier rule or decision only, however often that was said;
+    "roll back" ends what the person's message before it settled, "B after all" the last entry of a list that was taken
+    up in the conversation.
     """
     ended: set[str] = set()
     held: list[Item] = []
-    for item in reversed([one for one in items if _is_of_person(one)]):
+    of_person = [one for one in items if _is_of_person(one)]
+    for item in sorted(reversed(of_person), key=lambda one: one["metadata"]["timestamp"]):
         metadata = item["metadata"]
         own = metadata.get("conversation", "")
-        said = metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2]
-        ends = endings(said)
+        ends = endings(metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2])
         before = [
             one for one in held
             if one["id"] not in ended and one["metadata"]["timestamp"] < metadata["timestamp"]
@@ -168,9 +170,10 @@ def revoked(items: Iterable[Item]) -> frozenset[str]:
             match end.kind:
                 case "named":
                     bound = [one for one in before if one["type"] != "user_input"]
-                    named = [one for one in bound if end.words <= {*stems(one["content"])}]
+                    named = [one for one in bound if end.concerns(one["content"])]
                     only = named if end.words else [one for one in near if one["type"] in RULE_TYPES]
-                    ended |= {one["id"] for one in only if len(only) == 1}
+                    matters = {frozenset(stems(one["content"])) for one in only}
+                    ended |= {one["id"] for one in only if len(matters) == 1}
                 case "last":
                     ended |= {one["id"] for one in near[-1:] if one["type"] == "decision"}
                 case "picked":
@@ -180,6 +183,42 @@ def revoked(items: Iterable[Item]) -> frozenset[str]:
                     ended |= {one["id"] for one in picks[-1:]}
         held.append(item)
     return frozenset(ended)
+
+
+def stored_matters(memory: Mapping[str, Any]) -> Iterator[Item]:
+    """Yield the rules and decisions of sessions and patterns, and what ended some, as items named by their lines."""
+    for at, session in newest_sessions(memory):
+        known = session.get("metadata") or {}
+        for text in known.get("ends", known.get("asked", [])):
+            yield _matter("user_input", text, at)
+        for entry in session.get("high_value_items") or []:
+            if entry.get("type") in RULE_TYPES and not entry.get("injected"):
+                yield _matter(entry["type"], entry["content"], at)
+    yield from (
+        _matter("decision", line.text, line.at) for line in _session_decisions(newest_sessions(memory))
+    )
+    for line in learned_patterns(memory):
+        if line.section == "rules":
+            yield _matter("constraint", line.text, line.at)
+
+
+def revoked_in(memory: Mapping[str, Any]) -> frozenset[str]:
+    """Return what a person's later words ended in any layer: the ids of items, and the `matter_id` of other statements."""
+    return revoked([*newest_items(memory), *stored_matters(memory)])
+
+
+def matter_id(at: str, text: str) -> str:
+    """Return what a statement of a session, or a pattern, is called by `revoked`: its line has no id."""
+    return f"{at} {one_line(text, RULE_CHARS)}"
+
+
+def _matter(type: str, text: str, at: str) -> Item:
+    return cast(Item, {**_item(type, text, at), "id": matter_id(at, text)})
+
+
+def is_revoked(line: Line, ended: frozenset[str]) -> bool:
+    """Return whether `line` is one of the `revoked` items or stored matters."""
+    return not ended.isdisjoint(line.ids) or matter_id(line.at, line.text) in ended
 
 
 def _is_of_person(item: Item) -> bool:
@@ -549,7 +588,7 @@ _DETAIL_TYPES = {"files": "code_change", "open": "error", "asked": "user_input",
 
 
 def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
-    """Return the details that the session of the items `held` keeps: requests, results, and open errors.
+    """Return the details that the session of the items `held` keeps: requests, results, open errors, and what a person ended.
 
     Requests and results are the newest, in order of time.
     """
@@ -565,7 +604,11 @@ def session_details(held: Sequence[Item]) -> dict[str, list[str]]:
     reported = standing.accounts(own)
     ahead = [line.text for line in standing.next_steps(reported, own)]
     state = [line.text for line in standing.reports(reported)["state"]]
-    details = {"open": left[:MOST_OPEN], "asked": asked, "found": found}
+    ended = revoked(newest)
+    over = [item["content"] for item in held if item.get("id") in ended]
+    said = (item["content"].rpartition("\nAnswered: ")[2] for item in held if _is_of_person(item))
+    ends = [text for text in said if any(one.kind == "named" for one in endings(text))]
+    details = {"open": left[:MOST_OPEN], "asked": asked, "found": found, "ended": over, "ends": ends}
     return details | {
         name: texts[:MOST_FOUND] for name, texts in (("state", state), ("next", ahead)) if texts
     }
@@ -657,11 +700,16 @@ def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, 
         text = _answer(item["content"])
         if len(text.split()) >= LEAST_WORDS:
             yield Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+    yield from _session_decisions(sessions)
+
+
+def _session_decisions(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
     for at, session in sessions:
         for entry in session.get("key_decisions") or []:
             what, why = one_line(entry["decision"], TEXT_CHARS), one_line(entry["rationale"], TEXT_CHARS // 2)
             text = " - ".join(filter(None, (what, why)))
-            if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
+            lasts = not ended_in(session, entry["decision"])
+            if lasts and _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decisions", text, at)
 
 
