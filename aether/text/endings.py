@@ -1,6 +1,6 @@
 """Endings: what a person's words end: a rule or decision that they name, or what was settled just before.
 
-Only the words that name the matter count: in "the rule about retries is gone, retry as often as you like" they are
+Only the words that name the matter count: in "the rule about retries is dropped, retry as often as you like" they are
 "retries". "You can use mocks after all" ends what forbids mocks, "we don't need a changelog any more" what demands
 one. A question, a condition, a report, a quotation and an exception for the moment end nothing.
 """
@@ -134,6 +134,8 @@ def ending(sentence: str) -> Ending | None:
     >>> ending("You can use mocks after all."), ending("The rule does not apply to this file.")
     (Ending(kind='named', words=frozenset({'mock'}), only='forbidden'), None)
     """
+    if not _may_end(sentence):
+        return None
     said = unquoted(with_apostrophes(sentence)).strip()
     if said.endswith("?") or len(said) > _MOST_CHARS:
         return None
@@ -163,9 +165,11 @@ def _named(found: re.Match[str], said: str, only: str) -> Ending | None:
 
 def endings(text: str) -> list[Ending]:
     """Return what the sentences of a person's `text` end; a long text is a report."""
-    if len(text) > MESSAGE_CHARS:
-        return []
-    # Beyond ASCII, letters have more than one small form.
-    if text.isascii() and not any(map(text.lower().__contains__, _SIGNS)):
+    if len(text) > MESSAGE_CHARS or not _may_end(text):
         return []
     return [found for one in sentences(text) if (found := ending(one))]
+
+
+def _may_end(text: str) -> bool:
+    # Beyond ASCII, letters have more than one small form.
+    return not text.isascii() or any(map(text.lower().__contains__, _SIGNS))

@@ -85,7 +85,7 @@ def test_a_person_ends_the_one_rule_that_the_words_name(said, rule):
         "The mocks rule no longer applies to unit tests.",
         "The rule about tabs is gone from the README.",
         "Bob says the rule about mocks is gone.",
-        "It says \"the rule about mocks is gone\", which is wrong.",
+        'It says "the rule about mocks is gone", which is wrong.',
         "Maybe we should drop the rule about retries.",
         "I would scrap the rule about tabs.",
         "you can push to main now",

@@ -157,7 +157,8 @@ def revoked(items: Iterable[Item]) -> frozenset[str]:
     ended: set[str] = set()
     held: list[Item] = []
     of_person = [one for one in items if _is_of_person(one)]
-    for item in sorted(reversed(of_person), key=lambda one: one["metadata"]["timestamp"]):
+    of_person.reverse()  # sorting keeps the order of equals
+    for item in sorted(of_person, key=lambda one: one["metadata"]["timestamp"]):
         metadata = item["metadata"]
         own = metadata.get("conversation", "")
         ends = endings(metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2])
