@@ -16,7 +16,7 @@ from aether.memory import recall as lines
 from aether.memory.briefing import sections
 from aether.memory.items import forgotten_ids, items_of
 from aether.memory.recall import RecallLine
-from aether.memory.sessions import sessions_of
+from aether.memory.sessions import ended_in, sessions_of
 from aether.store.search_index import Query, instant_text
 from aether.store.snapshot import Snapshot
 from aether.store.undo import EntryChange, entry_changes
@@ -109,26 +109,27 @@ def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
         return "superseded"
     if not found["layer"] or found["id"] in forgotten_ids(memory):
         return "forgotten"
-    if found["layer"] == "working_memory" and found["id"] in _revoked(memory):
+    if found["layer"] == "working_memory" and found["id"] in sections.revoked_in(memory):
         return "revoked"
     return "archived" if found["layer"] == "archive" else "in force"
 
 
-def _revoked(memory: Mapping[str, Any]) -> frozenset[str]:
-    return sections.revoked(sections.known_items(memory), memory["long_term_memory"]["patterns"])
-
-
 def _said_again(memory: Mapping[str, Any], found: JsonObject) -> str:
     """Return the id of an item, a pattern or a session that still says what a revoked entry says; empty without one."""
-    ended = _revoked(memory)
+    ended = sections.revoked_in(memory)
     said = [
         (item["content"], item["id"])
         for item in items_of(memory)
         if item["id"] not in ended and item["type"] == found["type"]
     ]
-    said += [(one["pattern"], one["id"]) for one in memory["long_term_memory"]["patterns"]]
+    said += [
+        (one["pattern"], one["id"])
+        for one in memory["long_term_memory"]["patterns"]
+        if one["id"] not in ended
+    ]
     for session in sessions_of(memory):
-        said += [(one["content"], session["session_id"]) for one in session["high_value_items"]]
+        texts = [one["content"] for one in session["high_value_items"]]
+        said += [(text, session["session_id"]) for text in texts if not ended_in(session, text)]
     near = nearest(found["text"], [text for text, _ in said])
     return said[near[0].at][1] if near else ""
 

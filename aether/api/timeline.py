@@ -20,7 +20,7 @@ from aether.api.home import Home, find, now, read
 from aether.api.recall import searchable_archive
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
-from aether.memory.briefing.sections import newest_items, revoked
+from aether.memory.briefing.sections import revoked_in
 from aether.memory.capture import passages
 from aether.memory.items import forgotten_ids, items_of
 from aether.memory.timeline import (
@@ -212,11 +212,7 @@ def file_history(path: str, *, home: Home = None) -> FileHistory:
     if not components(path)[-1:] or not components(path)[-1]:
         raise InvalidInput(f"{shown(path)} names no file.", fix="Name one, such as src/app.py.", where="file")
     snapshot = read(home)
-    return about_file(_all_records(snapshot), path, ended=_revoked(snapshot))
-
-
-def _revoked(snapshot: Snapshot) -> frozenset[str]:
-    return revoked(newest_items(snapshot.documents["memory"]))
+    return about_file(_all_records(snapshot), path, ended=revoked_in(snapshot.documents["memory"]))
 
 
 def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
@@ -234,7 +230,7 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
     snapshot = load(place)  # no drain: a reading tool does not wait for one
     found = searchable_archive(snapshot).find(Query(terms(name[0]).words, (), ())).candidates
     known = recall.records(snapshot.documents["memory"], (each.record for each in found))
-    about = about_file(known, path, ended=_revoked(snapshot))
+    about = about_file(known, path, ended=revoked_in(snapshot.documents["memory"]))
     at = now()
     chosen = [
         one

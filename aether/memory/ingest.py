@@ -15,7 +15,7 @@ from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.block import timestamp
-from aether.memory.briefing.sections import kept_items
+from aether.memory.briefing.sections import kept_items, revoked_in
 from aether.store.patch import chain_changes
 from aether.types import Change, Counter, Handoff, Item, JsonObject, Session
 
@@ -80,6 +80,7 @@ def ingest(
     built = handoff.build_handoff(documents, record, held, revision=0, now=now)
     given = cast(Handoff, {**built, "prompt": instruct(cast(JsonObject, built))})
     extractive = architect.get("backend") == sessions.EXTRACTIVE
+    ended = revoked_in(memory)
     checked = _not_in_future(answers.check_answer(raw, given, phase, count=count, extractive=extractive), now)
     gated = fidelity.gate(given, {**checked.fields, **({"summary": summary} if summary else {})}, count=count)
     session = sessions.build_session(
@@ -87,7 +88,8 @@ def ingest(
         metadata={
             "compression_id": record["id"], "answer_sha256": digest, "architect": architect, "item_count": len(held),
             "castes": sorted({item["metadata"]["caste"] for item in held if item["metadata"]["caste"]}),
-            **_period(held, now), "items": kept_items(held),
+            **_period(held, now), "items": kept_items(held, ended),
+            **({"ended": over} if (over := [item["content"] for item in held if item["id"] in ended]) else {}),
         },
     )  # fmt: skip
     change = chain_changes(
@@ -96,6 +98,7 @@ def ingest(
         lambda state: sessions.count_compression(state["memory"], session),
         lambda state: _archive_items(state["memory"], held, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
+        lambda state: patterns.end(state["memory"], ended, now=now),
         lambda state: items.withdraw_threshold(state, now=now),
         *_promote_and_evict(session["session_id"], now, new_id),
     )

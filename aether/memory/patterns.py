@@ -27,7 +27,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
-from aether.memory.sessions import last_heard
+from aether.memory.sessions import ended_in, last_heard
 from aether.text.classify import classify, without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
@@ -280,6 +280,20 @@ def matching_pattern(text: str, session_id: str, patterns: list[Pattern], found:
     return near[0] if near else None
 
 
+def end(memory: Mapping[str, Any], ids: Collection[str], *, now: datetime) -> Change:
+    """Return the change that marks the patterns `ids` as ended by a person: briefings leave them out, whatever else goes."""
+    patch: Patch = [
+        {
+            "op": "add",
+            "path": f"/long_term_memory/patterns/{place}/metadata/ended_at",
+            "value": clock.stamp(now),
+        }
+        for place, pattern in enumerate(memory["long_term_memory"]["patterns"])
+        if pattern["id"] in ids and not pattern["metadata"].get("ended_at")
+    ]
+    return Change({"memory": patch} if patch else {})
+
+
 def session_ids(pattern: Mapping[str, Any]) -> set[str]:
     """Return the ids of the sessions that `pattern` counts; a pattern of the original format names them in its links."""
     evidence = (pattern.get("metadata") or {}).get("evidence")
@@ -491,7 +505,7 @@ def _statements(memory: JsonObject) -> Iterator[Statement]:
         for entry, text, relevance, kind in _texts_of(session):
             own = without_injected(text).strip()
             said = without_lead_in(own)
-            if fingerprint(said).weights and may_last(own, kind):
+            if fingerprint(said).weights and may_last(own, kind) and not ended_in(session, said):
                 yield Statement(
                     said, at, session["session_id"], session["id"], session.get("phase"),
                     castes_of(session, entry), relevance, order, kind, last_heard(session),

@@ -34,6 +34,11 @@ def find_session(memory: Mapping[str, Any], session_id: str) -> Session | None:
     return next((session for session in sessions_of(memory) if session["session_id"] == session_id), None)
 
 
+def ended_in(session: Mapping[str, Any], text: str) -> bool:
+    """Return whether `text` is a rule or decision that a person's words in the session, or before it, ended."""
+    return any(text.strip() in each for each in (session.get("metadata") or {}).get("ended", []))
+
+
 def last_heard(session: Mapping[str, Any]) -> str:
     """Return the time of the newest item that `session` was made of; that of the compression if it is not known.
 

@@ -9,12 +9,11 @@ one verbatim statement, never a reply without what it answers. A person's own ch
 from __future__ import annotations
 
 import re
-from typing import Literal
 
 from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.regex import lazy
-from aether.text.words import sentences, stems, words
+from aether.text.words import sentences
 from aether.tuples import NamedTuple
 
 # A longer reply is a request of its own, and what it takes up is not its whole content.
@@ -112,32 +111,6 @@ _DOUBTS = lazy(
 )
 
 
-# Words that end a rule or decision that they name.
-_ENDS = lazy(
-    r"\b(?:rule|constraint|convention|requirement|restriction|decision|guideline)s?\b[^.?!]{0,60}?\b(?:(?:is|are) (?:gone|dropped|lifted|void|obsolete|off the table|history)|(?:no longer|doesn't|don't|does not|do not) (?:appl(?:y|ies)|holds?|counts?)(?: any ?more)?)\b"
-    r"|\b(?<!don't )(?<!not )(?<!never )(?:forget|drop|ignore|scrap|lift|revoke|cancel) (?:the|that|this|my|our) (?:\w+ ){0,4}?(?:rule|constraint|convention|requirement|restriction|decision|guideline)s?\b",
-    re.IGNORECASE,
-)
-# A whole sentence that takes back what was settled just before; with an object it is an order.
-_UNDOES = lazy(
-    r"\W*(?:(?:nah|no|nope|na|actually|hmm+|ok(?:ay)?|wait|sorry|then)\W+)*(?:let's |lets |please |we )?(?:roll(?:ed)? (?:it |this |that )?back|revert(?: it| this| that)?|undo (?:it|this|that)|go back)(?:\W+(?:please|then|again))*\W*",
-    re.IGNORECASE,
-)
-_AFTER_ALL = lazy(
-    r"^\W*(?:(?:ok(?:ay)?|actually|no|nah|hmm+|sorry|wait|then|so)\W+)*(?:(?:let's|lets|we(?:'ll| will)?) (?:do|take|use|go with)|go with|take|use) \S.*\bafter all\b",
-    re.IGNORECASE,
-)
-# Every sentence that ends a matter has one of these; most texts have none, and are not cut into sentences.
-_END_WORDS = (
-    "rule constraint convention requirement restriction decision guideline back revert undo after".split()
-)
-_CUE_WORDS = frozenset(
-    "the that this my our old earlier previous rule rules constraint convention requirement restriction decision guideline guidelines is are gone dropped lifted void"
-    " obsolete off table history no longer does not apply applies hold holds count counts any more anymore forget drop ignore scrap lift revoke cancel about of on for"
-    " from now please so and but also in to with we i it a an by".split()
-)
-
-
 class Choice(NamedTuple):
     """A settled matter: the statement, and whether it is the person's own or an agent's that the person took up."""
 
@@ -185,33 +158,6 @@ def _says_more(said: str, taken: re.Match[str]) -> bool:
     return len(said.split()) - len(taken[0].split()) >= MORE_WORDS
 
 
-class Ending(NamedTuple):
-    """What a person's sentence ends: the matter that its `words` name, the choice just made, or an earlier pick."""
-
-    kind: Literal["named", "last", "picked"]
-    words: frozenset[str] = frozenset()
-
-
-def ending(sentence: str) -> Ending | None:
-    """Return what a person's `sentence` ends, or None.
-
-    >>> ending("The rule about mocks no longer applies."), ending("nah, roll back"), ending("roll back the migration")
-    (Ending(kind='named', words=frozenset({'mock'})), Ending(kind='last', words=frozenset()), None)
-    >>> ending("We do B after all").kind, ending("Is the old rule dropped?")
-    ('picked', None)
-    """
-    said = sentence.replace("’", "'").strip()
-    if said.endswith("?") or len(said) > CHOICE_CHARS:
-        return None
-    if _ENDS.search(said):
-        return Ending(
-            "named", frozenset(stems(" ".join(one for one in words(said) if one not in _CUE_WORDS)))
-        )
-    if _UNDOES.fullmatch(said):
-        return Ending("last")
-    return Ending("picked") if _AFTER_ALL.match(said) else None
-
-
 def _opens_list(text: str) -> bool:
     """Return whether `text` says nothing without the list below it ("Given that, I'd suggest:")."""
     return text.rstrip("*_ ").endswith(":")
@@ -225,16 +171,6 @@ def refuses(reply: str) -> bool:
     """
     said = reply.replace("’", "'").strip()
     return bool(_NO.match(said)) and not said.endswith("?")
-
-
-def endings(text: str) -> list[Ending]:
-    """Return what the sentences of a person's `text` end; a long text is a report."""
-    if len(text) > MESSAGE_CHARS:
-        return []
-    # Beyond ASCII, letters have more than one small form.
-    if text.isascii() and not any(map(text.lower().__contains__, _END_WORDS)):
-        return []
-    return [found for one in sentences(text) if (found := ending(one))]
 
 
 def chooses(sentence: str) -> bool:

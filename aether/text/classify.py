@@ -19,8 +19,10 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
+from aether.text.described import describes, is_otherwise, options
+from aether.text.endings import ending
 from aether.text.regex import lazy
-from aether.text.words import STOPWORDS, sentences, words
+from aether.text.words import STOPWORDS, sentences, unquoted, with_apostrophes, words
 from aether.tuples import NamedTuple
 
 Kind = Literal[
@@ -199,7 +201,8 @@ _LEAD_IN = lazy(
     r"|^(?:ok(?:ay)?|yes|yeah|no|good|great|perfect|right|thanks|thank you|again|reminder|important|note|rule|remember|please|and|also|so|but|"
     r"as (?:always|ever|before|usual|i said)|one (?:more|last) thing(?: for [^:,.]{1,30})?|(?:and )?(?:the )?same as (?:always|ever|before)|"
     r"(?:then|next|now|first|finally|and|also)(?: [\w-]+){1,3}(?=:))[,.:;!]+\s+"
-    r"|^(?:and|also|so|but|please|kindly)\s+"
+    r"|^(?:and|also|so|but|please|pls|plz|kindly)\s+"
+    r"|^(?:(?:as|like) )?i (?:already )?(?:said|told you|asked you)(?: before| already| earlier)?(?: to| that)?[,:]? (?=(?:never|always|don't|do not|no|not|to)\b)"
     r"|^(?:please )?(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget) that\s+",
     re.IGNORECASE,
 )
@@ -214,6 +217,7 @@ _PREFERS = lazy(
 _WANTS = lazy(
     r"^(?:use|write|name|store|format|indent|answer|reply|target)\s(?!it\b|this\b|that\b|them\b|these\b|those\b)[^,;.?]{1,60}?(?:, (?:and )?(?:not|never)| (?:instead of|rather than|and (?:not|never)))\s(?!it\b|this\b|that\b|yet\b)[\w`]"
     r"|^(?:make sure|ensure|see to it)(?: that)? (?:(?:all|every|each|any|no|nothing|nobody|none)\b(?! (?:of (?:them|these|those|it)|these|those|\d))|.*\b(?:never|always)\b)"
+    r"|^only ever\s\w|^(?:in|for|on|with|at|inside|outside|under) (?!me\b|my\b|this\b|that\b)[\w/.` -]{1,40},? (?:always|never|don't|do not) (?!\w+s\b|\w+ed\b)\w"
     r"|^only (?:support|target|allow|accept|use|deploy|release|import|depend)\s(?!it\b|this\b|that\b|them\b|these\b|those\b)\w|^support only\s\w"
     r"|^(?:we )?(?:deploy|release|publish|merge|push|ship)\w* only (?:on|from|to|in|after|when|with|by)\s"
     r"|^(?:i|we) (?:really |just )?(?:do not|don't) want (?:any|you to (?!do (?:it|this|that)\b)\w+|(?!to\b|it\b|this\b|that\b|the\b|my\b|your\b|them\b|you\b|a\b|an\b)\w+ (?:in|on|for|at|anywhere)\b)"
@@ -228,6 +232,7 @@ _GERMAN_PREFERS = lazy(
 )
 _GERMAN = lazy(
     r"^(?:ab (?:jetzt|sofort)|von (?:nun|jetzt) an|künftig|zukünftig|in zukunft)\b"
+    r"|^keine?n? \w.*\bbitte\W*$|^(?:bitte )?lass(?:t|e)? (?:die|den|das|alle)\s.*\b(?:in ruhe|unverändert|unangetastet)\b"
     r"|\bbitte (?:immer|nie|niemals|stets|nicht|nur|keine?n?)\s\w"
     r"|^(?:immer|nie|niemals|stets)\s.*\w(?:en|ern|eln)\W*$"
     r"|^(?:verwende|benutze|benutz|nutze|nimm|schreibe?|antworte|halte|speichere|committe|deploye|ändere|lösche|importiere)\s.*\b(?:nicht|nie|niemals|immer|stets|nur|statt|keine?n?)\b"
@@ -239,22 +244,26 @@ _GERMAN = lazy(
     re.IGNORECASE,
 )
 _FORBIDS = lazy(
-    r"^(?:do not|don't|never|avoid|stop|refrain from)\s+"
-    r"(?!worry|forget|bother|mind|hesitate|know|think|care|have|need|want|see|understand|remember|believe|like|even|do|tell|get|be|ask)\w"
-    r"|[,;:] (?:and |but )?(?:please )?(?:do not|don't|never|always) (?!\w+ed\b|been\b|have\b|need\b|know\b|mind\b|want\b|do\b)\w"
-    r"|^no (?:new|more|other|extra|additional|external)\s+\w|^no \w+, ever\b|\bplease no \w|\bno \w+ (?:anywhere|ever|at all)\b",
+    r"^(?:stop|quit) (?!working|running|waiting|trying)\w+ing\s+(?!it\b|this\b|that\b)\w"
+    r"|^(?:do not|don't|never|avoid|refrain from),?\s+(?!\w+ (?:it|that|this|them|those|these|him|her|me|us|so)\W*$)"
+    r"(?!worry|forget|bother|spend|waste|give up|quit\b|rush|miss|let (?:anything|anyone|it|them|yourself)\b|mind|hesitate|know|think|care|have|need|want|see|understand|remember|believe|like|even|do|tell|get|be|ask)\w"
+    r"|[,;:] (?:and |but )?(?:please )?(?:do not|don't|never|always) (?!(?:let it|let them|rush|forget|give up)\b|\w+ed\b|been\b|have\b|need\b|know\b|mind\b|want\b|do\b)\w"
+    r"|^no (?:new|more|other|extra|additional|external)\s+\w|^no \w+, ever\b|\bplease no \w|\bno (?!problems?\b|worries\b|idea\b|doubt\b|clue\b|need\b|issues?\b)\w+ (?:anywhere|ever|at all)\b",
     re.IGNORECASE,
 )
 _ALWAYS = lazy(
-    r"^always\s+\w|, always\W*$|\b(?:must|should|shall|may) (?:always|never)\b"
-    r"|\b(?:i|we) (?:always|never) (?:want|use|do|allow|accept|commit|write)\b"
-    r"|^(?:keep|run|use|write|store|name|put|ask|check|test|leave|add|make|start|end|commit|document|log|sign|send)\b.*"
-    r"\b(?:every|each|always|whenever|by default)\b|^(?:whenever|every time|each time|from now on|in (?:the )?future)\b"
+    r"^always\s+\w|, always\W*$|\b(?:must|should|shall|may|(?:need|needs|have|has) to) (?:always|never)\b"
+    r"|\b(?:i|we) (?:always|never) (?:want(?! to\b)|use|do|allow|accept|commit|write)\b"
+    r"|^(?:keep|use|leave|name|start|end|sign)\b.*\b(?:every|each|always|whenever|by default)\b"
+    # To add something to each file is work that ends; what is done at each commit is not.
+    r"|^(?:run|write|store|put|ask|check|test|add|make|commit|document|log|send)\b.*\b(?:always|whenever|by default|(?:before|after) (?:every|each)|"
+    r"(?:every|each) (?:single |new )?(?:commit|push|pull|pr|merge|release|deploy\w*|build|change|edit|time|session|step|day|week|new)\b)"
+    r"|^(?:whenever|every time|each time|from now on|in (?:the )?future)\b"
     r"|\b(?:has to|have to|needs? to|must)\b.*\b(?:before|after|on|for|with) (?:each|every)\b",
     re.IGNORECASE,
 )
 _BINDS = lazy(
-    r"\w.*?\b(?:must(?: not|n't)?|shall(?: not)?|(?:is|are) (?:not allowed|forbidden|mandatory)) (?!have\b|\w+ (?:it|that) up)\w",
+    r"\w.*?\b(?:must(?: not|n't)?|shall(?: not)?|(?:is|are) (?:not allowed|forbidden|mandatory)) (?!have\b(?! (?:an?|no|at (?:least|most)|its|their|exactly|one|two|both|the same|unique)\b)|\w+ (?:it|that) up)\w",
     re.IGNORECASE,
 )
 # Reports of recurring events, and of the reaction they force on somebody, are no rules.
@@ -286,15 +295,22 @@ _FOR_GOOD = lazy(
     r"\b(?:from now on|as of now|ab jetzt|von jetzt an|(?:i|we)(?:'d| would) rather)\b", re.IGNORECASE
 )
 _UNFINISHED = lazy(
-    r"(?:[,:(]|\b(?:the|an?|of|to|and|or|in|for|with|by|at|on|is|are|that|which))$", re.IGNORECASE
+    r"(?:[,:(]|\b(?:the|an?|of|to|and|or|in|for|with|by|at|(?<!now )(?<!here )on|is|are|that|which))$",
+    re.IGNORECASE,
 )
 _CODE = lazy(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
 
 
+_POLITE = r"(?:please|pls|plz|thanks|thank you|thx)"
+# "No problem, thanks" asks for nothing.
+_NO_TROUBLE = (
+    r"(?!(?:problems?|worries|idea|rush|hurry|need|questions?|further|thanks?|thank|big|biggie|clue|luck|doubt|way|changes|errors?|failures?|issues?|bugs?|warnings?)\b)"
+    r"(?!.*\b(?:needed|necessary|found|required|left)\b)"
+)
 # Wishes and half sentences that set a rule without a word of command; each is measured, see docs/judgement.md.
 WISHES = {
     "a place of its own": lazy(
-        r"\b(?:as|in|on|to|into|onto|via) (?:an? |its |their |our )?(?:own|separate|new|different|dedicated|follow[- ]?up)\s(?:\w+\s)?(?:pr|prs|pull requests?|mr|branch|commits?|worktree)\b"
+        r"^(?!.*\b(?:was|were|been|already|went|i (?:opened|made|created|moved|put))\b).*\b(?:as|in|on|to|into|onto|via) (?:an? |its |their |our )?(?:own|separate|new|different|dedicated|follow[- ]?up)\s(?:\w+\s)?(?:pr|prs|pull requests?|mr|branch|commits?|worktree)\b"
         r"|^(?:on a )?branch (?:and|\+|&) (?:a |open a )?(?:pr|pull request)\b|^one (?:pr|commit|branch) (?:per|for each)\b",
         re.IGNORECASE,
     ),
@@ -303,7 +319,7 @@ WISHES = {
         re.IGNORECASE,
     ),
     "none, please": lazy(
-        r"^(?:but |and |also |so )?no \w[^?]*\bplease\b|^(?:but |and |also |so )?without (?:any |a |an |the )?\w[^?]*\bplease\b",
+        rf"^(?:but |and |also |so )?no {_NO_TROUBLE}\w[^?]*\b{_POLITE}\b|^(?:but |and |also |so )?without (?:any |a |an |the )?\w[^?]*\b{_POLITE}\b",
         re.IGNORECASE,
     ),
     "let's not": lazy(
@@ -324,15 +340,16 @@ WISHES = {
         r"(?:^|[,;] (?:but |and )?)(?:please )?(?:don't|do not) do (?:an?|any|the) \w", re.IGNORECASE
     ),
     "please keep": lazy(
-        r"\bkeep (?:each|every|all|the|our|it)\b[^?]{3,}\bplease\b|\bplease keep (?:each|every|all|the|our)\b",
+        rf"\b(?:keep (?:each|every|all|the|our|it)\b[^?]{{3,}}\b{_POLITE}\b|please keep (?:each|every|all|the|our)\b"
+        r"|please keep (?:it|things|everything) (?!up\b|going\b|coming\b|open\b|running\b|as\b|in mind\b)\w)",
         re.IGNORECASE,
     ),
     "ensure": lazy(
-        r"(?:^|[,;:] (?:and |but |also )?|\band )(?:please )?(?:ensure (?:we\b|that\b|`)|(?:ensure|make sure) (?:everything|every|all (?!\d)))\S*(?:\s\S+){2}",
+        r"(?:^|[,;:] (?:and |but |also )?|\band )(?:please )?(?:ensure (?:we\b|that\b|`)|(?:ensure|make sure) (?:everything(?! (?:\w+ )?(?:works?|passes|builds|compiles|runs|is (?:still )?(?:fine|ok|okay|green|good|clean|up|working|done))\b)|every\b|all (?!\d)))\S*(?:\s\S+){2}",
         re.IGNORECASE,
     ),
     "only if": lazy(
-        r"^(?!.*\b(?:it|that|this|which|they|i|he|she) only\b)(?!.*\bhappen).*\bonly (?:if|when|where|once|after|in case)\b",
+        r"^(?!.*\b(?:it|that|this|which|they|i|he|she) only\b)(?!.*\bhappen).*\bonly (?:if|when|where|once(?! or\b)|after|in case)\b",
         re.IGNORECASE,
     ),
     "if so, then": lazy(
@@ -344,11 +361,86 @@ WISHES = {
         re.IGNORECASE,
     ),
     "the directive": lazy(
-        r"\b(?:overriding|guiding|golden|hard|first) (?:directive|rule|principle|priority|constraint|requirement)s?\b|\b(?:hard|strict) (?:rule|limit|constraint|requirement)\b",
+        r"^(?!.*\b(?:hit|hits|reached|exceed\w*|there (?:is|are|was))\b).*\b(?:(?:overriding|guiding|golden|hard|first) (?:directive|rule|principle|priority|constraint|requirement)s?\b|(?:hard|strict) (?:rule|limit|constraint|requirement)\b)",
         re.IGNORECASE,
     ),
     "we will": lazy(
         r"^(?:and |but |so )?we(?:'ll| will) (?:take|put|move|keep|do|make|only|always|never)\s\w[^?]*\b(?:branch|pr|pull request|commit|repo|directory|worktree)\b",
+        re.IGNORECASE,
+    ),
+    "from now on": lazy(
+        r"^(?!(?:it|this|that|there|they|he|she|i)\b)(?!.*\b(?:was|were|will|would|could|might|is|are|works?|fails?|crash\w*|hangs?|breaks?)\b)"
+        rf"\w.*\b(?:(?:from now on|going forward|from here on(?: out)?|henceforth)\W*(?:{_POLITE})?|in (?:the )?future,? {_POLITE})\W*$",
+        re.IGNORECASE,
+    ),
+    "always, without a verb": lazy(
+        r"^(?!(?:it|this|that|there|they|he|she|i|we|you|the|these|those|which|who|what)\b)"
+        r"(?=(?:[\w-]+ ){1,3}(?:always|never) (?:in|on|before|after|with|without|by|via|through|as|from|into|to|at|under|inside|outside|against|for|during)\s\w)"
+        r"(?!.*\b(?:fails?|crash\w*|breaks?|broke|hangs?|happens?|works?|goes|comes|is|are|was|were)\b)",
+        re.IGNORECASE,
+    ),
+    "this over that, please": lazy(
+        r"^(?!(?:the|this|that|an?|it|option|only|just|one|first|second|yes|no|i|we|you)\b)[\w.-]+(?: [\w.-]+){0,3},? (?:not|instead of|over|rather than) "
+        rf"(?!(?:the|this|that|it|sure|yet|now|really)\b)[\w.-]+(?: [\w.-]+){{0,3}},? {_POLITE}\W*$",
+        re.IGNORECASE,
+    ),
+    "leave alone": lazy(
+        r"^leave (?!(?:it|this|that|them|me|us|him|her)\b)\w[^?]* (?:alone|untouched|unchanged|as (?:it is|they are))\b"
+        r"|^(?:keep )?(?:your )?hands off\s(?!(?:it|this|that)\b)\w|^(?:stay|keep) (?:out of|away from)\s(?!(?:it|this|that)\b)\w",
+        re.IGNORECASE,
+    ),
+    "ask before": lazy(
+        r"^(?:ask|(?:ask|tell|warn|ping|consult|check with) (?:me|us))(?: first)? before (?!.*\b(?:continu\w+|proceed\w*|start\w*)\b)\w",
+        re.IGNORECASE,
+    ),
+    "nothing without": lazy(
+        r"^(?:nothing|nobody|no ?one) (?:goes (?:to|into|out|live)|gets (?:merged|pushed|released|deployed|deleted|committed|shipped)|may|lands?|ships?|merges|touches|pushes|commits|leaves)\b"
+        r"[^?]*\b(?:without|unless|until|before|except)\b",
+        re.IGNORECASE,
+    ),
+    "not here": lazy(
+        r"^we (?:don't|do not|never) (?:do|use|allow|write|commit|push|merge|mock|accept|add|support|catch|throw|import|rebase|squash|deploy|edit|copy)\s\w[^?]*\b(?:here|in this (?:repo|repository|project|codebase|team))\W*$",
+        re.IGNORECASE,
+    ),
+    "one of each": lazy(
+        rf"^one (?!(?:error|request|failure|row)s?\b)[\w-]+ per [\w-]+(?: [\w-]+){{0,2}}\W*(?:{_POLITE})?\W*$",
+        re.IGNORECASE,
+    ),
+    "as a rule": lazy(
+        r"^(?:as a (?:general )?rule|rule of thumb|general rule|as a (?:matter of )?(?:principle|policy))\b|^(?:make it a (?:habit|rule)|make a habit|get in(?:to)? the habit)\b",
+        re.IGNORECASE,
+    ),
+    "try not to": lazy(
+        r"^try (?:not to|to (?:avoid|always|never))\s(?!(?:worry|panic|it|this|that)\b)\w", re.IGNORECASE
+    ),
+    "not every time": lazy(
+        r"^(?:there(?:'s| is) no need|no need|you (?:don't|do not) (?:need|have)) to \w[^?]*\b(?:every|each) (?:single )?time\b",
+        re.IGNORECASE,
+    ),
+    "I hate it when": lazy(
+        r"^(?:i|we) (?:really )?(?:hate|dislike|(?:don't|do not) like) (?:it )?(?:when|that|if) you\s\w",
+        re.IGNORECASE,
+    ),
+    "off limits": lazy(
+        r"\b(?:is|are) (?:off[- ]limits|taboo|a no-?go|non-negotiable|not negotiable)\b", re.IGNORECASE
+    ),
+    "better not": lazy(
+        r"^(?:better|rather|preferably|ideally),? (?:not|no|never|avoid|without)\s(?!(?:it|this|that|now|sure)\b)(?!.*\byet\b)\w",
+        re.IGNORECASE,
+    ),
+    "I want every": lazy(
+        rf"^(?:i|we) (?:really |just )?(?:want|expect) (?:every|each) (?!one\b|of\b)\w|^(?:i|we) (?:really |just )?want no {_NO_TROUBLE}(?!more\b|other\b)\w",
+        re.IGNORECASE,
+    ),
+    "remember to always": lazy(
+        r"^(?:remember|don't forget|do not forget|be sure) to (?:always|never)\b", re.IGNORECASE
+    ),
+    "everywhere, please": lazy(
+        rf"^(?!(?:it|this|that|there|i|we|you)\b)\w.*\b(?:everywhere|throughout|across the board|at all times|without exception),? {_POLITE}\W*$",
+        re.IGNORECASE,
+    ),
+    "not ever": lazy(
+        r"^(?:no|not|can't|don't|we (?:can't|cannot|don't|never)|you (?:can't|cannot|don't))\b.*, ever\W*$|^don't you (?:ever|dare)\b",
         re.IGNORECASE,
     ),
 }
@@ -363,9 +455,21 @@ _PASSED_ON = lazy(
     re.IGNORECASE,
 )
 _PASTED_CHARS = 600
+# A short one needs a clearer opening; "For the docs:" opens rules of their own.
+_QUOTED_BELOW = lazy(
+    r"\A(?![^\n]*\b(?:my|our|i said|i wrote|you)\b)(?:[^\n]{0,80}\b(?:wrote|writes|says|said|commented|replied|answered|posted|suggested|reported|complained|sent(?: me)?|told me)\b[^\n:]{0,40}"
+    r"|(?:this is|here(?:'s| is| are)|below (?:is|are)|the following (?:is|are)|see|from|what (?:i|we) got|quot(?:e|ing)|excerpt|copied|pasted|got this|i got|i found|look at)\b[^\n:]{0,60}"
+    r"\b(?:feedback|review(?:er)?s?|comments?|logs?|output|docs?|documentation|readme|guide|error|issue|ticket|e?mail|message|thread|skill|prompt|article|blog|paper|snippet)\b[^\n:]{0,40}"
+    r"|(?:the )?(?:review(?: comments?)?|feedback|logs?|error|output|readme)(?: (?:from|of|by|on) [^\n:]{1,40})?):[ \t]*\n",
+    re.IGNORECASE,
+)
+# The head of a document, such as a skill.
+_FRONT_MATTER = lazy(
+    r"\A---[ \t]*\n(?=(?:.*\n){0,9}?(?:name|description|title)[ \t]*:)(?=(?:.*\n){1,20}?---[ \t]*\n)"
+)
 # A heading above rules makes each entry of its list one.
 _RULE_HEADING = lazy(
-    r"^\W*(?:[\w-]+ ){0,3}(?:rules|constraints|guidelines|conventions|principles|non-negotiables?)\b[^.?!]{0,40}\Z|non-negotiable",
+    r"^\W*(?:[\w-]+ ){0,3}(?:rules|constraints|guidelines|conventions|principles|non-negotiables?)\b(?!.*\b(?:fail\w*|broken?|broke|violat\w*|conflicts?|missing|wrong|outdated|from|that|which)\b)[^.?!]{0,40}\Z|non-negotiable",
     re.IGNORECASE,
 )
 _CONNECTED = lazy(r"(?:but|otherwise|if not|unless|except|then|else)\b", re.IGNORECASE)
@@ -402,10 +506,17 @@ def rule(sentence: str) -> Rule | None:
     (Rule(kind='constraint', text='deploys only on Tuesdays.'), None)
     """
     text = without_lead_in(sentence)
-    said = text.replace("’", "'").rstrip("*_ ")
-    if len(said) > MOST_CHARS or len(said.split()) < LEAST_WORDS or said.endswith(("?", "？")):
+    said = unquoted(with_apostrophes(text)).rstrip("*_ ")
+    found = _demand(sentence, text, said)
+    # Few sentences look like a rule, and only those are looked at more closely.
+    return None if found is None or describes(said) or ending(sentence) else found
+
+
+def _demand(sentence: str, text: str, said: str) -> Rule | None:
+    """Return what the words of `sentence` demand: `text` is without its lead-in, `said` without quotations too."""
+    if len(said) > MOST_CHARS or len(text.split()) < LEAST_WORDS or said.endswith(("?", "？")):
         return None
-    if _HAPPENS.search(said) or _CODE.search(said) or _UNFINISHED.search(said):
+    if any(cue.search(said) for cue in (_HAPPENS, _CODE, _UNFINISHED)):
         return None
     if wish := wish_of(sentence):
         return Rule("constraint", _clause(text, WISHES[wish]) if wish in _CLAUSES else text)
@@ -425,7 +536,7 @@ def wish_of(sentence: str) -> str:
     >>> wish_of("let's do this as a separate PR"), wish_of("I wouldn't do the connect fallback"), wish_of("let's not worry")
     ('a place of its own', 'not if it were mine', '')
     """
-    said = sentence.replace("’", "'").strip().rstrip("*_ ")
+    said = unquoted(with_apostrophes(sentence)).strip().rstrip("*_ ")
     if len(said) > MOST_CHARS or said.endswith(("?", "？")) or _CODE.search(said):
         return ""
     # What is not wanted now is wanted otherwise for good.
@@ -433,8 +544,8 @@ def wish_of(sentence: str) -> str:
         return ""
     if _HAPPENS.search(said) or _UNFINISHED.search(said):
         return ""
-    bare = without_lead_in(said)
-    return next((name for name, cue in WISHES.items() if cue.search(bare) or cue.search(said)), "")
+    wordings = dict.fromkeys((without_lead_in(said), said))
+    return next((name for name, cue in WISHES.items() if any(map(cue.search, wordings))), "")
 
 
 # These wishes are a clause of a sentence that may ask for more ("do 1, don't do a reply, but file an issue").
@@ -456,7 +567,9 @@ def own_words(text: str) -> str:
     >>> own_words("feedback I got:\n\n" + "Never mutate the endpoint. " * 40)
     'feedback I got:\n'
     """
-    found = _PASSED_ON.match(text) if len(text) > _PASTED_CHARS else None
+    if _FRONT_MATTER.match(text):
+        return ""
+    found = _QUOTED_BELOW.match(text) or (_PASSED_ON.match(text) if len(text) > _PASTED_CHARS else None)
     return found[0] if found else text
 
 
@@ -468,7 +581,10 @@ def rules(said: list[str], text: str) -> list[Rule]:
     """
     found: dict[str, Rule] = {}
     headed = False
+    offered = options(said)
     for at, sentence in enumerate(said):
+        if at in offered or (at + 1 < len(said) and is_otherwise(sentence, said[at + 1])):
+            continue
         entry = sentence.lstrip()[:1] in "-*•+"
         if headed and entry and len(sentence) <= MOST_CHARS:
             found.setdefault(without_lead_in(sentence), Rule("constraint", without_lead_in(sentence)))

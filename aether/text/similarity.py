@@ -9,7 +9,8 @@ equals "do not use X", nor "timeout 30" "timeout 60". Symmetric and reflexive, e
 The last term separates a word that was *replaced* (another thing) from one that was *added* (more detail).
 
 Signs are those of the clause: "never", "avoid" and "disable" negate a clause, two negations cancel, and the words
-after "instead of" or ", not" are negated alone. Words after "because" are reasons: they weigh little, and their
+after "instead of" or ", not" are negated alone. What an act is done "without" decides, if both statements name it:
+"never push without a review" demands a review, and contradicts "push without a review". Words after "because" are reasons: they weigh little, and their
 numbers and negations decide nothing. Numbers are scaled by their unit ("1 minute" is "60 seconds"); paths,
 identifiers, versions and proper names are *names*.
 
@@ -108,7 +109,7 @@ def fingerprint_similarity(a: Fingerprint, b: Fingerprint) -> float:
     if a.plain == b.plain:
         return 1.0
     topic = _topic(a, b)
-    agree = a.numbers == b.numbers and a.question == b.question
+    agree = a.numbers == b.numbers and a.question == b.question and not (_only_in(a, b) or _only_in(b, a))
     if agree and not _other_names(a, b) and not _opposed(a, b):
         return topic
     return topic * DISAGREEMENT
@@ -117,6 +118,9 @@ def fingerprint_similarity(a: Fingerprint, b: Fingerprint) -> float:
 def fingerprints_contradict(a: Fingerprint, b: Fingerprint) -> bool:
     """Return whether two statements contradict each other, by their fingerprints."""
     if a.question or b.question or _other_names(a, b) or _topic(a, b) < CONTRADICTS_AT:
+        return False
+    # "Never push without a review" says nothing of whether to push.
+    if (a.conditional and _only_in(a, b)) or (b.conditional and _only_in(b, a)):
         return False
     other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers)
     # "not 30" and "60" agree: two differences cancel.
@@ -273,6 +277,7 @@ def _containment(a: Fingerprint, b: Fingerprint) -> float:
         or not a.numbers <= b.numbers
         or not a.names <= b.names | b.weights.keys()
         or _opposed(a, b)
+        or (b.conditional and _only_in(b, a))
     ):
         return 0.0
     return _mentioned(a, b) / a.total
@@ -311,12 +316,19 @@ def _topic(a: Fingerprint, b: Fingerprint) -> float:
 
 def _opposed(a: Fingerprint, b: Fingerprint) -> bool:
     shared = opposed = 0
+    # What is done without something is about that thing, however many words name the act.
+    deciding = (a.lacking | b.lacking) & a.weights.keys() & b.weights.keys()
     for term, weight in a.weights.items():
-        if term in b.weights:
+        if term in (deciding or b.weights):
             common = min(weight, b.weights[term])
             shared += common
             opposed += common if a.signs[term] != b.signs[term] else 0
     return opposed > 0 and opposed >= OPPOSED_SHARE * shared
+
+
+def _only_in(a: Fingerprint, b: Fingerprint) -> bool:
+    """Return whether `a` names something to be lacking of which `b` says nothing."""
+    return bool(a.lacking) and a.lacking.isdisjoint(b.weights)
 
 
 def _other_names(a: Fingerprint, b: Fingerprint) -> bool:
@@ -379,6 +391,10 @@ class Fingerprint(NamedTuple):
     question: bool
     plain: str
     """The case-folded text: equal where only case, spacing and punctuation at the ends differ."""
+    lacking: frozenset[str] = frozenset()
+    """The stems after "without"."""
+    conditional: bool = False
+    """Whether something is forbidden only without something else."""
 
 
 class _Token(NamedTuple):
@@ -394,6 +410,8 @@ class _Part(NamedTuple):
     tokens: list[_Token]
     negated: bool
     weight: int
+    lacking: bool = False
+    """Whether "without" comes before it."""
 
 
 def fingerprint(statement: str) -> Fingerprint:
@@ -414,10 +432,15 @@ def _fingerprint(statement: str) -> Fingerprint:
     signs: dict[str, int] = {}
     numbers: set[str] = set()
     names: set[str] = set()
+    lacking: set[str] = set()
+    conditional = False
     for part in _parts(list(_tokens(text))):
         main = part.weight > _REASON
         found = list(_terms(part, names if main else set(), numbers if main else set()))
         turns = part.negated + sum(turn < 0 for _, _, turn in found)
+        if part.lacking:
+            lacking |= {term for term, weight, _ in found if term and weight > _LIGHT}
+            conditional = conditional or (part.weight == _CONTENT and bool(part.tokens))
         for term, weight, _ in found:
             if term and weight > weights.get(term, 0):
                 weights[term] = weight
@@ -430,6 +453,8 @@ def _fingerprint(statement: str) -> Fingerprint:
         frozenset(names),
         text.rstrip(" \"')*_`").endswith("?"),
         " ".join(text.casefold().split()).strip(" .!;:,") or text,
+        frozenset(lacking),
+        conditional,
     )
 
 
@@ -498,33 +523,36 @@ def _parts(tokens: list[_Token]) -> Iterator[_Part]:
 
 
 def _clause(tokens: list[_Token]) -> list[_Part]:
-    """Return the assertion, the rejections and the reasons of one clause."""
-    found: dict[int, list[_Token]] = {_CONTENT: [], _REJECTED: [], _REASON: []}
-    main = found[_CONTENT]
-    negated = prefers = False
-    weight = _CONTENT
+    """Return the assertion, what it lacks, the rejections and the reasons of one clause."""
+    main: list[_Token] = []
+    lacked: list[_Token] = []
+    rejected: list[_Token] = []
+    reason: list[_Token] = []
+    into = main
+    negated = forbids_lack = prefers = False
     before = _Token("stop", "")
     for token in tokens:
         if token.kind == "because":
-            weight = _REASON
+            into = reason
         elif token.kind == "against" or _rejects(token, before, main, prefers):
-            weight = _REJECTED
+            into = rejected
         elif token.kind == "without":
             # "Never deploy without review" asks for review.
-            negated, weight = (False, weight) if negated else (negated, _REJECTED)
+            negated, forbids_lack, into = False, forbids_lack or negated, lacked
         elif token.kind == "not":
-            negated = negated or weight == _CONTENT
+            negated = negated or into is main
         elif token.kind == "comma":
             # "Because the disk is slow, use a cache": the main clause starts only here.
-            weight = weight if main else _CONTENT
+            into = into if main else main
         else:
-            found[weight].append(token)
+            into.append(token)
             prefers = prefers or token.text in PREFER
         before = token
     return [
         _Part(main, negated, _CONTENT),
-        _Part(found[_REJECTED], not negated, _REJECTED),
-        _Part(found[_REASON], False, _REASON),
+        _Part(lacked, not forbids_lack, _CONTENT if forbids_lack else _REJECTED, lacking=True),
+        _Part(rejected, not negated, _REJECTED),
+        _Part(reason, False, _REASON),
     ]
 
 

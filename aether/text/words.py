@@ -380,6 +380,32 @@ _SINGULAR = {
 }
 
 
+_QUOTED = lazy(
+    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)"
+)
+_NO_APOSTROPHE = lazy(
+    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b", re.IGNORECASE
+)
+
+
+def unquoted(text: str) -> str:
+    """Return `text` with a word in place of each quotation of several words: those are somebody else's.
+
+    >>> unquoted('"never cache" is what the README says'), unquoted("Answer with 'ok' and don't ask")
+    ('quotation is what the README says', "Answer with 'ok' and don't ask")
+    """
+    return _QUOTED.sub("quotation", text)
+
+
+def with_apostrophes(text: str) -> str:
+    """Return `text` with straight apostrophes, and with those that were left out ("dont").
+
+    >>> with_apostrophes("dont, can’t, want")
+    "don't, can't, want"
+    """
+    return _NO_APOSTROPHE.sub(r"\1n't", text.replace("’", "'"))
+
+
 def pluralize(number: int, plural: str) -> str:
     """Return `number` with the noun that is given as `plural`, in the singular for 1.
 

@@ -50,6 +50,15 @@ def test_what_is_doubtful_alone(kind, type, text, given, home):
         assert "hunter2" not in str(found)
 
 
+def test_rules_that_differ_in_without_contradict_each_other(home):
+    old = add(home, "Never push to main without a review.")
+    new = add(home, "Always push to main without a review.")
+
+    (found,) = review(home=home)
+
+    assert (found.kind, [each.id for each in found.entries]) == ("contradiction", [old, new])
+
+
 def test_of_a_pair_the_older_is_asked_about(home):
     old, new = add(home, "Use tabs for indentation."), add(home, "Do not use tabs for indentation.")
     again = add(home, "Always run the linter before a commit.", "preference")

@@ -191,6 +191,13 @@ def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
     assert {line.note for line in sections.learned_patterns(memory)} == {"learned, 3x"}
 
 
+@rows(("ended", "listed"), [(at(4), True), (at(5), False), (at(6), False), ("", True)])
+def test_a_pattern_that_a_person_ended_is_not_listed_until_it_is_said_again(ended, listed):
+    made = {**pattern("Never use floats for money", day=5), "metadata": {"ended_at": ended}}
+
+    assert bool(list(sections.learned_patterns(documents(patterns=[made])["memory"]))) is listed
+
+
 def test_of_the_users_own_home_only_rules_are_listed_and_marked():
     memory = documents(
         item("Prefer tabs.", "preference"),
@@ -732,7 +739,7 @@ def test_a_rule_that_was_compressed_or_learned_is_revoked_by_name(kind):
         patterns=[] if kind == "item of a session" else [pattern(rule["content"])],
     )["memory"]
 
-    ended = sections.revoked(sections.known_items(memory), memory["long_term_memory"]["patterns"])
+    ended = sections.revoked_in(memory)
 
     known = {"pattern": {f"pattern-{rule['content']}"}, "item of a session": {rule["id"]}}
     assert ended == known.get(kind, set().union(*known.values()))

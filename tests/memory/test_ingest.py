@@ -447,6 +447,29 @@ def test_a_session_keeps_protected_texts_notes_files_and_errors_verbatim():
     assert session["metadata"]["items"] == items.items_of(documents["memory"])
 
 
+def test_a_rule_that_a_person_ended_makes_no_pattern_and_ends_the_one_it_made():
+    rule = {"content": "Never use mocks in the tests.", "relevance_score": 0.95, "type": "constraint"}
+    said = [("Never use mocks in the tests.", "constraint", {}), ("Add a parser.", "user_input", {})]
+    start = shipped()
+
+    def stored(documents, entries, name, at):
+        checked = [items.checked_entry(content, kind, **more) for content, kind, more in entries]
+        made = after(documents, items.add(documents["memory"], checked, now=at, new_id=new_id, count=count))
+        made = after(made, handoff.start_handoff(made["memory"], 1, compression_id=name, now=at))
+        return after(made, ingested(made, answer(name, high_value_items=[rule]), now=at))
+
+    first = stored(start, said, "phase_1_a", NOW)
+    [learned] = first["memory"]["long_term_memory"]["patterns"]
+    ends = [("Forget the rule about mocks.", "user_input", {})]
+    second = stored(first, ends, "phase_1_b", later(3_600))
+    third = stored(first, [*said, *ends], "phase_1_b", later(3_600))
+
+    assert "ended_at" not in learned["metadata"]
+    for state in (second, third):
+        [pattern] = state["memory"]["long_term_memory"]["patterns"]
+        assert pattern["metadata"]["ended_at"] == stamp(later(3_600))
+
+
 def test_a_session_remembers_nothing_where_there_is_nothing():
     [session] = sessions.sessions_of(after(worked(), ingested(worked(), answer()))["memory"])
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from aether.memory.briefing import sections, standing
-from tests.memory.briefs import item
+from aether.memory.briefing.briefing import brief_lines
+from tests.memory.briefs import NOW, count, documents, entry, item, pattern, session
 from tests.tables import rows
 
 REPORT = """\
@@ -305,6 +306,62 @@ def test_later_words_of_a_person_end_the_rule_or_decision_that_they_name():
     assert sections.revoked([request("The old rule is gone.", day=6), mocks]) == {mocks["id"]}
     later = item("The tests are slow.", "user_input", day=5, conversation="c")
     assert sections.revoked([request("nah, roll back", day=6), later, field]) == set()
+
+
+def test_a_rule_that_was_said_twice_ends_as_one():
+    first, again = (item("Never use tabs.", "constraint", day=day) for day in (2, 3))
+    newer = item("Never use tabs.", "constraint", day=8)
+
+    ended = sections.revoked([newer, request("The rule about tabs is gone.", day=6), again, first])
+
+    assert ended == {first["id"], again["id"]}
+
+
+def binding(memory):
+    """Return the rules and decisions that a start is given."""
+    lines = brief_lines(
+        {**documents(), "memory": memory}, occasion="startup", now=NOW, count=count, budget=700
+    )
+    return [line.text for line in lines if line.section in ("rules", "decisions", "learned")]
+
+
+@rows("kept", ["working_memory", "session", "same session"])
+def test_a_compressed_rule_ends_by_later_words_wherever_those_are(kept):
+    said = request("The rule about mocks is gone, use them.", day=12)
+    rules = [entry("Never use mocks.", "constraint"), entry("Never use tabs.", "constraint")]
+    decided = [("We keep the lexer.", "it is fast")]
+    sessions = {
+        "working_memory": [session("s1", day=10, entries=rules, decisions=decided)],
+        "session": [
+            session("s1", day=10, entries=rules, decisions=decided),
+            session("s2", day=12, items=[said]),
+        ],
+        "same session": [session("s1", day=10, entries=rules, decisions=decided, ended=["Never use mocks."])],
+    }[kept]
+    items = [said] if kept == "working_memory" else []
+    learned = [] if kept == "same session" else [pattern("Never use mocks.", day=10)]
+
+    found = documents(*items, sessions=sessions, patterns=learned)
+
+    assert binding(found["memory"]) == ["Never use tabs.", "We keep the lexer. - it is fast"]
+    assert binding(documents(sessions=sessions[:1], patterns=learned)["memory"]) == (
+        ["Never use tabs.", "We keep the lexer. - it is fast"]
+        if kept == "same session"
+        else ["Never use mocks.", "Never use tabs.", "We keep the lexer. - it is fast"]
+    )
+
+
+def test_a_session_keeps_the_words_that_end_a_rule_and_not_the_rule():
+    mocks = item("Never use mocks.", "constraint", day=2)
+    said = request("The rule about mocks is gone, use them.", day=6)
+    later = [request(f"Read page {number} of the report, please.", day=7 + number) for number in range(12)]
+    held = [mocks, said, *later]
+
+    kept = sections.kept_items(held, sections.revoked(held))
+
+    assert mocks not in kept
+    assert said in kept
+    assert later[1] not in kept
 
 
 def test_the_rows_of_a_table_are_injected_but_not_its_head():

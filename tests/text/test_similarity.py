@@ -54,6 +54,64 @@ def test_the_table_holds_at_least_a_hundred_and_twenty_pairs_of_three_kinds():
     assert {kind for kind, _, _ in PAIRS} == {"same", "different", "contradicts"}
 
 
+NEGATED = [
+    # "A without B" and "A with B"
+    ("contradicts", "Never push to main without a review.", "Always push to main without a review."),
+    ("contradicts", "Never deploy without a backup", "Deploy without a backup"),
+    ("contradicts", "Merge without squashing", "Merge with squashing"),
+    ("contradicts", "Answer without emojis", "Answer with emojis"),
+    ("contradicts", "Write the tests without mocks", "Write the tests with mocks"),
+    ("contradicts", "Build the wheel without the docs", "Never build the wheel without the docs"),
+    ("contradicts", "Run the migration without downtime", "Run the migration with downtime"),
+    ("contradicts", "Always release with a changelog entry", "Always release without a changelog entry"),
+    ("contradicts", "Keine Tests ohne Datenbank", "Tests ohne Datenbank"),
+    ("same", "Never push to main without a review.", "Always push to main with a review."),
+    ("same", "Never push to main without a review", "Do not push to main without a review"),
+    ("same", "No merge without a review", "Never merge without a review"),
+    ("same", "Write the tests without mocks", "Write tests without any mocks"),
+    ("same", "Don't release without a changelog entry", "Release only with a changelog entry"),
+    ("same", "Never deploy without a fresh backup", "Never deploy without fresh backups"),
+    ("different", "Never push to main without a review.", "Never push to main."),
+    ("different", "Never push to main without a review.", "Push to main."),
+    ("different", "Never deploy without a backup", "Never deploy without a review"),
+    ("different", "Answer without emojis", "Answer without tables"),
+    ("different", "Never merge without a review", "Never review without a checklist"),
+    # "no X" and "X"
+    ("contradicts", "No mocks in integration tests", "Use mocks in integration tests"),
+    ("contradicts", "No mocks in integration tests", "Mocks in integration tests"),
+    ("contradicts", "No semicolons in JavaScript", "Semicolons in JavaScript"),
+    ("contradicts", "No trailing commas", "Always trailing commas"),
+    ("same", "No mocks in integration tests", "Never use mocks in integration tests"),
+    ("same", "No global state", "Avoid global state"),
+    ("same", "No abbreviations in names", "Names without abbreviations"),
+    ("different", "No mocks in integration tests", "No sleeps in integration tests"),
+    # double negation
+    ("same", "Never disable telemetry", "Keep telemetry enabled"),
+    ("same", "Do not disable the cache", "Leave the cache enabled"),
+    ("same", "Never deploy without tests", "Do not deploy without tests"),
+    ("contradicts", "Never disable the cache", "Disable the cache"),
+    ("contradicts", "Never skip the linter", "Skip the linter"),
+    ("contradicts", "Don't avoid recursion in the parser", "Avoid recursion in the parser"),
+    ("contradicts", "Never leave the table unlocked", "Leave the table unlocked"),
+    # neither
+    ("different", "Never retry without a delay", "Log every retry with its id"),
+    ("different", "Run the tests without network", "Run the linter without network"),
+    ("different", "Ship without docs", "Write docs with examples"),
+]
+
+
+@rows(("kind", "a", "b"), NEGATED)
+def test_without_no_and_two_negations_mean_what_they_say(kind, a, b):
+    assert judged(a, b) == judged(b, a) == kind
+
+
+def test_a_condition_is_no_part_of_what_it_limits():
+    assert (
+        containment("Deploy to the main cluster", "Never deploy to the main cluster without a review") == 0.0
+    )
+    assert containment("Deploy to the main cluster", "Deploy to the main cluster without the docs") == 1.0
+
+
 @rows(
     ("a", "b"),
     [

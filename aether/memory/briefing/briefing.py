@@ -190,8 +190,8 @@ def _gather(
     items = standing.of_conversation(everything, session, only=shares is _COMPACT)
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
-    ended = sections.revoked(everything, memory["long_term_memory"]["patterns"])
-    rules = [*sections.rules(memory, everything), *sections.learned_patterns(memory)]
+    ended = sections.revoked_in(memory, everything)
+    rules = [*sections.rules(memory, everything, ended=ended), *sections.learned_patterns(memory)]
     if wide is not None:
         rules += sections.rules(wide["memory"], known_items(wide["memory"]), wide=True)
         rules += sections.learned_patterns(wide["memory"], wide=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
 from typing import Any, cast
@@ -24,9 +24,9 @@ from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
-from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
+from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
 from aether.text.accounts import announces
-from aether.text.choices import endings
+from aether.text.endings import endings
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
@@ -131,35 +131,45 @@ def protected(memory: Mapping[str, Any], items: Iterable[Item]) -> Iterator[Line
             yield Line("protected", one_line(text, PROTECTED_CHARS), at)
 
 
-def rules(memory: Mapping[str, Any], items: Sequence[Item], *, wide: bool = False) -> Iterator[Line]:
+def rules(
+    memory: Mapping[str, Any], items: Sequence[Item], *, wide: bool = False, ended: Collection[str] = ()
+) -> Iterator[Line]:
     """Yield the constraints and preferences of `items`, the newest first, then what only the text of a session says.
 
-    `wide` marks those of all projects.
+    `wide` marks those of all projects; `ended` are the ids of what was revoked.
     """
     note = "all projects" if wide else ""
     said = [item for item in items if item["type"] in RULE_TYPES and not item["metadata"].get("protected")]
     for item in said:
-        text = one_line(item["content"], RULE_CHARS)
-        line = Line("rules", text, item["metadata"]["timestamp"], note, *origin_of(item))
-        by = noting_agent(item)
-        yield line._replace(section="noted", note=by) if by else line
+        if item.get("id") not in ended:
+            text = one_line(item["content"], RULE_CHARS)
+            line = Line("rules", text, item["metadata"]["timestamp"], note, *origin_of(item))
+            by = noting_agent(item)
+            yield line._replace(section="noted", note=by) if by else line
     for at, session in newest_sessions(memory):
         known = session.get("metadata") or {}
         who = (known.get("architect") or {}).get("backend") or "an architect"
-        if keeps_items(session) and who == EXTRACTIVE:
-            continue  # it has the words of its items
-        for entry in session.get("high_value_items") or []:
-            if entry.get("type") not in RULE_TYPES or entry.get("injected"):
+        for name, entry in _stated_rules(session):
+            if name in ended or (keeps_items(session) and _repeats(entry["content"], said)):
                 continue
-            if keeps_items(session) and (entry.get("carried") or _repeats(entry["content"], said)):
-                continue
-            line = Line(
-                "rules", one_line(entry["content"], RULE_CHARS), at, note, (session["session_id"],), "agent"
-            )
-            noted = any(text in entry["content"] for text in known.get("noted", []))
+            text = one_line(entry["content"], RULE_CHARS)
+            line = Line("rules", text, at, note, (session["session_id"],))
+            noted = any(each in entry["content"] for each in known.get("noted", []))
             trusted = not noted and (who == EXTRACTIVE or entry.get("carried"))
             by = "" if noted else f"as {who} summed it up"
-            yield line._replace(evidence="") if trusted else line._replace(section="noted", note=by)
+            yield line if trusted else line._replace(section="noted", note=by, evidence="agent")
+
+
+def _stated_rules(session: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the rules that no item of `session` says, each with a name that is its own."""
+    known = session.get("metadata") or {}
+    if keeps_items(session) and (known.get("architect") or {}).get("backend") == EXTRACTIVE:
+        return  # it has the words of its items
+    for place, entry in enumerate(session.get("high_value_items") or []):
+        binds = entry.get("type") in RULE_TYPES and not entry.get("injected")
+        carried = keeps_items(session) and entry.get("carried")
+        if binds and not carried and not ended_in(session, entry["content"]):
+            yield f"{session['session_id']}/{place}", entry
 
 
 def _repeats(text: str, items: Iterable[Item]) -> bool:
@@ -168,23 +178,41 @@ def _repeats(text: str, items: Iterable[Item]) -> bool:
     return any(each["content"].casefold() in folded or folded in each["content"].casefold() for each in items)
 
 
-def revoked(items: Iterable[Item], patterns: Iterable[Mapping[str, Any]] = ()) -> frozenset[str]:
-    """Return the ids of the rules and decisions that a person's later words ended; `items` are the newest first.
+def revoked_in(memory: Mapping[str, Any], items: Iterable[Item] | None = None) -> frozenset[str]:
+    """Return the ids of the items, patterns and rules of sessions that a person's later words ended.
 
-    A matter is ended by name if its words are those of one earlier rule or decision only, with the pattern that was made
-    of it; "roll back" ends what the person's message before it settled, "B after all" the last entry of a list that was
-    taken up in the conversation.
+    `items` are the `known_items` of `memory`, if they are known already.
+    """
+    found = [*(known_items(memory) if items is None else items)]
+    found += [
+        _matter(one["id"], one["type"], one["pattern"], timestamp(one["last_seen"]))
+        for one in memory["long_term_memory"]["patterns"]
+        if one["type"] in RULE_TYPES
+    ]
+    for at, session in newest_sessions(memory):
+        found += [
+            _matter(name, entry["type"], entry["content"], at) for name, entry in _stated_rules(session)
+        ]
+    return revoked(found)
+
+
+def revoked(items: Iterable[Item]) -> frozenset[str]:
+    """Return the ids of the rules and decisions that a person's later words ended; of equal times, the last item is older.
+
+    A matter is ended by name if its words are those of one earlier rule or decision only, however often that was said;
+    "roll back" ends what the person's message before it settled, "B after all" the last entry of a list that was taken
+    up in the conversation.
     """
     ended: set[str] = set()
     held: list[Item] = []
-    learned = [_as_item(each) for each in patterns if each["type"] in RULE_TYPES]
-    for item in reversed([one for one in items if _is_of_person(one)]):
+    of_person = [one for one in items if _is_of_person(one)]
+    of_person.reverse()  # sorting keeps the order of equals
+    for item in sorted(of_person, key=lambda one: one["metadata"]["timestamp"]):
         metadata = item["metadata"]
         own = metadata.get("conversation", "")
-        said = metadata.get("reply") or item["content"].rpartition("\nAnswered: ")[2]
-        ends = endings(said)
+        ends = endings(_said(item))
         before = [
-            one for one in [*held, *learned]
+            one for one in held
             if one["id"] not in ended and one["metadata"]["timestamp"] < metadata["timestamp"]
         ] if ends else []  # fmt: skip
         for end in ends:
@@ -192,9 +220,10 @@ def revoked(items: Iterable[Item], patterns: Iterable[Mapping[str, Any]] = ()) -
             match end.kind:
                 case "named":
                     bound = [one for one in before if one["type"] != "user_input"]
-                    named = [one for one in bound if end.words <= {*stems(one["content"])}]
+                    named = [one for one in bound if end.concerns(one["content"])]
                     only = named if end.words else [one for one in near if one["type"] in RULE_TYPES]
-                    ended |= {one["id"] for one in only if _say_one_thing(only)}
+                    matters = {frozenset(stems(one["content"])) for one in only}
+                    ended |= {one["id"] for one in only if len(matters) == 1}
                 case "last":
                     ended |= {one["id"] for one in near[-1:] if one["type"] == "decision"}
                 case "picked":
@@ -206,19 +235,17 @@ def revoked(items: Iterable[Item], patterns: Iterable[Mapping[str, Any]] = ()) -
     return frozenset(ended)
 
 
+def _said(item: Item) -> str:
+    """Return the person's words of an item."""
+    return item["metadata"].get("reply") or item["content"].rpartition("\nAnswered: ")[2]
+
+
 def _is_of_person(item: Item) -> bool:
     return item["type"] in _PERSONS and not noting_agent(item) and "id" in item
 
 
-def _as_item(pattern: Mapping[str, Any]) -> Item:
-    found = _item(pattern["type"], pattern["pattern"], timestamp(pattern["last_seen"]))
-    found["id"] = pattern["id"]
-    return found
-
-
-def _say_one_thing(items: Sequence[Item]) -> bool:
-    """Return whether `items` are one statement, perhaps said again."""
-    return len({" ".join(stems(one["content"])) for one in items}) == 1
+def _matter(id: str, type: str, text: str, at: str) -> Item:
+    return cast(Item, {**_item(type, text, at), "id": id})
 
 
 def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
@@ -228,7 +255,8 @@ def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterat
         patterns, key=lambda each: (each["confidence"], timestamp(each["last_seen"])), reverse=True
     ):
         binds = pattern["type"] in RULE_TYPES and judged("rule", pattern["pattern"])
-        if binds or not wide:
+        over = pattern.get("metadata", {}).get("ended_at", "") >= timestamp(pattern["last_seen"])
+        if (binds or not wide) and not over:
             times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
             section = "rules" if binds else "learned"
             text, at = one_line(pattern["pattern"], RULE_CHARS), timestamp(pattern["last_seen"])
@@ -561,13 +589,13 @@ def keeps_items(session: Mapping[str, Any]) -> bool:
     return bool((session.get("metadata") or {}).get("items"))
 
 
-def kept_items(held: Sequence[Item]) -> list[Item]:
+def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     """Return those of the items `held` of a session that briefings still need, in their order.
 
-    These are all protected ones, rules, and decisions of a person; and of the newest conversations the newest items of each
-    kind of work, and the first request.
+    These are all protected ones, rules and decisions of a person that nothing `ended`, and the words that end some; and of
+    the newest conversations the newest items of each kind of work, and the first request.
     """
-    newest = _newest_first(reversed(held))
+    newest = [item for item in _newest_first(reversed(held)) if item["id"] not in ended]
     conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in newest))
     wanted = {item["id"] for item in newest if _outlasts(item)}
     for conversation in conversations[:KEPT_CONVERSATIONS]:
@@ -587,7 +615,9 @@ def _outlasts(item: Item) -> bool:
     """Return whether an item holds beyond the work that it was said in."""
     if item["metadata"].get("protected") or item["type"] in RULE_TYPES:
         return True
-    return item["type"] == "decision" and _is_choice(item)
+    if item["type"] == "decision":
+        return _is_choice(item)
+    return _is_of_person(item) and any(end.kind == "named" for end in endings(_said(item)))
 
 
 def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
@@ -722,7 +752,9 @@ def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, 
         if keeps_items(session) and who == EXTRACTIVE:
             continue  # it has the words of its items
         for entry in session.get("key_decisions") or []:
-            if keeps_items(session) and _repeats(entry["decision"], said):
+            if ended_in(session, entry["decision"]) or (
+                keeps_items(session) and _repeats(entry["decision"], said)
+            ):
                 continue
             what, why = one_line(entry["decision"], TEXT_CHARS), one_line(entry["rationale"], TEXT_CHARS // 2)
             text = " - ".join(filter(None, (what, why)))

@@ -17,7 +17,7 @@ from aether.types import JsonObject
 
 STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
 # The metadata of a session that keep its items, or texts of them, word for word.
-VERBATIM_FIELDS = ("items", "protected", "noted", "files", "open", "asked", "found", "state", "next")
+VERBATIM_FIELDS = ("items", "ended", "protected", "noted", "files", "open", "asked", "found", "state", "next")
 # Precedes the name of an entity of the knowledge graph in an id.
 ENTITY = "entity:"
 # A shorter text is part of too many others: it only equals a whole text.
