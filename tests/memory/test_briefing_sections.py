@@ -720,6 +720,15 @@ def test_a_session_keeps_every_rule_and_choice_but_the_work_of_few_conversations
     assert [each["metadata"]["conversation"] for each in kept if each["type"] == "outcome"] == ["c7", "c8"]
 
 
+def test_a_session_keeps_the_conversations_that_have_an_account_before_those_that_only_asked():
+    work = item("The parser was written, and all of its tests pass.", "outcome", day=1, conversation="work")
+    asked = [
+        item("What is next?", "user_input", day=number, conversation=f"c{number}") for number in range(2, 9)
+    ]
+
+    assert work in sections.kept_items([work, *asked])
+
+
 def test_of_older_sessions_only_what_outlasts_their_work_is_listed():
     kept = [item("Never push.", "constraint"), item("The parser was written.", "outcome")]
 

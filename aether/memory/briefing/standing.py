@@ -272,14 +272,14 @@ def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = Fa
     if not known:
         if only and session:
             return []
-        newest = next(filter(_says_where_work_is, held), None)
+        newest = next(filter(is_of_work, held), None)
         if newest is None:
             return held
         known = str(newest["metadata"].get("conversation", ""))
     return [item for item in held if item["metadata"].get("conversation", "") == known]
 
 
-def _says_where_work_is(item: Item) -> bool:
+def is_of_work(item: Item) -> bool:
     """Return whether an item is an account, or what a host's summary says of the work in progress."""
     return item["metadata"].get("role") in ("answer", "current") or item["type"] == "outcome"
 
