@@ -430,3 +430,18 @@ def test_a_sentence_that_reports_is_no_heading_of_open_work():
 
     assert ahead == []
     assert "`save()` is now gated by a flag and skips empty files" in state
+
+
+def test_a_question_that_was_answered_since_does_not_hide_the_work():
+    work = item(
+        "`load()` in `a.py` now sorts by time, and all tests pass.",
+        "outcome",
+        day=1,
+        conversation="work",
+        role="answer",
+    )
+    asked = item("What is next?", "user_input", day=2, conversation="chat", role="request")
+    said = item("The tests are next.", "outcome", day=2, hour=1, conversation="chat", role="answer")
+
+    assert standing.of_conversation([said, asked, work]) == [work]
+    assert standing.of_conversation([said, asked]) == [said, asked]

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import is_of_work
+from aether.memory.briefing.standing import says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
@@ -597,10 +597,9 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     the newest conversations the newest items of each kind of work, and the first request.
     """
     newest = [item for item in _newest_first(reversed(held)) if item["id"] not in ended]
-    by_work = sorted(
-        newest, key=lambda item: not is_of_work(item)
-    )  # those with an account of work come first
-    conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in by_work))
+    # Conversations that say where their work is come first.
+    ordered = [*filter(says_state, newest), *newest]
+    conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in ordered))
     wanted = {item["id"] for item in newest if _outlasts(item)}
     for conversation in conversations[:KEPT_CONVERSATIONS]:
         own = [item for item in newest if item["metadata"].get("conversation", "") == conversation]

@@ -263,7 +263,7 @@ def _published(content: str) -> tuple[Paragraph, ...]:
 
 
 def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = False) -> list[Item]:
-    """Return the items of the conversation `session`, or of the newest one with an account; items keep their order.
+    """Return the items of the conversation `session`, or of the newest one that says where its work is, in their order.
 
     With `only`, those of no other conversation than a `session` that is named.
     """
@@ -272,7 +272,7 @@ def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = Fa
     if not known:
         if only and session:
             return []
-        newest = next(filter(is_of_work, held), None)
+        newest = next(filter(says_state, held), None) or next(filter(is_of_work, held), None)
         if newest is None:
             return held
         known = str(newest["metadata"].get("conversation", ""))
@@ -282,6 +282,11 @@ def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = Fa
 def is_of_work(item: Item) -> bool:
     """Return whether an item is an account, or what a host's summary says of the work in progress."""
     return item["metadata"].get("role") in ("answer", "current") or item["type"] == "outcome"
+
+
+def says_state(item: Item) -> bool:
+    """Return whether an item says where some work is, rather than only answering a question."""
+    return is_of_work(item) and bool(claims(paragraphs(item["content"], tables=True), SHARES[0]))
 
 
 def _line(section: str, text: str, account: Account) -> Line:

@@ -47,10 +47,8 @@ def test_a_rule_that_was_taken_back_is_given_to_no_later_session(stage):
     ]  # fmt: skip
 
     played(TAKEN_BACK)
-    before = given()
-    assert before == [
-        STATE, f"- {REMOVED}", RULES, f"- {REVIEW}", "Asked last by the user", f"- {TAKEN_BACK}",
-    ]  # fmt: skip
+    after = [STATE, f"- {REMOVED}", RULES, f"- {REVIEW}", "Asked last by the user", f"- {TAKEN_BACK}"]
+    assert given() == after
 
     driver.run(at, project, ["aether", "memory", "compress"])
-    assert given() == before
+    assert given() == after
