@@ -41,6 +41,7 @@ from aether.text.classify import (
     states_choice,
 )
 from aether.text.cleaning import clean, without_escapes, without_injected
+from aether.text.endings import endings
 from aether.text.identifiers import identifiers
 from aether.text.similarity import index, nearest
 from aether.text.words import pluralize, sentences
@@ -161,7 +162,7 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
     """Return the facts of the removed messages at `positions`; the others show how the work went on."""
     summaries = [at for at, message in enumerate(messages) if is_summary(message)]
     removed = sorted({at for at in positions if 0 <= at < len(messages)}.difference(summaries))
-    extracts = list(_extracts(messages, removed, summaries))
+    extracts = _in_force(_extracts(messages, removed, summaries))
     made = calls_of(messages)
     is_removed = set(removed).__contains__
     mine = [call for call in made if is_removed(call.at)]
@@ -206,7 +207,7 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         state=(*newer.state, *_still_so(older.state, newer.state)) or older.state,
         next=newer.next if newer.state or newer.next else older.next,
         requests=tuple(text for text in requests if text not in goals),
-        constraints=_distinct((*older.constraints, *newer.constraints)),
+        constraints=_distinct((*_still_in_force(older, newer), *newer.constraints)),
         decisions=_distinct(_newest_once((*older.decisions, *newer.decisions))),
         open_calls=_newest_once((*older.open_calls, *newer.open_calls)),
         files=merged_files(older.files, newer.files),
@@ -252,6 +253,33 @@ def _extracts(
             yield from (_Extract("constraints", one) for kind, one in message_by_kind(said) if kind in _RULES)
         else:
             yield from _request_extracts(said, _text_before(messages, at))
+
+
+def _in_force(extracts: Iterable[_Extract]) -> list[_Extract]:
+    """Return `extracts` without the rules that a person's later words end."""
+    held: list[_Extract] = []
+    for one in extracts:
+        ended = _ended_by((one.text,), [each.text for each in held if each.field == "constraints"])
+        held = [each for each in held if each.field != "constraints" or each.text not in ended]
+        held.append(one)
+    return held
+
+
+def _still_in_force(older: Facts, newer: Facts) -> list[str]:
+    """Return the rules of `older` that no words of a person in `newer` end."""
+    said = (*newer.goals, *newer.requests, *newer.decisions, *newer.current)
+    ended = _ended_by(said, older.constraints)
+    return [one for one in older.constraints if one not in ended]
+
+
+def _ended_by(said: Iterable[str], rules: Collection[str]) -> set[str]:
+    """Return those of `rules` that the texts `said` end: each the only one that is named."""
+    ended: set[str] = set()
+    for text in said if rules else ():
+        for end in endings(text.rpartition("\nAnswered: ")[2]):
+            named = {one for one in rules if end.words and end.concerns(one)}
+            ended |= named if len(named) == 1 else set()
+    return ended
 
 
 def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:

@@ -202,6 +202,7 @@ _LEAD_IN = lazy(
     r"as (?:always|ever|before|usual|i said)|one (?:more|last) thing(?: for [^:,.]{1,30})?|(?:and )?(?:the )?same as (?:always|ever|before)|"
     r"(?:then|next|now|first|finally|and|also)(?: [\w-]+){1,3}(?=:))[,.:;!]+\s+"
     r"|^(?:and|also|so|but|please|pls|plz|kindly)\s+"
+    r"|^(?:let me be clear|(?:just )?to be clear|for the record)[,:]\s+"
     r"|^(?:(?:as|like) )?i (?:already )?(?:said|told you|asked you)(?: before| already| earlier)?(?: to| that)?[,:]? (?=(?:never|always|don't|do not|no|not|to)\b)"
     r"|^(?:please )?(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget) that\s+",
     re.IGNORECASE,
@@ -244,7 +245,7 @@ _GERMAN = lazy(
     re.IGNORECASE,
 )
 _FORBIDS = lazy(
-    r"^(?:stop|quit) (?!working|running|waiting|trying)\w+ing\s+(?!it\b|this\b|that\b)\w"
+    r"^(?:under no circumstances|in no case|at no time)\s\w|^(?:stop|quit) (?!working|running|waiting|trying)\w+ing\s+(?!it\b|this\b|that\b)\w"
     r"|^(?:do not|don't|never|avoid|refrain from),?\s+(?!\w+ (?:it|that|this|them|those|these|him|her|me|us|so)\W*$)"
     r"(?!worry|forget|bother|spend|waste|give up|quit\b|rush|miss|let (?:anything|anyone|it|them|yourself)\b|mind|hesitate|know|think|care|have|need|want|see|understand|remember|believe|like|even|do|tell|get|be|ask)\w"
     r"|[,;:] (?:and |but )?(?:please )?(?:do not|don't|never|always) (?!(?:let it|let them|rush|forget|give up)\b|\w+ed\b|been\b|have\b|need\b|know\b|mind\b|want\b|do\b)\w"
@@ -341,7 +342,8 @@ WISHES = {
     ),
     "please keep": lazy(
         rf"\b(?:keep (?:each|every|all|the|our|it)\b[^?]{{3,}}\b{_POLITE}\b|please keep (?:each|every|all|the|our)\b"
-        r"|please keep (?:it|things|everything) (?!up\b|going\b|coming\b|open\b|running\b|as\b|in mind\b)\w)",
+        r"|please keep (?:it|things|everything) (?!up\b|going\b|coming\b|open\b|running\b|as\b|in mind\b)\w)"
+        r"|^keep (?!(?:it|this|that|me|us)\b)(?:[\w-]+ ){1,2}(?:small|short|simple|minimal|local|private|plain|flat|sorted|separate|in sync|up to date)\W*$",
         re.IGNORECASE,
     ),
     "ensure": lazy(

@@ -32,6 +32,7 @@ _SUPPOSES = lazy(
     r"|^(?:the |its |my |our )?(?:\w+ )?(?:reason|cause|culprit|problem|issue|bug|fault|explanation|difference) must be (?:the|an?|in|that|some|with|related|due|my|our|your)\b"
     rf"|^(?:some(?:body|one|thing)|there) must\b|^there (?:must|should) be (?:an? )?(?:\w+ )?{_TROUBLE}\b"
     r"|\b(?:muss|müssen)\b.*\b(?:kaputt|falsch|defekt|veraltet|schuld|fehlerhaft|(?:ein|der) (?:fehler|bug)|gewesen|geworden|liegen)\b(?: \w+)?\W*$"
+    r"|\bmust be \w+ (?:somewhere|somehow|by (?:something|someone|somebody|another|some))\b"
     r"|^(?:as far as i know|afaik|iirc|if i recall|in my experience|in theory)\b"
     r"|^(?:so |and |but )?(?:i|we) (?:guess|suspect|assume|believe|bet|wonder(?:ed)?|doubt|suppose|imagine|fear|thought|heard|noticed|realis\w+|realiz\w+|see|saw|know|knew|learned|found)\b"
     r"|\b(?:probably|apparently|presumably|supposedly|allegedly|maybe|it (?:seems|looks|appears)|seems (?:to|like|that)|looks like|vermutlich|wahrscheinlich)\b",
@@ -42,7 +43,7 @@ _DEMANDS = r"\b(?:must(?:n't)?|should(?:n't)?|shall|may|has to|have to|needs? to
 _ALLOWS = r"(?!.*\b(?:may|can|could|should|must|shall|needs? not|allowed|fine|ok|okay|darf|dürfen|kann)\b)"
 _SEEN = (
     rf"(?:but|yet|and yet|however|although|whereas|instead|except that|aber|doch),? {_ALLOWS}"
-    r"(?:(?:now|right now|currently|still|somehow|sometimes|often|here|today|for me|in (?:\w+ ){1,3}|on (?:\w+ ){1,3}|at (?:\w+ ){1,3}|with (?:\w+ ){1,3}|when(?:ever)? [^,]{1,40},),? ?)*"
+    r"(?:(?:now|right now|currently|still|somehow|sometimes|often|here|today|for me|in (?:\w+ ){1,3}|on (?:\w+ ){1,3}|at (?:\w+ ){1,3}|with (?:\w+ ){1,3}|after (?:\w+ ){1,3}|since (?:\w+ ){1,3}|when(?:ever)? [^,]{1,40},),? ?)*"
     r"(?:it|they|we|i|he|she|this|that|there|the|some|one|mine|ours|nothing|everything|is|are|was|were|does|do|did|has|have|hasn't|haven't|isn't|aren't|doesn't|don't|didn't|wasn't|still|keeps?|er|sie|es|ist|sind)\b"
 )
 _OTHERWISE = lazy(

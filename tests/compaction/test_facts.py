@@ -155,6 +155,17 @@ def test_only_constraints_of_people_count():
     )
 
 
+def test_a_rule_that_the_person_ended_is_no_constraint_of_the_summary():
+    asked = user("Add retries to the webhook. Never retry more than five times. Never use floats for money.")
+    ended = user("The rule about retries is gone, retry as often as you like.")
+    before, after = facts(asked, model("Added.")), facts(ended, model("Removed the limit."))
+
+    assert facts(asked, model("Added."), ended).constraints == ("Never use floats for money.",)
+    assert len(before.constraints) == 2
+    assert merged_facts(before, after).constraints == ("Never use floats for money.",)
+    assert merged_facts(before, facts(user("Go on."))).constraints == before.constraints
+
+
 def test_calls_without_results_are_open():
     found = facts(
         user(OPENING), bash("cd app && make test", None), tool("Fetch", None, url="a\nb"), tool("Now", None)

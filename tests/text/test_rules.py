@@ -21,6 +21,8 @@ NO_RULES = [
     "We could either always validate on save, or never.",
     "One option is to never delete rows.",
     "Plan B: do not touch the schema.",
+    "the id should never change but after a reload it is different",
+    "the build must be cached somewhere",
     "either never log bodies or always mask them",
     "Alternative 2: never write to the disk at all",
     # Suppositions.
@@ -222,6 +224,9 @@ RULES = [
     "Since the API is public, fields must never be renamed.",
     'Always answer with "done" at the end.',
     # Half sentences and wishes.
+    "Let me be clear: never push to main.",
+    "Please, under no circumstances push to main",
+    "keep commits small",
     "use tabs from now on",
     "british english from now on please",
     "the tests go into tests/unit from now on",
