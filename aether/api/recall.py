@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
-from aether.api.home import Home, change, copied, counter_of, find, now, present, read
+from aether.api.home import Home, change, copied, counter_of, find, instant, now, present, read
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
 from aether.memory import items
 from aether.memory import recall as lines
@@ -72,8 +72,9 @@ def search_memory(
     as far as they are known the speaker, project, conversation and title.
 
     `limit` is the number of hits to return, by layer if `by_layer`; None returns all. The default is 20, and of each layer
-    the `search.max_results_per_layer` of the home. `layers`, `types`, `phase`, `caste`, `since`, `until` (excluded),
-    `project` and `conversation` (a part of its name) filter the entries. `by_layer` orders by layer, relevance and
+    the `search.max_results_per_layer` of the home. `layers`, `types`, `phase`, `caste`, `since`, `until` (excluded; times,
+    or texts such as `7d`), `project` (a part of its directory) and `conversation` (a part of its id, title or file) filter
+    the entries. `by_layer` orders by layer, relevance and
     time instead of by score. `context` adds that many neighbours in time to each hit
     on either side.
 
@@ -85,7 +86,7 @@ def search_memory(
     at = now()
     hits = search(
         snapshot.documents["memory"], query, now=at, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
-        types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
+        types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
@@ -189,10 +190,6 @@ def find_by_id(id: str, *, home: Home = None) -> Hit:
     )
 
 
-def _time(given: str | datetime | None, where: str) -> datetime | None:
-    return clock.parse(given, where=where) if isinstance(given, str) else given
-
-
 def searchable_archive(snapshot: Snapshot) -> Source:
     """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
     head = record_files.head(snapshot, "items")
@@ -239,22 +236,23 @@ class RecallHit(dict[str, Any]):
 
 
 @public
-def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[Hit]:
+def recall(
+    query: str,
+    *,
+    limit: int = 10,
+    budget: int | None = None,
+    types: Iterable[str] = (),
+    phase: int | str | None = None,
+    caste: str | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
+    project: str | None = None,
+    conversation: str | None = None,
+    home: Home = None,
+) -> list[Hit]:
     """Return the entries about `query`, best first; with `budget`, those whose lines in an index cost at most that.
 
-    The hits are those of `search_memory`, fewer by default, each with its gist and the cost of its full text.
-
-    Raises:
-        InvalidInput: the query is blank, or an option has an impossible value.
-    """
-    found = recall_index(query, limit=limit, budget=budget, home=home)
-    return [cast("Hit", RecallHit(hit)) for hit, _ in found]
-
-
-def recall_index(
-    query: str, *, limit: int = 10, budget: int | None = None, home: Home = None
-) -> list[tuple[Hit, RecallLine]]:
-    """Return the hits of `recall`, each with its line of an index.
+    The hits are those of `search_memory`, fewer by default, filtered by the same options; their fields are attributes, too.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -263,11 +261,14 @@ def recall_index(
         raise InvalidInput(
             f"budget is {budget}.", fix="Use a number of tokens, or none for no bound.", where="recall"
         )
-    hits = search_memory(query, limit, home=home)
-    found = [RecallLine(*(hit[field] for field in RecallLine._fields)) for hit in hits]  # type: ignore[literal-required]
-    count = counter_of(read(home).documents["memory"])
-    fitting = found if budget is None else lines.fit_lines(found, budget, count)
-    return list(zip(hits, fitting, strict=False))
+    found = search_memory(
+        query, limit, types=types, phase=phase, caste=caste, since=since, until=until, project=project,
+        conversation=conversation, home=home,
+    )  # fmt: skip
+    if budget is not None:
+        count = counter_of(read(home).documents["memory"])
+        found = found[: len(lines.fit_lines([*map(lines.hit_line, found)], budget, count))]
+    return [cast("Hit", RecallHit(hit)) for hit in found]
 
 
 def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> list[RecallLine]:

@@ -126,12 +126,9 @@ def search(
     """
     layers = frozenset(layers)
     _check(query, limit, layers, context)
-    if phase is not None and phase_number(phase) is None:
-        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="search")
-    keep = Filter(
-        tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
-        clock.stamp(since) if since else "", clock.stamp(until) if until else "",
-        plain_text(project).casefold(), plain_text(conversation).casefold(),
+    keep = entry_filter(
+        types=types, phase=phase, caste=caste, since=since, until=until, project=project,
+        conversation=conversation,
     )  # fmt: skip
     said, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
@@ -156,6 +153,25 @@ def search(
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen = _without_repeats(chosen, most, of_layer)
     return _without_replaced(_hits(memory, chosen, said, archived, context))
+
+
+def entry_filter(
+    *, types: Iterable[str] = (), phase: int | str | None = None, caste: str | None = None,
+    since: datetime | None = None, until: datetime | None = None,
+    project: str | None = None, conversation: str | None = None,
+) -> Filter:  # fmt: skip
+    """Return the filter for entries of these `types`, this `phase`, `caste` and time, and parts of the names of their places.
+
+    Raises:
+        InvalidInput: the phase is not a number of one.
+    """
+    if phase is not None and phase_number(phase) is None:
+        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
+    return Filter(
+        tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
+        clock.stamp(since) if since else "", clock.stamp(until) if until else "",
+        plain_text(project).casefold(), plain_text(conversation).casefold(),
+    )  # fmt: skip
 
 
 def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
