@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path, PurePath
 from typing import Any, cast
 
@@ -38,6 +38,8 @@ __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "searc
 
 # The type of a hit that is an archived conversation.
 CONVERSATION = "conversation"
+# Hours after which a turn counts as ended, though no event said so.
+ASKING_HOURS = 1
 # Archived entries that are read for a prompt; those with most of its words come first.
 ARCHIVED_LIMIT = 40
 # The places of archived conversations are behind those of all items; so many of them may answer a query.
@@ -88,6 +90,7 @@ def search_memory(
         snapshot.documents["memory"], query, now=at, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
         types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
+        asking=_asking(snapshot, at),
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
@@ -101,6 +104,21 @@ def search_memory(
             change(place, record, Author("access"))
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
+
+
+def _asking(snapshot: Snapshot, at: datetime) -> set[str]:
+    """Return the ids of the requests that sessions of Claude Code are answering: a search is part of that, not its result.
+
+    A turn that was interrupted never ends, so its request counts for `ASKING_HOURS` only.
+    """
+    first = clock.stamp(at - timedelta(hours=ASKING_HOURS))
+    newest: dict[str, tuple[str, str]] = {}
+    for item in items.items_of(snapshot.documents["memory"]):
+        known = item["metadata"]
+        if item["type"] == "user_input" and known.get("conversation") and known["timestamp"] >= first:
+            found = (known["timestamp"], item["id"])
+            newest[known["conversation"]] = max(found, newest.get(known["conversation"], found))
+    return {each for name, (_, each) in newest.items() if hook_sessions.is_answering(snapshot.home, name)}
 
 
 def _with_cost(hit: Hit, count: Counter) -> Hit:

@@ -34,7 +34,9 @@ _TABLE = lazy(r"\s*[|│┌└├+>]")
 # What a host's window acts on and shows as a button: `::git-commit{cwd="…"}`.
 _DIRECTIVE = lazy(r"\s*::[a-z][\w-]*\{")
 # A row of an assessment with such a cell is the agent's advice, and not what was done.
-_VERDICT = lazy(r"\W*(?:skip|ignore|reject|decline|defer|won't fix|no change|not needed|optional)\W*", re.IGNORECASE)
+_VERDICT = lazy(
+    r"\W*(?:skip|ignore|reject|decline|defer|won't fix|no change|not needed|optional)\W*", re.IGNORECASE
+)
 # Below the head of a table.
 _RULE = lazy(r"[|:\s-]*--[|:\s-]*")
 _SHORTENED = "characters left out …]"

@@ -124,6 +124,8 @@ class State(TypedDict):
     """The files under version control."""
     title: NotRequired[str]
     """The start of the first request: the name of the conversation."""
+    directory: NotRequired[str]
+    """Of a session that hooks report, that of its last prompt."""
 
 
 def capture(
