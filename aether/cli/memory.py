@@ -669,9 +669,9 @@ def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
     rows = [
         (
             item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", item["token_count"],
-            origin_of(_place_of(item)), item["content"],
+            origin, item["content"],
         )
-        for item in items
+        for item, origin in zip(items, origins([*map(_place_of, items)]), strict=True)
     ]  # fmt: skip
     return Table(rows, head=("id", "type", "rel", "tokens", "from", "content"), right=[2, 3])
 
@@ -679,8 +679,8 @@ def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
 def item_rows(items: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return items as two lines each for a terminal: the place, and the start of the text."""
     places = [
-        (item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", origin_of(_place_of(item)))
-        for item in items
+        (item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", origin)
+        for item, origin in zip(items, origins([*map(_place_of, items)]), strict=True)
     ]
     return _two_lines(places, [(item["content"], ()) for item in items])
 
@@ -693,8 +693,8 @@ def _place_of(item: Mapping[str, Any]) -> dict[str, Any]:
 def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
     """Return search hits, best first, one per line with their whole text."""
     rows = [
-        (f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], origin_of(hit), hit_text(hit))
-        for hit in hits
+        (f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], origin, hit_text(hit))
+        for hit, origin in zip(hits, origins(hits), strict=True)
     ]
     return Table(rows, head=("score", "layer", "id", "from", "text"), right=[0])
 
@@ -702,7 +702,10 @@ def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
 def hit_rows(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return search hits, best first, as two lines each for a terminal: the place, and the part that answers."""
     # What a narrow terminal has no room for is cut: the id is needed to read on.
-    places = [(hit["id"], str(hit["type"] or ""), origin_of(hit), LAYER_NAMES[hit["layer"]]) for hit in hits]
+    places = [
+        (hit["id"], str(hit["type"] or ""), origin, LAYER_NAMES[hit["layer"]])
+        for hit, origin in zip(hits, origins(hits), strict=True)
+    ]
     return _two_lines(places, [(hit["passage"] or hit["content"], hit["matched"]) for hit in hits])
 
 
@@ -725,16 +728,24 @@ def hit_text(hit: Mapping[str, Any]) -> str:
     return text if not passage or one_line(passage) in one_line(text) else f"{passage} … {text}"
 
 
-def origin_of(hit: Mapping[str, Any]) -> str:
-    """Return when, by whom and where a hit was said, as far as it is known.
+def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return for each hit when and by whom it was said and, where they are of several, the project and conversation.
 
-    >>> origin_of({"at": "2026-03-01T10:15:00.000000Z", "speaker": "agent", "project": "/src/app", "conversation": "c7"})
-    '2026-03-01 agent app c7'
+    >>> said = {"at": "2026-03-01T10:15:00.000000Z", "speaker": "agent", "project": "/src/app", "conversation": "c7"}
+    >>> origins([said]), origins([said, said | {"conversation": "c8"}])
+    (['2026-03-01 agent app c7'], ['2026-03-01 agent c7', '2026-03-01 agent c8'])
     """
-    project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
-    metadata = (hit.get("entry") or {}).get("metadata") or {}
-    by = hit.get("speaker") or metadata.get("evidence")
-    return " ".join(filter(None, (hit["at"][:10], by, project, hit.get("title") or hit.get("conversation"))))
+    found = []
+    for hit in hits:
+        metadata = (hit.get("entry") or {}).get("metadata") or {}
+        project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
+        title = str(hit.get("title") or hit.get("conversation") or "")
+        found.append((hit["at"][:10], hit.get("speaker") or metadata.get("evidence"), project, title))
+    is_shown = [nth < 2 or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(4)]
+    return [
+        " ".join(str(part) for part, says in zip(one, is_shown, strict=True) if says and part)
+        for one in found
+    ]
 
 
 def hit_page(hit: Mapping[str, Any]) -> list[str]:

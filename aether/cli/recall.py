@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from aether.cli.memory import filter_options, given, hit_rows, origin_of
+from aether.cli.memory import filter_options, given, hit_rows, origins
 from aether.cli.output import Ask, Command, Table, emit, facts, note, pass_ask, plain, when
 from aether.text.words import pluralize
 
@@ -146,7 +146,8 @@ def _note_cost(ask: Ask, number: int, tokens: int) -> None:
 def _index(hits: Sequence[Mapping[str, Any]]) -> Table:
     """Return hits as a table for a pipe, each with the part that matches."""
     rows = [
-        (hit["id"], hit["type"], hit["tokens"], origin_of(hit), hit["passage"] or hit["gist"]) for hit in hits
+        (hit["id"], hit["type"], hit["tokens"], origin, hit["passage"] or hit["gist"])
+        for hit, origin in zip(hits, origins(hits), strict=True)
     ]
     return Table(rows, head=("id", "type", "tokens", "from", "text"), right=[2])
 

@@ -199,6 +199,16 @@ def test_rows_name_the_project_and_the_conversation(places, capsys, monkeypatch,
         assert max(map(len, on_screen)) <= 100
 
 
+@pytest.mark.parametrize("reader", READERS, ids=" ".join)
+def test_rows_of_one_place_do_not_repeat_it(places, capsys, reader):
+    aether.add_working_memory_item(f"{PLACED} again.", "decision", metadata=PLACES["shop"])
+
+    of_one = shown(capsys, *reader, "--project", "/src/shop").out
+
+    assert of_one.count(PLACED) == 2
+    assert PLACES["shop"]["title"] not in of_one
+
+
 def test_on_a_narrow_terminal_the_part_that_matches_is_seen(here, capsys, monkeypatch):
     text = "The meeting was long and many things were said by many people, until it was found that the quorum ledger tore"
     item = aether.add_working_memory_item(text, "outcome")
