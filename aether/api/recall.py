@@ -229,13 +229,41 @@ def searchable_archive(snapshot: Snapshot) -> Source:
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
-        return found._replace(candidates=[each for each in found.candidates if is_shown(each.id)])
+        visible = [each for each in found.candidates if is_shown(each.id)]
+        placed = _with_places([each.record for each in visible], memory)
+        return found._replace(
+            candidates=[each._replace(record=record) for each, record in zip(visible, placed, strict=True)]
+        )
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
-        return {place: each for place, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
+        visible = {at: each for at, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
+        return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))
 
     return Source(find, read)
+
+
+def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[JsonObject]:
+    """Return archived records; passages of an earlier release get the project and title that others of their conversation have."""
+    bare = [nth for nth, record in enumerate(records) if _is_bare_passage(record.get("item") or {})]
+    if not bare:
+        return records
+    places: dict[str, dict[str, str]] = {}
+    for item in (*items.items_of(memory), *(record.get("item") or {} for record in records)):
+        known = item.get("metadata") or {}
+        place = {name: known[name] for name in ("project", "title") if known.get(name)}
+        places.setdefault(str(known.get("conversation", "")), {}).update(place)
+    made = [*records]
+    for nth in bare:
+        item = records[nth]["item"]
+        metadata = places[item["metadata"]["conversation"]] | item["metadata"]
+        made[nth] = {**records[nth], "item": {**item, "metadata": metadata}}
+    return made
+
+
+def _is_bare_passage(item: JsonObject) -> bool:
+    known = item.get("metadata") or {}
+    return item.get("type") == HISTORY and isinstance(known.get("conversation"), str) and "title" not in known
 
 
 class RecallHit(dict[str, Any]):

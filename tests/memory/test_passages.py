@@ -6,6 +6,7 @@ from aether.api.admin import undo
 from aether.api.forget import erase, forget
 from aether.api.importing import import_transcripts
 from aether.api.recall import search_memory
+from aether.api.working import clear_working_memory
 from aether.memory.capture import passages
 from aether.memory.capture.passages import Collector, is_kept
 from aether.messages.records import Record
@@ -138,6 +139,26 @@ def test_the_words_of_an_import_are_found_by_project_and_title_as_its_items_are(
         ("/src/shop", "c-one", "why does the nightly export take an hour?")
     }
     assert not search_memory("zebra-stripe index", project="bank", home=home)
+
+
+def test_passages_of_an_earlier_release_have_the_place_of_their_conversation(home, tmp_path, monkeypatch):
+    def keep(memory, words, said, now, keep=passages.keep):
+        bare = [
+            {**each, "metadata": {name: value for name, value in each["metadata"].items() if name not in ("title", "project")}}
+            for each in said
+        ]  # fmt: skip
+        return keep(memory, words, bare, now)
+
+    monkeypatch.setattr(passages, "keep", keep)
+    import_transcripts([claude_transcript(tmp_path / "c-one.jsonl")], home=home)
+
+    for change in (lambda: None, lambda: clear_working_memory(home=home)):
+        change()
+        hits = found(home, project="/src/shop")
+        assert {(hit["project"], hit["title"]) for hit in hits} == {
+            ("/src/shop", "why does the nightly export take an hour?")
+        }
+        assert not found(home, project="bank")
 
 
 def test_importing_again_adds_no_passage_and_undoing_leaves_the_file_importable(home, tmp_path):
