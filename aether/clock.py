@@ -9,13 +9,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from aether.errors import InvalidInput, shown
 
 # What a person who watches is given of a wait: the command line adds a function on a terminal. After so many seconds.
 NOTICES: list[Callable[[str], None]] = []
 NOTICE_SECONDS = 1.0
+# A time before now, such as `7d`: hours of each unit, and the most digits before it.
+_UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
+_MOST_DIGITS = 5
 
 
 def now() -> datetime:
@@ -75,6 +78,28 @@ def parse(text: str, *, where: str = "time") -> datetime:
     except (TypeError, ValueError, OverflowError) as reason:
         raise InvalidInput(
             f"{shown(text)} is not a time.", fix="Write it as 2026-03-01T10:15:00Z.", where=where
+        ) from reason
+
+
+def instant_of(text: str, *, at: datetime, where: str) -> datetime:
+    """Return the instant that `text` names: an ISO 8601 time, or a time before `at` such as `36h`, `7d`, `2w`, `3m`, `1y`.
+
+    Raises:
+        InvalidInput: it is neither.
+
+    >>> instant_of("7d", at=datetime(2026, 3, 8, tzinfo=UTC), where="since").isoformat()
+    '2026-03-01T00:00:00+00:00'
+    """
+    number, unit = (text.strip()[:-1], text.strip()[-1:]) if isinstance(text, str) else ("", "")
+    try:
+        if number.isdecimal() and len(number) <= _MOST_DIGITS and unit in _UNIT_HOURS:
+            return at - timedelta(hours=int(number) * _UNIT_HOURS[unit])
+        return parse(text, where=where)
+    except (InvalidInput, OverflowError) as reason:
+        raise InvalidInput(
+            f"{shown(text)} is not a time.",
+            fix="Write it as 2026-03-01T10:15:00Z, or as a time before now: 36h, 7d, 2w, 3m, 1y.",
+            where=where,
         ) from reason
 
 

@@ -82,3 +82,23 @@ def test_a_short_id_has_eight_random_digits_and_no_time():
 
     assert len(made) == 100
     assert all(re.fullmatch(r"phase_3_[0-9a-f]{8}", each) for each in made)
+
+
+@rows(
+    ("text", "expected"),
+    [
+        ("36h", "2026-03-06T12:00:00"), ("7d", "2026-03-01T00:00:00"), ("2w", "2026-02-22T00:00:00"),
+        ("1y", "2025-03-08T00:00:00"), ("2026-03-01T10:15:00Z", "2026-03-01T10:15:00"), ("2026-03-01", "2026-03-01T00:00:00"),
+    ],
+)  # fmt: skip
+def test_a_time_is_written_in_full_or_as_a_time_before_now(text, expected):
+    assert (
+        clock.instant_of(text, at=datetime(2026, 3, 8, tzinfo=UTC), where="since").isoformat()
+        == f"{expected}+00:00"
+    )
+
+
+@rows("text", ["7", "d", "-7d", "99999y", "yesterday", ""])
+def test_another_time_is_an_error_that_names_the_forms(text):
+    with pytest.raises(InvalidInput, match="36h, 7d"):
+        clock.instant_of(text, at=datetime(2026, 3, 8, tzinfo=UTC), where="since")

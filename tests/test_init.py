@@ -22,7 +22,7 @@ FIXED = {
     "add_working_memory_items": "(entries, *, home=None)",
     "get_working_memory_item": "(id, *, home=None)",
     "update_working_memory_item": "(id, updates, *, home=None)",
-    "list_working_memory_items": "(limit=0, *, home=None)",
+    "list_working_memory_items": "(limit=0, *, types=(), phase=None, caste=None, since=None, until=None, project=None, conversation=None, home=None)",
     "clear_working_memory": "(*, home=None)",
     "check_token_threshold": "(*, home=None)",
     "auto_compress_if_needed": "(*, home=None)",

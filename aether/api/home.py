@@ -10,6 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,15 @@ def find(home: Home) -> Path:
         NotFound: there is no home, or the directory has a `data/` that is not ours.
     """
     return require_home(paths.find_home(home))
+
+
+def instant(given: str | datetime | None, *, at: datetime, where: str) -> datetime | None:
+    """Return the instant that a caller gave: an aware time, or a text such as `2026-03-01` or `7d`; None if it is empty.
+
+    Raises:
+        InvalidInput: the text is no time.
+    """
+    return clock.instant_of(given, at=at, where=where) if isinstance(given, str) and given else given or None
 
 
 def read(home: Home) -> Snapshot:

@@ -161,6 +161,16 @@ def store_starts(home: Path, started: str = "") -> bool:
     return True
 
 
+def is_answering(home: Path, session: str) -> bool:
+    """Return whether a turn of this session of Claude Code runs, as far as its events show."""
+    try:
+        known = find_session(home, session)
+        answer = known["state"]["turns"][""]["answer"] if known else {"noted": True}
+        return answer is None or not answer.get("noted")
+    except (AttributeError, KeyError, TypeError):  # nothing was asked yet, or another version wrote it
+        return False
+
+
 def is_idle(known: Session) -> bool:
     """Return whether the session has nothing unfinished, so that its end yields no note."""
     try:
@@ -301,13 +311,14 @@ def _ready_notes(session: Session, entry: JsonObject, phase: int, injected: Coll
     state = cast("State", session["state"]) if session["state"] else extract.new_state()
     state["fixed_phase"] = phase
     state["file"] = as_text(entry.get("transcript")) or state["file"]
+    state["directory"] = as_text(entry.get("directory")) or state.get("directory", "")
     seen = session["seen"]
     fresh = [record for record in hook_records(entry) if not is_repeated(record)]
     found: list[Draft] = []
     for record in fresh:
         repeats = injected and record.kind in {"user", "assistant"}
         text = without_echoes(record.text, injected) if repeats else record.text
-        found += extract.observe(state, record._replace(text=text))
+        found += extract.observe(state, record._replace(text=text, directory=state["directory"]))
     match entry.get("event"):
         case "Stop":
             found += extract.end_turn(state)

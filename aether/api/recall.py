@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path, PurePath
 from typing import Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
-from aether.api.home import Home, change, copied, counter_of, find, now, present, read
+from aether.api.home import Home, change, copied, counter_of, find, instant, now, present, read
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
 from aether.memory import items
 from aether.memory import recall as lines
@@ -38,6 +38,8 @@ __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "searc
 
 # The type of a hit that is an archived conversation.
 CONVERSATION = "conversation"
+# Hours after which a turn counts as ended, though no event said so.
+ASKING_HOURS = 1
 # Archived entries that are read for a prompt; those with most of its words come first.
 ARCHIVED_LIMIT = 40
 # The places of archived conversations are behind those of all items; so many of them may answer a query.
@@ -72,8 +74,9 @@ def search_memory(
     as far as they are known the speaker, project, conversation and title.
 
     `limit` is the number of hits to return, by layer if `by_layer`; None returns all. The default is 20, and of each layer
-    the `search.max_results_per_layer` of the home. `layers`, `types`, `phase`, `caste`, `since`, `until` (excluded),
-    `project` and `conversation` (a part of its name) filter the entries. `by_layer` orders by layer, relevance and
+    the `search.max_results_per_layer` of the home. `layers`, `types`, `phase`, `caste`, `since`, `until` (excluded; times,
+    or texts such as `7d`), `project` (a part of its directory) and `conversation` (a part of its id, title or file) filter
+    the entries. `by_layer` orders by layer, relevance and
     time instead of by score. `context` adds that many neighbours in time to each hit
     on either side.
 
@@ -85,8 +88,9 @@ def search_memory(
     at = now()
     hits = search(
         snapshot.documents["memory"], query, now=at, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
-        types=types, phase=phase, caste=caste, since=_time(since, "since"), until=_time(until, "until"),
+        types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
+        asking=_asking(snapshot, at),
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
@@ -100,6 +104,21 @@ def search_memory(
             change(place, record, Author("access"))
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
+
+
+def _asking(snapshot: Snapshot, at: datetime) -> set[str]:
+    """Return the ids of the requests that sessions of Claude Code are answering: a search is part of that, not its result.
+
+    A turn that was interrupted never ends, so its request counts for `ASKING_HOURS` only.
+    """
+    first = clock.stamp(at - timedelta(hours=ASKING_HOURS))
+    newest: dict[str, tuple[str, str]] = {}
+    for item in items.items_of(snapshot.documents["memory"]):
+        known = item["metadata"]
+        if item["type"] == "user_input" and known.get("conversation") and known["timestamp"] >= first:
+            found = (known["timestamp"], item["id"])
+            newest[known["conversation"]] = max(found, newest.get(known["conversation"], found))
+    return {each for name, (_, each) in newest.items() if hook_sessions.is_answering(snapshot.home, name)}
 
 
 def _with_cost(hit: Hit, count: Counter) -> Hit:
@@ -189,10 +208,6 @@ def find_by_id(id: str, *, home: Home = None) -> Hit:
     )
 
 
-def _time(given: str | datetime | None, where: str) -> datetime | None:
-    return clock.parse(given, where=where) if isinstance(given, str) else given
-
-
 def searchable_archive(snapshot: Snapshot) -> Source:
     """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
     head = record_files.head(snapshot, "items")
@@ -214,13 +229,41 @@ def searchable_archive(snapshot: Snapshot) -> Source:
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
-        return found._replace(candidates=[each for each in found.candidates if is_shown(each.id)])
+        visible = [each for each in found.candidates if is_shown(each.id)]
+        placed = _with_places([each.record for each in visible], memory)
+        return found._replace(
+            candidates=[each._replace(record=record) for each, record in zip(visible, placed, strict=True)]
+        )
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
-        return {place: each for place, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
+        visible = {at: each for at, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
+        return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))
 
     return Source(find, read)
+
+
+def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[JsonObject]:
+    """Return archived records; passages of an earlier release get the project and title that others of their conversation have."""
+    bare = [nth for nth, record in enumerate(records) if _is_bare_passage(record.get("item") or {})]
+    if not bare:
+        return records
+    places: dict[str, dict[str, str]] = {}
+    for item in (*items.items_of(memory), *(record.get("item") or {} for record in records)):
+        known = item.get("metadata") or {}
+        place = {name: known[name] for name in ("project", "title") if known.get(name)}
+        places.setdefault(str(known.get("conversation", "")), {}).update(place)
+    made = [*records]
+    for nth in bare:
+        item = records[nth]["item"]
+        metadata = places[item["metadata"]["conversation"]] | item["metadata"]
+        made[nth] = {**records[nth], "item": {**item, "metadata": metadata}}
+    return made
+
+
+def _is_bare_passage(item: JsonObject) -> bool:
+    known = item.get("metadata") or {}
+    return item.get("type") == HISTORY and isinstance(known.get("conversation"), str) and "title" not in known
 
 
 class RecallHit(dict[str, Any]):
@@ -239,22 +282,23 @@ class RecallHit(dict[str, Any]):
 
 
 @public
-def recall(query: str, *, limit: int = 10, budget: int | None = None, home: Home = None) -> list[Hit]:
+def recall(
+    query: str,
+    *,
+    limit: int = 10,
+    budget: int | None = None,
+    types: Iterable[str] = (),
+    phase: int | str | None = None,
+    caste: str | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
+    project: str | None = None,
+    conversation: str | None = None,
+    home: Home = None,
+) -> list[Hit]:
     """Return the entries about `query`, best first; with `budget`, those whose lines in an index cost at most that.
 
-    The hits are those of `search_memory`, fewer by default, each with its gist and the cost of its full text.
-
-    Raises:
-        InvalidInput: the query is blank, or an option has an impossible value.
-    """
-    found = recall_index(query, limit=limit, budget=budget, home=home)
-    return [cast("Hit", RecallHit(hit)) for hit, _ in found]
-
-
-def recall_index(
-    query: str, *, limit: int = 10, budget: int | None = None, home: Home = None
-) -> list[tuple[Hit, RecallLine]]:
-    """Return the hits of `recall`, each with its line of an index.
+    The hits are those of `search_memory`, fewer by default, filtered by the same options; their fields are attributes, too.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -263,11 +307,14 @@ def recall_index(
         raise InvalidInput(
             f"budget is {budget}.", fix="Use a number of tokens, or none for no bound.", where="recall"
         )
-    hits = search_memory(query, limit, home=home)
-    found = [RecallLine(*(hit[field] for field in RecallLine._fields)) for hit in hits]  # type: ignore[literal-required]
-    count = counter_of(read(home).documents["memory"])
-    fitting = found if budget is None else lines.fit_lines(found, budget, count)
-    return list(zip(hits, fitting, strict=False))
+    found = search_memory(
+        query, limit, types=types, phase=phase, caste=caste, since=since, until=until, project=project,
+        conversation=conversation, home=home,
+    )  # fmt: skip
+    if budget is not None:
+        count = counter_of(read(home).documents["memory"])
+        found = found[: len(lines.fit_lines([*map(lines.hit_line, found)], budget, count))]
+    return [cast("Hit", RecallHit(hit)) for hit in found]
 
 
 def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> list[RecallLine]:

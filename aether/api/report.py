@@ -17,7 +17,7 @@ from typing import Any
 
 from aether import clock, paths
 from aether.api import timeline as api_timeline
-from aether.api.home import Home, now, read, redaction_rules
+from aether.api.home import Home, instant, now, read, redaction_rules
 from aether.api.overview import overview
 from aether.context import goals
 from aether.errors import public
@@ -56,9 +56,7 @@ def report(
         NotFound: no conversation has this name.
     """
     at = now()
-    start = (
-        api_timeline.instant_of(since, at=at, where="since") if isinstance(since, str) and since else since
-    )
+    start = instant(since, at=at, where="since")
     found = api_timeline.timeline(since=start or "", conversation=conversation, home=home)
     snapshot = read(home)
     # Before a text is cut: half a secret is no secret to the rules. All texts of a report are of these.
@@ -171,14 +169,16 @@ def _day(day: str, moments: Sequence[Moment]) -> JsonObject:
     }  # fmt: skip
 
 
-def _decisions(found: Iterable[Moment], snapshot: Snapshot | None, start: datetime | str) -> list[JsonObject]:
+def _decisions(
+    found: Iterable[Moment], snapshot: Snapshot | None, start: datetime | None
+) -> list[JsonObject]:
     """Return the decisions with their reasons, oldest first: `found` of the timeline, and those of goals and sessions.
 
     Without `snapshot` only those of the timeline: a goal and a session may be about several conversations.
     """
     made = [_decision(one.at, one.text, one.evidence, one.id) for one in found]
     texts = "\n".join(one["text"] for one in made)
-    first = clock.stamp(start) if isinstance(start, datetime) else ""
+    first = clock.stamp(start) if start else ""
     if snapshot is None:
         return sorted(made, key=lambda one: str(one["at"]))
     for session in sessions_of(snapshot.documents["memory"]):
@@ -207,8 +207,8 @@ def _decision(at: str, text: str, evidence: str, id: str, why: str = "") -> Json
     }  # fmt: skip
 
 
-def _lessons(patterns: Iterable[JsonObject], start: datetime | str) -> list[JsonObject]:
-    first = clock.stamp(start) if isinstance(start, datetime) else ""
+def _lessons(patterns: Iterable[JsonObject], start: datetime | None) -> list[JsonObject]:
+    first = clock.stamp(start) if start else ""
     chosen = sorted(
         (one for one in patterns if one["last_seen"] >= first),
         key=lambda one: (-one["confidence"], -one["occurrences"], one["id"]),

@@ -5,18 +5,17 @@ What a moment is, and when a path is the same file, is decided in `memory.timeli
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from aether import clock
 from aether.api import hook_sessions
-from aether.api.home import Home, find, now, read
+from aether.api.home import Home, find, instant, now, read
 from aether.api.recall import searchable_archive
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
@@ -40,43 +39,12 @@ from aether.store.snapshot import Snapshot, load
 from aether.text.tags import memory_block
 from aether.text.words import terms
 
-__all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "instant_of", "timeline"]
+__all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "timeline"]
 
-_AGO = re.compile(r"(\d{1,5})([hdwmy])")
-_UNIT_HOURS = {"h": 1, "d": 24, "w": 24 * 7, "m": 24 * 30, "y": 24 * 365}
 # The moments of the archive of the home that was asked for last: a page is asked for again and again while its home changes.
 _ARCHIVED: dict[Path, tuple[Any, list[Moment]]] = {}
 # Characters of a statement that a model gets when it reads a file, and how many of each part.
 _REMINDED_CHARS, _REMINDED = 240, {"decisions": 3, "errors": 3}
-
-
-def instant_of(text: str, *, at: datetime, where: str) -> datetime:
-    """Return the instant that `text` names: an ISO 8601 time, or a time before `at` such as `36h`, `7d`, `2w`, `3m`, `1y`.
-
-    Raises:
-        InvalidInput: it is neither.
-
-    >>> from datetime import UTC
-    >>> instant_of("7d", at=datetime(2026, 3, 8, tzinfo=UTC), where="since").isoformat()
-    '2026-03-01T00:00:00+00:00'
-    """
-    if ago := _AGO.fullmatch(text.strip()):
-        try:
-            return at - timedelta(hours=int(ago[1]) * _UNIT_HOURS[ago[2]])
-        except OverflowError:
-            raise _no_time(text, where) from None
-    try:
-        return clock.parse(text, where=where)
-    except InvalidInput as reason:
-        raise _no_time(text, where) from reason
-
-
-def _no_time(text: str, where: str) -> InvalidInput:
-    return InvalidInput(
-        f"{shown(text)} is not a time.",
-        fix="Write it as 2026-03-01T10:15:00Z, or as a time before now: 36h, 7d, 2w, 3m, 1y.",
-        where=where,
-    )
 
 
 @public
@@ -133,9 +101,8 @@ def _require_conversation(snapshot: Snapshot, name: str) -> None:
 
 
 def _stamp(given: str | datetime, at: datetime, where: str) -> str:
-    if isinstance(given, str):
-        return clock.stamp(instant_of(given, at=at, where=where)) if given else ""
-    return clock.stamp(given)
+    found = instant(given, at=at, where=where)
+    return clock.stamp(found) if found else ""
 
 
 def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:

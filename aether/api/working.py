@@ -7,9 +7,10 @@ that left working memory is corrected by `api.forget.supersede`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
+from aether.api.home import Home, change, copied, counter_of, drained, find, instant, now, read
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
 from aether.memory import items
@@ -220,9 +221,38 @@ def update_working_memory_item(id: str, updates: Mapping[str, Any], *, home: Hom
 
 
 @public
-def list_working_memory_items(limit: int = 0, *, home: Home = None) -> list[Item]:
-    """Return the items, most recently used first; all where `limit` is 0. Listing counts no access."""
-    found: list[Item] = copied(items.recent_items(read(home).documents["memory"], limit))
+def list_working_memory_items(
+    limit: int = 0,
+    *,
+    types: Iterable[str] = (),
+    phase: int | str | None = None,
+    caste: str | None = None,
+    since: str | datetime | None = None,
+    until: str | datetime | None = None,
+    project: str | None = None,
+    conversation: str | None = None,
+    home: Home = None,
+) -> list[Item]:
+    """Return the items, most recently used first; all where `limit` is 0. Listing counts no access.
+
+    The other options filter them as those of `search_memory` do.
+
+    Raises:
+        InvalidInput: an option has an impossible value.
+    """
+    # Hooks add items, and neither list nor search.
+    from aether.memory.search import entry_filter
+    from aether.store.search_index import bare_row
+
+    at = now()
+    keep = entry_filter(
+        types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
+        project=project, conversation=conversation,
+    )  # fmt: skip
+    memory = read(home).documents["memory"]
+    found: list[Item] = copied(
+        items.recent_items(memory, limit, is_wanted=lambda item: keep.takes(bare_row({"item": item})))
+    )
     return found
 
 

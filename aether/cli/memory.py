@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import click
@@ -30,9 +30,34 @@ from aether.cli.output import (
     undo_words,
     when,
 )
-from aether.text.words import pluralize
+from aether.text.words import matching_part, pluralize
 
+# Before the second line of a hit, below its number.
+_INDENT = "    "
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
+
+
+def filter_options(command: Any) -> Any:
+    """Add the options by which `memory list`, `memory search` and `recall` filter entries; all with the same meaning."""
+    for option in reversed(_FILTERS):
+        command = option(command)
+    return command
+
+
+_FILTERS = (
+    click.option("--type", "types", multiple=True, help="Only this type; may be repeated"),
+    click.option("--phase", type=click.IntRange(0), help="Only this phase"),
+    click.option("--caste", help="Only this caste"),
+    click.option("--project", help="Only of this project: a part of its directory"),
+    click.option("--conversation", help="Only of this conversation: a part of its id, title or file"),
+    click.option("--since", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y"),
+    click.option("--until", help="Older than this time"),
+)
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were given; 0 is a phase."""
+    return {name: value for name, value in options.items() if value not in (None, "", ())}
 
 
 @click.group("memory", cls=Group)
@@ -205,22 +230,28 @@ def update(
 @click.option(
     "--limit", default=0, show_default=True, type=click.IntRange(0), help="Most items to list; 0 for all"
 )
+@filter_options
 @pass_ask
-def list_(ask: Ask, limit: int) -> None:
+def list_(ask: Ask, /, limit: int, **filters: Any) -> None:
     """List the items of working memory, most recently used first.
+
+    A terminal shows two lines an item; a pipe gets whole texts.
 
     \b
     Example:
       aether memory list --limit 10
+      aether memory list --type decision --since 7d
     """
     from aether.api import working
     from aether.api.overview import overview
     from aether.cli.status import empty_words
 
     place = ask.place()
-    items = working.list_working_memory_items(limit, home=place)
-    emit(ask, items, items_table(items))
-    if not items:
+    items = working.list_working_memory_items(limit, home=place, **given(filters))
+    emit(ask, items, item_rows(items) if sys.stdout.isatty() else items_table(items))
+    if not items and given(filters):
+        note(ask, "Nothing found.")
+    elif not items:
         note(ask, f"Working memory is {empty_words(overview(home=place))}.")
 
 
@@ -262,13 +293,7 @@ def clear(ask: Ask, yes: bool) -> int:
 @click.option(
     "--layer", "layers", multiple=True, type=click.Choice(LAYERS), help="Only this layer; may be repeated"
 )
-@click.option("--type", "types", multiple=True, help="Only this type; may be repeated")
-@click.option("--phase", type=click.IntRange(0), help="Only this phase")
-@click.option("--caste", help="Only this caste")
-@click.option("--project", help="Only of this project: a part of its directory")
-@click.option("--conversation", help="Only of this conversation: a part of its id, title or file")
-@click.option("--since", help="Not older than this ISO 8601 time")
-@click.option("--until", help="Not newer than this ISO 8601 time")
+@filter_options
 @click.option(
     "--by-layer", is_flag=True, help="Working memory first, then short-term, then long-term; LIMIT each"
 )
@@ -285,9 +310,7 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     """
     from aether.api import recall
 
-    found = recall.search_memory(
-        query, home=ask.place(), **{name: value for name, value in options.items() if value}
-    )
+    found = recall.search_memory(query, home=ask.place(), **given(options))
     emit(ask, found, hit_rows(found) if sys.stdout.isatty() else hits_table(found))
     if not found:
         note(ask, "Nothing found.")
@@ -642,40 +665,60 @@ def item_lines(item: Mapping[str, Any]) -> list[str]:
 
 
 def items_table(items: Sequence[Mapping[str, Any]]) -> Table:
-    """Return items, one per line."""
+    """Return items, one per line with their whole text."""
     rows = [
         (
             item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", item["token_count"],
-            item["content"],
+            origin, item["content"],
         )
-        for item in items
+        for item, origin in zip(items, origins([*map(_place_of, items)]), strict=True)
     ]  # fmt: skip
-    return Table(rows, head=("id", "type", "rel", "tokens", "content"), right=[2, 3])
+    return Table(rows, head=("id", "type", "rel", "tokens", "from", "content"), right=[2, 3])
+
+
+def item_rows(items: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return items as two lines each for a terminal: the place, and the start of the text."""
+    places = [
+        (item["id"], item["type"], f"{item['metadata']['relevance_score']:.2f}", origin)
+        for item, origin in zip(items, origins([*map(_place_of, items)]), strict=True)
+    ]
+    return _two_lines(places, [(item["content"], ()) for item in items])
+
+
+def _place_of(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of the place of an item, by the names of a hit."""
+    return {**item["metadata"], "at": item["metadata"]["timestamp"], "entry": item}
 
 
 def hits_table(hits: Sequence[Mapping[str, Any]]) -> Table:
     """Return search hits, best first, one per line with their whole text."""
     rows = [
-        (f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], origin_of(hit), hit_text(hit))
-        for hit in hits
+        (f"{hit['score']:.2f}", LAYER_NAMES[hit["layer"]], hit["id"], origin, hit_text(hit))
+        for hit, origin in zip(hits, origins(hits), strict=True)
     ]
     return Table(rows, head=("score", "layer", "id", "from", "text"), right=[0])
 
 
 def hit_rows(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return search hits, best first, as two lines each for a terminal: the place, and the part that answers."""
+    # What a narrow terminal has no room for is cut: the id is needed to read on.
+    places = [
+        (hit["id"], str(hit["type"] or ""), origin, LAYER_NAMES[hit["layer"]])
+        for hit, origin in zip(hits, origins(hits), strict=True)
+    ]
+    return _two_lines(places, [(hit["passage"] or hit["content"], hit["matched"]) for hit in hits])
+
+
+def _two_lines(places: Iterable[Sequence[str]], texts: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+    """Return a line of each place, and below it the part of its text that holds most of the words beside it."""
     from shutil import get_terminal_size
 
     width = max(LEAST_COLUMNS, get_terminal_size().columns)
     lines = []
-    for nth, hit in enumerate(hits, start=1):
-        place = " · ".join(
-            filter(None, (LAYER_NAMES[hit["layer"]], str(hit["type"] or ""), origin_of(hit), hit["id"]))
-        )
-        lines += [
-            cut_to(f"{nth:>2}. {one_line(place)}", width),
-            cut_to(f"    {one_line(hit['passage'])}", width),
-        ]
+    for nth, (place, (text, matched)) in enumerate(zip(places, texts, strict=True), start=1):
+        named = one_line(" · ".join(filter(None, place)))
+        part = matching_part(one_line(text), matched, max(LEAST_COLUMNS, width - len(_INDENT)))
+        lines += [cut_to(f"{nth:>2}. {named}", width), cut_to(f"{_INDENT}{part}", width)]
     return lines
 
 
@@ -685,14 +728,24 @@ def hit_text(hit: Mapping[str, Any]) -> str:
     return text if not passage or one_line(passage) in one_line(text) else f"{passage} … {text}"
 
 
-def origin_of(hit: Mapping[str, Any]) -> str:
-    """Return when, by whom and where a hit was said, as far as it is known.
+def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return for each hit when and by whom it was said and, where they are of several, the project and conversation.
 
-    >>> origin_of({"at": "2026-03-01T10:15:00.000000Z", "speaker": "agent", "project": "/src/app"})
-    '2026-03-01 agent app'
+    >>> said = {"at": "2026-03-01T10:15:00.000000Z", "speaker": "agent", "project": "/src/app", "conversation": "c7"}
+    >>> origins([said]), origins([said, said | {"conversation": "c8"}])
+    (['2026-03-01 agent app c7'], ['2026-03-01 agent c7', '2026-03-01 agent c8'])
     """
-    project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
-    return " ".join(filter(None, (hit["at"][:10], hit.get("speaker"), project, hit.get("title"))))
+    found = []
+    for hit in hits:
+        metadata = (hit.get("entry") or {}).get("metadata") or {}
+        project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
+        title = str(hit.get("title") or hit.get("conversation") or "")
+        found.append((hit["at"][:10], hit.get("speaker") or metadata.get("evidence"), project, title))
+    is_shown = [nth < 2 or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(4)]
+    return [
+        " ".join(str(part) for part, says in zip(one, is_shown, strict=True) if says and part)
+        for one in found
+    ]
 
 
 def hit_page(hit: Mapping[str, Any]) -> list[str]:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether.cli.memory import filter_options, given, hit_rows, origins
 from aether.cli.output import Ask, Command, Table, emit, facts, note, pass_ask, plain, when
 from aether.text.words import pluralize
 
 # Characters of a time as it is shown.
 TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00")
+# The fields of a hit in the index that --json prints.
+_INDEXED = (
+    "id", "layer", "type", "at", "tokens", "gist", "passage", "score", "speaker", "project", "conversation", "title",
+)  # fmt: skip
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from aether.memory.recall import RecallLine
 
@@ -22,23 +28,26 @@ if TYPE_CHECKING:
 @click.argument("words", nargs=-1, metavar="[QUERY]")
 @click.option("--limit", default=10, show_default=True, type=click.IntRange(1), help="Most lines")
 @click.option("--budget", type=click.IntRange(1), help="Most tokens that the index may take")
+@filter_options
 @click.option("--timeline", "around", metavar="ID", help="Show the entries just before and after this one")
 @click.option(
     "--full", "ids", metavar="ID", multiple=True, help="Print this entry in full, and those whose ids follow"
 )
 @pass_ask
 def recall_command(
-    ask: Ask, *, words: tuple[str, ...], limit: int, budget: int | None, around: str | None,
-    ids: tuple[str, ...],
+    ask: Ask, /, *, words: tuple[str, ...], limit: int, budget: int | None, around: str | None,
+    ids: tuple[str, ...], **filters: Any,
 ) -> None:  # fmt: skip
     """Recall from memory, step by step.
 
-    With QUERY an index of matching entries, each line with the tokens of its full text; with --timeline the
-    neighbours in time of one entry, which is marked; with --full whole entries by their ids.
+    With QUERY an index of matching entries, each with the part that matches: on a terminal in two lines, in a pipe in one
+    line with the tokens of the full text. With --timeline the neighbours in time of one entry, which is marked; with
+    --full whole entries by their ids.
 
     \b
     Example:
       aether recall "atomic writes"
+      aether recall "atomic writes" --type decision --since 7d
       aether recall --timeline "$ITEM"
       aether recall --full "$ITEM" "$OTHER"
     """
@@ -48,6 +57,10 @@ def recall_command(
     if not (words or around or ids) or (around and (words or ids)):
         raise InvalidInput(
             "one of QUERY, --timeline ID and --full ID… is needed.", fix="Pass one of them.", where="recall"
+        )
+    if given(filters) and (around or ids):
+        raise InvalidInput(
+            "a filter needs a QUERY.", fix="Leave it out: --timeline and --full name entries.", where="recall"
         )
     place = ask.place()
     if ids:
@@ -62,10 +75,15 @@ def recall_command(
         emit(ask, _data("full", found, tokens), lines[:-1])
     elif around:
         near = recall.timeline(around, before=limit // 2, after=limit // 2, home=place)
-        _emit_lines(ask, "timeline", near, around=around)
+        tokens = sum(line.tokens for line in near)
+        emit(ask, _data("timeline", [line._asdict() for line in near], tokens), _lines(near, around))
+        _note_cost(ask, len(near), tokens)
     else:
-        found_hits = recall.recall_index(" ".join(words), limit=limit, budget=budget, home=place)
-        _emit_lines(ask, "index", [line for _, line in found_hits])
+        hits = recall.recall(" ".join(words), limit=limit, budget=budget, home=place, **given(filters))
+        tokens = sum(hit["tokens"] for hit in hits)
+        entries = [{name: hit[name] for name in _INDEXED if name in hit} for hit in hits]  # type: ignore[literal-required]
+        emit(ask, _data("index", entries, tokens), hit_rows(hits) if sys.stdout.isatty() else _index(hits))
+        _note_cost(ask, len(hits), tokens)
 
 
 @click.command("brief", cls=Command)
@@ -115,24 +133,27 @@ def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:
     return {"step": step, "entries": entries, "tokens": tokens}
 
 
-def _emit_lines(ask: Ask, step: str, lines: Sequence[RecallLine], *, around: str = "") -> None:
-    tokens = sum(line.tokens for line in lines)
-    emit(ask, _data(step, [line._asdict() for line in lines], tokens), _lines(lines, around))
-    if lines:
-        note(
-            ask,
-            f"In full {'these are' if len(lines) > 1 else 'this is'} {pluralize(tokens, 'tokens')}: aether recall --full ID…",
-        )
+def _note_cost(ask: Ask, number: int, tokens: int) -> None:
+    if number:
+        these = "these are" if number > 1 else "this is"
+        note(ask, f"In full {these} {pluralize(tokens, 'tokens')}: aether recall --full ID…")
     else:
         note(ask, "Nothing found.")
 
 
+def _index(hits: Sequence[Mapping[str, Any]]) -> Table:
+    """Return hits as a table for a pipe, each with the part that matches."""
+    rows = [
+        (hit["id"], hit["type"], hit["tokens"], origin, hit["passage"] or hit["gist"])
+        for hit, origin in zip(hits, origins(hits), strict=True)
+    ]
+    return Table(rows, head=("id", "type", "tokens", "from", "text"), right=[2])
+
+
 def _lines(lines: Sequence[RecallLine], around: str) -> Table:
-    """Return lines as a table: a timeline marks `around` and shows times to the second."""
-    most = TO_THE_SECOND if around else TO_THE_MINUTE
-    rows = [(line.id, line.type, when(line.at)[:most] or "—", line.tokens, line.gist) for line in lines]
-    head = ("id", "type", "time", "tokens", "gist")
-    if not around:
-        return Table(rows, head=head, right=[3])
-    marked = [(">" if row[0] == around else "", *row) for row in rows]
-    return Table(marked, head=("", *head), right=[4])
+    """Return the lines of a timeline as a table that marks `around`."""
+    rows = [
+        (">" if line.id == around else "", line.id, line.type, when(line.at)[:TO_THE_SECOND] or "—", line.tokens, line.gist)
+        for line in lines
+    ]  # fmt: skip
+    return Table(rows, head=("", "id", "type", "time", "tokens", "gist"), right=[4])

@@ -367,8 +367,10 @@ def _total_step(tokens: int) -> JsonObject:
     return {"op": "replace", "path": f"{PART}/current_tokens", "value": tokens}
 
 
-def recent_items(memory: Mapping[str, Any], limit: int = 0) -> list[Item]:
-    """Return the items, most recently used first; all if `limit` is 0.
+def recent_items(
+    memory: Mapping[str, Any], limit: int = 0, *, is_wanted: Callable[[Item], bool] = lambda _: True
+) -> list[Item]:
+    """Return the items that are wanted, most recently used first; all of them if `limit` is 0.
 
     Raises:
         InvalidInput: the limit is negative.
@@ -376,7 +378,7 @@ def recent_items(memory: Mapping[str, Any], limit: int = 0) -> list[Item]:
     if limit < 0:
         raise InvalidInput(f"limit is {limit}.", fix="Use 0 for all, or the number wanted.", where="list")
     order = sorted(
-        enumerate(items_of(memory)),
+        ((nth, item) for nth, item in enumerate(items_of(memory)) if is_wanted(item)),
         key=lambda pair: (pair[1]["metadata"]["last_accessed"], pair[0]),
         reverse=True,
     )

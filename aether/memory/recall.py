@@ -12,11 +12,14 @@ from typing import Any
 
 from aether.memory import sessions
 from aether.store.search_index import instant_text
+from aether.text.words import matching_part
 from aether.tuples import NamedTuple
-from aether.types import Counter, JsonObject
+from aether.types import Counter, Hit, JsonObject
 
 # Enough characters to distinguish entries; sixteen to twenty-five tokens.
 EXCERPT_CHARS = 100
+# Of the part of a hit that answers: one long sentence, or a few.
+MATCH_CHARS = 400
 
 
 class RecallLine(NamedTuple):
@@ -77,6 +80,12 @@ def recall_line(record: Record, *, count: Counter, score: float = 0.0) -> Recall
     """Return a record as a line of an index; tokens that were never counted are counted now."""
     tokens = record.tokens or count(record.text)
     return RecallLine(record.id, record.layer, record.type, record.at, tokens, excerpt(record.text), score)
+
+
+def hit_line(hit: Hit) -> RecallLine:
+    """Return a hit of a search as a line of an index, with the part of its text that answers."""
+    said = matching_part(hit["passage"], hit["matched"], MATCH_CHARS) or hit["gist"]
+    return RecallLine(hit["id"], hit["layer"], hit["type"], hit["at"], hit["tokens"], said, hit["score"])
 
 
 def excerpt(text: str, most: int = EXCERPT_CHARS) -> str:

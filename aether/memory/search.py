@@ -21,7 +21,7 @@ import math
 import re
 import unicodedata
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
@@ -111,27 +111,24 @@ def search(
     phase: int | str | None = None, caste: str | None = None,
     since: datetime | None = None, until: datetime | None = None,
     project: str | None = None, conversation: str | None = None,
-    by_layer: bool = False, context: int = 0,
+    by_layer: bool = False, context: int = 0, asking: Collection[str] = (),
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
     At most `limit` hits (with `by_layer` for each layer; None: all; by default `LIMIT`, and of each layer the
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
-    neighbours on either side of each. `by_layer` orders
-    them by layer, relevance and time.
+    neighbours on either side of each. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
+    asks: they are found by their id only.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
     """
     layers = frozenset(layers)
     _check(query, limit, layers, context)
-    if phase is not None and phase_number(phase) is None:
-        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="search")
-    keep = Filter(
-        tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
-        clock.stamp(since) if since else "", clock.stamp(until) if until else "",
-        plain_text(project).casefold(), plain_text(conversation).casefold(),
+    keep = entry_filter(
+        types=types, phase=phase, caste=caste, since=since, until=until, project=project,
+        conversation=conversation,
     )  # fmt: skip
     said, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
@@ -141,6 +138,7 @@ def search(
         each for each in matches
         # The question itself, noted when it was asked, is no answer.
         if _wanted(each.entry, keep, layers) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
+        and (each.tier == _ID or each.entry.row.id not in asking)
     ]  # fmt: skip
     # By kind and score, then newest first, by layer and by id: no two are equal.
     chosen.sort(key=lambda match: (LAYERS.index(match.entry.layer), match.entry.row.id))
@@ -156,6 +154,25 @@ def search(
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen = _without_repeats(chosen, most, of_layer)
     return _without_replaced(_hits(memory, chosen, said, archived, context))
+
+
+def entry_filter(
+    *, types: Iterable[str] = (), phase: int | str | None = None, caste: str | None = None,
+    since: datetime | None = None, until: datetime | None = None,
+    project: str | None = None, conversation: str | None = None,
+) -> Filter:  # fmt: skip
+    """Return the filter for entries of these `types`, this `phase`, `caste` and time, and parts of the names of their places.
+
+    Raises:
+        InvalidInput: the phase is not a number of one.
+    """
+    if phase is not None and phase_number(phase) is None:
+        raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
+    return Filter(
+        tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
+        clock.stamp(since) if since else "", clock.stamp(until) if until else "",
+        plain_text(project).casefold(), plain_text(conversation).casefold(),
+    )  # fmt: skip
 
 
 def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:

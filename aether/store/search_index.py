@@ -172,21 +172,28 @@ class Source(NamedTuple):
 
 def row(record: JsonObject) -> Row:
     """Return the row of an archive record, or of a live item given as `{"item": item}`."""
+    bare = bare_row(record)
+    text, length, label = _marked_text(str((record.get("item") or {}).get("content") or ""))
+    return bare._replace(
+        marked=text, length=length, labels="|".join(filter(None, (_name(bare.caste), label)))
+    )
+
+
+def bare_row(record: JsonObject) -> Row:
+    """Return the row of a record without the words of its text, which a filter does not ask for."""
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
-    content = str(item.get("content") or "")
-    text, length, label = _marked_text(content)
-    phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
+    phase = plain_text(metadata.get("phase"))
     return Row(
         id=plain_text(item.get("id")),
-        marked=text,
-        length=length,
+        marked="",
+        length=0,
         type=plain_text(item.get("type")),
         phase=phase,
-        caste=caste,
+        caste=plain_text(metadata.get("caste")),
         at=instant_text(metadata.get("timestamp")),
         relevance=unit_fraction(metadata.get("relevance_score")),
-        labels="|".join(filter(None, (_name(caste), label))),
+        labels="",
         stretch=f"{phase}/{plain_text(record.get('compression_id') or record.get('session_id'))}",
         project=plain_text(metadata.get("project")),
         conversation=conversation_names(metadata),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from threading import Lock
 from typing import Any
@@ -25,6 +25,7 @@ from aether.tuples import NamedTuple
 
 # Runs written without spaces between words: Thai to Khmer, kana, Han, and the planes of rarer Han.
 UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_SPACED_WORD = lazy(r"\S+")
 _RUN = lazy(rf"[{UNSPACED}]+|[^\W_{UNSPACED}]+(?:['’][^\W\d_{UNSPACED}]+)*")
 # The same for ASCII, which most texts are: to compile the tables of the other takes milliseconds.
 _ASCII_RUN = lazy(r"[A-Za-z0-9]+(?:'[A-Za-z]+)*")
@@ -413,3 +414,39 @@ def pluralize(number: int, plural: str) -> str:
     ('2 files that were read', '1 file that was read', '1 decision')
     """
     return f"{number} {plural}" if number != 1 else f"1 {_SINGULAR.get(plural, plural.removesuffix('s'))}"
+
+
+def matching_part(text: str, matched: Iterable[str], most: int) -> str:
+    """Return `text` on one line; of a longer one, a stretch of at most `most` characters with most of the words `matched`.
+
+    >>> matching_part("We met on Monday. Nobody knew why the ledger was locked so often.", ["ledger"], 32)
+    '… why the ledger was locked so…'
+    """
+    whole = " ".join(text.split())
+    if len(whole) <= most:
+        return whole
+    wanted = {one for word in matched for one in _forms(word)}
+    words_ = (
+        (found.start(), found.end(), wanted & _forms(found[0])) for found in _SPACED_WORD.finditer(whole)
+    )
+    held = [word for word in words_ if word[2]]
+    room = most - len("… …")
+    first, last, most_held = 0, 0, 0
+    for start, end, _ in held:
+        inside = [each for each in held if each[0] == start or (each[0] > start and each[1] <= start + room)]
+        number = len({one for each in inside for one in each[2]})
+        if number > most_held:
+            first, last, most_held = start, max(end, inside[-1][1]), number
+    # What is before and after the words says what they are about.
+    before = max(0, room - (last - first)) // 2
+    at = max(0, min(first - before, len(whole) - room))
+    at = min(whole.find(" ", at - 1) + 1, first) if at else 0
+    part = whole[at : at + room + (0 if at else 2)]
+    if at + len(part) < len(whole):
+        part = (part[: part.rindex(" ")] if " " in part[last - at :] else part).rstrip() + "…"
+    return f"… {part}" if at else part
+
+
+def _forms(word: str) -> set[str]:
+    said = terms(word)
+    return {*said.words, *said.parts}

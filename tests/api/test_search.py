@@ -85,6 +85,28 @@ def test_filters_only_remove(known, options, layers):
     assert found(known, **options) == layers
 
 
+def test_a_list_has_the_filters_of_a_search(known):
+    def listed(**options):
+        return len(aether.list_working_memory_items(home=known, **options))
+
+    assert (listed(), listed(types=["decision"]), listed(types=["note"]), listed(caste="scout")) == (
+        1,
+        1,
+        0,
+        1,
+    )
+    assert (listed(phase=2), listed(phase=1), listed(since="7d"), listed(until="7d")) == (1, 0, 1, 0)
+    assert (listed(project="x"), listed(conversation="x")) == (0, 0)
+    for options in ({"since": "soon"}, {"phase": "first"}):
+        with pytest.raises(InvalidInput):
+            listed(**options)
+        with pytest.raises(InvalidInput):
+            aether.recall("harbour", home=known, **options)
+    assert [hit["layer"] for hit in aether.recall("harbour", types=["decision"], home=known)] == [
+        "working_memory"
+    ]
+
+
 @rows("query", ["", " ", "\n", None, 5])
 def test_a_query_is_required(known, query):
     with pytest.raises(InvalidInput, match="query is required"):

@@ -3,39 +3,18 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime
 
 import pytest
 
 import aether
 from aether.api import hook_sessions
 from aether.api.forget import erase
-from aether.api.timeline import file_reminder, instant_of
+from aether.api.timeline import file_reminder
 from aether.errors import InvalidInput
-from tests.tables import rows
-
-AT = datetime(2026, 3, 8, tzinfo=UTC)
 
 
 def add(home, text, type="decision", **given):
     return str(aether.add_working_memory_item(text, type, 0.9, home=home, **given))
-
-
-@rows(
-    ("text", "expected"),
-    [
-        ("36h", "2026-03-06T12:00:00"), ("7d", "2026-03-01T00:00:00"), ("2w", "2026-02-22T00:00:00"),
-        ("1y", "2025-03-08T00:00:00"), ("2026-03-01T10:15:00Z", "2026-03-01T10:15:00"), ("2026-03-01", "2026-03-01T00:00:00"),
-    ],
-)  # fmt: skip
-def test_a_time_is_written_in_full_or_as_a_time_before_now(text, expected):
-    assert instant_of(text, at=AT, where="since").isoformat() == f"{expected}+00:00"
-
-
-@rows("text", ["7", "d", "-7d", "99999y", "yesterday", ""])
-def test_another_time_is_an_error_that_names_the_forms(text):
-    with pytest.raises(InvalidInput, match="36h, 7d"):
-        instant_of(text, at=AT, where="since")
 
 
 def test_archived_items_and_compressions_are_on_the_timeline(home):

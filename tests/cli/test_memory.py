@@ -129,8 +129,96 @@ def test_an_update_changes_what_is_given(here, capsys, monkeypatch):
 def test_the_list_has_a_line_per_item(here, capsys):
     lines = shown(capsys, "memory", "list").out.splitlines()
 
-    assert lines[0].split() == ["id", "type", "rel", "tokens", "content"]
+    assert lines[0].split() == ["id", "type", "rel", "tokens", "from", "content"]
     assert len(lines) == 4
+
+
+PLACES = {
+    "shop": {"project": "/src/shop", "conversation": "c-one", "title": "Retries of the webhook", "timestamp": "2026-01-02T10:00:00Z"},
+    "bank": {"project": "/src/bank", "conversation": "c-two", "title": "The nightly export", "timestamp": "2026-02-03T10:00:00Z"},
+}  # fmt: skip
+PLACED = "Zebra stripes are printed twice"
+FILTERED = [
+    (["--project", "SHOP"], {"shop"}),
+    (["--project", "elsewhere"], set()),
+    (["--conversation", "c-two"], {"bank"}),
+    (["--conversation", "webhook"], {"shop"}),
+    (["--type", "decision", "--type", "outcome"], {"shop", "bank"}),
+    (["--type", "decison"], set()),
+    (["--since", "2026-02-01"], {"bank"}),
+    (["--until", "2026-02-01"], {"shop"}),
+    (["--since", "999y"], {"shop", "bank"}),
+    (["--caste", "scout"], {"shop"}),
+    (["--phase", "0"], {"bank"}),
+]
+READERS = (["memory", "list"], ["memory", "search", "zebra stripes"], ["recall", "zebra stripes"])
+
+
+@pytest.fixture
+def places(here):
+    return {
+        aether.add_working_memory_item(
+            f"{PLACED} in the {name}.", kind, caste=caste, phase=phase, metadata=PLACES[name]
+        ): name
+        for name, kind, caste, phase in (("shop", "decision", "scout", 3), ("bank", "outcome", None, 0))
+    }
+
+
+@pytest.mark.parametrize(("filters", "wanted"), FILTERED, ids=" ".join)
+def test_list_search_and_recall_have_the_same_filters(places, capsys, filters, wanted):
+    for reader in READERS:
+        given = json.loads(shown(capsys, *reader, *filters, "--json").out)
+        found = given["entries"] if reader[0] == "recall" else given
+
+        assert {places[each["id"]] for each in found if each["id"] in places} == wanted, reader
+
+
+@pytest.mark.parametrize("reader", READERS, ids=" ".join)
+def test_a_filter_that_nothing_passes_says_so_and_an_impossible_one_is_refused(places, capsys, reader):
+    done = shown(capsys, *reader, "--project", "elsewhere")
+
+    assert (done.out, done.err) == ("", "Nothing found.\n")
+    assert "'soon' is not a time" in shown(capsys, *reader, "--since", "soon", code=2).err
+
+
+@pytest.mark.parametrize("reader", READERS, ids=" ".join)
+def test_rows_name_the_project_and_the_conversation(places, capsys, monkeypatch, reader):
+    piped = shown(capsys, *reader).out
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: False)
+    on_screen = shown(capsys, *reader).out.splitlines()
+
+    for item in places:
+        place = next(line for line in on_screen if item in line)
+        below = on_screen[on_screen.index(place) + 1]
+        named = f"{places[item]} {PLACES[places[item]]['title']}"
+        assert named in piped
+        assert named in place
+        assert below == f"    {PLACED} in the {places[item]}."
+        assert max(map(len, on_screen)) <= 100
+
+
+@pytest.mark.parametrize("reader", READERS, ids=" ".join)
+def test_rows_of_one_place_do_not_repeat_it(places, capsys, reader):
+    aether.add_working_memory_item(f"{PLACED} again.", "decision", metadata=PLACES["shop"])
+
+    of_one = shown(capsys, *reader, "--project", "/src/shop").out
+
+    assert of_one.count(PLACED) == 2
+    assert PLACES["shop"]["title"] not in of_one
+
+
+def test_on_a_narrow_terminal_the_part_that_matches_is_seen(here, capsys, monkeypatch):
+    text = "The meeting was long and many things were said by many people, until it was found that the quorum ledger tore"
+    item = aether.add_working_memory_item(text, "outcome")
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for reader in READERS[1:]:
+        first, second = shown(capsys, *reader[:-1], "quorum ledger").out.splitlines()
+
+        assert item in first
+        assert "quorum ledger" in second
 
 
 def test_clearing_needs_a_yes_and_says_what_it_did(here, capsys):
@@ -208,7 +296,7 @@ def test_a_terminal_shows_two_lines_a_hit_with_the_part_that_answers():
     text = "We met in the morning. " * 30 + "The ledger is locked once per row. Nobody knew."
     hit = {
         "id": "wm_1", "layer": "archive", "type": "history", "at": "2026-03-01T10:00:00Z", "speaker": "agent",
-        "content": text, "passage": "The ledger is locked once per row. Nobody knew.",
+        "content": text, "passage": "The ledger is locked once per row. Nobody knew.", "matched": ["ledger"],
     }  # fmt: skip
     first, second = memory.hit_rows([hit])
 

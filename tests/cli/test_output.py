@@ -120,28 +120,29 @@ def test_commands_print_whole_texts_into_a_pipe_whatever_the_width(long, capsys,
     [(60, {}, 60), (200, {}, 200), (80, {"COLUMNS": "60"}, 60), (80, {"COLUMNS": "200"}, 200)],
 )
 def test_a_table_fills_the_terminal_and_cuts_its_last_column(long, tmp_path, size, env, width):
-    text = ran_on_a_terminal(tmp_path, "memory", "list", columns=size, **env)
+    assert main(["signal", "emit", "FOCUS", long, "--quiet"]) == 0
+    text = ran_on_a_terminal(tmp_path, "signal", "list", columns=size, **env)
 
     lines = [UNSTYLED.sub("", line) for line in text.splitlines()]
-    assert lines[0].split() == ["id", "type", "rel", "tokens", "content"]
+    assert lines[0].split() == ["type", "now", "at", "first", "since", "(UTC)", "context"]
     (item,) = (line for line in lines if "Every word" in line)
     assert (max(map(columns, lines)), item[-1]) == (width, "…")
 
 
 def test_a_terminal_gets_styles_unless_they_are_unwanted(here, tmp_path):
-    assert "\x1b[1m" in ran_on_a_terminal(tmp_path, "memory", "list")
+    assert "\x1b[1m" in ran_on_a_terminal(tmp_path, "log")
     for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
-        assert "\x1b" not in ran_on_a_terminal(tmp_path, "memory", "list", **env)
+        assert "\x1b" not in ran_on_a_terminal(tmp_path, "log", **env)
 
 
 @pytest.mark.parametrize(
-    "words", [["memory", "list", "--json"], ["memory", "status"], ["memory", "add", "A note"]]
+    "words", [["memory", "list"], ["log", "--json"], ["memory", "status"], ["memory", "add", "A note"]]
 )
 def test_rich_is_imported_for_tables_on_a_terminal_only(here, tmp_path, words):
     imported = {"PYTHONPROFILEIMPORTTIME": "1"}
 
     assert " rich" not in ran_on_a_terminal(tmp_path, *words, **imported)
-    assert " rich" in ran_on_a_terminal(tmp_path, "memory", "list", **imported)
+    assert " rich" in ran_on_a_terminal(tmp_path, "log", **imported)
 
 
 def test_a_foreign_text_with_markup_is_shown_as_it_is(monkeypatch):

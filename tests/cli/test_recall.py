@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 
+import aether
 from tests.cli.stage import shown
 
 
@@ -11,9 +13,25 @@ def test_the_index_has_a_line_per_entry_and_says_what_all_cost(here, capsys):
     done = shown(capsys, "recall", "atomic writes")
 
     lines = done.out.splitlines()
-    assert lines[0].split() == ["id", "type", "time", "tokens", "gist"]
+    assert lines[0].split() == ["id", "type", "tokens", "from", "text"]
     assert here["ITEM"] in lines[2]
     assert "tokens: aether recall --full ID…" in done.err
+
+
+def test_a_pipe_gets_the_whole_part_that_matches(here, capsys):
+    said = "The quorum ledger is locked once for each row, because the reader of the nightly export must see it whole, or not at all."
+    aether.add_working_memory_item("Many things were talked about. " * 40 + said, "outcome")
+
+    assert said in shown(capsys, "recall", "quorum ledger locked").out
+    (entry,) = json.loads(shown(capsys, "recall", "quorum ledger locked", "--json").out)["entries"]
+    assert said in entry["passage"]
+    assert said not in entry["gist"]
+
+
+def test_filters_are_of_the_index_only(here, capsys):
+    done = shown(capsys, "recall", "--timeline", here["ITEM"], "--type", "decision", code=2)
+
+    assert "a filter needs a QUERY" in done.err
 
 
 def test_an_entry_is_printed_whole_with_its_neighbours(here, capsys):

@@ -6,6 +6,7 @@ from aether.api.admin import undo
 from aether.api.forget import erase, forget
 from aether.api.importing import import_transcripts
 from aether.api.recall import search_memory
+from aether.api.working import clear_working_memory
 from aether.memory.capture import passages
 from aether.memory.capture.passages import Collector, is_kept
 from aether.messages.records import Record
@@ -46,6 +47,16 @@ def test_a_passage_is_what_one_speaker_wrote_with_its_request_and_its_place():
     ]
     assert found[1]["metadata"]["pointer"] == {"file": "chat.jsonl", "line": 2}
     assert found[1]["metadata"]["conversation"] == "s1"
+
+
+def test_a_passage_names_its_project_and_the_title_of_its_conversation():
+    other = Record("user", "and the import?", line=7, session="s2", directory="/src/bank")
+    found = collected([*(each._replace(directory="/src/shop") for each in RECORDS), other])
+
+    places = [[one["metadata"].get(name) for name in ("project", "conversation", "title")] for one in found]
+    assert places == [["/src/shop", "s1", "why is the export slow?"]] * 3 + [
+        ["/src/bank", "s2", "and the import?"]
+    ]
 
 
 def test_passages_are_bounded_and_without_secrets_and_private_text(monkeypatch):
@@ -102,6 +113,52 @@ def test_the_words_of_an_import_are_found_marked_and_filtered_until_it_is_undone
     for revision in reversed(done.revisions):
         undo(revision, home=home)
     assert not found(home)
+
+
+def claude_transcript(path):
+    lines = [
+        {"type": kind, "sessionId": "c-one", "cwd": "/src/shop", "uuid": f"u{nth}", "timestamp": f"2026-01-01T10:0{nth}:00Z", "message": {"role": kind, "content": text}}
+        for nth, (kind, text) in enumerate(
+            [
+                ("user", "why does the nightly export take an hour?"),
+                ("assistant", "Because the quorum ledger is locked once per row; a zebra-stripe index avoids it."),
+                ("user", "Never use a zebra-stripe index."),
+            ]
+        )
+    ]  # fmt: skip
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_the_words_of_an_import_are_found_by_project_and_title_as_its_items_are(home, tmp_path):
+    import_transcripts([claude_transcript(tmp_path / "c-one.jsonl")], home=home)
+    hits = search_memory("zebra-stripe index", project="/src/SHOP", conversation="nightly", home=home)
+
+    assert {hit["type"] for hit in hits} >= {"history", "constraint"}
+    assert {(hit["project"], hit["conversation"], hit["title"]) for hit in hits} == {
+        ("/src/shop", "c-one", "why does the nightly export take an hour?")
+    }
+    assert not search_memory("zebra-stripe index", project="bank", home=home)
+
+
+def test_passages_of_an_earlier_release_have_the_place_of_their_conversation(home, tmp_path, monkeypatch):
+    def keep(memory, words, said, now, keep=passages.keep):
+        bare = [
+            {**each, "metadata": {name: value for name, value in each["metadata"].items() if name not in ("title", "project")}}
+            for each in said
+        ]  # fmt: skip
+        return keep(memory, words, bare, now)
+
+    monkeypatch.setattr(passages, "keep", keep)
+    import_transcripts([claude_transcript(tmp_path / "c-one.jsonl")], home=home)
+
+    for change in (lambda: None, lambda: clear_working_memory(home=home)):
+        change()
+        hits = found(home, project="/src/shop")
+        assert {(hit["project"], hit["title"]) for hit in hits} == {
+            ("/src/shop", "why does the nightly export take an hour?")
+        }
+        assert not found(home, project="bank")
 
 
 def test_importing_again_adds_no_passage_and_undoing_leaves_the_file_importable(home, tmp_path):

@@ -59,7 +59,12 @@ MEMORY = (
         tools.recall,
         "Find what is remembered about something, archive and knowledge graph included. Step 1 of 3: gives an index "
         "with ids and the token cost of each full text.",
-        {"query": "A few distinctive words that stand in it, or an id"},
+        {
+            "query": "A few distinctive words that stand in it, or an id",
+            "project": "Part of its directory",
+            "conversation": "Part of its id or title",
+            "since": "ISO time, or 7d",
+        },
         reads=True,
     ),
     Tool(

@@ -30,7 +30,7 @@ from aether.memory import answers, phases
 from aether.memory.handoff import session_room
 from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
-from aether.memory.recall import excerpt, format_line
+from aether.memory.recall import excerpt, format_line, hit_line
 from aether.redact.redact import redact, without_whole_blocks
 from aether.store.documents import NAMES
 from aether.text.tags import memory_block
@@ -81,17 +81,32 @@ def remember(
     return Answer(text)
 
 
-def recall(query: str, limit: int = 10, *, home: Path) -> Answer:
-    """Answer with an index of the entries that match `query`, best first.
+def recall(  # noqa: PLR0917 - each is an argument of the tool
+    query: str, limit: int = 10, types: list[str] | None = None, project: str | None = None,
+    conversation: str | None = None, since: str | None = None, *, home: Path,
+) -> Answer:  # fmt: skip
+    """Answer with an index of the entries that match `query`, best first, each with the part that matches.
+
+    The entities of the knowledge graph are of no type, project, conversation or time: a filter leaves them out.
 
     Raises:
-        InvalidInput: the query is blank, or the limit is not from 1 to 50.
+        InvalidInput: the query is blank, the limit is not from 1 to 50, or `since` is no time.
     """
     if not 1 <= limit <= MOST_LINES:
         raise InvalidInput(f"limit is {limit}.", fix=f"Use 1 to {MOST_LINES}.", where="recall")
-    lines = [format_line(line) for _, line in api_recall.recall_index(query, limit=limit, home=home)]
+    found = api_recall.recall(
+        query,
+        limit=limit,
+        types=types or (),
+        project=project,
+        conversation=conversation,
+        since=since,
+        home=home,
+    )
+    lines = [format_line(hit_line(hit)) for hit in found]
     count = api_home.counter_of(api_home.read(home).documents["memory"])
-    for match in graph.recall_entities(query, limit=MOST_ENTITIES, home=home):
+    filtered = types or project or conversation or since
+    for match in [] if filtered else graph.recall_entities(query, limit=MOST_ENTITIES, home=home):
         cost = count(match.text)
         lines.append(
             f"{ENTITY}{excerpt(match.name, MOST_NAME_CHARS)} · {excerpt(match.type)} · {match.at[:10] or 'undated'} · {cost} tokens · {excerpt(match.text)}"

@@ -86,7 +86,7 @@ def timeline(frame: Frame, asked: Asked) -> Shown:
     query["type"] = query["type"] if query["type"] in KINDS else ""
     page = asked.number("page")
     if query["since"]:  # before the start of the page is sent
-        api_timeline.instant_of(query["since"], at=clock.now(), where="since")
+        clock.instant_of(query["since"], at=clock.now(), where="since")
 
     def happened() -> dict[str, Any]:
         state = f"{state_of(frame.home)} {clock.stamp(clock.now())[:13]}"

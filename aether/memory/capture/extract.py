@@ -31,6 +31,7 @@ from aether.memory.capture.notes import (
     origin,
     person_notes,
     shorten,
+    title_of,
 )
 from aether.memory.capture.tool_work import (
     Tree,
@@ -65,7 +66,6 @@ from aether.tuples import TypedDict
 
 # Characters, at about four to a token: an answer of two pages.
 ANSWER_CHARS = 4_000
-TITLE_CHARS = 80
 SUMMARY_CHARS = 6_000
 TASK_CHARS = 400
 # Repetitions of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon after it.
@@ -124,6 +124,8 @@ class State(TypedDict):
     """The files under version control."""
     title: NotRequired[str]
     """The start of the first request: the name of the conversation."""
+    directory: NotRequired[str]
+    """Of a session that hooks report, that of its last prompt."""
 
 
 def capture(
@@ -209,14 +211,8 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
         return []
     before = _turn(state, "")["answer"]
     notes = _end_of_agents(state) + _end_of_turn(state, "")
-    state["title"] = state.get("title") or _title(text)
+    state["title"] = state.get("title") or title_of(text)
     return notes + _new_items(state, words_of_person(text, before["text"] if before else "", at))
-
-
-def _title(text: str) -> str:
-    """Return the start of a first request as the name of its conversation."""
-    line = " ".join(text.split())
-    return line if len(line) <= TITLE_CHARS else line[: line.rfind(" ", 1, TITLE_CHARS)].rstrip(" ,;:.") + "…"
 
 
 def words_of_person(text: str, before: str, at: Origin) -> list[Note]:

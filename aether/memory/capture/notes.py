@@ -27,6 +27,7 @@ RULE_TYPES = frozenset({"constraint", "preference"})
 # Characters, at about four to a token: a request of a page, a statement of a paragraph.
 REQUEST_CHARS = 2_400
 STATEMENT_CHARS = 900
+TITLE_CHARS = 80
 # More rules in one message are a pasted document.
 MOST_RULES = 12
 # Three quarters of a shortened text are its head, where people state their request.
@@ -191,6 +192,12 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
         source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN, caste=at["caste"] or None,
         metadata=metadata,
     )  # fmt: skip
+
+
+def title_of(text: str) -> str:
+    """Return the start of a first request as the name of its conversation."""
+    line = " ".join(text.split())
+    return line if len(line) <= TITLE_CHARS else line[: line.rfind(" ", 1, TITLE_CHARS)].rstrip(" ,;:.") + "…"
 
 
 def shorten(text: str, most: int) -> str:

@@ -1,7 +1,7 @@
 """Passages: the words of an imported conversation itself, kept for search and never injected.
 
 A passage is what a person wrote, or what an agent wrote between two of its tool calls and after them, up to
-`PASSAGE_CHARS`; calls and their output are left out. It names its speaker, file, line and the request that it belongs to.
+`PASSAGE_CHARS`; calls and their output are left out. It names its speaker, project, conversation with its title, file, line and the request that it belongs to.
 Passages are records of the archive, so erasing, forgetting and exporting reach them. `memory.history` says up to which line
 a conversation is kept: passages beyond it belong to an import that was undone, and are not found.
 """
@@ -15,6 +15,7 @@ from typing import Any
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.memory.capture.notes import title_of
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.text.cleaning import clean, without_echoes
@@ -47,6 +48,7 @@ class Collector:
         self.line = 0
         self._known = known
         self._conversation = ""
+        self._title = ""
         self._request = ""
         self._said: list[tuple[str, Record]] = []
         self._chars = 0
@@ -76,7 +78,7 @@ class Collector:
             self.id = PREFIX + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         if record.session != self._conversation or record.kind != "assistant":
             self._flush()
-        self._conversation = record.session or self._conversation
+        self._enter(record, text)
         self.line = max(self.line, record.line)
         for piece in _pieces(text):
             if self._said and sum(len(said) for said, _ in self._said) + len(piece) > PASSAGE_CHARS:
@@ -86,6 +88,13 @@ class Collector:
                 self._flush()
         if record.kind == "user":
             self._request = " ".join(text.split())[:REQUEST_CHARS]
+
+    def _enter(self, record: Record, text: str) -> None:
+        """Keep the conversation of `record`, and its title by its first request."""
+        if record.session and record.session != self._conversation:
+            self._conversation, self._title = record.session, ""
+        if record.kind == "user":
+            self._title = self._title or title_of(text)
 
     def _flush(self) -> None:
         said, self._said = self._said, []
@@ -105,8 +114,8 @@ class Collector:
             "last_accessed": _time(first.time), "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
             "pointer": {"file": self.file, "line": first.line},
         }  # fmt: skip
-        if self._conversation:
-            metadata["conversation"] = self._conversation
+        place = {"conversation": self._conversation, "title": self._title, "project": first.directory}
+        metadata |= {name: text for name, text in place.items() if text}
         self._ready.append(
             {
                 "id": f"{self.id}.{said[-1][1].line}.{first.line}.{number}", "type": TYPE, "content": text,

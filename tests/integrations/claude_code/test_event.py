@@ -53,6 +53,7 @@ def test_an_entry_holds_the_payload_under_its_own_names():
     [
         (event("SessionStart", source="resume"), {"source": "resume"}),
         (event("SessionEnd", reason="clear"), {"reason": "clear"}),
+        (event("UserPromptSubmit", prompt="Go."), {"prompt": "Go.", "directory": "/p"}),
         (event("PreCompact", trigger="auto", custom_instructions=None), {"trigger": "auto"}),
         (event("PostCompact", trigger="manual", compact_summary="All."), {"trigger": "manual", "summary": "All."}),
         (event("SubagentStart", agent_id="a1", agent_type="scout"), {"agent": "a1", "caste": "scout"}),

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import aether
+from aether import clock
+from aether.api import recall, working
 from aether.integrations.claude_code import hook, reply
 from aether.store import config, spool
 from aether.store.files import locked
@@ -855,3 +858,48 @@ def test_a_torn_character_does_not_end_the_process():
 
 def test_characters_are_counted_as_claude_code_counts_them():
     assert hook.length_of("a漢🎉") == 4
+
+
+def happened(project, event, session, **more):
+    assert reported(project, event, session_id=session, transcript_path=f"/t/{session}.jsonl", **more)[0] == 0
+
+
+@pytest.mark.parametrize(
+    "words", ["add a test for the webhook retries", "webhook retries", "why does the webhook retry"]
+)
+def test_the_request_that_is_being_answered_is_no_hit(project, words):
+    """A search in a turn is part of the answer: what asks for it says nothing new, in whichever words."""
+    home = project / ".aether"
+    before, now = "Add retries to the webhook, at most five.", "add a test for the webhook retries"
+    happened(project, "UserPromptSubmit", "s-one", prompt=before)
+    happened(project, "Stop", "s-one", last_assistant_message="Done.")
+    happened(project, "UserPromptSubmit", "s-two", prompt=now)
+    assert spool.waiting(str(home))
+
+    waiting = [hit["content"] for hit in recall.recall(words, home=home)]
+    drained = [hit["content"] for hit in recall.recall(words, home=home)]
+    assert (waiting, drained) == ([before], [before])
+    assert not spool.waiting(str(home))
+
+    happened(project, "Stop", "s-two", last_assistant_message="OK.")
+    assert {hit["content"] for hit in recall.recall(words, home=home)} == {before, now}
+
+
+def test_a_request_is_found_by_its_id_and_when_its_turn_was_never_ended(project, monkeypatch):
+    home = project / ".aether"
+    happened(project, "UserPromptSubmit", "s-one", prompt="Add retries to the webhook.")
+    (item,) = working.list_working_memory_items(home=home)
+
+    assert recall.recall("webhook", home=home) == []
+    assert [hit["id"] for hit in recall.recall(item["id"], home=home)] == [item["id"]]
+    monkeypatch.setattr(recall, "now", lambda: clock.now() + timedelta(hours=recall.ASKING_HOURS))
+    assert [hit["id"] for hit in recall.recall("webhook", home=home)] == [item["id"]]
+
+
+def test_what_a_hook_keeps_is_found_by_the_project(project):
+    happened(project, "UserPromptSubmit", "s-one", prompt="Never retry the webhook.")
+    happened(project, "Stop", "s-one", last_assistant_message="OK.")
+
+    for item in working.list_working_memory_items(project=str(project), home=project / ".aether"):
+        assert item["metadata"]["project"] == str(project)
+    assert working.list_working_memory_items(project=str(project), home=project / ".aether")

@@ -901,6 +901,18 @@ def test_all_commands_are_there():
     assert [path.stem for path in COMMANDS] == ["memory", "phase", "recall", "remember", "signal", "why"]
 
 
+def test_the_skill_asks_to_remember_what_the_user_decides_and_demands_at_once():
+    """A model that believes that all is captured stores nothing, and capture knows rules by their wording only."""
+    _, body = parts(PLUGIN / "skills" / "using-memory" / "SKILL.md")
+    asked = next(
+        part for part in body.split("## ") if part.startswith("Remember what the user decides or demands")
+    )
+
+    assert "remember it at once" in asked
+    assert "aether memory add '" in asked
+    assert "`remember`" in asked
+
+
 @rows("path", PAGES, ids=lambda path: path.stem)
 def test_every_page_says_what_it_is_for(path):
     head, body = parts(path)
