@@ -17,11 +17,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
 from aether.paths import directory_name, file_name, inside
 from aether.schemas import check
 from aether.store import (
@@ -42,6 +43,8 @@ STREAM = "files"
 STATE = "share/files.json"
 # A longer file is several blobs, so that no call takes long, and a file that grew shares its first ones with the older.
 PART_BYTES = 1 << 22
+# Lines that are sent in one call, so that what is lost with a connection is little; a longer line is sent alone.
+SEND_BYTES = 1 << 20
 # What is moved while the lock of the home is held once; a larger file is moved alone.
 ROUND_BYTES = 1 << 25
 TRIES = 8
@@ -219,10 +222,16 @@ def send_stream(server: Ledger, stream: str, lines: list[bytes], *, at_once: int
         if not found or found != lines[mark.revision : mark.revision + len(found)]:
             raise Conflict("the colony has other lines already.", fix=fix, where=server.colony)
         mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
-    while some := lines[mark.revision : mark.revision + at_once]:
+    while some := _first(lines[mark.revision : mark.revision + at_once]):
         if not server.append_if(stream, mark, some).done:
             raise Conflict("others write to this colony already.", fix=fix, where=server.colony)
         mark = Mark(mark.revision + len(some), ledger.checksum_of(some[-1]))
+
+
+def _first(lines: list[bytes]) -> list[bytes]:
+    """Return as many of the lines as are sent in one call."""
+    sizes = accumulate(map(len, lines))
+    return lines[: max(1, sum(size <= SEND_BYTES for size in sizes))]
 
 
 def _send_conversations(home: Path, server: Ledger) -> None:
@@ -231,7 +240,7 @@ def _send_conversations(home: Path, server: Ledger) -> None:
     for stored in conversations.stored_conversations(home):
         stream = conversations.stream_of(stored.id)
         if stream not in heads:
-            with suppress(Conflict, UnsafePath), conversations.held(home, stored.id) as held:
+            with suppress(Conflict, InvalidInput, UnsafePath), conversations.held(home, stored.id) as held:
                 send_stream(server, stream, held.data.splitlines(keepends=True))
 
 
@@ -529,13 +538,14 @@ def _take(sides: _Sides, key: str, unit: Unit | None, head: int, *, agreed: bool
     path = directory / key.partition("/")[2]
     with files.storage_errors(path):
         files.make_directory(directory)
-        for _, data in fetched:
-            files.write_whole(path, data)
         if not fetched:
             path.unlink(missing_ok=True)
             files.sync_directory(directory)
+        # Before it is there: one without a seal would count as removed here if it were lost.
         if directory.name == _SNAPSHOTS:
             seals.seal_file(home, path, fetched[0][1] if fetched else None)
+        for _, data in fetched:
+            files.write_whole(path, data)
 
 
 def _take_conversation(

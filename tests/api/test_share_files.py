@@ -483,11 +483,11 @@ def test_a_damaged_base_is_refused_and_nothing_is_made(colony):
         files.seal_json((files.unsealed(data) or {}) | {"files": [{"path": "../x", "sha256": "", "size": 0, "parts": []}]}),
         data.replace(b'"sha256":"', b'"sha256":"0'),
     ):  # fmt: skip
-        server.set_base("", revision, server.put_blob(wrong))
+        server.set_base("", ledger.Mark(revision, ""), server.put_blob(wrong))
         with pytest.raises(ValueError):
             colony.join()
         assert not (colony.directory / "r1" / ".aether").exists()
-    server.set_base("", revision, name)
+    server.set_base("", ledger.Mark(revision, ""), name)
     server.close()
     assert homes.ids(colony.join()) == homes.ids(one)
 
@@ -547,7 +547,7 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(post
         monkeypatch.setenv(ledger.URL, url)
         sharing.share_grant(name, right, home=home)
         with pytest.raises(UnsafePath):
-            server.set_base("", 1, "")
+            server.set_base("", ledger.Mark(1, ""), "")
     server.close()
     monkeypatch.setenv(ledger.URL, postgres.url(name))
     sharing.update_share(home=reader)

@@ -204,11 +204,12 @@ def test_blobs_are_kept_once_by_their_content(opened):
 def test_a_stream_may_start_from_a_snapshot(opened):
     ledger = opened()
     first, second = ledger.put_blob(b"state of 10"), ledger.put_blob(b"state of 11")
+    part = ledger.put_blob(b"part of 10")
 
-    ledger.set_base(JOURNAL, 10, first)
+    assert ledger.set_base(JOURNAL, Mark(10, "a" * 16), first, [part]) == ""
     assert (ledger.head(JOURNAL), ledger.base(JOURNAL), ledger.base("none")) == (10, (10, first), (0, ""))
     assert ledger.append_if(JOURNAL, Mark(10, "a" * 16), [line(11), line(12)]).done
-    ledger.set_base(JOURNAL, 11, second)
+    assert ledger.set_base(JOURNAL, Mark(11, ""), second) == first
 
     assert opened().read_after(JOURNAL, Mark(10, "")) == (12, [line(11), line(12)])
     assert (ledger.base(JOURNAL), ledger.head(JOURNAL)) == ((11, second), 12)

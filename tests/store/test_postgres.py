@@ -101,9 +101,9 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
         ledger.drop_blob(ledger.put_blob(b"dropped"))
         assert ledger.right == "write"
         with pytest.raises(UnsafePath, match="aether share grant"):
-            ledger.set_base(JOURNAL, 1, blob)
+            ledger.set_base(JOURNAL, Mark(1, ""), blob)
     with opened(url_of(postgres, admin), colony) as ledger:
-        ledger.set_base(JOURNAL, 1, blob)
+        ledger.set_base(JOURNAL, Mark(1, ""), blob)
         ledger.drop_blob(blob)  # a snapshot stays
     with opened(url_of(postgres, reader), colony) as ledger:
         assert ledger.read_after(JOURNAL, NEW).lines == [b"one\n"]
@@ -112,7 +112,7 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
             lambda: ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"]),
             lambda: ledger.put_blob(b"c"),
             lambda: ledger.drop_blob(blob),
-            lambda: ledger.set_base(JOURNAL, 1, ""),
+            lambda: ledger.set_base(JOURNAL, Mark(1, ""), ""),
             lambda: ledger.turn(JOURNAL, NEW).__enter__(),
         ):
             with pytest.raises(UnsafePath, match="aether share grant"):
@@ -184,7 +184,7 @@ def test_a_member_of_one_colony_sees_nothing_of_another(postgres, colony, role):
     store.create_colony(postgres.url(), hidden).close()
     with opened(postgres.url(), hidden) as ledger:
         ledger.append_if("conversations/x", NEW, [b"secret\n"])
-        ledger.set_base(JOURNAL, 0, ledger.put_blob(b"secret"))
+        ledger.set_base(JOURNAL, NEW, ledger.put_blob(b"secret"))
         number = ledger.number
     name = role(colony, "admin")
     seen = name.replace(" ", "%20")
@@ -205,7 +205,7 @@ def test_a_member_of_one_colony_sees_nothing_of_another(postgres, colony, role):
         f"call aether.append({number}, '', 0, '', array['x'::bytea], '', 9, null, null, null, null)",
         f"select aether.put_blob({number}, 'x')",
         f"select aether.drop_blob({number}, 'x')",
-        f"select aether.set_base({number}, '', 1, '', 9)",
+        f"select aether.set_base({number}, '', 1, '', '', null, 9)",
         f"select aether.grant_right({number}, '{name}', 'admin')",
         f"select aether.revoke_right({number}, '{name}')",
         f"select aether.seen({number}, 'r', 1)",
