@@ -103,6 +103,8 @@ class _State(NamedTuple):
     """Units of the ledger that this home does not have as they are there."""
     seen: dict[str, list[Any]]
     """Of each file: inode, time of change, size and SHA-256."""
+    unneeded: frozenset[str] = frozenset()
+    """Blobs that may be at the server although no line names them any more."""
 
 
 class _Sides(NamedTuple):
@@ -136,6 +138,7 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
     sides = _Sides(home, server, blobs, now)
     state = _read_state(home, server.identity)
     _send_conversations(home, server)
+    named = set(state.unneeded | _names_of(state.units.values()))
     for _ in range(TRIES):
         remote, mark = _with_news(server, state)
         heads = server.heads(conversations.STREAMS)
@@ -149,7 +152,8 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
             key: _live_or(heads, key, _wanted(base.get(key), remote.get(key), local.units.get(key)))
             for key in sorted({*base, *remote, *local.units})
         }
-        sent = _sent(sides, mark, wanted, remote)
+        named |= _names_of(remote.values())
+        sent = _sent(sides, mark, wanted, remote, put=named)
         if sent:
             break
     else:
@@ -166,10 +170,12 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
     try:
         more = _take_all(sides, takes, heads, left, agreed)
     finally:
-        made = _State(state.identity, mark, units, frozenset(left), local.seen)
+        unneeded = named - _names_of(units.values())
+        made = _State(state.identity, mark, units, frozenset(left), local.seen, frozenset(unneeded))
         if made != state:
             _write_state(home, made)
-    _drop(server, blobs, made, [*state.units.values(), *remote.values()])
+    if made.unneeded and _drop(server, blobs, made):
+        _write_state(home, made._replace(unneeded=frozenset()))
     return more or not is_all
 
 
@@ -461,11 +467,11 @@ def get_file(blobs: Blobs, file: File) -> bytes:
 
 
 def _sent(
-    sides: _Sides, mark: Mark, wanted: Mapping[str, Unit | None], remote: dict[str, Unit]
+    sides: _Sides, mark: Mark, wanted: Mapping[str, Unit | None], remote: dict[str, Unit], *, put: set[str]
 ) -> tuple[dict[str, Unit], Mark, bool] | None:
     """Send what the ledger lacks, up to a limit; return its units, its mark and whether that was all, None if others did.
 
-    A role that may only read sends nothing.
+    The names of blobs that were kept go into `put`. A role that may only read sends nothing.
     """
     home, server, blobs, now = sides
     out = [key for key in wanted if _content(wanted[key]) != _content(remote.get(key))]
@@ -483,6 +489,7 @@ def _sent(
                     put_file(blobs, one.path, data) for one, data in zip(unit.files, found, strict=True)
                 )
                 units[key] = unit._replace(files=made)
+                put |= _names_of([units[key]])
                 if _content(units[key]) != _content(unit):
                     return None  # changed by hand this moment
                 held += [part for data in found for part in parts_of(data)]
@@ -505,15 +512,21 @@ def _sent(
     return remote, mark, True
 
 
-def _drop(server: Ledger, blobs: Blobs, state: _State, before: Iterable[Unit]) -> None:
-    """Remove the blobs that no line needs any more; whoever may not leaves it to others."""
-    needed = {name for unit in state.units.values() for one in unit.files for name in one.blobs}
-    left = {name for unit in before for one in unit.files for name in one.blobs} - needed
-    if not left:
-        return
+def _drop(server: Ledger, blobs: Blobs, state: _State) -> bool:
+    """Remove the blobs that no line needs any more; return False if that is to be tried again.
+
+    Whoever may not leaves it to others.
+    """
     with suppress(UnsafePath), server.turn(STREAM, state.mark) as news:
-        for name in () if news.lines else sorted(left):
+        if news.lines:  # they may name them again
+            return False
+        for name in sorted(state.unneeded):
             blobs.drop(name)
+    return True
+
+
+def _names_of(units: Iterable[Unit]) -> frozenset[str]:
+    return frozenset(name for unit in units for one in unit.files for name in one.blobs)
 
 
 # --- Taking
@@ -643,7 +656,8 @@ def _read_state(home: Path, identity: str) -> _State:
             read = {key: _unit(fields) for key, fields in found["units"].items()}
             units = {key: unit for key, unit in read.items() if _is_ours(key, unit)}
             mark = Mark(int(found["revision"]), str(found["line"]))
-            return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]))
+            unneeded = frozenset(filter(_SHA256.fullmatch, found.get("unneeded", [])))
+            return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]), unneeded)
     return empty
 
 
@@ -651,7 +665,7 @@ def _write_state(home: Path, state: _State) -> None:
     value = {
         "identity": state.identity, "revision": state.mark.revision, "line": state.mark.checksum,
         "units": {key: _fields(unit) for key, unit in sorted(state.units.items())},
-        "lacking": sorted(state.lacking), "seen": dict(sorted(state.seen.items())),
+        "lacking": sorted(state.lacking), "seen": dict(sorted(state.seen.items())), "unneeded": sorted(state.unneeded),
     }  # fmt: skip
     path = home / STATE
     with files.storage_errors(path):
