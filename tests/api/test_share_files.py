@@ -197,7 +197,7 @@ def test_a_blob_that_could_not_be_removed_is_removed_at_the_next_exchange(colony
     colony.agree()
 
 
-def test_a_snapshot_that_is_lost_after_its_taking_was_killed_is_fetched_again(colony):
+def test_a_snapshot_that_is_lost_after_a_killed_exchange_is_fetched_again(colony):
     one, two = colony.first(), colony.join()
     aether.create_snapshot(home=one)
     sharing.update_share(home=one)
