@@ -350,11 +350,14 @@ def _blobs(server: Ledger) -> Blobs:
         return Blobs(server.put_blob, partial(_blob_of, server), server.drop_blob)
     target, identity, placed = named_files(named), server.identity, list[bool]()
 
-    def put(data: bytes) -> str:
-        name = hashlib.sha256(data).hexdigest()
+    def require_place() -> None:
         if not placed:
             _require_place(server, target)
             placed.append(True)
+
+    def put(data: bytes) -> str:
+        name = hashlib.sha256(data).hexdigest()
+        require_place()
         if not target.has(f"{identity}/{name}"):
             target.put(f"{identity}/{name}", data)
         return name
@@ -366,6 +369,7 @@ def _blobs(server: Ledger) -> Blobs:
             return _blob_of(server, name)
 
     def drop(name: str) -> None:
+        require_place()
         target.remove(f"{identity}/{name}")
         server.drop_blob(name)
 
