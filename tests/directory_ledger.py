@@ -86,10 +86,12 @@ class DirectoryLedger:
             yield
 
     def _after(self, stream: str, mark: Mark, limit: int) -> News:
-        lines, (start, _) = self._lines(stream), self._start(stream)
+        lines, (start, checksum) = self._lines(stream), self._start(stream)
         head = start + len(lines)
-        known = lines[mark.revision - start - 1] if start < mark.revision <= head else b""
-        other = mark.checksum and known and checksum_of(known) != mark.checksum
+        known = checksum_of(lines[mark.revision - start - 1]) if start < mark.revision <= head else ""
+        if mark.revision == start:
+            known = checksum
+        other = mark.checksum and known and known != mark.checksum
         if mark.revision > head or mark.revision < start or other:
             raise Conflict("the stream has another history.", fix="Join again.", where=str(self.place))
         return News(head, lines[mark.revision - start :][:limit])
@@ -115,7 +117,10 @@ class DirectoryLedger:
             used = json.loads(keys.read_text()) if keys.exists() else {}
             found = self._after(stream, mark, ANSWER_LINES)
             if key in used:
-                return Appended(True, found.head, [], used[key])
+                at = used[key] - self._start(stream)[0] - 1
+                return Appended(
+                    True, found.head, self._lines(stream)[at : at + 1] if lines else [], used[key]
+                )
             if found.head != mark.revision:
                 return Appended(False, found.head, found.lines)
             with open(self._file(stream), "ab") as file:
@@ -164,20 +169,25 @@ class DirectoryLedger:
 
     def drop_blob(self, name: str) -> None:
         self.fault("drop_blob")
-        used = {json.loads(path.read_text())["newest"][1] for path in self.place.glob("*.base")}
+        used = {name for path in self.place.glob("*.base") for name in json.loads(path.read_text())["kept"]}
         if name not in used:
             (self.place / f"{name}.blob").unlink(missing_ok=True)
 
-    def set_base(self, stream: str, revision: int, blob: str) -> None:
+    def set_base(self, stream: str, mark: Mark, blob: str, parts: Sequence[str] = ()) -> str | None:
         self.fault("set_base")
         self.get_blob(blob)
-        path = self._file(stream).with_suffix(".base")
+        path, revision = self._file(stream).with_suffix(".base"), mark.revision
         known, lines = (json.loads(path.read_text()) if path.exists() else None), self._lines(stream)
         if lines and revision > self.head(stream):
             raise Conflict("the stream has no such revision.", fix="Name one.", where=str(self.place))
-        first = [revision, blob] if not lines else known["first"] if known else [0, ""]
-        path.write_text(json.dumps({"first": first, "newest": [revision, blob]}))
+        before, replaced = known["newest"] if known else [0, ""]
+        if lines and revision < before:
+            return None
+        first = [revision, mark.checksum] if not lines else known["first"] if known else [0, ""]
+        made = {"first": first, "newest": [revision, blob], "kept": [blob, *parts]}
+        path.write_text(json.dumps(made))
         self._file(stream).touch()
+        return str(replaced)
 
     def base(self, stream: str) -> tuple[int, str]:
         path = self._file(stream).with_suffix(".base")

@@ -8,14 +8,25 @@ import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.api.home import Home, find, now
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    public,
+    shown,
+)
 from aether.paths import HOME_NAME
 from aether.storage import named_files
+from aether.storage.adapter import NamedFiles
 from aether.store import (
     archive_store,
     conversation_list,
@@ -38,6 +49,8 @@ LINES = 500
 FOLD_BYTES = 1 << 22
 # The line of the stream `READY`.
 WHOLE = files.seal_json({"sent": "whole"})
+# What the colony that is made of a home knows it by, until it is whole.
+CLAIM = "share/claim.json"
 _JOIN = "Join it with: aether share join URL COLONY."
 # Seconds: what a killed process left beside a home is older than that.
 _STALE_SECONDS = 3600.0
@@ -66,22 +79,30 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
     """
     place = find(home)
     name = colony or place.parent.name
+    ledger.require_name(name, what="name of a colony")
     with write_lock(place):
         unfinished = ledger.shared(place)
         _require_alone(place, besides=name)
+        for stored in conversations.stored_conversations(place):
+            ledger.require_name(stored.id, what="id of a conversation")
+        address = ledger.url(url)
+        if unfinished and _upgraded(address, unfinished, place):
+            return Shared(place, name, unfinished.replica, load(place).revision)
         snapshot = settle(load(place), now=now())
         # Every document is stamped with the revision that changed it last, as it is in every other replica.
         snapshot = fold(snapshot._replace(changed=frozenset(snapshot.stamps)), now=now())
         replica = unfinished.replica if unfinished else clock.new_id("replica", now())
-        server = _created(ledger.url(url), name, replica, place)
+        if unfinished:
+            server = ledger.opened(address, name, replica=replica)
+        else:
+            server = _created(address, name, replica, place)
         blobs = _blobs(server)
         try:
-            if unfinished and server.head(ledger.READY):
-                what = f"this home is a replica of the colony {shown(name)} already, and the tables of its server are those of this aether."
-                raise Conflict(
-                    what, fix="Nothing is left to do; aether share leave leaves it.", where=str(place)
-                )
-            shared_base.set_base(server, blobs, snapshot)
+            whole = server.head(ledger.READY) > 0
+            if whole:
+                _require_history(server, snapshot)
+            shared_base.set_base(server, blobs, snapshot, whole=whole)
+            _require_history(server, snapshot)
             _send_conversations(server, place)
             made = Share(name, server.identity, replica)
             ledger.write_share(place, made)
@@ -90,6 +111,7 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             while shared_files.exchange(place, server, blobs, now=now()):
                 pass
             shared_files.send_stream(server, ledger.READY, [WHOLE])
+            (place / CLAIM).unlink(missing_ok=True)
         finally:
             server.close()
     return Shared(place, name, made.replica, snapshot.revision)
@@ -108,6 +130,7 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
     """
     if not colony:
         raise InvalidInput("no colony is named.", fix=_JOIN, where="colony")
+    ledger.require_name(colony, what="name of a colony")
     root = Path(os.path.realpath(directory))
     place = root if root.name == HOME_NAME else root / HOME_NAME
     if place.exists():
@@ -324,11 +347,17 @@ def _blobs(server: Ledger) -> Blobs:
     """Return where the blobs of the colony are: in its ledger, or where `AETHER_SHARE_FILES` says."""
     named = os.environ.get(ledger.FILES, "")
     if not named:
-        return Blobs(server.put_blob, server.get_blob, server.drop_blob)
-    target, identity = named_files(named), server.identity
+        return Blobs(server.put_blob, partial(_blob_of, server), server.drop_blob)
+    target, identity, placed = named_files(named), server.identity, list[bool]()
+
+    def require_place() -> None:
+        if not placed:
+            _require_place(server, target)
+            placed.append(True)
 
     def put(data: bytes) -> str:
         name = hashlib.sha256(data).hexdigest()
+        require_place()
         if not target.has(f"{identity}/{name}"):
             target.put(f"{identity}/{name}", data)
         return name
@@ -337,13 +366,42 @@ def _blobs(server: Ledger) -> Blobs:
         try:
             return target.get(f"{identity}/{name}", regular.DOCUMENT_BYTES)
         except NotFound:  # from before the place was named
-            return server.get_blob(name)
+            return _blob_of(server, name)
 
     def drop(name: str) -> None:
+        require_place()
         target.remove(f"{identity}/{name}")
         server.drop_blob(name)
 
     return Blobs(put, get, drop)
+
+
+def _blob_of(server: Ledger, name: str) -> bytes:
+    try:
+        return server.get_blob(name)
+    except NotFound:
+        if not server.head(ledger.PLACED):
+            raise
+        what = f"the blob {name} is not in the database: this colony keeps its files elsewhere."
+        fix = f"Set {ledger.FILES} as on its other machines, and mount the file system."
+        raise NotFound(what, fix=fix, where=server.colony) from None
+
+
+def _require_place(server: Ledger, target: NamedFiles) -> None:
+    """Check that the files of a colony are where `AETHER_SHARE_FILES` says; the first who puts some makes the place.
+
+    Raises:
+        StorageFailed: they are not, as in the empty directory of a file system that is not mounted.
+    """
+    mark, is_placed = f"{server.identity}/{ledger.PLACED}", server.head(ledger.PLACED) > 0
+    if not target.has(mark):
+        if is_placed:
+            what = "the files of the colony are not there, and nothing was put."
+            fix = f"Mount the file system, or correct {ledger.FILES}."
+            raise StorageFailed(what, fix=fix, where=target.where(mark))
+        target.put(mark, WHOLE)
+    if not is_placed:
+        server.append_if(ledger.PLACED, Mark(0, ""), [WHOLE])
 
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:
@@ -381,16 +439,78 @@ def _created(address: str, name: str, replica: str, home: Path) -> Ledger:
     """Return the ledger of a new colony, or of the one that a killed process was making of `home`.
 
     Raises:
-        Conflict: there is another colony of this name.
+        Conflict: there is another colony of this name, or another home is being made one.
+    """
+    taken = None
+    try:
+        server = ledger.created(address, name)
+    except Conflict as reason:
+        server, taken = ledger.opened(address, name, replica=replica), reason
+    is_ours = False
+    try:
+        is_ours = shared_base.is_of(server, home) if server.head(ledger.READY) else _claimed(server, home)
+    finally:
+        if not is_ours:
+            server.close()
+    if not is_ours:
+        what = "another home is being shared as a colony of this name."
+        raise taken or Conflict(what, fix="Use another name.", where=name)
+    return server
+
+
+def _claimed(server: Ledger, home: Path) -> bool:
+    """Return whether a colony that nobody can join yet is made of `home`; the first home that asks has it."""
+    path = home / CLAIM
+    with files.storage_errors(path):
+        if not path.exists():
+            files.make_directory(path.parent)
+            files.write_whole(path, files.seal_json({"claim": os.urandom(16).hex()}))
+        line = regular.read(path)
+    found = server.read_after(ledger.CLAIM, Mark(0, ""), limit=1).lines
+    if not found and shared_base.is_of(server, home):  # an earlier release has made the base without a claim
+        answer = server.append_if(ledger.CLAIM, Mark(0, ""), [line])
+        found = [line] if answer.done else answer.lines[:1]
+    return found == [line]
+
+
+def _upgraded(address: str, share: Share, home: Path) -> bool:
+    """Return whether the server of a replica had older tables, which were upgraded; False if its colony is not whole yet.
+
+    Raises:
+        Conflict: there is nothing to upgrade, or this is another server than that of its colony.
+    """
+    server, upgraded = ledger.opened(address, share.colony, replica=share.replica), False
+    try:
+        try:
+            identity = server.identity
+        except ledger.OldTables:
+            ledger.module(address).upgrade(server)
+            upgraded, identity = True, server.identity
+        if identity != share.identity:
+            what = f"this home is a replica of another colony of the name {shown(share.colony)}."
+            fix = "Name the server of its colony, or leave that with: aether share leave."
+            raise Conflict(what, fix=fix, where=str(home))
+        if not server.head(ledger.READY):
+            return False
+    finally:
+        server.close()
+    if not upgraded:
+        what = f"this home is a replica of the colony {shown(share.colony)} already, and the tables of its server are those of this aether."
+        raise Conflict(what, fix="Nothing is left to do; aether share leave leaves it.", where=str(home))
+    return True
+
+
+def _require_history(server: Ledger, snapshot: Snapshot) -> None:
+    """Check that a colony has the history of a home up to its last line.
+
+    Raises:
+        Conflict: it has less, or another one.
     """
     try:
-        return ledger.created(address, name)
-    except Conflict:
-        server = ledger.opened(address, name, replica=replica)
-        if shared_base.is_of(server, home):
-            return server
-        server.close()
-        raise
+        server.read_after(JOURNAL, mark_of(snapshot), limit=1)
+    except Conflict as reason:
+        fix = "Use another name, or join the colony in a new home."
+        raise Conflict(reason.what, fix=fix, where=reason.where) from None
 
 
 def _temporary(place: Path) -> Path:

@@ -1125,6 +1125,7 @@ def _agree(home: Path, log: Log, lines: bytes, now: datetime) -> bool:
     server = ledger.of(home)
     if server is None:
         return True
+    ledger.require_name(log.id, what="id of a conversation")
     answer = server.append_if(stream_of(log.id), mark_of(log), lines.splitlines(keepends=True))
     if not answer.done:
         _store_news(home, log, _news(server, log), now)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from aether import regular
-from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
+from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
 from aether.store import files, spool
 from aether.tuples import NamedTuple
 
@@ -45,10 +45,20 @@ CHECKSUM_END = 19
 JOURNAL = ""
 # One line in this stream shows that the first replica of a colony was sent whole.
 READY = "ready"
+# The first line of this stream is that of the home which the colony is made of.
+CLAIM = "claim"
+# One line in this stream shows that the files of a colony are kept outside its ledger.
+PLACED = "placed"
+# The name of a stream or a colony is text for a server, and part of a key.
+NAME_BYTES = 2000
 
 
 class Unsettled(StorageFailed):
     """The connection broke after lines were sent, and the server could not be asked whether it has stored them."""
+
+
+class OldTables(StorageFailed):
+    """The tables of the server are older than this aether needs: who owns them upgrades them."""
 
 
 class Offline(StorageFailed):
@@ -96,7 +106,10 @@ class Appended(NamedTuple):
     head: int
     """As in `News`."""
     lines: list[bytes]
-    """If not done: the lines after the mark, up to a limit of the ledger; what is missing up to `head` is read after."""
+    """If not done: the lines after the mark, up to a limit of the ledger; what is missing up to `head` is read after.
+
+    If done: none, or for a key that was used before the line that has it.
+    """
     revision: int = 0
     """If done: the revision of the first of the lines. It is another than mark + 1 only for a key that was used before."""
 
@@ -137,8 +150,8 @@ class Ledger(Protocol):
         """Append all `lines` if `mark` is the end of the stream, or none; return when they are durable.
 
         An answer that was lost is no failure: after connecting again the ledger looks at the lines after `mark`, and if
-        they are these, byte for byte, they were appended. A `key` that was used in this stream before appends nothing and
-        is done: that is how a queue is sent twice without harm. Without lines it is only asked: it was used if `revision`
+        they are these, byte for byte, they were appended. A `key` that was used in this stream before appends nothing, is
+        done, and gives the line that has it, which may be another one: that is how a queue is sent twice without harm. Without lines it is only asked: it was used if `revision`
         is at most `head`.
 
         Raises:
@@ -168,12 +181,13 @@ class Ledger(Protocol):
         """
 
     def drop_blob(self, name: str) -> None:
-        """Remove the bytes of that name, if they are there and are no snapshot of a stream."""
+        """Remove the bytes of that name, if they are there and belong to no snapshot of a stream."""
 
-    def set_base(self, stream: str, revision: int, blob: str) -> None:
-        """Let an empty stream start after `revision`, whose state is in the blob; a home without its first months is shared so.
+    def set_base(self, stream: str, mark: Mark, blob: str, parts: Sequence[str] = ()) -> str | None:
+        """Let an empty stream start after `mark`, whose state is in the blob; a home without its first months is shared so.
 
-        For a stream with lines it records a newer snapshot, from which a new replica may start.
+        For a stream with lines it records a newer snapshot, from which a new replica may start. Its `parts` are the other
+        blobs of it. It returns the blob of the snapshot before, or None if there is a newer one already.
         """
 
     def base(self, stream: str) -> tuple[int, str]:
@@ -307,6 +321,21 @@ def created(address: str, colony: str) -> Ledger:
     """Make a colony on the server at `address` and return its ledger."""
     made: Ledger = module(address).create_colony(address, colony, timeout=TIMEOUT_SECONDS)
     return made
+
+
+def require_name(name: str, *, what: str) -> None:
+    """Check that a server takes `name` as that of a colony or a conversation.
+
+    Raises:
+        InvalidInput: it has half of a surrogate pair or a NUL character, or is too long.
+    """
+    data = name.encode("utf-8", "replace")
+    if data.decode() != name or "\0" in name or len(data) > NAME_BYTES:
+        raise InvalidInput(
+            f"{shown(name)} cannot be the {what} in a shared colony.",
+            fix=f"Use text without NUL characters and halves of surrogate pairs, of {NAME_BYTES} bytes at most.",
+            where=what,
+        )
 
 
 def lines_after(server: Ledger, stream: str, mark: Mark, until: int | None = None) -> list[bytes]:

@@ -36,7 +36,7 @@ from aether.errors import (
     shown,
 )
 from aether.paths import resource
-from aether.store.ledger import JOURNAL, Appended, Mark, News, Unsettled
+from aether.store.ledger import JOURNAL, Appended, Mark, News, OldTables, Unsettled, require_name
 from aether.tuples import NamedTuple
 
 RIGHTS = ("read", "write", "admin")
@@ -57,6 +57,7 @@ READ_LINES = 1000
 _INHERITED: list[Any] = []
 _UPGRADE = "Upgrade aether on this machine: pip install --upgrade 'aether-memory[postgres]'."
 _INIT = "Let the owner of the database run: aether share init URL COLONY."
+_OWNER = "Let who owns the database and its tables run it, with a role that may create roles: aether share init URL COLONY."
 _ASK = "Ask an admin of the colony for the right: aether share grant ROLE RIGHT."
 _LOG = "See the log of the server."
 _TLS = "Name the authority of the server's certificate by sslrootcert, and the host as the certificate does."
@@ -104,6 +105,7 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
     """
     if not colony.strip():
         raise InvalidInput("a colony needs a name.", fix="Name it.", where="colony")
+    require_name(colony, what="name of a colony")
     ledger = open_ledger(url, colony, replica="", timeout=timeout)
     try:
         upgrade(ledger)
@@ -127,26 +129,33 @@ def upgrade(ledger: PostgresLedger) -> int:
         StorageFailed: its version is newer than this aether.
         UnsafePath: the role may not change the schema.
     """
-    with ledger.connected(greet=False) as connection, connection.transaction():
-        # Whoever is second waits, and finds them applied.
-        connection.execute("select pg_advisory_xact_lock(hashtext('aether migrations'))")
-        found = connection.execute("select to_regclass('aether.migrations')::text").fetchone()
-        if found == (None,):
-            connection.execute("create schema if not exists aether")
-            connection.execute(
-                "create table aether.migrations (version integer primary key, name text not null, "
-                "at timestamptz not null default clock_timestamp())"
-            )
-        (version,) = connection.execute(
-            "select coalesce(max(version), 0) from aether.migrations"
-        ).fetchone() or (0,)
-        steps = migrations()
-        if version > len(steps):
-            _require_version(version, ledger.where)
-        for number, path in enumerate(steps[version:], version + 1):
-            connection.execute(path.read_bytes())
-            connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
-        return len(steps)
+    steps, changes = migrations(), False
+    try:
+        with ledger.connected(greet=False) as connection, connection.transaction():
+            # Whoever is second waits, and finds them applied.
+            connection.execute("select pg_advisory_xact_lock(hashtext('aether migrations'))")
+            found = connection.execute("select to_regclass('aether.migrations')::text").fetchone()
+            if found == (None,):
+                changes = True
+                connection.execute("create schema if not exists aether")
+                connection.execute(
+                    "create table aether.migrations (version integer primary key, name text not null, "
+                    "at timestamptz not null default clock_timestamp())"
+                )
+            (version,) = connection.execute(
+                "select coalesce(max(version), 0) from aether.migrations"
+            ).fetchone() or (0,)
+            if version > len(steps):
+                _require_version(version, ledger.where)
+            for number, path in enumerate(steps[version:], version + 1):
+                changes = True
+                connection.execute(path.read_bytes())
+                connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
+            return len(steps)
+    except UnsafePath as reason:
+        if not changes:
+            raise
+        raise UnsafePath(reason.what, fix=_OWNER, where=reason.where) from None
 
 
 def migrations() -> list[Path]:
@@ -414,19 +423,23 @@ class PostgresLedger:
         return bytes(data)
 
     def drop_blob(self, name: str) -> None:
-        """Remove the bytes of that name, if they are there and are no snapshot of a stream."""
+        """Remove the bytes of that name, if they are there and belong to no snapshot of a stream."""
         self.call("select aether.drop_blob(%s, %s)", self.number, name)
 
-    def set_base(self, stream: str, revision: int, blob: str) -> None:
-        """Let an empty stream start after `revision`, or record a newer snapshot of one with lines.
+    def set_base(self, stream: str, mark: Mark, blob: str, parts: Sequence[str] = ()) -> str | None:
+        """Let an empty stream start after `mark`, or record a newer snapshot of one with lines; return the blob before.
+
+        The blobs `parts` of a snapshot cannot be dropped while it is the newest. None if there is a newer one already.
 
         Raises:
             NotFound: there is no such blob.
             Conflict: the stream has no such revision.
         """
-        self.call(
-            "select aether.set_base(%s, %s, %s, %s, %s)", self.number, stream, revision, blob, self._wait_ms()
-        )
+        (replaced,) = self.call(
+            "select aether.set_base(%s, %s, %s, %s, %s, %s, %s)", self.number, stream, mark.revision,
+            mark.checksum, blob, list(parts), self._wait_ms(),
+        )  # fmt: skip
+        return None if replaced is None else str(replaced)
 
     def base(self, stream: str) -> tuple[int, str]:
         """Return the newest snapshot of a stream: its revision and its blob; 0 and nothing without one."""
@@ -561,6 +574,9 @@ class PostgresLedger:
         """Turn an error of the driver in the block into ours."""
         try:
             yield
+        except UnicodeEncodeError as reason:
+            what = "a name has half of a surrogate pair."
+            raise InvalidInput(what, fix="Use another one.", where=self.where) from reason
         except self._driver.Error as reason:
             said = " ".join((reason.diag.message_primary or str(reason)).split())
             states = self._driver.pq.TransactionStatus
@@ -677,6 +693,12 @@ _REASONS: dict[str, tuple[type[AetherError], str, str]] = {
     "55P03": (StorageFailed, "others are writing to this stream", "Try again."),
     "23505": (Conflict, "it is there already", "Use another name."),
     "42704": (NotFound, "the server refuses", "Make the role first: create role NAME login; then its password."),
+    "54000": (InvalidInput, "a name is too long for the server", "Use a shorter one."),
+    "AE004": (
+        UnsafePath,
+        "the server refuses",
+        "Let a superuser run: grant aether_read, aether_write, aether_admin to OWNER with admin option.",
+    ),
     "P0002": (NotFound, "the server refuses", "Put the blob first."),
 }  # fmt: skip
 # After these the transaction may have been committed: canceled, and the ends of a session.
@@ -698,7 +720,9 @@ def _require_version(version: int | None, where: str) -> None:
     if version == known:
         return
     what = f"the tables have version {version}, and this aether needs version {known}."
-    raise StorageFailed(what, fix=_UPGRADE if (version or 0) > known else _INIT, where=where)
+    if (version or 0) > known:
+        raise StorageFailed(what, fix=_UPGRADE, where=where)
+    raise OldTables(what, fix=_INIT, where=where)
 
 
 @cache
@@ -731,12 +755,14 @@ def _connection_type() -> Any:
             return super().wait(_limited(generator, self.seconds), *rest, **options)
 
     def _limited(generator: Any, seconds: float) -> Any:
-        """Yield what `generator` yields, and return what it returns, for so many seconds."""
+        """Yield what `generator` yields, and return what it returns, while something comes or goes every so many seconds."""
         until = time.monotonic() + seconds
         wanted = next(generator)
         while True:
             ready = yield wanted
-            if not ready and time.monotonic() > until:
+            if ready:
+                until = time.monotonic() + seconds
+            elif time.monotonic() > until:
                 raise driver.OperationalError(f"no answer in {seconds:g} seconds")
             try:
                 wanted = generator.send(ready)

@@ -51,16 +51,17 @@ def needs_another(server: Ledger, revision: int) -> bool:
     return server.right == "admin" and revision - server.base(JOURNAL)[0] >= LINES
 
 
-def set_base(server: Ledger, blobs: Blobs, snapshot: Snapshot) -> None:
+def set_base(server: Ledger, blobs: Blobs, snapshot: Snapshot, *, whole: bool = True) -> None:
     """Make the base of a folded home that of its colony; not if its history does not continue the one before.
 
-    The caller holds the lock of the home.
+    A colony that is not `whole` yet has nobody who joined it: its base is what the home has now. The caller holds the lock
+    of the home.
 
     Raises:
         StorageFailed, UnsafePath, Conflict: as the server says; the colony has the base that it had.
     """
     home, before = snapshot.home, read(server)
-    growing = [one for one in before.files if one.path not in _DOCUMENTS] if before else []
+    growing = [one for one in before.files if one.path not in _DOCUMENTS] if before and whole else []
     if not all(_continues(home, one) for one in growing):
         return
     mark = mark_of(snapshot)
@@ -70,13 +71,22 @@ def set_base(server: Ledger, blobs: Blobs, snapshot: Snapshot) -> None:
         "base": 1, "revision": mark.revision, "checksum": mark.checksum, "made": made,
         "files": [{**one._asdict(), "parts": list(one.parts)} for one in held],
     }  # fmt: skip
-    (_, replaced), made_of = server.base(JOURNAL), server.put_blob(files.seal_json(value))
-    server.set_base(JOURNAL, mark.revision, made_of)
-    if replaced not in ("", made_of):
+    made_of = server.put_blob(files.seal_json(value))
+    names = _names_of(Base(mark.revision, mark.checksum, tuple(made), held))
+    replaced = server.set_base(JOURNAL, mark, made_of, sorted(names))
+    if replaced is None:  # another admin has made a newer one
+        replaced, names = made_of, _names_of(read(server))
+    elif replaced == made_of:
+        return
+    if replaced:
+        left = _names_of(_manifest(server, replaced)) - names
         server.drop_blob(replaced)
-    names = {name for one in held for name in one.blobs}
-    for name in {name for one in (before.files if before else ()) for name in one.blobs} - names:
-        blobs.drop(name)
+        for name in left:
+            blobs.drop(name)
+
+
+def _names_of(base: Base | None) -> set[str]:
+    return {name for one in (base.files if base else ()) for name in one.blobs}
 
 
 def read(server: Ledger) -> Base | None:
@@ -89,16 +99,27 @@ def read(server: Ledger) -> Base | None:
     revision, name = server.base(JOURNAL)
     if not name:
         return None
+    base = _manifest(server, name)
+    if base.revision != revision:
+        raise _unreadable(server)
+    return base
+
+
+def _manifest(server: Ledger, name: str) -> Base:
     with suppress(KeyError, TypeError, ValueError):
         value = files.unsealed(server.get_blob(name)) or {}
         held = tuple(
             File(one["path"], one["sha256"], one["size"], tuple(one["parts"])) for one in value["files"]
         )
         base = Base(value["revision"], value["checksum"], tuple(value["made"]), held)
-        if base.revision == revision and all(map(_is_ours, held)) and {*base.made} <= {*documents.OPTIONAL}:
+        if all(map(_is_ours, held)) and {*base.made} <= {*documents.OPTIONAL}:
             return base
+    raise _unreadable(server)
+
+
+def _unreadable(server: Ledger) -> CorruptDocument:
     what = "the base of the colony cannot be read."
-    raise CorruptDocument(what, fix="Restore the database from a backup.", where=server.colony)
+    return CorruptDocument(what, fix="Restore the database from a backup.", where=server.colony)
 
 
 def is_of(server: Ledger, home: Path) -> bool:

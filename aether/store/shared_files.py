@@ -17,11 +17,12 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext, suppress
 from datetime import datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
 from aether.paths import directory_name, file_name, inside
 from aether.schemas import check
 from aether.store import (
@@ -42,6 +43,8 @@ STREAM = "files"
 STATE = "share/files.json"
 # A longer file is several blobs, so that no call takes long, and a file that grew shares its first ones with the older.
 PART_BYTES = 1 << 22
+# Lines that are sent in one call, so that what is lost with a connection is little; a longer line is sent alone.
+SEND_BYTES = 1 << 20
 # What is moved while the lock of the home is held once; a larger file is moved alone.
 ROUND_BYTES = 1 << 25
 TRIES = 8
@@ -100,6 +103,8 @@ class _State(NamedTuple):
     """Units of the ledger that this home does not have as they are there."""
     seen: dict[str, list[Any]]
     """Of each file: inode, time of change, size and SHA-256."""
+    unneeded: frozenset[str] = frozenset()
+    """Blobs that may be at the server although no line names them any more."""
 
 
 class _Sides(NamedTuple):
@@ -133,6 +138,7 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
     sides = _Sides(home, server, blobs, now)
     state = _read_state(home, server.identity)
     _send_conversations(home, server)
+    named = set(state.unneeded | _names_of(state.units.values()))
     for _ in range(TRIES):
         remote, mark = _with_news(server, state)
         heads = server.heads(conversations.STREAMS)
@@ -146,7 +152,8 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
             key: _live_or(heads, key, _wanted(base.get(key), remote.get(key), local.units.get(key)))
             for key in sorted({*base, *remote, *local.units})
         }
-        sent = _sent(sides, mark, wanted, remote)
+        named |= _names_of(remote.values())
+        sent = _sent(sides, mark, wanted, remote, put=named)
         if sent:
             break
     else:
@@ -163,10 +170,12 @@ def exchange(home: Path, server: Ledger, blobs: Blobs, *, now: datetime) -> bool
     try:
         more = _take_all(sides, takes, heads, left, agreed)
     finally:
-        made = _State(state.identity, mark, units, frozenset(left), local.seen)
+        unneeded = named - _names_of(units.values())
+        made = _State(state.identity, mark, units, frozenset(left), local.seen, frozenset(unneeded))
         if made != state:
             _write_state(home, made)
-    _drop(server, blobs, made, [*state.units.values(), *remote.values()])
+    if made.unneeded and _drop(server, blobs, made):
+        _write_state(home, made._replace(unneeded=frozenset()))
     return more or not is_all
 
 
@@ -219,10 +228,16 @@ def send_stream(server: Ledger, stream: str, lines: list[bytes], *, at_once: int
         if not found or found != lines[mark.revision : mark.revision + len(found)]:
             raise Conflict("the colony has other lines already.", fix=fix, where=server.colony)
         mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
-    while some := lines[mark.revision : mark.revision + at_once]:
+    while some := _first(lines[mark.revision : mark.revision + at_once]):
         if not server.append_if(stream, mark, some).done:
             raise Conflict("others write to this colony already.", fix=fix, where=server.colony)
         mark = Mark(mark.revision + len(some), ledger.checksum_of(some[-1]))
+
+
+def _first(lines: list[bytes]) -> list[bytes]:
+    """Return as many of the lines as are sent in one call."""
+    sizes = accumulate(map(len, lines))
+    return lines[: max(1, sum(size <= SEND_BYTES for size in sizes))]
 
 
 def _send_conversations(home: Path, server: Ledger) -> None:
@@ -231,7 +246,7 @@ def _send_conversations(home: Path, server: Ledger) -> None:
     for stored in conversations.stored_conversations(home):
         stream = conversations.stream_of(stored.id)
         if stream not in heads:
-            with suppress(Conflict, UnsafePath), conversations.held(home, stored.id) as held:
+            with suppress(Conflict, InvalidInput, UnsafePath), conversations.held(home, stored.id) as held:
                 send_stream(server, stream, held.data.splitlines(keepends=True))
 
 
@@ -452,11 +467,11 @@ def get_file(blobs: Blobs, file: File) -> bytes:
 
 
 def _sent(
-    sides: _Sides, mark: Mark, wanted: Mapping[str, Unit | None], remote: dict[str, Unit]
+    sides: _Sides, mark: Mark, wanted: Mapping[str, Unit | None], remote: dict[str, Unit], *, put: set[str]
 ) -> tuple[dict[str, Unit], Mark, bool] | None:
     """Send what the ledger lacks, up to a limit; return its units, its mark and whether that was all, None if others did.
 
-    A role that may only read sends nothing.
+    The names of blobs that were kept go into `put`. A role that may only read sends nothing.
     """
     home, server, blobs, now = sides
     out = [key for key in wanted if _content(wanted[key]) != _content(remote.get(key))]
@@ -474,6 +489,7 @@ def _sent(
                     put_file(blobs, one.path, data) for one, data in zip(unit.files, found, strict=True)
                 )
                 units[key] = unit._replace(files=made)
+                put |= _names_of([units[key]])
                 if _content(units[key]) != _content(unit):
                     return None  # changed by hand this moment
                 held += [part for data in found for part in parts_of(data)]
@@ -496,15 +512,21 @@ def _sent(
     return remote, mark, True
 
 
-def _drop(server: Ledger, blobs: Blobs, state: _State, before: Iterable[Unit]) -> None:
-    """Remove the blobs that no line needs any more; whoever may not leaves it to others."""
-    needed = {name for unit in state.units.values() for one in unit.files for name in one.blobs}
-    left = {name for unit in before for one in unit.files for name in one.blobs} - needed
-    if not left:
-        return
+def _drop(server: Ledger, blobs: Blobs, state: _State) -> bool:
+    """Remove the blobs that no line needs any more; return False if that is to be tried again.
+
+    Whoever may not leaves it to others.
+    """
     with suppress(UnsafePath), server.turn(STREAM, state.mark) as news:
-        for name in () if news.lines else sorted(left):
+        if news.lines:  # they may name them again
+            return False
+        for name in sorted(state.unneeded):
             blobs.drop(name)
+    return True
+
+
+def _names_of(units: Iterable[Unit]) -> frozenset[str]:
+    return frozenset(name for unit in units for one in unit.files for name in one.blobs)
 
 
 # --- Taking
@@ -529,13 +551,14 @@ def _take(sides: _Sides, key: str, unit: Unit | None, head: int, *, agreed: bool
     path = directory / key.partition("/")[2]
     with files.storage_errors(path):
         files.make_directory(directory)
-        for _, data in fetched:
-            files.write_whole(path, data)
         if not fetched:
             path.unlink(missing_ok=True)
             files.sync_directory(directory)
+        # Before it is there: one without a seal would count as removed here if it were lost.
         if directory.name == _SNAPSHOTS:
             seals.seal_file(home, path, fetched[0][1] if fetched else None)
+        for _, data in fetched:
+            files.write_whole(path, data)
 
 
 def _take_conversation(
@@ -633,7 +656,8 @@ def _read_state(home: Path, identity: str) -> _State:
             read = {key: _unit(fields) for key, fields in found["units"].items()}
             units = {key: unit for key, unit in read.items() if _is_ours(key, unit)}
             mark = Mark(int(found["revision"]), str(found["line"]))
-            return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]))
+            unneeded = frozenset(filter(_SHA256.fullmatch, found.get("unneeded", [])))
+            return _State(identity, mark, units, frozenset(found["lacking"]), dict(found["seen"]), unneeded)
     return empty
 
 
@@ -641,7 +665,7 @@ def _write_state(home: Path, state: _State) -> None:
     value = {
         "identity": state.identity, "revision": state.mark.revision, "line": state.mark.checksum,
         "units": {key: _fields(unit) for key, unit in sorted(state.units.items())},
-        "lacking": sorted(state.lacking), "seen": dict(sorted(state.seen.items())),
+        "lacking": sorted(state.lacking), "seen": dict(sorted(state.seen.items())), "unneeded": sorted(state.unneeded),
     }  # fmt: skip
     path = home / STATE
     with files.storage_errors(path):

@@ -18,7 +18,16 @@ from aether.api import share as sharing
 from aether.cli.main import main
 from aether.errors import Conflict, InvalidInput, NotFound, StorageFailed
 from aether.store import commit as commits
-from aether.store import conversations, doctor, documents, files, ledger, record_files, snapshot
+from aether.store import (
+    conversations,
+    doctor,
+    documents,
+    files,
+    ledger,
+    record_files,
+    shared_base,
+    snapshot,
+)
 from aether.store.commit import fold_home
 from tests import children, directory_ledger, homes
 from tests.colonies import Colony, content, history
@@ -280,7 +289,7 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
     aether.create_snapshot(home=home)
 
     def die():
-        calls = {"conversations": 0, "files": 1}.get(killed)
+        calls = {"conversations": 1, "files": 2}.get(killed)
         if killed == "sent":
             ledger.write_share = lambda *_: os._exit(9)
         elif killed == "named":
@@ -308,9 +317,8 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
         colony.join()
     other = homes.fresh(colony.directory / "other")
     homes.add(other, "another")
-    if killed != "created":
-        with pytest.raises(Conflict, match="of this name already"):
-            sharing.share(other, colony.url, "c")
+    with pytest.raises(Conflict, match="of this name already"):
+        sharing.share(other, colony.url, "c")
 
     homes.add(home, "since")
     sharing.share(home, colony.url, "c")
@@ -320,6 +328,108 @@ def test_a_sharing_that_was_killed_goes_on_when_it_is_run_again(colony, killed, 
     assert homes.ids(colony.agree()) == [*"012345", "since"]
     assert len(aether.list_snapshots(home=two)) == 1
     assert conversations.path_of(home, "talk").read_bytes() == conversations.path_of(two, "talk").read_bytes()
+
+
+def test_of_two_homes_shared_as_one_name_at_once_the_second_is_refused(colony, monkeypatch):
+    """Also if they have the same revision: nothing of one is ever on top of the base of the other."""
+    one, two = homes.fresh(colony.directory / "one"), homes.fresh(colony.directory / "two")
+    homes.add(one, "of one")
+    homes.add(two, "of two")
+    real = sharing.shared_base.set_base
+
+    def late(*given, **options):
+        monkeypatch.setattr(sharing.shared_base, "set_base", real)
+        with pytest.raises(Conflict, match="of this name already"):
+            sharing.share(two, colony.url, "c")
+        real(*given, **options)
+
+    monkeypatch.setattr(sharing.shared_base, "set_base", late)
+    sharing.share(one, colony.url, "c")
+    colony.made.append(one)
+    colony.join()
+
+    assert ledger.shared(two) is None
+    assert homes.ids(colony.agree()) == ["of one"]
+
+
+def test_a_sharing_that_was_killed_goes_on_with_what_the_home_has_by_then(colony):
+    home = homes.fresh(colony.directory / "first")
+    homes.add(home, "a", content="a secret text")
+
+    def die():
+        sharing._send_conversations = lambda *_: os._exit(9)
+        sharing.share(home, colony.url, "c")
+
+    assert children.ended(children.start(die)) == 9
+    before = ledger.opened(colony.url, "c", replica="")
+    (held, *_) = [one for one in shared_base.read(before).files if one.path.startswith("data/journal/")]
+    assert b"a secret text" in b"".join(map(before.get_blob, held.blobs))
+    homes.add(home, "b")
+    assert forgetting.erase(match="a secret text", home=home)
+
+    sharing.share(home, colony.url, "c")
+    colony.made.append(home)
+    two = colony.join()
+
+    assert history(two) == history(colony.agree())
+    with pytest.raises(NotFound):
+        before.get_blob(held.blobs[0])
+    assert not (home / sharing.CLAIM).exists()
+    before.close()
+
+
+def test_a_replica_is_not_shared_as_its_colony_on_another_server(colony, tmp_path, request):
+    home = colony.first()
+    if colony.url.startswith(directory_ledger.START):
+        other = f"{colony.url}2"
+        (tmp_path / "server2").mkdir()
+    else:
+        other = request.getfixturevalue("postgres").database(f"d{uuid.uuid4().hex[:12]}")
+    share = (home / ledger.PLACE).read_bytes()
+
+    with pytest.raises((NotFound, StorageFailed)):
+        sharing.share(home, other, "c")
+    sharing.share(homes.fresh(tmp_path / "theirs"), other, "c")
+    with pytest.raises(Conflict, match="another colony of the name"):
+        sharing.share(home, other, "c")
+
+    assert (home / ledger.PLACE).read_bytes() == share
+    homes.add(home, "a")
+    assert homes.ids(colony.agree()) == ["before", "a"]
+
+
+def test_a_home_that_left_and_went_on_alone_is_not_put_on_top_of_its_colony(colony):
+    one, two = colony.first(), colony.join()
+    sharing.leave_share(home=two)
+    homes.add(two, "alone")
+
+    with pytest.raises(Conflict, match="another name"):
+        sharing.share(two, colony.url, "c")
+    colony.made.remove(two)
+    homes.add(one, "a")
+
+    assert ledger.shared(two) is None
+    assert homes.ids(colony.agree()) == ["before", "a"]
+
+
+@pytest.mark.parametrize("name", ["half \ud800", "nul \0", "long" * 600])
+def test_names_that_no_server_takes_are_refused_before_anything_is_made(colony, name):
+    home = homes.fresh(colony.directory / "odd")
+    with pytest.raises(InvalidInput, match="name of a colony"):
+        sharing.share(home, colony.url, name)
+    with pytest.raises(InvalidInput, match="name of a colony"):
+        sharing.join(colony.url, name, colony.directory / "none")
+    conversations.extend(home, name, [{"role": "user", "content": "0"}], now=homes.NOW)
+    with pytest.raises(InvalidInput, match="id of a conversation"):
+        sharing.share(home, colony.url, "c")
+    with pytest.raises((NotFound, StorageFailed)):
+        ledger.opened(colony.url, "c", replica="").identity  # noqa: B018 - it asks
+
+    shared = colony.first()
+    with pytest.raises(InvalidInput, match="id of a conversation"):
+        conversations.extend(shared, name, [{"role": "user", "content": "0"}], now=homes.NOW)
+    homes.add(shared, "a")
+    assert homes.ids(colony.agree()) == ["before", "a"]
 
 
 def test_a_damaged_journal_of_a_replica_is_read_again_from_the_ledger(colony, monkeypatch):

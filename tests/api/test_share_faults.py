@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from aether.api import admin
 from aether.api import share as sharing
 from aether.errors import AetherError, Conflict, StorageFailed, UnsafePath
-from aether.store import conversations, ledger
-from aether.store.commit import commit
+from aether.paths import resource
+from aether.store import conversations, documents, ledger, shared_base
+from aether.store.commit import commit, fold_home
 from tests import homes
 
 POSTGRES = pytest.mark.parametrize(
@@ -154,20 +156,38 @@ def test_a_full_disk_of_the_server_lets_a_change_wait(colony, monkeypatch):
 
 @POSTGRES
 def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony):
+    """Also by a replica with an edit by hand, which asks the server for what others wrote before it is folded."""
     one = colony.first()
     homes.add(one, "a")
+    fold_home(one, now=homes.NOW)
+    functions = resource("data/postgres/0002_functions.sql").read_text()
     sql(
         colony, "delete from aether.migrations where version > 3", "drop function aether.drop_blob",
         "create or replace function aether.create_colony(p_name text) returns integer language sql as 'select 0'",
+        "drop function aether.set_base", "drop table aether.kept", "alter table aether.streams drop column origin",
+        re.sub("create (function|procedure)", r"create or replace \1", functions),
     )  # fmt: skip
     refuses(colony, one, StorageFailed, "aether share init")
+    path = documents.path_of(one, "memory")
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    member = f"m{os.getpid()}"
+    sql(colony, f"create role {member} login", f"grant aether_admin to {member}")
 
+    with pytest.raises(UnsafePath, match="owns the database"):
+        sharing.share(one, colony.url.replace("owner@", f"{member}@"), "c")
+    assert sharing.share(one, colony.url, "c").colony == "c"
     with pytest.raises(Conflict, match="the tables of its server are those of this aether"):
         sharing.share(one, colony.url, "c")
     disconnect()
 
     homes.add(one, "b")
     assert homes.ids(colony.agree()) == ["before", "a", "b"]
+    server = ledger.of(one)
+    base = shared_base.read(server)
+    for part in {name for file in base.files for name in file.blobs}:
+        server.drop_blob(part)  # a base of an earlier release stays as well
+        assert server.get_blob(part)
+    sql(colony, f"drop owned by {member}", f"drop role {member}")
 
 
 @POSTGRES

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import uuid
+from contextlib import nullcontext
 from datetime import timedelta
 
 import pytest
@@ -156,6 +157,88 @@ def test_a_blob_goes_with_the_last_line_that_names_it(colony):
     server.close()
     colony.agree()
     assert not any((home / name).exists() for home in (one, two) for name in grace.values())
+
+
+@pytest.mark.parametrize("others", [False, True])
+def test_a_blob_that_could_not_be_removed_is_removed_at_the_next_exchange(colony, monkeypatch, others):
+    one, _two = colony.first(), colony.join()
+    conversations.extend(one, "talk", SAID, now=homes.NOW)
+    archive.age_archive(now=LATER, home=one)
+    colony.agree()
+    before, server = blobs_of(colony), ledger.of(one)
+    real, calls = server.turn, []
+
+    def turn(stream, mark):
+        calls.append(stream)
+        if others and len(calls) == 2:  # the first one sends
+            line = files.seal_json({"unit": "snapshots/none.json"})
+            server.append_if(stream, ledger.Mark(server.head(stream), ""), [line])
+        return real(stream, mark)
+
+    def drop(name):
+        raise StorageFailed("the server is away.", fix="Wait.", where="server")
+
+    archive.age_archive(now=LATER + timedelta(days=31), home=one)  # the grace is over
+    with monkeypatch.context() as patched:
+        patched.setattr(server, "turn", turn)
+        patched.setattr(server, "drop_blob", drop)
+        with nullcontext() if others else pytest.raises(StorageFailed):
+            sharing.update_share(home=one)
+    left = before - blobs_of(colony)
+    for name in left:
+        assert server.get_blob(name)
+
+    sharing.update_share(home=one)
+
+    assert left
+    for name in left:
+        with pytest.raises(LookupError):
+            server.get_blob(name)
+    colony.agree()
+
+
+def test_a_snapshot_that_is_lost_after_a_killed_exchange_is_fetched_again(colony):
+    one, two = colony.first(), colony.join()
+    aether.create_snapshot(home=one)
+    sharing.update_share(home=one)
+
+    def die():
+        real = files.write_whole
+
+        def write(path, data, **options):
+            real(path, data, **options)
+            if path.parent.name == "snapshots":
+                os._exit(9)
+
+        files.write_whole = write
+        sharing.exchange(two)
+
+    assert children.ended(children.start(die)) == 9
+    colony.agree()
+    (path,) = (two / "snapshots").glob("*.json")
+    path.unlink()
+
+    colony.agree()
+    assert tree(one) == tree(two) != {}
+
+
+def test_many_long_lines_are_sent_in_several_calls(colony, monkeypatch):
+    monkeypatch.setattr(shared_files, "SEND_BYTES", 1000)
+    server, sent = ledger.created(colony.url, "lines"), []
+    real = server.append_if
+    monkeypatch.setattr(
+        server, "append_if", lambda stream, mark, lines: sent.append(lines) or real(stream, mark, lines)
+    )
+    lines = [
+        files.seal_json({"n": number, "x": "x" * size})
+        for number, size in enumerate([300] * 9 + [5000, 1, 1])
+    ]
+
+    shared_files.send_stream(server, "s", lines)
+
+    assert [len(one) for one in sent] == [2, 2, 2, 2, 1, 1, 2]
+    assert ledger.lines_after(server, "s", ledger.Mark(0, "")) == lines
+    server.close()
 
 
 def test_what_was_done_without_the_server_is_sent_later(colony, monkeypatch):
@@ -408,6 +491,29 @@ def test_the_files_may_be_in_a_directory(colony, tmp_path, monkeypatch):
         colony.join()
 
 
+def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_path, monkeypatch):
+    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    one, two = colony.first(), colony.join()
+    aether.create_snapshot(home=one)
+    (tmp_path / "files").rename(tmp_path / "unmounted")
+    (tmp_path / "files").mkdir()
+
+    with pytest.raises(StorageFailed, match="Mount"):
+        sharing.update_share(home=one)
+    assert list((tmp_path / "files").rglob("*.*")) == []
+    with pytest.raises(NotFound, match=ledger.FILES):
+        colony.join()
+    monkeypatch.delenv(ledger.FILES)
+    with pytest.raises(NotFound, match=ledger.FILES):
+        colony.join()
+
+    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    (tmp_path / "files").rmdir()
+    (tmp_path / "unmounted").rename(tmp_path / "files")
+    colony.agree()
+    assert tree(one) == tree(two) != {}
+
+
 def test_a_place_of_files_that_cannot_be_reached_stops_nothing_else(colony, tmp_path, monkeypatch):
     one, two = colony.first(), colony.join()
     (tmp_path / "files").write_text("no directory")
@@ -455,6 +561,35 @@ def test_a_new_base_is_made_from_time_to_time_and_shares_its_blobs_with_the_one_
     server.close()
 
 
+def test_of_two_bases_made_at_once_the_blobs_of_the_older_one_are_removed(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    monkeypatch.setattr(shared_base, "LINES", 1)
+    server, put = ledger.of(one), []
+    real, keep = server.set_base, server.put_blob
+
+    def late(*given):
+        homes.add(two, "b")
+        sharing.update_share(home=two)
+        return real(*given)
+
+    monkeypatch.setattr(server, "set_base", late)
+    monkeypatch.setattr(server, "put_blob", lambda data: put.append(keep(data)) or put[-1])
+    sharing.update_share(home=one)
+
+    newest = shared_base.read(server)
+    named = {name for file in newest.files for name in file.blobs} | {server.base("")[1]}
+    assert newest.revision == snapshot.load(two).revision
+    assert set(put) - named
+    for name in named:
+        assert server.get_blob(name)
+    for name in set(put) - named:
+        with pytest.raises(LookupError):
+            server.get_blob(name)
+    colony.join()
+    colony.agree()
+
+
 def test_a_replica_that_lacks_history_makes_no_base(colony, monkeypatch):
     one, two = colony.first(), colony.join()
     homes.add(one, "a")
@@ -483,11 +618,11 @@ def test_a_damaged_base_is_refused_and_nothing_is_made(colony):
         files.seal_json((files.unsealed(data) or {}) | {"files": [{"path": "../x", "sha256": "", "size": 0, "parts": []}]}),
         data.replace(b'"sha256":"', b'"sha256":"0'),
     ):  # fmt: skip
-        server.set_base("", revision, server.put_blob(wrong))
+        server.set_base("", ledger.Mark(revision, ""), server.put_blob(wrong))
         with pytest.raises(ValueError):
             colony.join()
         assert not (colony.directory / "r1" / ".aether").exists()
-    server.set_base("", revision, name)
+    server.set_base("", ledger.Mark(revision, ""), name)
     server.close()
     assert homes.ids(colony.join()) == homes.ids(one)
 
@@ -547,7 +682,7 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(post
         monkeypatch.setenv(ledger.URL, url)
         sharing.share_grant(name, right, home=home)
         with pytest.raises(UnsafePath):
-            server.set_base("", 1, "")
+            server.set_base("", ledger.Mark(1, ""), "")
     server.close()
     monkeypatch.setenv(ledger.URL, postgres.url(name))
     sharing.update_share(home=reader)

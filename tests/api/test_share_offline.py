@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import signal
@@ -283,6 +284,54 @@ def test_a_home_that_was_copied_with_what_waits_sends_it_once(pair, away, monkey
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
     assert offline.waiting(two) == offline.waiting(copy) == []
     assert unfit(two) == unfit(copy) == []
+
+
+def test_a_change_that_a_copy_sends_at_the_same_moment_is_in_every_home_once(pair, away, monkeypatch):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    copy = colony.directory / "copy" / ".aether"
+    shutil.copytree(two, copy)
+    away(back=True)
+    real, sent = ledger.of(two).append_if, []
+
+    def late(stream, mark, lines, *, key=""):
+        if not sent:
+            sent.append(sharing.update_share(home=copy))
+        return real(stream, mark, lines, key=key)
+
+    monkeypatch.setattr(ledger.of(two), "append_if", late)
+    monkeypatch.setattr(
+        clock, "stamp", lambda now, real=clock.stamp: real(now).replace("2026", f"20{26 + len(sent)}")
+    )
+    sharing.update_share(home=two)
+    add(two, "b")
+    colony.made.append(copy)
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+    assert offline.waiting(two) == offline.waiting(copy) == []
+
+
+def test_a_disk_that_is_full_while_a_queue_is_sent_is_an_error_of_the_disk(pair, away, monkeypatch):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    add(two, "b")
+    away(back=True)
+    journal, real = snapshot.journal_path(two), commits.append
+
+    def full(path, data, *, at):
+        if path == journal:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(path, data, at=at)
+
+    monkeypatch.setattr(commits, "append", full)
+    with pytest.raises(StorageFailed, match="No space left"):
+        sharing.update_share(home=two)
+    monkeypatch.setattr(commits, "append", real)
+
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+    assert unfit(two) == []
 
 
 def git(directory, words):

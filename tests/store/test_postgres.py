@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -101,9 +102,9 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
         ledger.drop_blob(ledger.put_blob(b"dropped"))
         assert ledger.right == "write"
         with pytest.raises(UnsafePath, match="aether share grant"):
-            ledger.set_base(JOURNAL, 1, blob)
+            ledger.set_base(JOURNAL, Mark(1, ""), blob)
     with opened(url_of(postgres, admin), colony) as ledger:
-        ledger.set_base(JOURNAL, 1, blob)
+        ledger.set_base(JOURNAL, Mark(1, ""), blob)
         ledger.drop_blob(blob)  # a snapshot stays
     with opened(url_of(postgres, reader), colony) as ledger:
         assert ledger.read_after(JOURNAL, NEW).lines == [b"one\n"]
@@ -112,7 +113,7 @@ def test_each_right_allows_what_it_says_and_no_more(postgres, colony, role):
             lambda: ledger.append_if(JOURNAL, Mark(1, ""), [b"two\n"]),
             lambda: ledger.put_blob(b"c"),
             lambda: ledger.drop_blob(blob),
-            lambda: ledger.set_base(JOURNAL, 1, ""),
+            lambda: ledger.set_base(JOURNAL, Mark(1, ""), ""),
             lambda: ledger.turn(JOURNAL, NEW).__enter__(),
         ):
             with pytest.raises(UnsafePath, match="aether share grant"):
@@ -184,7 +185,7 @@ def test_a_member_of_one_colony_sees_nothing_of_another(postgres, colony, role):
     store.create_colony(postgres.url(), hidden).close()
     with opened(postgres.url(), hidden) as ledger:
         ledger.append_if("conversations/x", NEW, [b"secret\n"])
-        ledger.set_base(JOURNAL, 0, ledger.put_blob(b"secret"))
+        ledger.set_base(JOURNAL, NEW, ledger.put_blob(b"secret"))
         number = ledger.number
     name = role(colony, "admin")
     seen = name.replace(" ", "%20")
@@ -205,7 +206,7 @@ def test_a_member_of_one_colony_sees_nothing_of_another(postgres, colony, role):
         f"call aether.append({number}, '', 0, '', array['x'::bytea], '', 9, null, null, null, null)",
         f"select aether.put_blob({number}, 'x')",
         f"select aether.drop_blob({number}, 'x')",
-        f"select aether.set_base({number}, '', 1, '', 9)",
+        f"select aether.set_base({number}, '', 1, '', '', null, 9)",
         f"select aether.grant_right({number}, '{name}', 'admin')",
         f"select aether.revoke_right({number}, '{name}')",
         f"select aether.seen({number}, 'r', 1)",
@@ -281,6 +282,78 @@ def test_an_owner_who_is_no_superuser_makes_the_tables(postgres, role):
         assert ledger.append_if(JOURNAL, NEW, [b"one\n"]).done
     with pytest.raises(UnsafePath):
         store.create_colony(url_of(postgres, member), "mine")
+
+
+def test_an_owner_who_may_not_give_the_roles_is_advised(postgres, role):
+    """The roles belong to the whole server, and may have been made by the owner of another database."""
+    name, member = role(options="login createrole"), role()
+    postgres.sql(f'create database "of {name}" owner "{name}"')
+    url = f"postgresql:///of%20{name}?host={postgres.directory}&user={name}".replace(" ", "%20")
+    store.create_colony(url, "bees").close()
+    postgres.sql(f'alter role "{name}" nocreaterole')
+
+    with pytest.raises(UnsafePath, match="with admin option"):
+        store.grant(url, "bees", member, "write")
+    assert [one.role for one in store.members(url, "bees")] == [name]
+    postgres.sql(f'grant aether_read, aether_write, aether_admin to "{name}" with admin option')
+    store.grant(url, "bees", member, "write")
+    assert {one.role for one in store.members(url, "bees")} == {name, member}
+
+
+def test_a_reader_says_nothing_of_the_replicas_of_others(postgres, colony, role):
+    reader, writer = role(colony, "read"), role(colony, "write")
+    with opened(url_of(postgres, writer), colony) as ledger:
+        ledger.append_if(JOURNAL, NEW, [b"one\n"])
+        ledger.read_after(JOURNAL, NEW)
+    with opened(url_of(postgres, reader), colony) as ledger:
+        for name, revision in (("r1", 99), ("r2", 1), ("r2", 2), ("long" * 100, 1)):
+            ledger.call("select aether.seen(%s, %s, %s)", ledger.number, name, revision)
+    found = store.status(postgres.url(), colony)["replicas"]
+    assert [(one["replica"], one["role"], one["revision"]) for one in found] == [
+        ("r1", writer, 0), ("r2", reader, 2)
+    ]  # fmt: skip
+
+    with opened(url_of(postgres, writer), colony) as ledger:
+        ledger.call("select aether.seen(%s, %s, %s)", ledger.number, "r2", 3)
+    assert {one["role"] for one in store.status(postgres.url(), colony)["replicas"]} == {writer}
+
+
+def test_the_parts_of_a_base_are_dropped_by_nobody(postgres, colony, role):
+    with opened(postgres.url(), colony) as ledger:
+        blob, part = ledger.put_blob(b"base"), ledger.put_blob(b"part")
+        ledger.set_base(JOURNAL, NEW, blob, [part])
+    for right in ("write", "admin"):
+        with opened(url_of(postgres, role(colony, right)), colony) as ledger:
+            ledger.drop_blob(part)
+            assert ledger.get_blob(part) == b"part"
+
+
+def test_the_table_of_entries_may_be_partitioned(postgres, database):
+    """By the statements that docs/shared.md gives, which the owner runs; and tables of the owner disturb nobody."""
+    store.create_colony(database, "bees").close()
+    name = database.partition("@/")[2].partition("?")[0]
+    with opened(database, "bees") as ledger:
+        ledger.append_if(JOURNAL, NEW, [b"%d\n" % number for number in range(1, 4)])
+        blocks = (Path(__file__).parents[2] / "docs/shared.md").read_text().split("```sql\n")
+        (statements,) = [block.partition("```")[0] for block in blocks if "partition by hash" in block]
+        postgres.sql(statements, database=name)
+        postgres.sql("create table aether.mine (what text)", database=name)
+        assert ledger.append_if(JOURNAL, Mark(3, ""), [b"4\n"]).done
+    with opened(database, "bees") as ledger:
+        assert len(ledger.read_after(JOURNAL, NEW).lines) == 4
+    assert faults(database) == []
+    (parts,) = postgres.sql("select count(distinct tableoid), count(*) from aether.entries", database=name)
+    assert parts == (1, 4)
+    member = f"reader {next(_NUMBERS)}"
+    postgres.sql(f'create role "{member}" login')
+    store.grant(database, "bees", member, "read")
+    found = postgres.sql(
+        "select count(*) from aether.entries", database=name, role=member.replace(" ", "%20")
+    )
+    assert found == [(4,)]
+    postgres.sql("alter table aether.entries disable row level security", database=name)
+    with pytest.raises(StorageFailed, match="missing of: entries"), opened(database, "bees") as ledger:
+        ledger.head(JOURNAL)
 
 
 # Colonies, versions and backups
@@ -515,6 +588,18 @@ def test_a_long_turn_is_ended_by_the_server(postgres, colony, monkeypatch):
         assert ledger.append_if(JOURNAL, NEW, [b"late\n"]) == (False, 1, [b"other\n"], 0)
 
 
+def test_a_writer_may_not_ask_for_a_longer_turn(postgres, colony, role):
+    import psycopg
+
+    with opened(postgres.url(), colony) as ledger:
+        number = ledger.number
+    turn = "select aether.take_turn(%s, '', 0, '', 1, 1, 100, %s), current_setting(%s)"
+    with psycopg.connect(url_of(postgres, role(colony, "write")), autocommit=True) as connection:
+        for asked, given in ((0, "1ms"), (60_000, "5s"), (2000, "2s")):
+            found = connection.execute(turn, (number, asked, "idle_in_transaction_session_timeout"))
+            assert found.fetchone()[1] == given
+
+
 def test_a_busy_stream_is_an_error_in_time(postgres, colony):
     with opened(postgres.url(), colony) as ledger, opened(postgres.url(), colony, timeout=2) as other:
         other.timeout = 0.2
@@ -574,6 +659,20 @@ def test_no_answer_is_waited_for_longer_than_the_timeout(postgres, colony):
         proxy.limit(to_client=0)
         assert ledger.head(JOURNAL) == 0, "asked again on a new connection"
         assert proxy.cuts == 1
+
+
+def test_what_takes_long_over_a_slow_line_arrives(postgres, colony):
+    """The timeout is for silence: a long transfer in which something passes is not cut off."""
+    data = os.urandom(640_000)
+    with opened(postgres.url(), colony) as ledger:
+        name = ledger.put_blob(data)
+    with proxied(postgres) as proxy, opened(proxy.url(), colony, timeout=1) as ledger:
+        ledger.head(JOURNAL)
+        proxy.delay = 0.2
+        started = time.monotonic()
+        assert ledger.get_blob(name) == data
+        assert time.monotonic() - started > 1.5
+        assert len(ledger._idle) == 1
 
 
 # Addresses and secrets
