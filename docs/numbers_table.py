@@ -263,6 +263,33 @@ def peers_table() -> list[str]:
     return lines[:-1]
 
 
+_SUMMARIES = {
+    "user_sentences": "words in sentences of the user, verbatim",
+    "user_words": "different words of the user",
+    "files": "edited files",
+    "changed": "names of what edits define",
+    "checks": "checks with their result",
+    "plan": "open entries of the plan",
+    "late_errors": "late errors that nothing solved",
+}
+
+
+def summaries_table() -> list[str]:
+    """Return what three texts of the same size say of real sessions, one row a measure."""
+    measured = result("compaction_summaries")
+    lines = [
+        f"{measured['compactions']} compactions, {sum(one['tokens']['host'] for one in measured['each']):,} tokens of summaries:",
+        "",
+        "| there afterwards | of | Claude Code's model | user's messages, files, last messages | aether, without a model |",
+        "|---|---|---|---|---|",
+    ]
+    for key, words in _SUMMARIES.items():
+        one = measured["together"][key]
+        shares = (f"{one[name] / one['of']:.2f}" for name in ("host", "baseline", "aether"))
+        lines.append(f"| {words} | {one['of']:,} | " + " | ".join(shares) + " |")
+    return lines
+
+
 def _named(name: str, versions: dict[str, str]) -> str:
     return _PEERS[name] if name == "aether" else f"{_PEERS[name]} ({versions[name]})"
 
