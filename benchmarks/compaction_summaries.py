@@ -31,7 +31,7 @@ late_errors      of the failed calls in the last quarter of the messages, each b
 
 Compactions whose transcript is not in the folder are counted and left out.
 
-Usage: python benchmarks/compaction_summaries.py [COMPACTION]        (with one, its three texts and what each lacks)
+Usage: python benchmarks/compaction_summaries.py [COMPACTION]        (with one, what each text lacks of it)
 """
 
 from __future__ import annotations

@@ -223,8 +223,10 @@ def _least(measured: list[Any], which: str, kind: str) -> str:
 
 _PEERS = {
     "aether": "aether",
+    "aether_extractive": "aether, without a model",
     "langchain": "LangChain",
     "langchain_keep_tenth": "LangChain, keep a tenth",
+    "deepagents": "deepagents",
     "agent_framework": "Agent Framework, composed",
     "agent_framework_window": "Agent Framework, window",
 }
@@ -241,7 +243,11 @@ _COLUMNS = {
     "empty_summary_replaced_history": "empty summary replaced history",
     "median_ms": "median, ms",
     "p95_ms": "p95, ms",
+    "median_cpu_ms": "median of the processor, ms",
+    "p95_cpu_ms": "p95 of the processor, ms",
 }
+# Real sessions have no rule, and their summariser never fails.
+_ONLY_GENERATED = {"rule_gone", "error_text_became_memory", "empty_summary_replaced_history"}
 
 
 def peers_table() -> list[str]:
@@ -249,18 +255,21 @@ def peers_table() -> list[str]:
     measured = result("compaction_peers")
     lines = []
     for scenario, found in measured["found"].items():
-        calls = found["aether"]["model_calls"]
-        number = found["aether"]["conversations"]
+        first = next(iter(found.values()))
         lines += [
-            f"{scenario.replace('_', ' ').capitalize()}; {number} conversations, {calls:,} model calls:",
+            f"{scenario.replace('_', ' ').capitalize()}; {first['conversations']} conversations, {first['model_calls']:,} model calls:",
             "",
             "| | " + " | ".join(_named(name, measured["versions"]) for name in found) + " |",
             "|---" * (len(found) + 1) + "|",
         ]
         for key, words in _COLUMNS.items():
-            lines.append(f"| {words} | " + " | ".join(_cell(key, one[key]) for one in found.values()) + " |")
+            if scenario != "real_sessions" or key not in _ONLY_GENERATED:
+                lines.append(
+                    f"| {words} | " + " | ".join(_cell(key, one[key]) for one in found.values()) + " |"
+                )
         lines.append("")
-    return lines[:-1]
+    absent = [_PEERS[name] for name, version in measured["versions"].items() if version == "not installed"]
+    return [*lines, f"Not installed where this was measured: {', '.join(absent)}."] if absent else lines[:-1]
 
 
 _SUMMARIES = {
@@ -291,7 +300,7 @@ def summaries_table() -> list[str]:
 
 
 def _named(name: str, versions: dict[str, str]) -> str:
-    return _PEERS[name] if name == "aether" else f"{_PEERS[name]} ({versions[name]})"
+    return _PEERS[name] if name.startswith("aether") else f"{_PEERS[name]} ({versions[name]})"
 
 
 def _cell(key: str, value: float) -> str:
