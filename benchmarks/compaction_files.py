@@ -3,14 +3,15 @@
 Data: the real compactions of Claude Code transcripts in ../shared/data/claude_code, with the summaries that its model
 wrote, as listed in _compaction_index.json. For each: the files that calls of its editing tools name in the segment
 before the boundary, and how many of them the model's summary names (by file name: it never gives a whole path), against
-our summary of the same messages, facts and extractive prose together, in as many tokens as the model's has.
-Compactions whose transcript is not in the folder are counted and left out.
+our summary of the same messages, facts and extractive prose together, in as many tokens as the model's has. The model's
+summary of the segment before is not among these messages. Compactions whose transcript is not in the folder are counted and left out.
 
 Usage: python benchmarks/compaction_files.py
 """
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -23,8 +24,8 @@ from aether.backends.base import Settings
 from aether.backends.request import summary_request
 from aether.compaction.facts import FACTS_SHARE, facts_of, fit_facts, removed_texts
 from aether.compaction.shapes import Summary, SummaryTask
-from aether.compaction.summary import rendered
-from aether.messages.convert import read
+from aether.compaction.summary import parsed, rendered
+from aether.messages.transcripts import load_conversation
 from aether.tokens.estimate import estimate
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,12 +37,17 @@ class Compaction(NamedTuple):
     """One real compaction: the messages before it and what the model made of them."""
 
     name: str
+    lines: list[str]
+    """Of the transcript."""
     raws: list[dict]
+    """The messages in them, one a line: neither of sub-agents, nor of the program in the user's place."""
     summary: str
 
 
 def compactions() -> tuple[list[Compaction], int]:
     """Return the compactions whose transcripts are here, and how many are not."""
+    if not DATA.is_dir():
+        raise SystemExit(f"Nothing is measured: the transcripts are not in {DATA}.")
     index = json.loads((DATA / "_compaction_index.json").read_text(encoding="utf-8"))
     listed = [entry for entry in index["compactions"] if entry.get("segment_starts_line")]
     found = []
@@ -51,20 +57,25 @@ def compactions() -> tuple[list[Compaction], int]:
             # Not splitlines(): the JSON has characters that it takes for line ends.
             lines = path.read_text(encoding="utf-8").split("\n")
             segment = lines[entry["segment_starts_line"] - 1 : entry["boundary_line"] - 1]
+            segment = [
+                line for line in segment if line.strip() and not json.loads(line).get("isCompactSummary")
+            ]
             summary = json.loads(lines[entry["summary_line"] - 1])["message"]["content"]
             text = (
                 summary if isinstance(summary, str) else "\n".join(block.get("text", "") for block in summary)
             )
-            found.append(Compaction(f"{path.stem}:{entry['boundary_line']}", messages_in(segment), text))
+            name = f"{path.stem}:{entry['boundary_line']}"
+            found.append(Compaction(name, segment, messages_in(segment), text))
     return found, len(listed) - len(found)
 
 
 def messages_in(lines: list[str]) -> list[dict]:
-    records = [json.loads(line) for line in lines if line.strip()]
     spoken = [
         record
-        for record in records
-        if record.get("type") in {"user", "assistant"} and not record.get("isSidechain")
+        for record in map(json.loads, lines)
+        if record.get("type") in {"user", "assistant"}
+        and not record.get("isSidechain")
+        and not record.get("isMeta")
     ]
     return [{"role": record["message"]["role"], "content": record["message"]["content"]} for record in spoken]
 
@@ -79,9 +90,9 @@ def edited(raws: list[dict]) -> list[str]:
     return list(dict.fromkeys(path for path in paths if path))
 
 
-def summarised(raws: list[dict], most: int) -> str:
-    """Return our summary of `raws` in at most so many tokens."""
-    messages = read(raws, "anthropic")
+def summarised(lines: list[str], most: int) -> str:
+    """Return our summary of the messages in lines of a transcript, in at most so many tokens."""
+    messages = load_conversation(io.BytesIO("\n".join(lines).encode())).messages
     places = range(len(messages))
     facts, _ = fit_facts(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE))
     # Lines are joined again within the message, which costs a token or two.
@@ -102,14 +113,16 @@ def main() -> None:
     for each in found:
         paths = edited(each.raws)
         budget = estimate(each.summary)
-        ours = summarised(each.raws, budget)
+        ours = summarised(each.lines, budget)
+        read_back = parsed(ours)
+        listed = {fact.path for fact in read_back.facts.files} if read_back else set()
         rows.append(
             {
                 "compaction": each.name,
                 "edited": len(paths),
                 "model_names": named(paths, each.summary),
                 "we_name": named(paths, ours),
-                "we_name_with_path": sum(path in ours for path in paths),
+                "we_name_with_path": sum(path in listed for path in paths),
                 "model_tokens": budget,
                 "our_tokens": estimate(ours),
             }

@@ -1,4 +1,4 @@
-"""What do aether, LangChain's and Microsoft Agent Framework's compaction make of the same histories?
+"""What do aether's, LangChain's, deepagents' and Microsoft Agent Framework's compaction make of the same histories?
 
 Generated conversations in the shape of OpenAI chat (parallel calls, interrupted turns, ids that come again) grow by one
 model call at a time through a window that they fill several times over. Before each model call every system
@@ -14,10 +14,20 @@ langchain                SummarizationMiddleware; keeps as many tokens as aether
                          the messages, as `create_agent` has it, and its tokens are taken from the trigger. What is
                          summarised is not trimmed. A failing call is tried three times, without waiting.
 langchain_keep_tenth     the same, keeping a tenth of the window
+deepagents               its SummarizationMiddleware with the same settings and no limit of its own for arguments; it
+                         writes what it removes to a file (FilesystemBackend), and that is in the time
 agent_framework          TokenBudgetComposedStrategy of ToolResultCompactionStrategy, SummarizationStrategy and
                          SlidingWindowStrategy with the settings of its samples; its budget is its trigger and its target
 agent_framework_window   ContextWindowCompactionStrategy with its default thresholds, keeping the first user message; it
                          asks no summariser
+
+A third scenario, for the cost of one compaction, takes real sessions of coding agents in a window of 128,000 tokens,
+where their transcripts are beside the repository (../shared/data/trajectories). The systems take turns, one session
+each, after all have done a generated conversation unmeasured; each text is new to a system when it compacts it for
+the first time. aether writes its summary itself there (`aether_extractive`), and that is in its time. There is no
+rule in them. Times are of the clock and of the processor, which a busy machine does not change.
+
+Only systems that are installed are measured; the result names the others.
 
 The scripted summary restates no request; a model's may, in its own words, and no column is about those.
 
@@ -32,7 +42,7 @@ requests, except agent_framework_window for the opening one); errors raised to t
 go on without a summary); conversations in which the text of an error, or an empty summary, replaced history (nobody but
 aether promises to notice). A conversation goes on after an error with what it had.
 
-Usage: python benchmarks/compaction_peers.py
+Usage: python benchmarks/compaction_peers.py [real_sessions]        (with it, the results of the others stay)
 """
 
 from __future__ import annotations
@@ -55,11 +65,12 @@ sys.path.insert(0, str(ROOT))
 
 import report  # noqa: E402 - runnable without an installation
 
+from aether import __version__  # noqa: E402
 from aether.api.compact import Options, preflight  # noqa: E402
 from aether.compaction.budget import Bounds, bounds  # noqa: E402
 from aether.compaction.policy import policy  # noqa: E402
 from aether.messages.convert import message, read  # noqa: E402
-from aether.messages.validate import check  # noqa: E402
+from aether.messages.validate import check, sendable  # noqa: E402
 from aether.tokens.count import message_tokens  # noqa: E402
 from aether.tokens.estimate import estimate  # noqa: E402
 from tests.laws.histories import history  # noqa: E402
@@ -75,6 +86,9 @@ MOST_WORDS = 40
 LARGE_EVERY, LARGER = 7, 4
 REPEATED_EVERY = 10
 FAILING = 0.2
+# Real sessions, where the transcripts are beside the repository, in the window of the smaller models of agents.
+SESSIONS = ROOT.parent / "shared" / "data" / "trajectories"
+SESSION_WINDOW = 128_000
 RULE = "Rule for all that follows: never force-push, and quote ticket AET-{nth} in every commit message."
 SUMMARY = (
     "The person reported that the parser fails when the lock file is read in pieces. The agent searched the store, read "
@@ -82,6 +96,7 @@ SUMMARY = (
     "the database that is in use. Two failures are still open, and the next step is to run the whole suite again."
 )
 ERROR = "Error code: 529 - {'type': 'error', 'error': {'type': 'overloaded_error', 'message': 'Overloaded'}}"
+ABSENT = "not installed"
 SCENARIOS = {"summariser_works": 0.0, "summariser_fails_in_a_fifth": FAILING}
 # What aether says never happens.
 PROMISED = (
@@ -103,12 +118,27 @@ class Conversation(NamedTuple):
     opening: str
 
 
+class Timer(NamedTuple):
+    """Seconds since a start, or at it: of the clock, and of the processor."""
+
+    wall: float
+    cpu: float
+
+
 class Sent(NamedTuple):
     """What a system would send, whether it compacted for that, and the seconds that took."""
 
     raws: list[dict]
     compacted: bool
-    seconds: float
+    seconds: Timer
+
+
+def started() -> Timer:
+    return Timer(time.perf_counter(), time.process_time())
+
+
+def since(start: Timer) -> Timer:
+    return Timer(time.perf_counter() - start.wall, time.process_time() - start.cpu)
 
 
 class Summariser:
@@ -189,6 +219,23 @@ def conversation(nth: int, window: int, words: int) -> Conversation:
     )
 
 
+def real_sessions() -> list[Conversation]:
+    """Return the sessions of coding agents beside the repository, as OpenAI chat with what a provider would refuse repaired."""
+    found = []
+    for path in sorted(SESSIONS.glob("converted_*.json")):
+        told = json.loads(path.read_text(encoding="utf-8"))["messages"]
+        raws = [{"role": "system", "content": "You are a coding agent."}]
+        raws += [{**raw, "role": "system"} if raw["role"] == "developer" else raw for raw in told]
+        raws = sendable(raws, "openai").raws
+        points = [at for at in range(2, len(raws)) if raws[at]["role"] == "assistant"]
+        opening = next(text_of(raw) for raw in raws if raw["role"] == "user")
+        limits = bounds(policy("compact"), SESSION_WINDOW)
+        found.append(
+            Conversation(path.stem, raws[: points[-1]], SESSION_WINDOW, limits, points, "(none)", opening)
+        )
+    return found
+
+
 def text_of(raw: dict) -> str:
     content = raw.get("content")
     parts = content if isinstance(content, list) else [{"text": content or ""}]
@@ -204,72 +251,127 @@ Step = Callable[[list[dict]], Sent]
 
 
 def aether(talk: Conversation, summariser: Summariser, folder: Path) -> Step:
-    options = Options(record=folder, backend=lambda said, most, strategy: summariser())
+    return aether_with(talk, Options(record=folder, backend=lambda said, most, strategy: summariser()))
+
+
+def aether_extractive(talk: Conversation, _summariser: Summariser, folder: Path) -> Step:
+    return aether_with(talk, Options(record=folder, backend="extractive"))
+
+
+def aether_with(talk: Conversation, options: Options) -> Step:
     live: list[dict] = []
 
     def step(new: list[dict]) -> Sent:
         live.extend(new)
-        start = time.perf_counter()
+        start = started()
         found = preflight(talk.name, live, window=talk.window, wire="openai", options=options)
-        seconds = time.perf_counter() - start
+        seconds = since(start)
         live[:] = found.messages
         return Sent(list(live), found.triggered, seconds)
 
     return step
 
 
+class LangChainMessages:
+    """The messages of LangChain for raw ones, and back; what LangChain writes itself is a message of the user."""
+
+    def __init__(self) -> None:
+        self.raw_of: dict[str, dict] = {}
+
+    def raw(self, one: Any) -> dict:
+        return self.raw_of.get(one.id) or {"role": "user", "content": one.text}
+
+    def theirs(self, one: dict) -> Any:
+        from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+
+        text = text_of(one) if isinstance(one.get("content"), list) else one.get("content") or ""
+        if one["role"] == "user":
+            made: Any = HumanMessage(text)
+        elif one["role"] == "tool":
+            made = ToolMessage(text, tool_call_id=one["tool_call_id"])
+        else:
+            calls = [
+                {"id": call["id"], "name": call["function"]["name"], "args": json.loads(call["function"]["arguments"])}
+                for call in one.get("tool_calls", ())
+            ]  # fmt: skip
+            made = AIMessage(text, tool_calls=calls)
+        made.id = f"m{len(self.raw_of)}"
+        self.raw_of[made.id] = own_key_removed(one)
+        return made
+
+
 def langchain(keep: Callable[[Conversation, int], int]) -> Callable[..., Step]:
     def opened(talk: Conversation, summariser: Summariser, _folder: Path) -> Step:
         from langchain.agents.middleware import SummarizationMiddleware
-        from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage, ToolMessage
+        from langchain_core.messages import RemoveMessage
 
-        count, raw_of = Remembered(tokens_of), {}
+        count, known = Remembered(tokens_of), LangChainMessages()
         system, live = talk.raws[0], []
         reserved = tokens_of(system)
         middleware = SummarizationMiddleware(
             model=chat_model(summariser),
             trigger=("tokens", talk.limits.ceiling + 1 - reserved),
             keep=("tokens", keep(talk, reserved)),
-            token_counter=lambda found: sum(count(raw(one)) for one in found),
+            token_counter=lambda found: sum(count(known.raw(one)) for one in found),
             trim_tokens_to_summarize=None,
         )
         # Its own retries, less the waiting between them.
         retrying = middleware.model.with_retry(wait_exponential_jitter=False)
         middleware._summary_model = retrying  # noqa: SLF001 - no argument of the middleware reaches the waiting
 
-        def raw(one: Any) -> dict:
-            if one.id is None or id(one) not in raw_of:
-                raw_of[id(one)] = (one, {"role": "user", "content": one.content})
-            return raw_of[id(one)][1]
-
-        def theirs(one: dict) -> Any:
-            text = text_of(one) if isinstance(one.get("content"), list) else one.get("content") or ""
-            if one["role"] == "user":
-                made: Any = HumanMessage(text)
-            elif one["role"] == "tool":
-                made = ToolMessage(text, tool_call_id=one["tool_call_id"])
-            else:
-                calls = [
-                    {"id": call["id"], "name": call["function"]["name"], "args": json.loads(call["function"]["arguments"])}
-                    for call in one.get("tool_calls", ())
-                ]  # fmt: skip
-                made = AIMessage(text, tool_calls=calls)
-            made.id = f"m{len(raw_of)}"
-            raw_of[id(made)] = (made, own_key_removed(one))
-            return made
-
         def step(new: list[dict]) -> Sent:
-            live.extend(theirs(one) for one in new if one is not system)
-            start = time.perf_counter()
+            live.extend(known.theirs(one) for one in new if one is not system)
+            start = started()
             update = middleware.before_model({"messages": live}, None)
-            seconds = time.perf_counter() - start
+            seconds = since(start)
             if update:
                 live[:] = [one for one in update["messages"] if not isinstance(one, RemoveMessage)]
-            return Sent([system, *map(raw, live)], bool(update), seconds)
+            return Sent([system, *map(known.raw, live)], bool(update), seconds)
 
         return step
 
     return opened
+
+
+def deepagents(talk: Conversation, summariser: Summariser, folder: Path) -> Step:
+    from deepagents.backends import FilesystemBackend
+    from deepagents.middleware.summarization import SummarizationMiddleware
+    from langchain.agents.middleware.types import ExtendedModelResponse, ModelRequest, ModelResponse
+    from langchain_core.messages import AIMessage
+
+    count, known = Remembered(tokens_of), LangChainMessages()
+    system = talk.raws[0]
+    reserved = tokens_of(system)
+    middleware = SummarizationMiddleware(
+        model=chat_model(summariser),
+        backend=FilesystemBackend(root_dir=folder / talk.name, virtual_mode=True),
+        trigger=("tokens", talk.limits.ceiling + 1 - reserved),
+        keep=("tokens", to_the_same_target(talk, reserved)),
+        token_counter=lambda found: sum(count(known.raw(one)) for one in found),
+        trim_tokens_to_summarize=None,
+    )
+    state: dict[str, Any] = {"messages": []}
+    sent: list[Any] = []
+
+    def handler(request: Any) -> Any:
+        sent[:] = request.messages
+        return ModelResponse(result=[AIMessage("")])
+
+    def step(new: list[dict]) -> Sent:
+        state["messages"] += [known.theirs(one) for one in new if one is not system]
+        request = ModelRequest(model=middleware.model, messages=state["messages"], state=state, tools=[])
+        start = started()
+        answer = middleware.wrap_model_call(request, handler)
+        seconds = since(start)
+        compacted = isinstance(answer, ExtendedModelResponse)
+        if compacted:
+            update = dict(answer.command.update)
+            replaced = {one.id: one for one in update.pop("messages", ())}
+            state["messages"] = [replaced.get(one.id, one) for one in state["messages"]]
+            state.update(update)
+        return Sent([system, *map(known.raw, sent)], compacted, seconds)
+
+    return step
 
 
 def chat_model(summariser: Summariser) -> Any:
@@ -315,10 +417,10 @@ def agent_framework(strategy_of: Callable[..., Any]) -> Callable[..., Step]:
             raw_of[id(made)] = (made, own_key_removed(one))
             return made
 
-        async def prepared() -> tuple[list[Any], float]:
-            start = time.perf_counter()
+        async def prepared() -> tuple[list[Any], Timer]:
+            start = started()
             found = await apply_compaction(live, strategy=strategy, tokenizer=tokenizer)
-            return found, time.perf_counter() - start
+            return found, since(start)
 
         def step(new: list[dict]) -> Sent:
             live.extend(map(theirs, new))
@@ -383,15 +485,20 @@ def to_the_same_target(talk: Conversation, reserved: int) -> int:
 
 
 SYSTEMS: dict[str, tuple[str, Callable[..., Step]]] = {
-    "aether": ("aether", aether),
+    "aether": ("aether-memory", aether),
+    "aether_extractive": ("aether-memory", aether_extractive),
     "langchain": ("langchain", langchain(to_the_same_target)),
     "langchain_keep_tenth": ("langchain", langchain(lambda talk, reserved: talk.window // 10)),
+    "deepagents": ("deepagents", deepagents),
     "agent_framework": ("agent-framework-core", agent_framework(composed)),
     "agent_framework_window": ("agent-framework-core", agent_framework(windowed)),
 }
 
 # The second scenario is the first one for these.
 ASKS_NOBODY = ("agent_framework_window",)
+# In real sessions aether is measured without a model; one of both, as they share what they remember of a text.
+ONLY_REAL, NOT_REAL = "aether_extractive", "aether"
+REAL = "real_sessions"
 
 
 class Record:
@@ -403,7 +510,7 @@ class Record:
         self.raised: dict[str, int] = {}
         self.raised_number = 0
         self.lost = {key: set() for key in ("opening", "newest", "rule", "error", "empty")}
-        self.seconds: list[float] = []
+        self.seconds: list[Timer] = []
         self.shares: list[float] = []
         self.codes: dict[str, int] = {}
 
@@ -483,7 +590,7 @@ def _miss(talk: Conversation, raws: list[dict], record: Record, text_of: Remembe
 
 
 def shown(record: Record, number: int) -> dict:
-    ms = sorted(1e3 * one for one in record.seconds)
+    wall, cpu = ([1e3 * one for one in times] for times in zip(*record.seconds, strict=True))
     return {
         "model_calls": record.calls,
         "compactions": record.compactions,
@@ -502,8 +609,10 @@ def shown(record: Record, number: int) -> dict:
         "rule_gone": len(record.lost["rule"]),
         "error_text_became_memory": len(record.lost["error"]),
         "empty_summary_replaced_history": len(record.lost["empty"]),
-        "median_ms": round(statistics.median(ms), 2),
-        "p95_ms": round(statistics.quantiles(ms, n=20)[18], 2),
+        "median_ms": round(statistics.median(wall), 2),
+        "p95_ms": round(statistics.quantiles(wall, n=20)[18], 2),
+        "median_cpu_ms": round(statistics.median(cpu), 2),
+        "p95_cpu_ms": round(statistics.quantiles(cpu, n=20)[18], 2),
     }
 
 
@@ -511,41 +620,53 @@ def version(package: str) -> str:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return "not installed"
+        return __version__ if package == "aether-memory" else ABSENT
+
+
+def measure(talks: list[Conversation], names: list[str], failing: float) -> dict[str, dict]:
+    """Return what each system made of the conversations; they take turns."""
+    records = {name: Record() for name in names}
+    with tempfile.TemporaryDirectory() as folder:
+        for talk in talks:
+            for name, record in records.items():
+                place = Path(folder) / name
+                place.mkdir(exist_ok=True)
+                run(talk, SYSTEMS[name][1](talk, Summariser(talk.name, failing), place), record)
+    return {name: shown(record, len(talks)) for name, record in records.items()}
 
 
 def main() -> None:
     """Measure, print and write."""
     logging.disable(logging.ERROR)  # Agent Framework warns of each summary that it skipped
-    talks = conversations()
+    talks, real = conversations(), real_sessions()
     assert len(talks) >= 200
-    for talk in talks:
+    for talk in [*talks, *real]:
         whole = list(map(own_key_removed, talk.raws))
         assert paired(whole)
         assert not any(found.level == "error" for found in check(read(whole, "openai"), "openai")), talk.name
     versions = {name: version(package) for name, (package, _) in SYSTEMS.items()}
-    present = [name for name, found in versions.items() if found != "not installed" or name == "aether"]
-    result: dict[str, dict] = {}
-    for scenario, failing in SCENARIOS.items():
-        result[scenario] = {}
-        for name in present:
-            if failing and name in ASKS_NOBODY:
-                continue
-            record = Record()
-            with tempfile.TemporaryDirectory() as folder:
-                for talk in talks:
-                    run(talk, SYSTEMS[name][1](talk, Summariser(talk.name, failing), Path(folder)), record)
-            result[scenario][name] = shown(record, len(talks))
-            assert record.compactions > 2 * len(talks), f"{name} was hardly needed"
-    for scenario in SCENARIOS:
-        found = result[scenario]["aether"]
-        assert not any(found[promise] for promise in PROMISED), found
+    present = [name for name, found in versions.items() if found != ABSENT]
+    on_real = [name for name in present if name != NOT_REAL]
+    measure(talks[-1:], on_real, 0.0)
+    result: dict[str, dict] = {REAL: measure(real, on_real, 0.0)} if real else {}
+    file = Path(__file__).parent / "results" / "compaction_peers.json"
+    only_real = sys.argv[1:] == [REAL]
+    if only_real:
+        result = json.loads(file.read_text(encoding="utf-8"))["found"] | result
+    for scenario, failing in () if only_real else SCENARIOS.items():
+        names = [name for name in present if name != ONLY_REAL and not (failing and name in ASKS_NOBODY)]
+        result[scenario] = measure(talks, names, failing)
+        assert all(one["compactions"] > 2 * len(talks) for one in result[scenario].values()), "hardly needed"
+    for scenario, found in result.items():
+        ours = found[ONLY_REAL if scenario == REAL else "aether"]
+        assert not any(ours[promise] for promise in PROMISED), ours
     report.write(
         __file__,
         {
             "question": __doc__.splitlines()[0],
             "versions": versions,
             "windows": WINDOWS,
+            "window_of_real_sessions": SESSION_WINDOW,
             "large_results_every": LARGE_EVERY,
             "ids_again_every": REPEATED_EVERY,
             "counter": "estimate",

@@ -6,7 +6,9 @@ tantivy if it is installed, in turns, so that a busy machine slows all alike. Ea
 disjunction and gives its first ten. aether's time holds everything up to the finished hits, with their texts, neighbours
 and passages; the others' only ids. Times are of the processor.
 
-Usage: python benchmarks/search_engines.py [items ...]        (100000 400000)
+A run for some sizes, or for one of the archives, replaces their results and leaves the others with their date.
+
+Usage: python benchmarks/search_engines.py [items ...] [archive]        (100000 400000, all three archives)
 """
 
 from __future__ import annotations
@@ -150,14 +152,19 @@ def measure(kind: str, size: int, folder: Path) -> dict[str, Any]:
 
 
 def main() -> None:
-    sizes = [int(one) for one in sys.argv[1:]] or list(SIZES)
-    results = []
+    sizes = [int(one) for one in sys.argv[1:] if one.isdigit()] or list(SIZES)
+    kinds = [one for one in sys.argv[1:] if not one.isdigit()] or list(KINDS)
+    file = Path(__file__).parent / "results" / "search_engines.json"
+    known = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {"date": "", "results": []}
+    results = {(one["items"], one["archive"]): {"date": known["date"], **one} for one in known["results"]}
     for size in sizes:
-        for kind in KINDS:
+        for kind in kinds:
             with tempfile.TemporaryDirectory() as folder:
-                results.append(measure(kind, size, Path(folder)))
-            print(json.dumps(results[-1]), flush=True)
-    report.write(__file__, {"question": (__doc__ or "").splitlines()[0], "results": results})
+                found = measure(kind, size, Path(folder))
+            results[size, kind] = {"date": datetime.now(UTC).date().isoformat(), **found}
+            print(json.dumps(found), flush=True)
+    ordered = [results[key] for key in sorted(results, key=lambda key: (key[0], list(KINDS).index(key[1])))]
+    report.write(__file__, {"question": (__doc__ or "").splitlines()[0], "results": ordered})
 
 
 if __name__ == "__main__":

@@ -98,7 +98,8 @@ def _below(path: list[str], group: click.Group) -> Iterator[tuple[list[str], cli
 def compaction_page() -> str:
     """Return docs/compaction.md with the policies as the code has them, and the numbers as the benchmarks wrote them."""
     text = (HERE / "compaction.md").read_text(encoding="utf-8")
-    return filled(filled(text, "policy", policy_table()), "measured", numbers.peers_table())
+    text = filled(filled(text, "policy", policy_table()), "measured", numbers.peers_table())
+    return filled(text, "summaries", numbers.summaries_table())
 
 
 def filled(text: str, block: str, lines: list[str]) -> str:

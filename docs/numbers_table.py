@@ -223,8 +223,10 @@ def _least(measured: list[Any], which: str, kind: str) -> str:
 
 _PEERS = {
     "aether": "aether",
+    "aether_extractive": "aether, without a model",
     "langchain": "LangChain",
     "langchain_keep_tenth": "LangChain, keep a tenth",
+    "deepagents": "deepagents",
     "agent_framework": "Agent Framework, composed",
     "agent_framework_window": "Agent Framework, window",
 }
@@ -241,7 +243,11 @@ _COLUMNS = {
     "empty_summary_replaced_history": "empty summary replaced history",
     "median_ms": "median, ms",
     "p95_ms": "p95, ms",
+    "median_cpu_ms": "median of the processor, ms",
+    "p95_cpu_ms": "p95 of the processor, ms",
 }
+# Real sessions have no rule, and their summariser never fails.
+_ONLY_GENERATED = {"rule_gone", "error_text_became_memory", "empty_summary_replaced_history"}
 
 
 def peers_table() -> list[str]:
@@ -249,22 +255,52 @@ def peers_table() -> list[str]:
     measured = result("compaction_peers")
     lines = []
     for scenario, found in measured["found"].items():
-        calls = found["aether"]["model_calls"]
-        number = found["aether"]["conversations"]
+        first = next(iter(found.values()))
         lines += [
-            f"{scenario.replace('_', ' ').capitalize()}; {number} conversations, {calls:,} model calls:",
+            f"{scenario.replace('_', ' ').capitalize()}; {first['conversations']} conversations, {first['model_calls']:,} model calls:",
             "",
             "| | " + " | ".join(_named(name, measured["versions"]) for name in found) + " |",
             "|---" * (len(found) + 1) + "|",
         ]
         for key, words in _COLUMNS.items():
-            lines.append(f"| {words} | " + " | ".join(_cell(key, one[key]) for one in found.values()) + " |")
+            if scenario != "real_sessions" or key not in _ONLY_GENERATED:
+                lines.append(
+                    f"| {words} | " + " | ".join(_cell(key, one[key]) for one in found.values()) + " |"
+                )
         lines.append("")
-    return lines[:-1]
+    absent = [_PEERS[name] for name, version in measured["versions"].items() if version == "not installed"]
+    return [*lines, f"Not installed where this was measured: {', '.join(absent)}."] if absent else lines[:-1]
+
+
+_SUMMARIES = {
+    "user_sentences": "words in sentences of the user, verbatim",
+    "user_words": "different words of the user",
+    "files": "edited files",
+    "changed": "names of what edits define",
+    "checks": "checks with their result",
+    "plan": "open entries of the plan",
+    "late_errors": "late errors that nothing solved",
+}
+
+
+def summaries_table() -> list[str]:
+    """Return what three texts of the same size say of real sessions, one row a measure."""
+    measured = result("compaction_summaries")
+    lines = [
+        f"{measured['compactions']} compactions, {sum(one['tokens']['host'] for one in measured['each']):,} tokens of summaries:",
+        "",
+        "| there afterwards | of | Claude Code's model | user's messages, files, last messages | aether, without a model |",
+        "|---|---|---|---|---|",
+    ]
+    for key, words in _SUMMARIES.items():
+        one = measured["together"][key]
+        shares = (f"{one[name] / one['of']:.2f}" for name in ("host", "baseline", "aether"))
+        lines.append(f"| {words} | {one['of']:,} | " + " | ".join(shares) + " |")
+    return lines
 
 
 def _named(name: str, versions: dict[str, str]) -> str:
-    return _PEERS[name] if name == "aether" else f"{_PEERS[name]} ({versions[name]})"
+    return _PEERS[name] if name.startswith("aether") else f"{_PEERS[name]} ({versions[name]})"
 
 
 def _cell(key: str, value: float) -> str:

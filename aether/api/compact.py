@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache, partial, wraps
@@ -270,7 +270,7 @@ def compaction_plan(
         conversation_id, as_dicts(messages), model=model, window=window, policy=policy, system=system, tools=tools, wire=wire,
         note="", repair=repair, options=options, home=home,
     )  # fmt: skip
-    return _make_plan(found, load(found.record, found.conversation_id), force=force)
+    return _make_plan(found, load(found.record, found.conversation_id), _texts(found), force=force)
 
 
 @public
@@ -354,9 +354,10 @@ def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compa
     A model is asked only once for the same task.
     """
     asked: dict[SummaryTask | None, WrittenSummary] = {}
+    texts = _texts(found)
     for left in reversed(range(CONFLICT_TRIES)):
         log = _known_log(found)
-        made = _make_plan(found, log, force=force)
+        made = _make_plan(found, log, texts, force=force)
         if not made.triggered:
             break
         if made.task not in asked:
@@ -368,7 +369,7 @@ def _compact_with_retries(found: Case, at: tell.Moment, *, force: bool) -> Compa
                 "the caller was cancelled.", fix="Nothing was changed.", where=found.conversation_id
             )
         try:
-            return _apply_plan(found, made, log, at, asked[made.task])
+            return _apply_plan(found, made, log, at, asked[made.task], had=texts())
         except Conflict:
             if not left:
                 raise
@@ -400,9 +401,14 @@ def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compact
     )  # fmt: skip
 
 
-def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
+def _texts(found: Case) -> Callable[[], list[bytes]]:
+    """Return a function that writes the messages as the log does, at its first call: they are long, and compared often."""
+    return cache(lambda: conversations.texts(found.raws))
+
+
+def _make_plan(found: Case, log: Log, texts: Callable[[], list[bytes]], *, force: bool) -> Plan:
     # Computed only if something is shortened: it reads every message.
-    known = cache(lambda: conversations.numbered(log, found.raws))
+    known = cache(lambda: conversations.numbered(log, texts()))
     last = log.compactions[-1].receipt if log.open else None
     return plan(
         found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
@@ -412,8 +418,10 @@ def _make_plan(found: Case, log: Log, *, force: bool) -> Plan:
     )  # fmt: skip
 
 
-def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: WrittenSummary) -> Compaction:
-    """Apply the plan, record the compaction, and emit its events."""
+def _apply_plan(
+    found: Case, made: Plan, log: Log, at: tell.Moment, written: WrittenSummary, *, had: Sequence[bytes]
+) -> Compaction:
+    """Apply the plan, record the compaction, and emit its events; `had` are the texts of the given messages."""
     rules = found.options.rules
     prose = redact(written.prose, rules) if written.prose and rules else written.prose
     result = apply(made, prose)
@@ -421,12 +429,14 @@ def _apply_plan(found: Case, made: Plan, log: Log, at: tell.Moment, written: Wri
         found.sent[place] if place is not None and message is made.messages[place] else message.raw
         for place, message in zip(result.places, result.messages, strict=True)
     ]
-    record = make_receipt(found, made, result, written, raws)
+    known = dict(zip(map(id, found.raws), had, strict=True))
+    texts = [known.get(id(raw)) or conversations.text_of(raw, nth) for nth, raw in enumerate(raws)]
+    record = make_receipt(found, made, result, written, had=had, made=texts)
     make_directory(found.record)
     step = conversations.record_compaction(
         found.record, found.conversation_id, before=found.raws, after=raws, places=record.places,
         receipt=record._asdict() | ({"wrapper": found.options.wrapper} if found.options.wrapper else {}),
-        now=clock.now(), read=log,
+        now=clock.now(), read=log, had=had, made=texts,
     )  # fmt: skip
     record = record._replace(step=step)
     emit_compaction(found, at, record, result)
@@ -674,9 +684,9 @@ def _require_parts(model: Any, window: Any, policy: Any, options: Options) -> No
 
 
 def make_receipt(
-    case: Case, plan: Plan, result: Compacted, written: WrittenSummary, raws: Sequence[JsonObject]
-) -> Receipt:
-    """Return the record of one compaction that resulted in the messages `raws`; its step is not known yet."""
+    case: Case, plan: Plan, result: Compacted, written: WrittenSummary, *, had: Sequence[bytes], made: Sequence[bytes]
+) -> Receipt:  # fmt: skip
+    """Return the record of one compaction, given the texts of the messages before and after it; its step is not known yet."""
     summary: JsonObject = {}
     if result.summary:
         tokens = case.sums.count(rendered(result.summary))
@@ -697,7 +707,7 @@ def make_receipt(
         tokens_after=result.tokens_after,
         counter=case.counter,
         messages_before=len(case.raws),
-        messages_after=len(raws),
+        messages_after=len(made),
         kept=result.kept._asdict(),
         removed=sorted({*range(len(case.raws))} - {*places}),
         places=places,
@@ -705,15 +715,19 @@ def make_receipt(
         cuts=[cut._replace(at=case.origins[cut.at])._asdict() for cut in result.cuts],
         steps=list(result.steps),
         summary=summary,
-        sha256_before=messages_checksum(case.raws),
-        sha256_after=messages_checksum(raws),
+        sha256_before=_checksum(had),
+        sha256_after=_checksum(made),
         findings=[finding._asdict() for finding in (*case.findings, *result.findings)],
     )  # fmt: skip
 
 
 def messages_checksum(raws: Sequence[JsonObject]) -> str:
     """Return the SHA-256 of messages as the log writes them, one per line."""
-    return hashlib.sha256(b"\n".join(map(files.json_line, raws))).hexdigest()
+    return _checksum(map(files.json_line, raws))
+
+
+def _checksum(texts: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"\n".join(texts)).hexdigest()
 
 
 def _policy_json(policy: Policy) -> JsonObject:

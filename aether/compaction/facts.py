@@ -93,6 +93,8 @@ NEWEST_FILES = 12
 NEWEST_READ = 3
 # Paragraphs of the state: about the newest answer and what the calls show.
 NEWEST_STATE = 24
+# Those about the last checks, commits and pushes: in a small summary the words of a person are worth more than the others.
+LEAST_STATE = 8
 NEWEST_DONE = 18
 # Of the room, for the newest words of a person: about 5 % of the window.
 WORDS_SHARE = 0.28
@@ -541,11 +543,12 @@ _DROPS = (
     _Drop("requests", "requests", share=WORDS_SHARE),
     _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
     _Drop("earlier results", "earlier"),
+    _Drop("files that were read", "files", _is_read),
+    _Drop("paragraphs of the state", "state", stay=LEAST_STATE),
     _Drop("ends of requests", "requests", _is_long, left=_shorter),
     _Drop("requests", "requests", stay=NEWEST),
     _Drop("current requests", "current"),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
-    _Drop("files that were read", "files", _is_read),
     _Drop("lookups", "lookups", stay=1),
     _Drop("requests", "requests"),
     _Drop("names", "names"),

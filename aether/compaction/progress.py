@@ -307,9 +307,10 @@ def _checks(calls: Iterable[Call]) -> list[str]:
     """
     found: dict[str, Call] = {}
     for call in calls:
+        if call.result is None or not is_notable(call.command):
+            continue
         # The work tree says what was committed and pushed.
-        runs = call.command and call.result is not None and not publishes(call.command)
-        if runs and is_notable(call.command):
+        if not publishes(call.command) and not is_refusal(call.result.text):
             target = command_target(call.command)
             for earlier in [one for one in found if covers(target, one)]:
                 del found[earlier]

@@ -15,8 +15,10 @@ that merely quotes a summary is not read as one. The contents of the fields are 
 from __future__ import annotations
 
 import json
+import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple, cast
 
 from aether.compaction.shapes import Facts, Summary
@@ -38,6 +40,8 @@ _FILE = re.compile(r"(read|changed|created|deleted)(?:(, changed)?(?: (\d+)x)?)(
 _AMBIGUOUS = re.compile(r"\d+x |@")
 _PLAIN_NAME = re.compile(r"[^\s|\"\\](?:[^|\n\\]*[^\s|\\])?")
 _BETWEEN = " | "
+# A heading of files with the directory of those whose path does not start with a slash.
+_FILES_IN = "Files in "
 
 
 class _Section(NamedTuple):
@@ -84,13 +88,16 @@ def parsed(text: str) -> Summary | None:
     # The note is above the first heading.
     for part in "\n".join(["", *lines[1:-1]]).split("\n## ")[1:]:
         heading, *body = part.split("\n")
-        section = _BY_HEADING.get(heading)
+        directory = heading.removeprefix(_FILES_IN) if heading.startswith(_FILES_IN) else ""
+        section = _FILES if directory else _BY_HEADING.get(heading)
         if heading == _PROSE:
             prose = _ESCAPED.sub("", "\n".join(body))
         elif section is _NAMES:
             fields["names"] = tuple(
                 name for entry in _entries(body) for name in map(_read_name, entry.split(_BETWEEN))
             )
+        elif section is _FILES:
+            fields["files"] = tuple(_within(directory, _read_file(entry)) for entry in _entries(body))
         elif section:
             fields[section.field] = tuple(map(section.read, _entries(body)))
     return Summary(int(opening[1]), Facts(**fields), prose)
@@ -116,7 +123,10 @@ def _written(section: _Section, facts: Facts) -> Iterator[str]:
     entries: tuple[Any, ...] = getattr(facts, section.field)
     if not entries:
         return
-    yield f"## {section.heading}"
+    directory = _directory(facts.files) if section is _FILES else ""
+    yield f"## {_FILES_IN}{directory}" if directory else f"## {section.heading}"
+    if directory:
+        entries = tuple(fact._replace(path=fact.path.removeprefix(directory)) for fact in facts.files)
     written = [_BETWEEN.join(map(_name, entries))] if section is _NAMES else map(section.write, entries)
     yield from (f"- {entry}".replace("\n", "\n  ") for entry in written)
 
@@ -162,6 +172,22 @@ def _read_file(entry: str) -> FileFact:
     return FileFact(found[5], cast(Any, found[1]), times, found[4] or "")
 
 
+def _directory(files: Sequence[FileFact]) -> str:
+    """Return the directory that most of `files` are in, to be written once; nothing if a path does not allow that."""
+    paths = [fact.path for fact in files]
+    if not all(path.startswith("/") for path in paths):
+        return ""  # relative paths are those below the directory
+    (top, _), *_ = Counter(path.split("/")[1] for path in paths).most_common(1)
+    inner = [path for path in paths if path.startswith(f"/{top}/")]
+    found = posixpath.commonpath([path.rpartition("/")[0] for path in inner]) + "/" if len(inner) > 1 else ""
+    clear = found and "\n" not in found and all(path.startswith(found) for path in inner)
+    return found if clear and not any(path.startswith(f"{found}/") for path in inner) else ""
+
+
+def _within(directory: str, fact: FileFact) -> FileFact:
+    return fact if fact.path.startswith("/") else fact._replace(path=directory + fact.path)
+
+
 def _error(fact: ErrorFact) -> str:
     return f"{'open' if fact.open else 'closed'}: {fact.text}"
 
@@ -174,6 +200,7 @@ def _read_error(entry: str) -> ErrorFact:
 
 
 _NAMES = _Section("Names", "names")
+_FILES = _Section("Files", "files", _file, _read_file)
 _LOOKUPS = _Section("Look up", "lookups")
 _BEFORE_PROSE = (
     _Section("Goal", "goals"),
@@ -185,7 +212,7 @@ _BEFORE_PROSE = (
     _Section("Constraints", "constraints"),
     _Section("Decisions", "decisions"),
     _Section("Requests", "requests"),
-    _Section("Files", "files", _file, _read_file),
+    _FILES,
     _Section("Open", "open_calls"),
     _Section("Errors", "errors", _error, _read_error),
     _NAMES,

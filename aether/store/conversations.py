@@ -443,9 +443,9 @@ def extend(home: Path, id: str, messages: Sequence[JsonObject], *, now: datetime
         NotFound: there is no such home.
         LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was stored.
     """
-    texts = [_text(message, nth) for nth, message in enumerate(messages)]
+    said = texts(messages)
     at = clock.stamp(now)
-    return _change(home, id, lambda log: _records(len(log.texts) + 1, texts, at), now=now)
+    return _change(home, id, lambda log: _records(len(log.texts) + 1, said, at), now=now)
 
 
 def pop(home: Path, id: str, *, now: datetime) -> JsonObject | None:
@@ -490,6 +490,8 @@ def record_compaction(
     now: datetime,
     read: Log | None = None,
     snapshot: JsonObject | None = None,
+    had: Sequence[bytes] | None = None,
+    made: Sequence[bytes] | None = None,
 ) -> int:
     """Store one compaction, all of it or nothing, make `after` the context, and return its step.
 
@@ -497,7 +499,7 @@ def record_compaction(
     `places` is the position in `before` of each message of `after`, None for a new one. `read` is the log that the
     caller worked on. Live messages that others added and that `before` does not have stay in the context, behind
     `after`: what was added leaves it only by a compaction of itself, or taken back, or cleared. A `snapshot` (see
-    `take_snapshot`) is stored before it.
+    `take_snapshot`) is stored before it. `had` and `made` are the `texts` of `before` and `after`, if the caller has them.
 
     Raises:
         InvalidInput: a message or the receipt is not JSON.
@@ -505,8 +507,8 @@ def record_compaction(
         Conflict: others compacted, undid or removed messages since `read`.
         LockTimeout, StorageFailed, CorruptDocument, Conflict: nothing was stored.
     """
-    had = [_text(message, nth) for nth, message in enumerate(before)]
-    made = [_text(message, nth) for nth, message in enumerate(after)]
+    had = texts(before) if had is None else had
+    made = texts(after) if made is None else made
     files.checked_json(receipt, where="receipt", above=1)
     at = clock.stamp(now)
     steps: list[int] = []
@@ -1007,11 +1009,18 @@ def _with_losses(
     return lines
 
 
-def numbered(log: Log, messages: Sequence[JsonObject]) -> list[int]:
-    """Return the number that each of `messages` has in the log, or will have once they are stored."""
-    return _filled(
-        _known(log, [_text(message, nth) for nth, message in enumerate(messages)]), len(log.texts) + 1
-    )
+def texts(messages: Sequence[JsonObject]) -> list[bytes]:
+    """Return messages as the log writes them.
+
+    Raises:
+        InvalidInput: a message is not JSON.
+    """
+    return [text_of(message, nth) for nth, message in enumerate(messages)]
+
+
+def numbered(log: Log, had: Sequence[bytes]) -> list[int]:
+    """Return the number that each message, of which `had` has the texts, has in the log or will have once it is stored."""
+    return _filled(_known(log, had), len(log.texts) + 1)
 
 
 def _filled(known: Sequence[int], first: int) -> list[int]:
@@ -1020,7 +1029,7 @@ def _filled(known: Sequence[int], first: int) -> list[int]:
     return [n or next(new) for n in known]
 
 
-def _known(log: Log, had: list[bytes]) -> list[int]:
+def _known(log: Log, had: Sequence[bytes]) -> list[int]:
     """Return the numbers of the stored messages in `had`, 0 for each that is not stored.
 
     Stored are those that it starts with, of the context or of the uncompacted one, and then those that were added
@@ -1038,7 +1047,7 @@ def _known(log: Log, had: list[bytes]) -> list[int]:
     return [*found, *(others[text].pop() if others.get(text) else 0 for text in rest)]
 
 
-def _prefix(log: Log, numbers: list[int], had: list[bytes]) -> list[int]:
+def _prefix(log: Log, numbers: list[int], had: Sequence[bytes]) -> list[int]:
     same = 0
     for n, text in zip(numbers, had, strict=False):
         if log.texts[n - 1] != text:
@@ -1047,7 +1056,8 @@ def _prefix(log: Log, numbers: list[int], had: list[bytes]) -> list[int]:
     return numbers[:same]
 
 
-def _text(message: JsonObject, nth: int) -> bytes:
+def text_of(message: JsonObject, nth: int) -> bytes:
+    """Return the message at position `nth` as the log writes it."""
     return files.json_line(files.checked_json(message, where=f"messages[{nth}]", above=1))
 
 

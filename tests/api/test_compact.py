@@ -160,6 +160,18 @@ def test_the_receipt_accounts_for_every_message(home):
     assert load(home, "c").compactions[0].receipt == json.loads(json.dumps(receipt._asdict()))
 
 
+def test_a_compaction_writes_each_message_as_json_once(home, monkeypatch):
+    written, real = [], store_conversations.files.json_line
+    monkeypatch.setattr(
+        store_conversations.files, "json_line", lambda value: written.append(value) or real(value)
+    )
+    messages = long()
+
+    preflight("c", messages, window=WINDOW, home=home)
+
+    assert [sum(value is message for value in written) for message in messages] == [1] * len(messages)
+
+
 def test_by_hand_it_is_compacted_below_every_trigger_too(home):
     messages = talk(30)
 

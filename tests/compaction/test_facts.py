@@ -487,6 +487,18 @@ def test_a_dropped_request_leaves_its_names():
     assert f"{removed} requests" in lost
 
 
+def test_in_a_small_summary_the_words_of_a_person_outlast_the_older_paragraphs_of_the_state():
+    some = Facts(
+        requests=tuple(f"Rename the option {name}." for name in "abcdefgh"),
+        state=tuple(f"Paragraph {n} says what was found and done." for n in range(24)),
+    )
+
+    kept, _ = fit_facts(some, count=chars, most=size(some) * 5 // 8)
+
+    assert kept == some._replace(state=some.state[-len(kept.state) :])
+    assert 8 <= len(kept.state) < 24
+
+
 def test_the_oldest_names_are_dropped_before_the_newest_and_before_decisions():
     some = Facts(decisions=RICH.decisions, names=RICH.names)
 

@@ -195,6 +195,15 @@ def test_edits_that_were_refused_are_not_taken_for_changes():
     assert nothing not in progress(*looked[:2]).state
 
 
+def test_a_command_that_was_refused_was_not_run():
+    text = "The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\nnot yet"
+    ran = bash("npm run build", "built in 3s")
+
+    found = progress(user("Publish it."), ran, bash("npm publish", text, failed=True))
+
+    assert [line for line in found.state if line.startswith("Ran")] == ["Ran `npm run build`: built in 3s"]
+
+
 def test_words_of_a_refusal_are_facts_of_the_removed_messages():
     messages = conversation(
         user("Fix the parser."),

@@ -144,3 +144,25 @@ def test_a_file_that_was_created_says_how_often_it_was_changed_since():
 
     assert "- created, changed 15x a.md\n- created b.md\n" in text
     assert parsed(text).facts == facts
+
+
+def test_the_directory_that_most_files_share_is_written_once():
+    inner = ("/home/ada/app/src/a.py", "/home/ada/app/tests/2x.py")
+    facts = Facts(files=tuple(FileFact(path, "changed", 2) for path in (*inner, "/tmp/note.md")))
+    text = rendered(Summary(1, facts, ""))
+
+    assert (
+        "## Files in /home/ada/app/\n- changed 2x src/a.py\n- changed 2x tests/2x.py\n- changed 2x /tmp/note.md\n"
+        in text
+    )
+    assert parsed(text).facts == facts
+
+
+def test_beside_a_relative_path_no_directory_is_shared():
+    facts = Facts(
+        files=tuple(FileFact(path, "read", 1) for path in ("/home/ada/a.py", "/home/ada/b.py", "src/c.py"))
+    )
+    text = rendered(Summary(1, facts, ""))
+
+    assert "## Files\n- read /home/ada/a.py\n" in text
+    assert parsed(text).facts == facts

@@ -24,7 +24,9 @@ def facts() -> st.SearchStrategy[Facts]:
     several = st.lists(texts(), max_size=3).map(tuple)
     actions = st.sampled_from(["read", "changed", "created", "deleted"])
     hashes = st.sampled_from(["", "abcdef012345"])
-    files = st.builds(FileFact, texts(), actions, st.integers(0, 30), hashes)
+    below = st.sampled_from(["/srv/app/", "/srv/app/src/", "/tmp/"])
+    paths = texts() | st.tuples(below, texts()).map("".join)
+    files = st.builds(FileFact, paths, actions, st.integers(0, 30), hashes)
     errors = st.builds(ErrorFact, texts(), st.booleans())
     others = {
         "files": st.lists(files, max_size=3).map(tuple),

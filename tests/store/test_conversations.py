@@ -35,6 +35,7 @@ from aether.store.conversations import (
     pop,
     ranges,
     record_compaction,
+    texts,
     undo,
 )
 from aether.store.files import locked
@@ -362,10 +363,10 @@ def test_a_conversation_that_others_changed_meanwhile_is_not_compacted(home, mea
 def test_a_list_is_numbered_as_it_will_be_stored(home):
     talk(home, "one", "two")
 
-    found = conversations.numbered(load(home, ID), said("one", "two", "three", "four"))
+    found = conversations.numbered(load(home, ID), texts(said("one", "two", "three", "four")))
 
     assert found == [1, 2, 3, 4]
-    assert conversations.numbered(load(home, ID), said("two", "five")) == [2, 3]
+    assert conversations.numbered(load(home, ID), texts(said("two", "five"))) == [2, 3]
 
 
 def test_nothing_can_be_undone_where_nothing_was_compacted(home):
@@ -521,7 +522,7 @@ def test_two_writers_whose_lock_failed_both_get_their_turn(home, monkeypatch):
                 b"".join(
                     map(
                         conversations.files.seal,
-                        conversations._records(2, [conversations._text(m, 0) for m in other], "2026"),
+                        conversations._records(2, conversations.texts(other), "2026"),
                     )
                 ),
                 at=at,
