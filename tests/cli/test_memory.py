@@ -164,7 +164,7 @@ def places(here):
     }
 
 
-@pytest.mark.parametrize(("filters", "wanted"), FILTERED, ids=" ".join)
+@pytest.mark.parametrize(("filters", "wanted"), FILTERED, ids=[" ".join(filters) for filters, _ in FILTERED])
 def test_list_search_and_recall_have_the_same_filters(places, capsys, filters, wanted):
     for reader in READERS:
         given = json.loads(shown(capsys, *reader, *filters, "--json").out)
