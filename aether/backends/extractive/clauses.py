@@ -48,7 +48,7 @@ BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
 RESULT_TYPES = frozenset({"outcome", "task_result"})
 # The opening of these names the file: which files were changed is never left out.
 FILE_TYPES = frozenset({"code_change"})
-# A longer statement is none of a summary.
+# A longer statement does not fit a summary.
 FRAME_CHARS = 240
 # What the host's own summary says is next.
 AHEAD_ROLES = frozenset({"next", "pending"})
@@ -287,15 +287,9 @@ def _may_lead(one: Sentence) -> bool:
 
 def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
     item = said.item
-    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
-    quoted = not said.speaker and (high or item["type"] not in CUT_TYPES)
-    request = item["type"] in REQUEST_TYPES
-    rule = quoted and (request or item["type"] in BINDING_TYPES)
-    # A "yes" says nothing without what it approves.
-    rule = rule and (len(said.text) <= PIECE_CHARS or said.text.startswith(ASKED))
-    work = item["type"] in WORK_TYPES
-    rule = rule and not _INJECTED.search(item["content"])  # its neighbours are two statements
-    fenced = set() if work or rule or request else _fenced_lines(said.text)
+    quoted, request, rule = _is_quoted(said), item["type"] in REQUEST_TYPES, _is_one_statement(said)
+    in_prose = item["type"] not in WORK_TYPES and not rule and not request
+    fenced = _fenced_lines(said.text) if in_prose else set()
     leads = True
     before = ""
     source, end = " ".join(said.text.split()), 0
@@ -338,6 +332,20 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
             )  # fmt: skip
         end = start + len(text)
         leads = leads and (label or kind in {"chatter", "exploration"})
+
+
+def _is_quoted(said: _Item) -> bool:
+    """Return whether the opening of an item is kept in one piece."""
+    high = said.item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    return not said.speaker and (high or said.item["type"] not in CUT_TYPES)
+
+
+def _is_one_statement(said: _Item) -> bool:
+    """Return whether an item is one statement: a short request or rule, or an answer with what it answers."""
+    binds = _is_quoted(said) and said.item["type"] in REQUEST_TYPES | BINDING_TYPES
+    short = len(said.text) <= PIECE_CHARS or said.text.startswith(ASKED)
+    # The neighbours of injected text are two statements.
+    return binds and short and not _INJECTED.search(said.item["content"])
 
 
 def trim(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
