@@ -68,7 +68,7 @@ LISTED_TYPES = frozenset({"code_change", "command"})
 
 _ASKED = lazy(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
 _REASON = lazy(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
-_IMPACT = lazy(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
+_IMPACT = lazy(r", (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
 # The order of the high-value items, by type; other types follow the records of work.
 _ORDER = {
     **dict.fromkeys(REQUEST_TYPES, 0), "code_change": 1, "command": 2, "code_snippet": 2, "decision": 4,

@@ -654,3 +654,12 @@ def test_parentheses_and_code_are_never_split_into_result_and_impact():
     assert split_clauses(text)[0].text.endswith("to the disk")
     result = compose(item(text, "outcome"), summarised=True)["outcomes"][0]
     assert result["result"].endswith("to the disk")
+
+
+def test_a_result_is_not_torn_where_which_or_so_is_part_of_what_it_says():
+    for text in (
+        "It uses `latest()` to choose which log to write.",
+        "The reader of the log had done so since May.",
+    ):
+        answer = compose(item(text, "outcome"), summarised=True, required=[])
+        assert answer["outcomes"] == [{"result": text, "impact": ""}]
