@@ -136,10 +136,13 @@ _CLOCK = re.compile(
 _LISTED = re.compile(r"^[-dlbcps][rwxsStT-]{9}[.+@]?\s.*$|^total \d+$", re.MULTILINE)
 _LISTED_NAME = re.compile(r"\S+(?: -> \S+)?$")
 _ID = re.compile(r"(?=.*\d)(?!--?[A-Za-z]).{5,}", re.DOTALL)
-# Words and numbers on a string ("run-4711", "eu-west-1a", "q21330"): letters and digits in one token.
+# Words and numbers on a string ("run-4711", "eu-west-1a", "q21330"): letters and digits in one token, and all of it:
+# not the start of a time or a version ("2026-01-23T19:04", "ubuntu-24.04"), nor what follows a "%" in a URL.
 _COINED = re.compile(
-    r"(?<![\w./@:-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@-])"
+    r"(?<![\w./@:%+-])(?=[\w-]{4})(?=[\w-]{0,60}\d)(?=[\w-]{0,60}[A-Za-z])\w+(?:-\w+)*(?![\w/@%+-]|\.\w|:\d)"
 )
+# A token that a cut may have torn.
+_TORN_END, _TORN_START = re.compile(r"[\w./:@%+-]+\Z"), re.compile(r"\A[\w./:@%+-]+")
 _OPTION = re.compile(r"--?[A-Za-z][\w-]*$")
 # Of names in a numbered series so many are kept, as examples.
 SERIES = 3
@@ -766,4 +769,7 @@ def _ids_in(text: str) -> tuple[str, ...]:
 
 
 def _ends(text: str, most: int) -> str:
-    return text if len(text) <= most + _TAIL_CHARS else f"{text[:most]}\n{text[-_TAIL_CHARS:]}"
+    """Return `text`, or the whole tokens of its two ends."""
+    if len(text) <= most + _TAIL_CHARS:
+        return text
+    return f"{_TORN_END.sub('', text[:most])}\n{_TORN_START.sub('', text[-_TAIL_CHARS:])}"

@@ -21,6 +21,8 @@ from aether.types import Change, Counter, JsonObject, Patch, Session
 PART = "/short_term_memory"
 # The built-in architect, which quotes the items word for word and copies their types.
 EXTRACTIVE = "extractive"
+# What was asked for and done comes before how it came out.
+_WORK_TYPES = frozenset("user_input user_request request code_change command code_snippet".split())
 
 
 def sessions_of(memory: Mapping[str, Any]) -> list[Session]:
@@ -180,9 +182,19 @@ def _count_step(sessions: int) -> JsonObject:
 
 
 def session_text(session: Mapping[str, Any]) -> str:
-    """Return the statements of `session` as plain text, one a line."""
-    pairs = [(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
-    pairs += [(entry["result"], entry["impact"]) for entry in session["outcomes"]]
-    lines = [session["summary"], *(" — ".join(filter(None, pair)) for pair in pairs)]
-    lines += [entry["content"] for entry in session["high_value_items"]]
-    return "\n".join(lines)
+    """Return the statements of `session` as plain text, one a line.
+
+    They read in order: what it was for, what was done, how it came out, what was decided, the rules, what is open and next.
+    """
+    decided = [(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
+    results = [(entry["result"], entry["impact"]) for entry in session["outcomes"]]
+    work = [entry for entry in session["high_value_items"] if entry.get("type") in _WORK_TYPES]
+    rest = [entry for entry in session["high_value_items"] if entry not in work]
+    return "\n".join(
+        [
+            session["summary"],
+            *(entry["content"] for entry in work),
+            *(" — ".join(filter(None, pair)) for pair in (*results, *decided)),
+            *(entry["content"] for entry in rest),
+        ]
+    )

@@ -112,6 +112,13 @@ _ASIDE = lazy(
 )
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
+_EMPHASIS = lazy(r"(`[^`]*`)|\*\*")
+# The agent speaks to itself: it looks around, understands, or announces.
+_NARRATES = lazy(
+    r"^\W*(?:now |so |ok(?:ay)?\W+|good\W+|great\W+|perfect\W+|next,? |then |first,? |and )*(?:let me|let's|i'll|i will|i'm going to|looking|checking|wait|hmm|interesting|(?<=now )\w+ing\b"
+    r"|(?:i|we)(?:'ve| have)? (?:now |can |also |just )?(?:see|notice|understand|need|want|have (?:a |the |all|enough|what))\b)",
+    re.IGNORECASE,
+)
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
 
 
@@ -121,6 +128,81 @@ class Paragraph(NamedTuple):
     text: str
     heading: str
     entry: bool = False
+
+
+class Sentence(NamedTuple):
+    """A whole sentence of an account that reports something, or says what comes next."""
+
+    text: str
+    leans: bool = False
+    """Whether it says nothing without the one before it."""
+    is_ahead: bool = False
+    """Whether it says what comes next, or asks at the end."""
+    is_bare: bool = False
+    """Whether it names and proves nothing ("The issue is clear now.")."""
+
+
+def without_emphasis(text: str) -> str:
+    """Return `text` without the marks of bold print; code is left as it is.
+
+    >>> without_emphasis("**Fixed:** `load(**options)` reads `a ** b`.")
+    'Fixed: `load(**options)` reads `a ** b`.'
+    """
+    return _EMPHASIS.sub(lambda found: found[1] or "", text) if "**" in text else text
+
+
+def reports(text: str) -> list[Sentence]:
+    r"""Return the sentences of an account that report, and those that say what comes next, in their order.
+
+    Each is a whole sentence of one paragraph, without emphasis. Narration, options, offers and headings are left out.
+
+    >>> [one.text for one in reports("Let me look.\n\nI see the issue. Moved `lock()` into **store.py**.\n\nShall I push it?")]
+    ['Moved `lock()` into store.py.', 'Shall I push it?']
+    """
+    said = paragraphs(text)
+    asking = closes_asking(said)
+    found: list[Sentence] = []
+    for at, one in enumerate(said):
+        plain = without_emphasis(one.text)
+        closes = asking and at >= len(said) - 2 and asks(one)
+        if not closes and (OPTION.match(one.heading) or _WAS_WRONG.match(plain)):
+            continue
+        if asking and OPTION.match(plain):
+            continue
+        if closes or is_ahead(one):
+            text = whole(one.text)
+            found += [Sentence(text, is_ahead=True)] if _NEXT.search(text) or not is_narration(text) else []
+        else:
+            found += _reporting(sentences(reported(one, LINE_CHARS)))
+    return [one for one in found if one.text]
+
+
+def _reporting(said: Sequence[str]) -> Iterator[Sentence]:
+    """Yield the sentences of one paragraph without narration, and without those that lean on narration."""
+    dropped = False
+    for at, text in enumerate(said):
+        leans = at > 0 and bool(_LEANS.match(text))
+        dropped = is_narration(text) or (leans and dropped)
+        dropped = dropped or (text.endswith(":") and ("?" in text or rate_change(text) < LEAST_CHANGE))
+        if not dropped:
+            yield Sentence(text, leans=leans, is_bare=_is_bare(text))
+
+
+def _is_bare(text: str) -> bool:
+    if not text.rstrip("`\"')").endswith((".", "!")) and not (_CHANGED.search(text) or _PROVEN.search(text)):
+        return True  # an entry of a list that is not a sentence
+    names = _NAMES.search(text) or _PROVEN.search(text)
+    return rate(text) < LEAST_RATE or not (names or len(text.split()) >= OPENING_WORDS)
+
+
+def is_narration(sentence: str) -> bool:
+    """Return whether in `sentence` an agent only says what it looks at, sees or does next.
+
+    >>> is_narration("Now I see the issue in `a.py`."), is_narration("I moved the lock into `a.py`.")
+    (True, False)
+    """
+    said = sentence.replace("’", "'")
+    return bool(_NARRATES.match(said) or _OPENS_LOOK.match(said))
 
 
 def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
@@ -209,7 +291,7 @@ def gives_reason(sentence: str) -> bool:
 
 def reason_of(text: str) -> str:
     """Return the last sentence of an agent's `text` that chooses how something is done, else that says why, or ""."""
-    said = [one for each in paragraphs(text) for one in sentences(each.text.replace("**", ""))]
+    said = [one for each in paragraphs(text) for one in sentences(without_emphasis(each.text))]
     chosen = [one for one in said if gives_reason(one)]
     best = max(reversed(chosen), key=lambda one: bool(_CHOOSES.search(one.replace("’", "'"))), default="")
     return best.rstrip(":")
@@ -223,7 +305,7 @@ def change_of(text: str) -> str:
     >>> change_of("Let me look at the retry loop in `sync.go`, and at the tests of it, first.")
     ''
     """
-    said = [one for each in paragraphs(text) for one in sentences(each.text.replace("**", ""))]
+    said = [one for each in paragraphs(text) for one in sentences(without_emphasis(each.text))]
     return next((one for one in reversed(said) if _names_change(one.replace("’", "'"))), "")
 
 
@@ -294,7 +376,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
     rated = []
     asking = closes_asking(said)
     for at, one in enumerate(said):
-        if asking and OPTION.match(one.text.replace("**", "")):
+        if asking and OPTION.match(without_emphasis(one.text)):
             continue  # one of the options of the question at its end
         text = reported(one, most)
         if (
@@ -321,7 +403,7 @@ def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tu
         opens = not one.entry and one.text.rstrip("*_ ").endswith(":") and one.text.rstrip(":*_ ") in headings
         if not opens or at in chosen or HEADING.fullmatch(_CODE.sub("x", one.text)):
             continue
-        for text in sentences(one.text.replace("**", "").strip())[-1:]:
+        for text in sentences(without_emphasis(one.text).strip())[-1:]:
             if len(text.split()) >= NAMELESS_WORDS and _NAMES.search(text) and not supposes(text):
                 yield at, text
 
@@ -365,7 +447,7 @@ def reported(one: Paragraph, most: int) -> str:
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code
     kept: list[str] = []
-    for sentence in sentences(one.text.replace("**", "")):
+    for sentence in sentences(without_emphasis(one.text)):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most
         if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
             break
@@ -378,7 +460,7 @@ def reported(one: Paragraph, most: int) -> str:
         return ""  # the opening of a list says nothing without it
     return (
         text
-        if len(text.split()) >= LEAST_WORDS and text in " ".join(one.text.replace("**", "").split())
+        if len(text.split()) >= LEAST_WORDS and text in " ".join(without_emphasis(one.text).split())
         else ""
     )
 
@@ -400,7 +482,7 @@ def rate_change(text: str) -> float:
 
 def whole(text: str, most: int = LINE_CHARS, *, tail: bool = False) -> str:
     """Return `text` if it is short, else its first whole sentences, or with `tail` its last; "" if none is short enough."""
-    text = text.replace("**", "").strip()
+    text = without_emphasis(text).strip()
     if len(text) <= most:
         return text
     said = sentences(text)

@@ -354,6 +354,7 @@ def _split(block: str) -> tuple[str, ...]:
         after = block[end.end() : end.end() + 1]
         goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
         in_ticks = ticks % 2 and last_tick >= end.end()
+        goes_on = goes_on or (head.endswith("`") and after.islower())  # the end of code: `src/*.tsx?` is
         opens_another = _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
         if goes_on or in_ticks or (_NO_END.search(head) and not opens_another):
             continue

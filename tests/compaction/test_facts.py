@@ -699,3 +699,23 @@ def test_the_times_and_sizes_of_a_listing_are_no_names():
 @rows("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])
 def test_clocks_ranges_and_guesses_are_no_names(text):
     assert names_in(text) == []
+
+
+@rows(
+    ("text", "names"),
+    [
+        ("It ran at 2026-01-23T19:04:05Z on ubuntu-24.04.", []),
+        ("The key is a%2F20260126%2Fus-east.", []),
+        ("Compare run-4711: it ended. See q21330.", ["run-4711", "q21330"]),
+        ("git show f2febcb:src/a.py", ["f2febcb"]),
+    ],
+)
+def test_a_name_is_never_the_torn_part_of_a_longer_token(text, names):
+    assert [name for name in names_in(text) if " " not in name] == names
+
+
+def test_where_a_long_text_is_shortened_no_name_is_torn():
+    said = "see " * 4_998 + "run-4711-of-the-night " + "then " * 400
+
+    assert facts(user(said)).names == ()
+    assert facts(user(said.replace("see " * 10, "", 1))).names == ("run-4711-of-the-night",)

@@ -6,6 +6,7 @@ import re
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from aether.backends.extractive.clauses import unbulleted
 from aether.backends.extractive.session import ENTRIES_ONLY, NOTHING
 from aether.memory.answers import check_answer
 from aether.text.identifiers import identifiers
@@ -135,6 +136,47 @@ def test_every_line_of_an_answer_is_found_in_one_item(data):
     ]
 
     assert unfounded(session(data), [*given, NOTHING, ENTRIES_ONLY]) == []
+
+
+# What an agent's account reports, by paragraph.
+REPORTS = (
+    "Added `retries` to the loader in `src/load.py`.",
+    "The import now streams: 38 MB (was 1.2 GB, with `--all` more) at peak, so the release can go out.",
+    "- Moved the lock into `store.py`, so that two writers wait",
+    "All 14 tests of `tests/test_load.py` pass.",
+    "1. `load()` keeps `a ** b` (the `**` too), unless `--old` is given",
+    "I removed `src/old.py`, which nobody used, because `load()` does the same.",
+)
+# What it holds beside: narration, options, tables, headings, offers, suppositions, questions, code.
+BESIDE = (
+    "Now let me look at the `paths.root` function to understand how it finds the root.", "The issue is clear now.",
+    "I see the issue in `src/load.py`.", "Now I'll run the tests of `src/load.py`.", "Let me check `src/load.py` first.",
+    "Perfect! I found and fixed the issue.", "Wait - I notice that `store.py` holds 7 characters.",
+    "**Option 1: Remove `lock()`** (simplest fix)\n- Minimal change in `store.py`, no new API\n- Other tests can still interfere with `lock()`",
+    "| Function | In the library? |\n|---|---|\n| `stems()` | yes, since 3.2 |", "## Primary Request and Intent", "**Files changed:**",
+    "You could also raise the limit in `conf.py`.", "```\nmake all\nrm -r cache\n```", "Shall I push `src/load.py`?",
+)  # fmt: skip
+
+
+@relaxed
+@given(st.lists(st.lists(st.sampled_from(REPORTS + BESIDE), min_size=1, max_size=7), min_size=1, max_size=4))
+@example([["Perfect! I found and fixed the issue.", REPORTS[0]], [BESIDE[7], REPORTS[1]]])
+@example([[BESIDE[8], "Shall I push `src/load.py`?"]])
+def test_of_an_account_only_whole_reports_are_kept(paragraphs):
+    """A statement of a session is one whole report: no narration, option, table or heading, and never two items joined."""
+    accounts = [item("\n\n".join(one), "outcome", 0.7, evidence="agent") for one in paragraphs]
+    asked = [item(f"Please make import {at} fast.", "user_input", 0.7) for at, _ in enumerate(accounts)]
+    data = handoff(
+        *(one for pair in zip(asked, accounts, strict=True) for one in pair), target=4_000, required=[]
+    )
+
+    answer = session(data)
+
+    reports = {unbulleted(one) for one in REPORTS} | {one["content"] for one in asked}
+    assert set(answer["summary"].splitlines()) <= reports
+    assert {", ".join(filter(None, entry.values())) for entry in answer["outcomes"]} <= reports
+    for entry in answer["high_value_items"]:
+        assert entry["content"] in (reports if entry["type"] != "next" else reports | {BESIDE[-1]})
 
 
 @relaxed

@@ -133,8 +133,23 @@ def test_an_evicted_session_goes_whole_to_the_archive():
     assert record["item"]["id"] == "a"
     assert record["item"]["type"] == "session"
     assert record["item"]["content"].splitlines() == [
-        "The colony chose JSON for its state.", "Use JSON for state — People can read it",
-        "The schema was created — State persists", "Never push to main",
+        "The colony chose JSON for its state.", "The schema was created — State persists",
+        "Use JSON for state — People can read it", "Never push to main",
+    ]  # fmt: skip
+
+
+def test_the_text_of_a_session_reads_from_the_goal_to_what_is_next():
+    entries = [
+        ("Never push", "constraint"),
+        ("Make it fast", "user_input"),
+        ("Changed a.py", "code_change"),
+        ("Push it", "next"),
+    ]
+    high = [{"content": said, "relevance_score": 0.5, "type": kind} for said, kind in entries]
+
+    assert sessions.session_text(session("a", high_value_items=high)).splitlines()[1:] == [
+        "Make it fast", "Changed a.py", "The schema was created — State persists",
+        "Use JSON for state — People can read it", "Never push", "Push it",
     ]  # fmt: skip
 
 

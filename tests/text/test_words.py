@@ -261,3 +261,13 @@ def test_a_mark_that_separates_words_does_so_among_all_letters():
             parted = runs(f"{before}{mark}{after}")
 
             assert parted == runs(f"{before} {after}"), (mark, before)
+
+
+def test_a_sentence_goes_on_behind_code_that_ends_in_a_mark():
+    text = "The `src/{route,page}.tsx?` boundaries are symbols. It says `done.` Then it ends."
+
+    assert sentences(text) == [
+        "The `src/{route,page}.tsx?` boundaries are symbols.",
+        "It says `done.`",
+        "Then it ends.",
+    ]

@@ -4,7 +4,8 @@ Each clause is a contiguous stretch of one item, word for word. A clause that is
 one before it, and is only kept together with it, so that kept clauses of a sentence are one stretch, too. Only words
 without a meaning of their own are cut, and only at the ends: openers, and names by which speakers address each other.
 Parentheses, negations, limits ("only", "at most"), conditions and contrasts stay with the words that they qualify. Lines
-that look like code, paths or output are not trimmed, and long ones never cut inside.
+that look like code, paths or output are not trimmed, and long ones never cut inside. Of an agent's account, only the
+whole sentences that report something are clauses (`accounts.reports`).
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
+from aether.text.accounts import Sentence, paragraphs, rate_change, reports, whole, without_emphasis
 from aether.text.classify import Kind, classify
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
@@ -32,15 +34,24 @@ _SPEAKER = lazy(r"([A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24}){0,2}): (?=\S)")
 # These introduce a statement and are not speakers.
 _NO_SPEAKERS = frozenset(
     "Note Error Warning Fixed Result Results Summary Decision Reason Todo TODO Done Goal Task Outcome Cause Fix Files "
-    "Blocker Solution Constraint Preference Tip Usage Example Problem Answer Question Status Next".split()
+    "Blocker Solution Constraint Preference Tip Usage Example Problem Answer Question Status Next Asked Answered".split()
 )
 # The openings of items of other types are kept in one piece: requests, decisions, findings.
 CUT_TYPES = frozenset({"observation", "code_change", "command", "error", "code_snippet"})
+# An answer, after its question.
+ASKED = "Asked: "
 # Records of work: code in them is what they are about.
 WORK_TYPES = frozenset({"code_change", "command", "error", "code_snippet"})
 REQUEST_TYPES = frozenset({"user_input", "user_request", "request"})
 # These bind later work: short ones stay in one piece, question, answer and reason together.
 BINDING_TYPES = frozenset({"constraint", "decision", "preference", "blocker"})
+RESULT_TYPES = frozenset({"outcome", "task_result"})
+# The opening of these names the file: which files were changed is never left out.
+FILE_TYPES = frozenset({"code_change"})
+# A longer statement does not fit a summary.
+FRAME_CHARS = 240
+# What the host's own summary says is next.
+AHEAD_ROLES = frozenset({"next", "pending"})
 # From here on an item is of high value by itself (prompts/architect.md).
 HIGH_RELEVANCE = 0.7
 _INJECTED = lazy(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
@@ -49,6 +60,7 @@ _INJECTED = lazy(r"<aether-memory\b.*?(?:</aether-memory>|\Z)", re.DOTALL)
 _MACHINE = lazy(r"[{}<>=\\$|]|;$|\w\(|^\s*[@%+]|^\S+\s*$")
 # Words inside quotes belong to someone else.
 _QUOTED = lazy(r"(`[^`]*(?:`|$)|\"[^\"]*\")")
+_WHOLE = lazy(r"`[^`]*(?:`|$)|\"[^\"]*\"|\((?:[^()]|\([^()]*\))*\)|\[[^\[\]]*\]")
 _OPENER = lazy(
     r"^(?:(?:w+o+w+|oh|yeah|yep|yes|yup|hey|hi|hello|well|ah|a+w+|haha|lol|okay|ok|so|anyway|sure|right|thanks(?: (?:so much|a lot|again))?|thank you(?: so much)?|"
     r"no worries|no problem|yup|of course|absolutely|definitely|totally|actually|honestly|great|perfect|excellent|cool|nice|awesome|congrats|good job|by the way|btw|"
@@ -74,8 +86,12 @@ _HEADING = lazy(
     r"#{1,6} |[-*•+\d.) ]*(?:\*\*|__)[^*_]+:?(?:\*\*|__):?$|.*\[… [\d,]+ characters left out …\]", re.DOTALL
 )
 _LABEL = lazy(r".*[:：]\W*$", re.DOTALL)
-# The head of a note on a changed file; the line of code after it shows nothing.
-_EDITED = lazy(r"(\w+ \S+ \(\d+ (?:lines?|edits?)\)): ")
+# The head of a note on a changed file; the names after it say what, a line of code shows nothing.
+_EDITED = lazy(r"(\w+ \S+ \(\d+ (?:lines?|edits?)\)|(?:Changed|Created|Deleted) \S*[./]\S*[^\s:]): ")
+# Names of what was changed.
+_NAMED = lazy(r"\w[\w.]*(?:, \w[\w.]*)*")
+# A task of a plan that is not done.
+_UNDONE = ("[pending]", "[in_progress]")
 _COLON = lazy(r": +")
 _BLANKS = lazy(r"\s+")
 _SUBJECTS = r"(?:I|we|he|she|they|it|you|there|that|this|my|our|his|her|their)\b(?! (?:and|or)\b)|(?:it|I|we|they|that|he|she|you|there)'(?:s|m|ve|re|d|ll)\b"
@@ -127,11 +143,13 @@ class Clause(NamedTuple):
     leans_on: int
     """Place of the clause that it depends on, the one before it; -1: none."""
     leads: bool
-    """Whether it opens its item."""
+    """Whether it opens its item, or says most of an account."""
     required: str = ""
     """Why it must be kept: constraint, decision or blocker; empty if it need not be."""
     begins: bool = True
     """Whether it is the first of its sentence."""
+    is_ahead: bool = False
+    """Whether it says at the end of the work what comes next."""
 
 
 class _Item(NamedTuple):
@@ -143,6 +161,8 @@ class _Item(NamedTuple):
     text: str
     required: list[tuple[str, str]]
     """The statements of it that must be kept, and why."""
+    is_last: bool
+    """Whether nobody reported or asked anything after it."""
 
 
 def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
@@ -154,10 +174,13 @@ def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
     required: dict[str, list[tuple[str, str]]] = {}
     for entry in handoff.get("required", ()):
         required.setdefault(entry["item_id"], []).append((" ".join(entry["content"].split()), entry["why"]))
+    states = {_state(item): number for number, item in enumerate(handoff["items"]) if _state(item)}
     items = [
         (number, item)
         for number, item in enumerate(handoff["items"])
-        if item["id"] not in protected and not item["metadata"].get("injected")
+        if item["id"] not in protected
+        and not item["metadata"].get("injected")
+        and states.get(_state(item), number) == number  # an earlier state is over
     ]
     texts = [_INJECTED.sub("\n\n", item["content"]) for _, item in items]
     heads = [
@@ -166,23 +189,107 @@ def read_clauses(handoff: Mapping[str, Any]) -> list[Clause]:
     ]
     times = Counter(head.group(1) for head in heads if head)
     names = frozenset(name for name in times if times[name] > 1) - _NO_SPEAKERS
+    ends = [number for number, item in items if item["type"] in RESULT_TYPES | REQUEST_TYPES]
     clauses: list[Clause] = []
     for (number, item), text, head in zip(items, texts, heads, strict=True):
         speaker = head.group(1) if head and head.group(1) in names else ""
         said = text[head.end() :] if head and speaker else text
-        _cut(clauses, _Item(number, item, speaker, said, required.get(item["id"], [])), names)
+        is_last = number >= max(ends, default=0)
+        one = _Item(number, item, speaker, said, required.get(item["id"], []), is_last)
+        by = item["metadata"]
+        if not speaker and (
+            by.get("evidence") == "agent" or (by.get("role") == "plan" and item["type"] in RESULT_TYPES)
+        ):
+            _cut_account(clauses, one)
+        elif not speaker and by.get("evidence") == "machine":
+            _cut_shown(clauses, one)
+        else:
+            _cut(clauses, one, names)
     return clauses
+
+
+def _state(item: Mapping[str, Any]) -> str:
+    """Return which state of the work a machine showed by `item` (files to commit, plan), or ""."""
+    by = item["metadata"]
+    shows = item["type"] == "observation" and by.get("evidence") == "machine"
+    return str(by.get("role") or "") if shows else ""
+
+
+def _cut_account(clauses: list[Clause], said: _Item) -> None:
+    """Add the whole sentences of an account that report, and at the end of the work those that say what comes next."""
+    source = without_emphasis(" ".join(said.text.split()))
+    if said.item["metadata"].get("role") in AHEAD_ROLES:
+        found = [Sentence(whole(one.text), is_ahead=True) for one in paragraphs(said.text)]
+    else:
+        found = reports(said.text)
+    found = [one for one in found if one.text and (said.is_last or not one.is_ahead)]
+    texts = [one.text for one in found]
+    for content, _ in said.required:
+        # A required statement stays, whatever its form.
+        missing = [
+            each
+            for each in map(without_emphasis, sentences(content))
+            if not any(each in text for text in texts)
+        ]
+        found += [Sentence(" ".join(each.split())) for each in missing]
+    places = {one.text: at for one in found if (at := source.find(unbulleted(one.text))) >= 0}
+    found = sorted((one for one in found if one.text in places), key=lambda one: places[one.text])
+    most = max((one for one in found if _may_lead(one)), key=lambda one: rate_change(one.text), default=None)
+    end = -2
+    for one in found:
+        text, start = unbulleted(one.text), places[one.text]
+        why = next((why for content, why in said.required if text in without_emphasis(content)), "")
+        kind = "chatter" if one.is_bare and not why else classify(text)
+        place = len(clauses)
+        joint = " " if one.leans and start == end + 1 else ""
+        clauses.append(
+            Clause(
+                place, said.number, "", text, joint, kind, place - 1 if joint else -1,
+                one is most and said.item["metadata"].get("evidence") == "agent", why, is_ahead=one.is_ahead,
+            )
+        )  # fmt: skip
+        end = start + len(text)
+
+
+def _cut_shown(clauses: list[Clause], said: _Item) -> None:
+    """Add the lines of what a machine showed, whole: of a changed file its name, of a commit what its message reports."""
+    role, kind = said.item["metadata"].get("role"), said.item["type"]
+    lines = [" ".join(line.split()) for line in said.text.splitlines() if line.strip()]
+    if role == "commit":
+        lines = [
+            *lines[:1],
+            *(one.text for one in reports("\n".join(said.text.splitlines()[1:])) if not one.is_bare),
+        ]
+    if kind in FILE_TYPES:
+        lines = [split_clauses(line)[0].text for line in lines[:1]]
+    first = len(clauses)
+    last = first + len(lines) - 1
+    for place, text in enumerate(lines, start=first):
+        why = next((why for content, why in said.required if text in content or content in text), "")
+        # Output says nothing without its command, and a failure nothing without what ended it.
+        leans_on = first if place > first and role not in {"commit", "plan"} else -1
+        if kind == "solution" and last > first:
+            leans_on = {first: last, last: -1}.get(place, first)
+        helps = kind == "solution" and place == last > first and not why
+        clauses.append(
+            Clause(
+                place, said.number, "", text, "", "chatter" if helps else classify(text), leans_on,
+                place == first, why, is_ahead=role == "plan" and text.startswith(_UNDONE),
+            )
+        )  # fmt: skip
+
+
+def _may_lead(one: Sentence) -> bool:
+    """Return whether a sentence of an account can be the one that says most of it."""
+    plain = not (one.is_ahead or one.is_bare or one.leans)
+    return plain and one.text.endswith((".", "!", ".)")) and len(one.text) <= FRAME_CHARS
 
 
 def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
     item = said.item
-    high = item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
-    quoted = not said.speaker and (high or item["type"] not in CUT_TYPES)
-    request = item["type"] in REQUEST_TYPES
-    rule = quoted and (request or item["type"] in BINDING_TYPES) and len(said.text) <= PIECE_CHARS
-    work = item["type"] in WORK_TYPES
-    rule = rule and not _INJECTED.search(item["content"])  # its neighbours are two statements
-    fenced = set() if work or rule or request else _fenced_lines(said.text)
+    quoted, request, rule = _is_quoted(said), item["type"] in REQUEST_TYPES, _is_one_statement(said)
+    in_prose = item["type"] not in WORK_TYPES and not rule and not request
+    fenced = _fenced_lines(said.text) if in_prose else set()
     leads = True
     before = ""
     source, end = " ".join(said.text.split()), 0
@@ -211,6 +318,7 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
         uncut = uncut or item["type"] == "command" or (request and not said.speaker)
         start = max(end, source.find(text, end))
         gap = source[end:start] if end else ""
+        label = request and not rule and text.endswith(":")
         first = len(clauses)
         for piece in split_clauses(text, whole=uncut):
             place = len(clauses)
@@ -219,11 +327,25 @@ def _cut(clauses: list[Clause], said: _Item, names: frozenset[str]) -> None:
             leans_on = place - 1 if not piece.independent or (goes_on and begins) else -1
             clauses.append(
                 Clause(
-                    place, said.number, said.speaker, piece.text, joint, kind, leans_on, leads and begins, why, begins
+                    place, said.number, said.speaker, piece.text, joint, kind, leans_on, leads and begins and not label, why, begins
                 )
             )  # fmt: skip
         end = start + len(text)
-        leads = leads and kind in {"chatter", "exploration"}
+        leads = leads and (label or kind in {"chatter", "exploration"})
+
+
+def _is_quoted(said: _Item) -> bool:
+    """Return whether the opening of an item is kept in one piece."""
+    high = said.item["metadata"].get("relevance_score", 0.5) > HIGH_RELEVANCE
+    return not said.speaker and (high or said.item["type"] not in CUT_TYPES)
+
+
+def _is_one_statement(said: _Item) -> bool:
+    """Return whether an item is one statement: a short request or rule, or an answer with what it answers."""
+    binds = _is_quoted(said) and said.item["type"] in REQUEST_TYPES | BINDING_TYPES
+    short = len(said.text) <= PIECE_CHARS or said.text.startswith(ASKED)
+    # The neighbours of injected text are two statements.
+    return binds and short and not _INJECTED.search(said.item["content"])
 
 
 def trim(sentence: str, *, names: frozenset[str] = frozenset(), spoken: bool = False) -> str:
@@ -268,20 +390,22 @@ def split_clauses(text: str, *, whole: bool = False) -> list[Piece]:
     >>> [piece.text for piece in split_clauses("We moved to Lisbon, where it rains less, and she joined a choir.")]
     ['We moved to Lisbon', 'where it rains less', 'she joined a choir.']
     """
-    if is_machine_text(text) or _EDITED.match(text):
-        return [Piece(text)] if whole else _headed(text)
+    if edited := _EDITED.match(text):
+        return [Piece(text if _NAMED.fullmatch(text, edited.end()) else edited[1])]
+    if is_machine_text(text) and not whole:
+        return _headed(text)
     if whole:
         return [Piece(text)]
     found: list[Piece] = []
     start, joint = 0, ""
     independent = True
     held = bool(_CONDITION.match(text))
-    quoted = [found.span() for found in _QUOTED.finditer(text)]
+    quoted = spans_kept_whole(text)
     for cut in _CUT.finditer(text):
         if held and cut.group().startswith(","):
             held = False  # this comma ends a leading condition
             continue
-        if _is_within(cut.start(), quoted):
+        if is_within(cut.start(), quoted):
             continue
         # A few words show whether the parts are long enough: whole parts would cost the square of the text.
         near = min(cut.start(), start + PIECE_CHARS)
@@ -318,17 +442,20 @@ def _is_heading(sentence: str, request: bool) -> bool:
 
 def _headed(text: str) -> list[Piece]:
     """Return the head of a line and the rest, such as "Ran `make`" and its output."""
-    if edited := _EDITED.match(text):
-        return [Piece(edited[1])]
     quoted = [found.span() for found in _QUOTED.finditer(text)]
     for cut in _COLON.finditer(text):
         head, rest = text[: cut.start()], text[cut.end() :]
-        if rest and not _is_within(cut.start(), quoted) and any(identifiers(head)[:4]):
+        if rest and not is_within(cut.start(), quoted) and any(identifiers(head)[:4]):
             return [Piece(head), Piece(rest, cut.group(), independent=False)]
     return [Piece(text)]
 
 
-def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
+def spans_kept_whole(text: str) -> list[tuple[int, int]]:
+    """Return the places of quotes, code and parentheses in `text`, inside which nothing is cut."""
+    return [found.span() for found in _WHOLE.finditer(text)]
+
+
+def is_within(place: int, spans: list[tuple[int, int]]) -> bool:
     return any(start < place < end for start, end in spans)
 
 

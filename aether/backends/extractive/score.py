@@ -21,10 +21,14 @@ from typing import Any, NamedTuple
 
 from aether.backends.extractive.clauses import (
     BINDING_TYPES,
+    FILE_TYPES,
+    FRAME_CHARS,
     HIGH_RELEVANCE,
     REQUEST_TYPES,
+    RESULT_TYPES,
     Clause,
 )
+from aether.text.accounts import LEAST_CHANGE, rate_change
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, stem, stems, words
@@ -54,7 +58,7 @@ JOINT_TOKENS = 1
 
 # Factor of a type of item, or a kind of sentence: decisions and constraints first, plain remarks last.
 TYPE_FACTORS: Mapping[str, float] = {
-    "constraint": 2.0, "decision": 1.6, "preference": 1.5, "solution": 1.5, "blocker": 1.5, "error": 1.4, "code_change": 1.5,
+    "constraint": 2.0, "decision": 1.6, "preference": 1.5, "solution": 2.2, "blocker": 1.5, "error": 1.4, "code_change": 1.5,
     "outcome": 1.3, "task_result": 1.3, "user_input": 1.4, "command": 1.1, "code_snippet": 0.7,
 }  # fmt: skip
 KIND_FACTORS: Mapping[str, float] = {
@@ -76,21 +80,20 @@ RECENCY = 0.1
 LEADING_TYPES = frozenset({"constraint", "decision", "preference", "user_input", "code_change"})
 # The failures that these mention were fixed.
 PAST_TYPES = frozenset({"solution", "outcome"})
-RESULT_TYPES = frozenset({"outcome", "task_result"})
 # Reports of workers: nobody else in the session has seen the work.
 REPORT_TYPES = RESULT_TYPES | {"solution", "blocker"}
 # The source of items that no worker wrote.
 QUEEN = "queen"
 # A summary needs the purpose and the last result; two more are outcomes.
 LAST_RESULTS = 3
+# So many checks, the last ones, are results by themselves.
+MOST_CHECKS = 3
 # So many sentences of the last result say how the work came out.
 LAST_SENTENCES = 3
-FRAME_CHARS = 240
 REQUEST_CHARS = 400
 # "Done." says too little.
 LEAST_FRAME_WORDS = 2
-# The opening of these names the file: which files were changed is never left out.
-FILE_TYPES = frozenset({"code_change"})
+LEAST_GOAL_WORDS = 3
 # A sentence of these kinds in an item of high relevance binds later work.
 BINDING_KINDS = frozenset({"constraint", "decision", "blocker"})
 # A request of a person in sentences of these kinds binds, too.
@@ -108,6 +111,7 @@ _AHEAD = lazy(
     r"\W*(?:the )?(?:next(?: steps?)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|when ready\b|left to do\b)",
     re.IGNORECASE,
 )
+_POINTER = lazy(r"\W*\w*:?/|\W*$")
 _QUESTION_MARK = lazy("[?？]")
 _REMARK = lazy(
     r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy)\b",
@@ -157,14 +161,18 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
     }
     wanted = {its for clause, its in zip(clauses, said, strict=True) if clause.required}
     met: set[tuple[str, ...]] = set()
-    # The first request and the last results are the frame of the summary.
+    # The first request, what changed most and the last result are the frame of the summary.
     opening = [one for one in clauses if one.leads and not one.speaker]
     asked = [one.place for one in opening if items[one.item]["type"] in REQUEST_TYPES and may_ask(one.text)]
     done = [one.place for one in opening if is_result(items[one.item]) and may_frame(one.text)]
     last = clauses[done[-1]].item if done else -1
     early = [one.place for one in clauses if one.item == last and one.begins and may_frame(one.text)]
-    frame = {*asked[:1], *done[-1:]}
-    near = {*done[-LAST_RESULTS:], *early[:LAST_SENTENCES]}
+    asked.sort(key=lambda place: not names_goal(clauses[place].text))
+    changed = [place for place in done if rate_change(clauses[place].text) > LEAST_CHANGE]
+    best = sorted(changed, key=lambda place: (-rate_change(clauses[place].text), -place))[:1]
+    frame = {*asked[:1], *done[-1:], *best}
+    checks = [one.place for one in clauses if items[one.item]["type"] == "command" and is_check(one.text)]
+    near = {*checks[-MOST_CHECKS:], *done[-LAST_RESULTS:], *early[:LAST_SENTENCES]}
     weights = []
     for clause, its_words, its_terms in zip(clauses, said, terms, strict=True):
         topical = {term: worth * (1 + TOPIC * math.log(spread[term])) for term, worth in its_terms.items()}
@@ -176,7 +184,7 @@ def weigh_clauses(clauses: Sequence[Clause], handoff: Mapping[str, Any], *, coun
             tier = _tier(clause, items[clause.item], named="required" in handoff, last=clause.item == last)
         if tier < DEPENDENT and not clause.required and clause.place in frame:
             tier = FRAMES
-        if tier < DEPENDENT and clause.place in near:
+        if (tier < DEPENDENT and clause.place in near) or (clause.is_ahead and not again):
             tier = min(tier, BINDS)
         seen.add(its_words)
         if clause.required:
@@ -194,6 +202,15 @@ def may_frame(text: str) -> bool:
 def may_ask(text: str) -> bool:
     """Return whether the opening `text` of a request is neither too long nor too short for a summary."""
     return len(text) <= REQUEST_CHARS and len(text.split()) >= LEAST_FRAME_WORDS
+
+
+def names_goal(text: str) -> bool:
+    """Return whether a request says what it is for, rather than only where to look.
+
+    >>> names_goal("/review https://example.org/pull/2"), names_goal("Make the import fast.")
+    (False, True)
+    """
+    return sum(not _POINTER.match(word) for word in text.split()) >= LEAST_GOAL_WORDS
 
 
 def is_result(item: Mapping[str, Any]) -> bool:

@@ -1,9 +1,10 @@
 """Session: the kept clauses as session JSON that reads in order.
 
-The summary says what was asked for and how it came out. Decisions have an entry each with their reasons; results follow,
-first those that a machine showed. The high-value items are what was asked and done, then the rules, what is open, and
-what is next. A statement that may become a pattern, or that someone will look up by itself, gets an entry of its own;
-structure costs tokens, so the others share entries: statements of one type together, each speaker named once per entry.
+The summary says what was asked for, what was done and how it came out. Decisions have an entry each with their reasons,
+and so have results, first those that a machine showed. The high-value items are what was asked and done, then the rules,
+what is open, and what is next; an entry holds statements of one item. Only the files changed are one list, the commands
+another, and in a talk, whose turns are short, turns share entries, each speaker named once per entry; a turn that may
+become a pattern, or that someone will look up by itself, gets an entry of its own.
 
 Guaranteed: each line of a text is one contiguous stretch of one item (or of a signal), apart from the name of a speaker
 before it. Which clauses are kept is decided in `score`.
@@ -20,20 +21,25 @@ from aether.backends.extractive.clauses import (
     BINDING_TYPES,
     HIGH_RELEVANCE,
     REQUEST_TYPES,
+    RESULT_TYPES,
     WORK_TYPES,
     Clause,
     is_machine_text,
+    is_within,
+    spans_kept_whole,
     split_clauses,
 )
 from aether.backends.extractive.score import (
-    RESULT_TYPES,
+    MOST_CHECKS,
     is_ahead,
     is_check,
     is_question,
     is_result,
     may_ask,
     may_frame,
+    names_goal,
 )
+from aether.text.accounts import LEAST_CHANGE, rate, rate_change
 from aether.text.classify import is_reply
 from aether.text.regex import lazy
 from aether.text.words import sentences
@@ -47,8 +53,6 @@ SUMMARY_STATEMENTS = 3
 SUMMARY_CHARS = 400
 # An entry of several statements is about a paragraph long.
 SHARED_CHARS = 1_600
-# So many checks, the last ones, are results by themselves.
-MOST_CHECKS = 3
 NOTHING = "Nothing was said that is worth keeping."
 ENTRIES_ONLY = "What was said is in the entries, word for word."
 # Items above this relevance may be promoted at one sighting (requirements/004).
@@ -59,11 +63,12 @@ LEAST_WORDS = 5
 # A shorter head is no statement without its tail.
 LEAST_HEAD_CHARS = 20
 NEXT = "next"
+# Notes of one line each: in a list.
+LISTED_TYPES = frozenset({"code_change", "command"})
 
 _ASKED = lazy(r"Asked: (.+?)\s+Answered: (.+)", re.DOTALL)
 _REASON = lazy(r",? (?:because|since|so that|in order to|due to|as it|otherwise)\b")
-_IMPACT = lazy(r",? (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
-_INFORMATIVE_KINDS = frozenset({"decision", "constraint", "solution", "blocker", "preference", "outcome"})
+_IMPACT = lazy(r", (?:so|which|reducing|making|allowing|meaning|thus|therefore)\b")
 # The order of the high-value items, by type; other types follow the records of work.
 _ORDER = {
     **dict.fromkeys(REQUEST_TYPES, 0), "code_change": 1, "command": 2, "code_snippet": 2, "decision": 4,
@@ -92,6 +97,8 @@ class Statement(NamedTuple):
     required: str
     whole: bool
     """Whether it is a sentence, not a part of one."""
+    is_shown: bool
+    """Whether a machine showed it."""
 
 
 def compose_session(
@@ -102,26 +109,22 @@ def compose_session(
     If somebody else `summarised` the hand-off, the summary only repeats a statement of another field.
     """
     statements = _statements(handoff, clauses, sorted(kept))
-    summary = [] if handoff.get("summarised") else _summary(statements, handoff)
+    summary = [] if handoff.get("summarised") else _summary(statements)
     rest = _without(statements, summary)
-    # The most informative statements get entries of their own, as structure may cost. One that may become a pattern
-    # always does: in one entry with its neighbours it would become one with them.
-    must = {one.place for one in rest if one.relevance > PROMOTED}
+    # The most informative turns of a talk get entries of their own, as structure may cost. One that may become a
+    # pattern always does: in one entry with its neighbours it would become one with them.
+    must = {one.place for one in rest if one.relevance > PROMOTED or not _may_share(one)}
     worthy = [one for one in rest if one.place not in must and _rank(one) > 0]
     worthy.sort(key=lambda one: (-_rank(one), -one.relevance, one.place))
     most = max(LEAST_ALONE, int(target_tokens * STRUCTURE_SHARE / ENTRY_TOKENS))
     places = must | {one.place for one in worthy[:most]}
     alone = [one for one in rest if one.place in places]
-    if "required" in handoff:
-        decisions = [one for one in alone if one.required == "decision"]
-    else:
-        decisions = [one for one in alone if "decision" in (one.type, one.kind)]
-    decisions = [one for one in decisions if not is_question(one.text)]
+    decisions = [one for one in alone if _decides(one, named="required" in handoff)]
     others = _without(alone, decisions)
     checks = [one for one in rest if one.type == "command" and is_check(one.text)][-MOST_CHECKS:]
     outcomes = [one for one in others if _is_outcome(one) and one not in checks]
     # What a machine showed comes before what somebody said.
-    shown = [one for one in outcomes if handoff["items"][one.item]["metadata"].get("evidence") == "machine"]
+    shown = [one for one in outcomes if one.is_shown]
     outcomes = [*checks, *shown, *_without(outcomes, shown)]
     name = handoff["compression_id"]
     return {
@@ -129,7 +132,7 @@ def compose_session(
         "session_id": name,
         "compressed_at": handoff["prepared_at"],
         "phase": handoff["phase"],
-        "summary": _running_text(sorted(summary, key=_by_speaker)) or _opening(handoff, statements),
+        "summary": _running_text(summary) or _opening(handoff, statements),
         "key_decisions": [_decision(entry) for entry in decisions],
         "outcomes": [_split(entry, _IMPACT, "result", "impact") for entry in outcomes],
         "high_value_items": [
@@ -143,6 +146,17 @@ def compose_session(
             )
         ],
     }
+
+
+def _may_share(statement: Statement) -> bool:
+    """Return whether a statement is a turn of a talk, or a line in the list of files or of commands."""
+    return bool(statement.speaker) or statement.type in LISTED_TYPES
+
+
+def _decides(statement: Statement, *, named: bool) -> bool:
+    """Return whether a statement is a decision; if the hand-off names the required ones, only those of it are."""
+    decides = statement.required == "decision" if named else "decision" in (statement.type, statement.kind)
+    return decides and not is_question(statement.text)
 
 
 def _statements(
@@ -172,12 +186,18 @@ def _statements(
             and (is_ahead(clause.text) or is_question(clause.text))
         )
         # A request that nothing answers is next.
-        ahead = ahead or (clause.item in asked[-1:] and clause.item > max(done, default=clause.item))
+        ahead = (
+            ahead
+            or clause.is_ahead
+            or (clause.item in asked[-1:] and clause.item > max(done, default=clause.item))
+        )
+        # A question is no decision.
+        kept_as = "user_input" if item["type"] == "decision" and is_question(clause.text) else item["type"]
         statements.append(
             Statement(
                 place, place, clause.joint, clause.item, clause.speaker, clause.text, clause.kind,
-                NEXT if ahead else item["type"], relevance, clause.leads, clause.required,
-                whole=clause.begins and not cut,
+                NEXT if ahead else kept_as, relevance, clause.leads, clause.required,
+                whole=clause.begins and not cut, is_shown=item["metadata"].get("evidence") == "machine",
             )
         )  # fmt: skip
     return statements
@@ -189,16 +209,11 @@ def _without(statements: Sequence[Statement], others: Sequence[Statement]) -> li
 
 
 def _rank(statement: Statement) -> int:
-    high = statement.relevance > HIGH_RELEVANCE
+    """Return how much a statement that may share an entry deserves one of its own."""
+    high = statement.relevance > HIGH_RELEVANCE and statement.type not in LISTED_TYPES
     if statement.required:
         return 5 + bool(_ASKED.fullmatch(statement.text))
-    if statement.type in WORK_TYPES or not (statement.speaker or _is_sentence(statement)):
-        return 0
-    if statement.type in {"decision", "constraint", "preference"}:
-        return 3 + high
-    if not statement.speaker and (statement.kind in _INFORMATIVE_KINDS or statement.type in RESULT_TYPES):
-        return 1 + high + statement.leads
-    return int(high)
+    return 3 + high if statement.type in {"decision", "constraint", "preference"} else int(high)
 
 
 def _is_sentence(statement: Statement) -> bool:
@@ -209,32 +224,41 @@ def _is_sentence(statement: Statement) -> bool:
 
 
 def _is_outcome(statement: Statement) -> bool:
-    if statement.required or statement.type in WORK_TYPES or is_question(statement.text):
+    others = WORK_TYPES | REQUEST_TYPES | {NEXT}
+    if statement.required or is_question(statement.text) or statement.type in others:
         return False
+    if statement.is_shown:
+        return statement.type != "solution"  # what failed, and what fixed it, is an entry
     return statement.type in RESULT_TYPES or statement.kind in {"outcome", "solution"}
 
 
-def _summary(statements: Sequence[Statement], handoff: Mapping[str, Any]) -> list[Statement]:
-    """Return the statements of the summary: the request first, and its result last."""
+def _summary(statements: Sequence[Statement]) -> list[Statement]:
+    """Return the statements of the summary in order: what was asked for, what was done, and how it came out."""
     spoken = all(entry.speaker for entry in statements)
     if spoken and sum(len(entry.text) for entry in statements) <= SHARED_CHARS:
-        return list(statements)  # a short talk is one paragraph
+        return sorted(statements, key=_by_speaker)  # a short talk is one paragraph
     fit = [entry for entry in statements if not entry.required and entry.relevance <= PROMOTED]
     opening = [entry for entry in fit if entry.leads and entry.whole]
-    asked = [entry for entry in opening if entry.type in REQUEST_TYPES and may_ask(entry.text)][:1]
-    results = [entry for entry in opening if is_result(handoff["items"][entry.item])]
-    done = [entry for entry in results if may_frame(entry.text)][-1:]
-    last = done[0].item if done else -1
-    chosen = [*asked, *done]
-    more = [entry for entry in fit if entry.item == last and entry not in done and _is_sentence(entry)]
-    others = (entry for entry in fit if entry.type not in RESULT_TYPES | REQUEST_TYPES)
-    outcomes = [entry for entry in others if _is_outcome(entry) and _is_sentence(entry)]
-    for entry in (*more, *reversed(outcomes), *(entry for entry in fit if entry.speaker)):
+    requests = [entry for entry in opening if entry.type in REQUEST_TYPES and may_ask(entry.text)]
+    asked = sorted(requests, key=lambda entry: not names_goal(entry.text))[:1]
+    said = (entry for entry in opening if entry.type in RESULT_TYPES and not entry.is_shown)
+    results = [entry for entry in said if not is_question(entry.text)]
+    done = [entry for entry in results if may_frame(entry.text)]
+    # What changed most was done; the last result is how it came out.
+    changed = [entry for entry in done if rate_change(entry.text) > LEAST_CHANGE]
+    best = sorted(changed, key=lambda entry: (-rate_change(entry.text), -entry.place))[:1]
+    chosen = [*asked, *{entry.place: entry for entry in (*done[-1:], *best)}.values()]
+    plain = [entry for entry in fit if entry.type not in BINDING_TYPES]
+    ended = [entry for entry in plain if entry.type != NEXT and _is_sentence(entry)]
+    of_last = [entry for entry in ended if done and entry.item == done[-1].item]
+    found = [entry for entry in ended if _is_outcome(entry) and entry.type not in RESULT_TYPES]
+    of_last.sort(key=lambda entry: -rate(entry.text))
+    for entry in (*of_last, *reversed(found), *(entry for entry in fit if entry.speaker)):
         room = SUMMARY_CHARS - sum(len(taken.text) for taken in chosen if taken not in asked)
         if len(chosen) < SUMMARY_STATEMENTS and entry not in chosen and len(entry.text) <= room:
             chosen.append(entry)
-    plain = [entry for entry in fit if entry.type not in BINDING_TYPES]
-    return sorted(chosen or (plain or fit)[:1], key=lambda entry: entry.place)
+    chosen = chosen or (plain or fit)[:1]
+    return sorted(chosen, key=lambda entry: (entry.speaker, entry not in asked, entry.is_shown, entry.place))
 
 
 def _opening(handoff: Mapping[str, Any], statements: Sequence[Statement]) -> str:
@@ -281,10 +305,12 @@ def _running_text(statements: Sequence[Statement]) -> str:
 
 
 def _entries(single: Iterable[Statement], shared: Sequence[Statement]) -> list[tuple[int, int, JsonObject]]:
-    """Return entries with their rank and place: one for each of `single`, and one for each group of `shared`."""
-    groups = [[statement] for statement in single] + [
-        sorted(group, key=_by_speaker) for group in _groups(shared)
-    ]
+    """Return entries with their rank and place: one for what an item says of `single`, and one for each group of `shared`."""
+    own: dict[tuple[int, str, int], list[Statement]] = {}
+    for one in single:
+        alone = one.place if one.speaker or one.relevance > PROMOTED else -1
+        own.setdefault((one.item, one.type, alone), []).append(one)
+    groups = [*own.values(), *(sorted(group, key=_by_speaker) for group in _groups(shared))]
     return [
         (_ORDER.get(group[0].type, _OTHER_TYPES), min(one.place for one in group), _entry(group))
         for group in groups
@@ -342,7 +368,11 @@ def _decision(statement: Statement) -> JsonObject:
 
 def _split(statement: Statement, joint: re.Pattern[str], head: str, tail: str) -> JsonObject:
     text = f"{statement.speaker}: {statement.text}" if statement.speaker else statement.text
-    found = joint.search(text) if statement.type != "command" else None
-    if found is None or found.start() < LEAST_HEAD_CHARS:
+    if statement.type == "command":
         return {head: text, tail: ""}
-    return {head: text[: found.start()], tail: text[found.start() :].strip(" ,")}
+    kept = spans_kept_whole(text)
+    cuts = (found.start() for found in joint.finditer(text) if not is_within(found.start(), kept))
+    cut = next((at for at in cuts if at >= LEAST_HEAD_CHARS), None)
+    if cut is None:
+        return {head: text, tail: ""}
+    return {head: text[:cut], tail: text[cut:].strip(" ,")}
