@@ -318,10 +318,11 @@ def _names_change(said: str) -> bool:
 def is_aside(sentence: str) -> bool:
     """Return whether a reason says nothing without the text around it, or only announces the next step.
 
-    >>> is_aside("It should use `NewSilentError` instead."), is_aside("The readers should share `split()`, because they agree.")
+    >>> is_aside("Both should use `split()` instead."), is_aside("The readers should share `split()`, because they agree.")
     (True, False)
     """
-    return bool(_ASIDE.match(sentence.replace("’", "'")))
+    said = sentence.replace("’", "'")
+    return bool(_ASIDE.match(said) or _LEANS.match(said) or _NO_SUBJECT.match(said))
 
 
 def closes_asking(said: Sequence[Paragraph]) -> bool:
