@@ -117,7 +117,7 @@ def _refresh(place: Path) -> None:
         return
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
-            send_queue(catch_up(settle(load(place), now=now())), now(), insist=True)
+            send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
     except LockTimeout:
         pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:

@@ -13,7 +13,16 @@ from typing import Any, NamedTuple
 
 from aether import clock, regular
 from aether.api.home import Home, find, now
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    public,
+    shown,
+)
 from aether.paths import HOME_NAME
 from aether.storage import named_files
 from aether.store import (
@@ -26,7 +35,7 @@ from aether.store import (
     shared_base,
     shared_files,
 )
-from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
+from aether.store.commit import after_lines, catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.shared_files import Blobs
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load
@@ -39,6 +48,8 @@ FOLD_BYTES = 1 << 22
 # The line of the stream `READY`.
 WHOLE = files.seal_json({"sent": "whole"})
 _JOIN = "Join it with: aether share join URL COLONY."
+# The conversations of the colony that this home could not take, and why.
+UNREAD = "share/unread.json"
 # Seconds: what a killed process left beside a home is older than that.
 _STALE_SECONDS = 3600.0
 
@@ -147,15 +158,16 @@ def leave_share(*, home: Home = None) -> Shared:
     place = find(home)
     try:
         share = _require_shared(place)
+        with suppress(AetherError), write_lock(place):
+            fold(catch_up(settle(load(place), now=now()), now=now()), now=now())
         with suppress(AetherError):
-            with write_lock(place):
-                fold(catch_up(settle(load(place), now=now())), now=now())
             exchange(place)
     except CorruptDocument:
         share = Share("", "", "")
     with write_lock(place), files.storage_errors(place):
         (place / ledger.PLACE).unlink(missing_ok=True)
         (place / shared_files.STATE).unlink(missing_ok=True)
+        (place / UNREAD).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
     return Shared(place, share.colony, share.replica, revision)
@@ -166,22 +178,27 @@ def share_status(*, home: Home = None) -> JsonObject:
     """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
 
     A server that cannot be reached is no error: `reachable` is false, and `reason` says why. `waiting` is the number of
-    changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted.
+    changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted. `unread`
+    names what the colony has and this home cannot read.
 
     Raises:
         NotFound: the home is not shared.
     """
     place = find(home)
     share = _require_shared(place)
-    revision = load(place).revision
+    snapshot = load(place)
+    revision = snapshot.revision
     found: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
     found["waiting"] = len(offline.waiting(place))
     found["unfit"] = len([*(place / "quarantine").glob(f"{offline.UNFIT}*")])
+    found["unread"] = [f"conversation {shown(name)}: {why}" for name, why in sorted(_unread(place).items())]
     try:
         server = ledger.of(place)
         if server:
             head = server.head(JOURNAL)
             about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+            if reason := _unreadable(snapshot, server):
+                found["unread"] = [reason.what, *found["unread"]]
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
         return {**found, "reachable": False, "reason": str(reason)}
@@ -197,7 +214,7 @@ def examine_share(place: Path) -> list[Finding]:
         snapshot = load(place)
         # First: asking for news records how far the replica is.
         about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
-        server.read_after(JOURNAL, mark_of(snapshot), limit=1)
+        unreadable = _unreadable(snapshot, server)
     except CorruptDocument as reason:
         return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
     except Conflict as reason:
@@ -209,6 +226,12 @@ def examine_share(place: Path) -> list[Finding]:
         Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
         for fault in about.get("faults", [])
     ]
+    if unreadable:
+        found.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
+    found += [
+        Finding("error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", ledger.FOREIGN)
+        for name, why in sorted(_unread(place).items())
+    ]  # fmt: skip
     reached = max(
         (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
     )
@@ -221,6 +244,20 @@ def examine_share(place: Path) -> list[Finding]:
         fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
         found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
     return found
+
+
+def _unreadable(snapshot: Snapshot, server: Ledger) -> CorruptDocument | None:
+    """Return why the next line of a colony cannot be read; None if it can be, or the replica has all.
+
+    Raises:
+        StorageFailed, UnsafePath, Conflict: as the server says.
+    """
+    lines = server.read_after(JOURNAL, mark_of(snapshot), limit=1).lines
+    try:
+        after_lines(snapshot, lines)
+    except CorruptDocument as reason:
+        return reason
+    return None
 
 
 @public
@@ -270,9 +307,13 @@ def update_share(*, home: Home = None, wait: float = 0.0) -> int:
     _require_shared(place)
     if wait > 0 and (server := ledger.of(place)):
         server.wait(JOURNAL, load(place).revision, wait)
-    with write_lock(place):
-        snapshot = catch_up(settle(load(place), now=now()))
-        snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
+    try:
+        with write_lock(place):
+            snapshot = catch_up(settle(load(place), now=now()), now=now())
+            snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
+    except CorruptDocument:  # a line that cannot be read stops neither files nor conversations
+        exchange(place)
+        raise
     exchange(place)
     return snapshot.revision
 
@@ -311,13 +352,32 @@ def colony_lines(place: Path, revisions: list[int]) -> dict[int, bytes]:
 
 
 def _fill_conversations(server: Ledger, place: Path) -> None:
-    """Take what other replicas added to conversations, but for those that are archived or removed."""
-    removed = conversation_list.removed_ids(place)
+    """Take what other replicas added to conversations, but for those that are archived or removed.
+
+    One that cannot be taken stops no other: it is noted, and tried again the next time.
+    """
+    removed, unread = conversation_list.removed_ids(place), dict[str, str]()
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
-        has_all = conversations.head_of(conversations.path_of(place, name)) == head
-        if not has_all and name not in removed and not archive_store.find(place, name):
-            shared_files.fill(place, stream, server, head, now())
+        try:
+            has_all = conversations.head_of(conversations.path_of(place, name)) == head
+            if not has_all and name not in removed and not archive_store.find(place, name):
+                shared_files.fill(place, stream, server, head, now())
+        except AetherError as reason:
+            if isinstance(reason, StorageFailed):
+                server.head(stream)  # it is the server that fails, unless it answers
+            unread[name] = reason.what
+    if unread != _unread(place):
+        with files.storage_errors(place):
+            files.make_directory((place / UNREAD).parent)
+            files.write_whole(place / UNREAD, files.json_document(unread))
+
+
+def _unread(place: Path) -> dict[str, str]:
+    """Return the conversations of the colony that a home could not take, and why."""
+    with suppress(AetherError, OSError, TypeError, ValueError):
+        return dict(files.parse_json(regular.read(place / UNREAD), where=UNREAD))
+    return {}
 
 
 def _blobs(server: Ledger) -> Blobs:
@@ -425,9 +485,12 @@ def _filled(home: Path, server: Ledger, blobs: Blobs) -> Snapshot:
         return server.read_after(JOURNAL, mark, limit=LINES).lines
 
     if not shared_base.fill(home, server, blobs):
-        files.write_whole(journal_path(home), journal_header(0) + b"".join(read(Mark(0, ""))))
+        files.write_whole(journal_path(home), journal_header(0))
     with write_lock(home):
-        snapshot = fold(settle(load(home), now=now()), now=now())
+        snapshot = load(home)
+        if not snapshot.revision:
+            snapshot = take_in(snapshot, read(Mark(0, "")))
+        snapshot = fold(settle(snapshot, now=now()), now=now())
         while lines := read(mark_of(snapshot)):
             snapshot = take_in(snapshot, lines)
             if snapshot.end > FOLD_BYTES:

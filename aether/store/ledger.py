@@ -38,6 +38,11 @@ TRACKED = (
     "git tracks it, so it came with the repository: nothing is sent to the colony or taken from it.",
     "If the home is yours: git rm --cached -r .aether, and keep .aether/ in .gitignore; else run aether share leave.",
 )
+# What to do about a line of a colony that a home cannot read.
+FOREIGN = (
+    "Nothing of it was stored. If a newer aether wrote it: pip install --upgrade aether-memory. Else the owner of the "
+    "database removes it, as docs/shared.md says."
+)
 # A sealed line ends in 16 digits, a quote, a brace and a newline.
 CHECKSUM_END = 19
 
