@@ -20,6 +20,7 @@ from aether.errors import (
     InvalidInput,
     NotFound,
     StorageFailed,
+    UnsafePath,
     public,
     shown,
 )
@@ -177,7 +178,7 @@ def leave_share(*, home: Home = None) -> Shared:
 def share_status(*, home: Home = None) -> JsonObject:
     """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
 
-    A server that cannot be reached is no error: `reachable` is false, and `reason` says why. `waiting` is the number of
+    A server that cannot be reached, or refuses, is no error: `reachable` says whether it answered, and `reason` why not all is here. `waiting` is the number of
     changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted. `unread`
     names what the colony has and this home cannot read.
 
@@ -201,7 +202,8 @@ def share_status(*, home: Home = None) -> JsonObject:
                 found["unread"] = [reason.what, *found["unread"]]
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
-        return {**found, "reachable": False, "reason": str(reason)}
+        answered = isinstance(reason, (Conflict, NotFound, UnsafePath)) and not ledger.is_tracked(place)
+        return {**found, "reachable": answered, "reason": str(reason)}
     return found
 
 
@@ -219,6 +221,16 @@ def examine_share(place: Path) -> list[Finding]:
         return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
     except Conflict as reason:
         return [Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)]
+    except (NotFound, UnsafePath) as reason:
+        return [
+            Finding(
+                "warning",
+                "refused",
+                ledger.PLACE,
+                f"nothing new comes from the colony: {reason.what}",
+                reason.fix,
+            )
+        ]
     except AetherError as reason:
         what = f"the colony cannot be asked for news: {reason.what}"
         return [Finding("info", "unreachable", ledger.PLACE, what, reason.fix)]
@@ -226,6 +238,9 @@ def examine_share(place: Path) -> list[Finding]:
         Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
         for fault in about.get("faults", [])
     ]
+    if not about.get("checked", True):
+        what = "the server has too many lines to look through: whether any are missing was not checked."
+        found.append(Finding("info", "unchecked", ledger.PLACE, what, "Nothing is wrong by that."))
     if unreadable:
         found.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
     found += [

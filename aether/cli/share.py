@@ -67,7 +67,7 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
 def status_command(ask: Ask) -> int:
     """Show how far this replica is, and what its server says.
 
-    Exits 1 if the server cannot be reached.
+    Exits 1 if the server cannot be reached, or refuses.
 
     \b
     Example:
@@ -87,7 +87,7 @@ def status_command(ask: Ask) -> int:
     rows += [("unread", each) for each in found["unread"]]
     rows += [("fault", fault) for fault in found.get("server", {}).get("faults", [])]
     emit(ask, found, Table(rows))
-    return 0 if found.get("reachable") else 1
+    return 0 if "server" in found else 1
 
 
 @share_command.command("leave")

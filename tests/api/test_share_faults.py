@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from aether.api import admin
+from aether.api import home as access
 from aether.api import share as sharing
+from aether.cli.main import main
 from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
 from aether.store import commit as commits
 from aether.store import conversations, files, ledger
@@ -475,3 +477,36 @@ def test_the_owner_of_the_database_removes_a_line_as_the_documentation_says(colo
     homes.add(two, "c")
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
     assert not any("its lines" in fault for fault in sharing.share_status(home=one)["server"]["faults"])
+
+
+def test_a_home_that_is_refused_says_so_while_it_reads_what_it_has(colony, capsys):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    sharing.update_share(home=one)
+    colony.shorten(ledger.JOURNAL, ledger.of(one).head(ledger.JOURNAL) - 1)
+    disconnect()
+    access._NEXT_LOOK.clear()
+
+    assert main(["--home", str(one), "memory", "list"]) == 0
+    shown = capsys.readouterr()
+    assert "Note: nothing new comes from the colony: " in shown.err
+
+    access._NEXT_LOOK.clear()
+    assert main(["--home", str(two), "memory", "list"]) == 0
+    assert "nothing new" not in capsys.readouterr().err
+
+
+@POSTGRES
+def test_the_status_of_a_role_without_a_right_says_that_the_server_answered(colony, monkeypatch):
+    one, stranger = colony.first(), f"s{os.getpid()}"
+    sql(colony, f"create role {stranger} login")
+    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{stranger}@"))
+    disconnect()
+
+    found = sharing.share_status(home=one)
+
+    assert (found["reachable"], "server" in found) == (True, False)
+    assert "right" in found["reason"]
+    assert main(["--home", str(one), "share", "status"]) == 1
+    assert ("warning", "refused") in [(each.level, each.code) for each in admin.examine(home=one)]
+    sql(colony, f"drop role {stranger}")
