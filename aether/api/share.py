@@ -18,6 +18,7 @@ from aether.errors import (
     Conflict,
     CorruptDocument,
     InvalidInput,
+    LockTimeout,
     NotFound,
     StorageFailed,
     UnsafePath,
@@ -192,7 +193,9 @@ def share_status(*, home: Home = None) -> JsonObject:
     found: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
     found["waiting"] = len(offline.waiting(place))
     found["unfit"] = len([*(place / "quarantine").glob(f"{offline.UNFIT}*")])
-    found["unread"] = [f"conversation {shown(name)}: {why}" for name, why in sorted(_unread(place).items())]
+    found["unread"] = [
+        f"conversation {shown(name)}: {why}" for name, (why, _) in sorted(_unread(place).items())
+    ]
     try:
         server = ledger.of(place)
         if server:
@@ -244,9 +247,11 @@ def examine_share(place: Path) -> list[Finding]:
     if unreadable:
         found.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
     found += [
-        Finding("error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", ledger.FOREIGN)
-        for name, why in sorted(_unread(place).items())
-    ]  # fmt: skip
+        Finding(
+            "error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", fix
+        )
+        for name, (why, fix) in sorted(_unread(place).items())
+    ]
     reached = max(
         (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
     )
@@ -371,27 +376,30 @@ def _fill_conversations(server: Ledger, place: Path) -> None:
 
     One that cannot be taken stops no other: it is noted, and tried again the next time.
     """
-    removed, unread = conversation_list.removed_ids(place), dict[str, str]()
+    removed, unread = conversation_list.removed_ids(place), dict[str, list[str]]()
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
         try:
             has_all = conversations.head_of(conversations.path_of(place, name)) == head
             if not has_all and name not in removed and not archive_store.find(place, name):
                 shared_files.fill(place, stream, server, head, now())
+        except LockTimeout:
+            continue  # another process writes there: the next time
         except AetherError as reason:
             if isinstance(reason, StorageFailed):
                 server.head(stream)  # it is the server that fails, unless it answers
-            unread[name] = reason.what
+            unread[name] = [reason.what, reason.fix]
     if unread != _unread(place):
         with files.storage_errors(place):
             files.make_directory((place / UNREAD).parent)
             files.write_whole(place / UNREAD, files.json_document(unread))
 
 
-def _unread(place: Path) -> dict[str, str]:
-    """Return the conversations of the colony that a home could not take, and why."""
-    with suppress(AetherError, OSError, TypeError, ValueError):
-        return dict(files.parse_json(regular.read(place / UNREAD), where=UNREAD))
+def _unread(place: Path) -> dict[str, list[str]]:
+    """Return the conversations of the colony that a home could not take, each with the reason and what to do."""
+    with suppress(AetherError, OSError, TypeError, ValueError, AttributeError):
+        found = files.parse_json(regular.read(place / UNREAD), where=UNREAD)
+        return {name: [str(what), str(fix)] for name, (what, fix) in found.items()}
     return {}
 
 

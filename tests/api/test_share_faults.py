@@ -363,6 +363,23 @@ def test_a_conversation_that_cannot_be_taken_stops_no_other(colony, kind):
     assert [each for each in admin.examine(home=two) if each.level == "error"] == []
 
 
+def test_a_conversation_that_another_process_writes_stops_no_other_and_is_no_fault(colony):
+    one, two = colony.first(), colony.join()
+    for name in ("busy", "later"):
+        conversations.extend(one, name, [{"role": "user", "content": "0"}], now=homes.NOW)
+    homes.configure(two, "[store]\nlock_timeout_seconds = 0.1\n")
+    place = conversations.path_of(two, "busy").parent
+    place.mkdir(parents=True)
+
+    with files.locked(place):
+        sharing.update_share(home=two)
+
+    assert [len(conversations.load(two, name).texts) for name in ("busy", "later")] == [0, 1]
+    assert sharing.share_status(home=two)["unread"] == []
+    sharing.update_share(home=two)
+    assert len(conversations.load(two, "busy").texts) == 1
+
+
 def test_a_call_that_is_longer_than_the_server_answers_at_once_is_taken(colony, monkeypatch):
     one, two = colony.first(), colony.join()
     if "directory" in colony.url:
