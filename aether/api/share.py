@@ -224,7 +224,7 @@ def examine_share(place: Path) -> list[Finding]:
         return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
     except Conflict as reason:
         return [Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)]
-    except (NotFound, UnsafePath) as reason:
+    except UnsafePath as reason:
         return [
             Finding(
                 "warning",
@@ -237,6 +237,19 @@ def examine_share(place: Path) -> list[Finding]:
     except AetherError as reason:
         what = f"the colony cannot be asked for news: {reason.what}"
         return [Finding("info", "unreachable", ledger.PLACE, what, reason.fix)]
+    found = _examine_server(about, unreadable) + _examine_taken(place)
+    reached = max(
+        (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
+    )
+    if reached > snapshot.revision:
+        what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
+        fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
+        found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
+    return found
+
+
+def _examine_server(about: JsonObject, unreadable: CorruptDocument | None) -> list[Finding]:
+    """Return what a server says `about` a colony that is not as it should be, and why its next line cannot be read."""
     found = [
         Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
         for fault in about.get("faults", [])
@@ -246,23 +259,19 @@ def examine_share(place: Path) -> list[Finding]:
         found.append(Finding("info", "unchecked", ledger.PLACE, what, "Nothing is wrong by that."))
     if unreadable:
         found.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
-    found += [
-        Finding(
-            "error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", fix
-        )
+    return found
+
+
+def _examine_taken(place: Path) -> list[Finding]:
+    """Return what of conversations and files the home could not take."""
+    found = [
+        Finding("error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", fix)
         for name, (why, fix) in sorted(_unread(place).items())
-    ]
-    reached = max(
-        (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
-    )
+    ]  # fmt: skip
     if lacking := shared_files.lacking(place):
         what = f"{len(lacking)} files of the colony could not be taken: {', '.join(map(shown, lacking[:3]))}."
         fix = f"Set {ledger.FILES} if the colony keeps its files outside the database; then run aether fold."
         found.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
-    if reached > snapshot.revision:
-        what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
-        fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
-        found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
     return found
 
 
