@@ -486,7 +486,7 @@ def test_the_owner_of_the_database_removes_a_line_as_the_documentation_says(colo
     with pytest.raises(CorruptDocument):
         homes.add(one, "b")
     text = (Path(__file__).parents[2] / "docs/shared.md").read_text()
-    (block,) = [part for part in text.split("```")[1::2] if part.startswith("sql\n")]
+    (block,) = [part for part in text.split("```")[1::2] if "temporary table cut" in part]
 
     sql(colony, block.removeprefix("sql\n").replace(" 41 ", f" {head} ").replace("'garden'", "'c'"))
 
