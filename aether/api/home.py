@@ -46,6 +46,8 @@ _UNDRAINED: set[Path] = set()
 # A shared home is asked for news of other replicas no more often than this; one whose server failed, far less.
 FRESH_SECONDS, FAILED_SECONDS = 1.0, offline.TRIED_SECONDS
 _NEXT_LOOK: dict[Path, float] = {}
+# Why the colony of a shared home gives it no news although its server answers: a right that was revoked, another history.
+REFUSALS: dict[Path, str] = {}
 
 
 def _added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
@@ -125,15 +127,18 @@ def _refresh(place: Path) -> None:
     _NEXT_LOOK[place] = at + FRESH_SECONDS
     if offline.tried_lately(place):  # by another process, perhaps
         return
+    REFUSALS.pop(place, None)
     try:
         with write_lock(place, timeout=READER_PATIENCE_SECONDS):
-            send_queue(catch_up(settle(load(place), now=now())), now(), insist=True)
+            send_queue(catch_up(settle(load(place), now=now()), now=now()), now(), insist=True)
     except LockTimeout:
         pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:
         _NEXT_LOOK[place] = at + FAILED_SECONDS
         if isinstance(reason, ledger.Offline):
             offline.note_try(place, failed=True)
+        else:
+            REFUSALS[place] = reason.what
 
 
 def change(

@@ -19,8 +19,10 @@ from aether.errors import (
     Conflict,
     CorruptDocument,
     InvalidInput,
+    LockTimeout,
     NotFound,
     StorageFailed,
+    UnsafePath,
     public,
     shown,
 )
@@ -37,7 +39,7 @@ from aether.store import (
     shared_base,
     shared_files,
 )
-from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
+from aether.store.commit import after_lines, catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.shared_files import Blobs
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load
@@ -52,6 +54,8 @@ WHOLE = files.seal_json({"sent": "whole"})
 # What the colony that is made of a home knows it by, until it is whole.
 CLAIM = "share/claim.json"
 _JOIN = "Join it with: aether share join URL COLONY."
+# The conversations of the colony that this home could not take, and why.
+UNREAD = "share/unread.json"
 # Seconds: what a killed process left beside a home is older than that.
 _STALE_SECONDS = 3600.0
 
@@ -170,15 +174,16 @@ def leave_share(*, home: Home = None) -> Shared:
     place = find(home)
     try:
         share = _require_shared(place)
+        with suppress(AetherError), write_lock(place):
+            fold(catch_up(settle(load(place), now=now()), now=now()), now=now())
         with suppress(AetherError):
-            with write_lock(place):
-                fold(catch_up(settle(load(place), now=now())), now=now())
             exchange(place)
     except CorruptDocument:
         share = Share("", "", "")
     with write_lock(place), files.storage_errors(place):
         (place / ledger.PLACE).unlink(missing_ok=True)
         (place / shared_files.STATE).unlink(missing_ok=True)
+        (place / UNREAD).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
     return Shared(place, share.colony, share.replica, revision)
@@ -188,26 +193,34 @@ def leave_share(*, home: Home = None) -> Shared:
 def share_status(*, home: Home = None) -> JsonObject:
     """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
 
-    A server that cannot be reached is no error: `reachable` is false, and `reason` says why. `waiting` is the number of
-    changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted.
+    A server that cannot be reached, or refuses, is no error: `reachable` says whether it answered, and `reason` why not all is here. `waiting` is the number of
+    changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted. `unread`
+    names what the colony has and this home cannot read.
 
     Raises:
         NotFound: the home is not shared.
     """
     place = find(home)
     share = _require_shared(place)
-    revision = load(place).revision
+    snapshot = load(place)
+    revision = snapshot.revision
     found: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
     found["waiting"] = len(offline.waiting(place))
     found["unfit"] = len([*(place / "quarantine").glob(f"{offline.UNFIT}*")])
+    found["unread"] = [
+        f"conversation {shown(name)}: {why}" for name, (why, _) in sorted(_unread(place).items())
+    ]
     try:
         server = ledger.of(place)
         if server:
             head = server.head(JOURNAL)
             about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+            if reason := _unreadable(snapshot, server):
+                found["unread"] = [reason.what, *found["unread"]]
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
-        return {**found, "reachable": False, "reason": str(reason)}
+        answered = isinstance(reason, (Conflict, NotFound, UnsafePath)) and not ledger.is_tracked(place)
+        return {**found, "reachable": answered, "reason": str(reason)}
     return found
 
 
@@ -220,30 +233,74 @@ def examine_share(place: Path) -> list[Finding]:
         snapshot = load(place)
         # First: asking for news records how far the replica is.
         about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
-        server.read_after(JOURNAL, mark_of(snapshot), limit=1)
+        unreadable = _unreadable(snapshot, server)
     except CorruptDocument as reason:
         return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
     except Conflict as reason:
         return [Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)]
+    except UnsafePath as reason:
+        return [
+            Finding(
+                "warning",
+                "refused",
+                ledger.PLACE,
+                f"nothing new comes from the colony: {reason.what}",
+                reason.fix,
+            )
+        ]
     except AetherError as reason:
         what = f"the colony cannot be asked for news: {reason.what}"
         return [Finding("info", "unreachable", ledger.PLACE, what, reason.fix)]
-    found = [
-        Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
-        for fault in about.get("faults", [])
-    ]
+    found = _examine_server(about, unreadable) + _examine_taken(place)
     reached = max(
         (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
     )
-    if lacking := shared_files.lacking(place):
-        what = f"{len(lacking)} files of the colony could not be taken: {', '.join(map(shown, lacking[:3]))}."
-        fix = f"Set {ledger.FILES} if the colony keeps its files outside the database; then run aether fold."
-        found.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
     if reached > snapshot.revision:
         what = f"a replica of this name has reached revision {reached}, and this home has {snapshot.revision}: it is a copy, or was restored from one."
         fix = "It catches up with the next command. For a name of its own, join the colony in a new home."
         found.append(Finding("info", "copied-replica", ledger.PLACE, what, fix))
     return found
+
+
+def _examine_server(about: JsonObject, unreadable: CorruptDocument | None) -> list[Finding]:
+    """Return what a server says `about` a colony that is not as it should be, and why its next line cannot be read."""
+    found = [
+        Finding("warning", "server", ledger.PLACE, f"{fault}.", "Ask who runs the server.")
+        for fault in about.get("faults", [])
+    ]
+    if not about.get("checked", True):
+        what = "the server has too many lines to look through: whether any are missing was not checked."
+        found.append(Finding("info", "unchecked", ledger.PLACE, what, "Nothing is wrong by that."))
+    if unreadable:
+        found.append(Finding("error", "unreadable-line", ledger.PLACE, unreadable.what, unreadable.fix))
+    return found
+
+
+def _examine_taken(place: Path) -> list[Finding]:
+    """Return what of conversations and files the home could not take."""
+    found = [
+        Finding("error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", fix)
+        for name, (why, fix) in sorted(_unread(place).items())
+    ]  # fmt: skip
+    if lacking := shared_files.lacking(place):
+        what = f"{len(lacking)} files of the colony could not be taken: {', '.join(map(shown, lacking[:3]))}."
+        fix = f"Set {ledger.FILES} if the colony keeps its files outside the database; then run aether fold."
+        found.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
+    return found
+
+
+def _unreadable(snapshot: Snapshot, server: Ledger) -> CorruptDocument | None:
+    """Return why the next line of a colony cannot be read; None if it can be, or the replica has all.
+
+    Raises:
+        StorageFailed, UnsafePath, Conflict: as the server says.
+    """
+    lines = server.read_after(JOURNAL, mark_of(snapshot), limit=1).lines
+    try:
+        after_lines(snapshot, lines)
+    except CorruptDocument as reason:
+        return reason
+    return None
 
 
 @public
@@ -293,9 +350,13 @@ def update_share(*, home: Home = None, wait: float = 0.0) -> int:
     _require_shared(place)
     if wait > 0 and (server := ledger.of(place)):
         server.wait(JOURNAL, load(place).revision, wait)
-    with write_lock(place):
-        snapshot = catch_up(settle(load(place), now=now()))
-        snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
+    try:
+        with write_lock(place):
+            snapshot = catch_up(settle(load(place), now=now()), now=now())
+            snapshot = fold(send_queue(snapshot, now(), insist=True), now=now())
+    except CorruptDocument:  # a line that cannot be read stops neither files nor conversations
+        exchange(place)
+        raise
     exchange(place)
     return snapshot.revision
 
@@ -334,13 +395,35 @@ def colony_lines(place: Path, revisions: list[int]) -> dict[int, bytes]:
 
 
 def _fill_conversations(server: Ledger, place: Path) -> None:
-    """Take what other replicas added to conversations, but for those that are archived or removed."""
-    removed = conversation_list.removed_ids(place)
+    """Take what other replicas added to conversations, but for those that are archived or removed.
+
+    One that cannot be taken stops no other: it is noted, and tried again the next time.
+    """
+    removed, unread = conversation_list.removed_ids(place), dict[str, list[str]]()
     for stream, head in server.heads(conversations.STREAMS).items():
         name = stream.removeprefix(conversations.STREAMS)
-        has_all = conversations.head_of(conversations.path_of(place, name)) == head
-        if not has_all and name not in removed and not archive_store.find(place, name):
-            shared_files.fill(place, stream, server, head, now())
+        try:
+            has_all = conversations.head_of(conversations.path_of(place, name)) == head
+            if not has_all and name not in removed and not archive_store.find(place, name):
+                shared_files.fill(place, stream, server, head, now())
+        except LockTimeout:
+            continue  # another process writes there: the next time
+        except AetherError as reason:
+            if isinstance(reason, StorageFailed):
+                server.head(stream)  # it is the server that fails, unless it answers
+            unread[name] = [reason.what, reason.fix]
+    if unread != _unread(place):
+        with files.storage_errors(place):
+            files.make_directory((place / UNREAD).parent)
+            files.write_whole(place / UNREAD, files.json_document(unread))
+
+
+def _unread(place: Path) -> dict[str, list[str]]:
+    """Return the conversations of the colony that a home could not take, each with the reason and what to do."""
+    with suppress(AetherError, OSError, TypeError, ValueError, AttributeError):
+        found = files.parse_json(regular.read(place / UNREAD), where=UNREAD)
+        return {name: [str(what), str(fix)] for name, (what, fix) in found.items()}
+    return {}
 
 
 def _blobs(server: Ledger) -> Blobs:
@@ -545,9 +628,12 @@ def _filled(home: Path, server: Ledger, blobs: Blobs) -> Snapshot:
         return server.read_after(JOURNAL, mark, limit=LINES).lines
 
     if not shared_base.fill(home, server, blobs):
-        files.write_whole(journal_path(home), journal_header(0) + b"".join(read(Mark(0, ""))))
+        files.write_whole(journal_path(home), journal_header(0))
     with write_lock(home):
-        snapshot = fold(settle(load(home), now=now()), now=now())
+        snapshot = load(home)
+        if not snapshot.revision:
+            snapshot = take_in(snapshot, read(Mark(0, "")))
+        snapshot = fold(settle(snapshot, now=now()), now=now())
         while lines := read(mark_of(snapshot)):
             snapshot = take_in(snapshot, lines)
             if snapshot.end > FOLD_BYTES:

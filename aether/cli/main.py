@@ -247,8 +247,13 @@ def _note_untrusted(ask: Ask, reason: BaseException | None = None) -> None:
 
 
 def _note_waiting(ask: Ask) -> None:
-    """Say how many changes of a shared home wait for its server."""
-    if ask.found is None or not os.path.isdir(f"{ask.found}/share"):
+    """Say how many changes of a shared home wait for its server, and why it takes none of others."""
+    if ask.found is None:
+        return
+    access = sys.modules.get("aether.api.home")
+    if access and (refusal := access.REFUSALS.get(ask.found)):
+        note(ask, plain(f"Note: nothing new comes from the colony: {refusal} See: aether share status"))
+    if not os.path.isdir(f"{ask.found}/share"):
         return
     from aether.store.offline import waiting
     from aether.text.words import pluralize

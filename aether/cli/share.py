@@ -67,7 +67,7 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
 def status_command(ask: Ask) -> int:
     """Show how far this replica is, and what its server says.
 
-    Exits 1 if the server cannot be reached.
+    Exits 1 if the server cannot be reached, or refuses.
 
     \b
     Example:
@@ -76,7 +76,7 @@ def status_command(ask: Ask) -> int:
     from aether.api import share
 
     found = share.share_status(home=ask.place())
-    rows = [(name, value) for name, value in found.items() if name != "server"]
+    rows = [(name, value) for name, value in found.items() if name not in ("server", "unread")]
     rows += [
         (name, value) for name, value in found.get("server", {}).items() if isinstance(value, (str, int))
     ]
@@ -84,9 +84,10 @@ def status_command(ask: Ask) -> int:
         ("replica", f"{one['replica']} of {one['role']}: revision {one['revision']}, seen {one['seen_at']}")
         for one in found.get("server", {}).get("replicas", [])
     ]
+    rows += [("unread", each) for each in found["unread"]]
     rows += [("fault", fault) for fault in found.get("server", {}).get("faults", [])]
     emit(ask, found, Table(rows))
-    return 0 if found.get("reachable") else 1
+    return 0 if "server" in found else 1
 
 
 @share_command.command("leave")

@@ -9,6 +9,7 @@ is done again.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -17,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed
+from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, shown
+from aether.schemas import check, migrations
 from aether.store import config, documents, ledger, offline, record_files, recovery, rewrite, seals, spool
 from aether.store.files import (
     ConcurrentWrite,
@@ -56,10 +58,11 @@ from aether.store.snapshot import (
     scan_journal,
 )
 from aether.tuples import NamedTuple
-from aether.types import Change
+from aether.types import Change, JsonObject
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
+_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
 # Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
 HOOK, AETHER = "hook", "aether"
 # The author of steps of the archive, which change no document.
@@ -292,7 +295,7 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
         what = "the server of this home could not be reached a moment ago. Nothing was stored."
         raise ledger.Offline(what, fix='See "aether share status".', where=str(home))
     try:
-        snapshot = settle(catch_up(snapshot), now=now)
+        snapshot = settle(catch_up(snapshot, now=now), now=now)
         queue = [(path, offline.read(path)) for path in paths]
         first = min((queued.entry.revision for _, queued in queue if queued), default=0)
         known = offline.stored_keys(home, first)
@@ -433,7 +436,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        taken = _agree(snapshot, line, key)
+        taken = _agree(snapshot, line, key, now)
         try:
             append(journal_path(home), line, at=end)
         except ConcurrentWrite as reason:
@@ -467,7 +470,7 @@ class _Known(ConcurrentWrite):
         self.revision = revision
 
 
-def _agree(snapshot: Snapshot, line: bytes, key: str) -> bool:
+def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
     """Let the ledger of a shared home take `line` after the state it was planned for; return False if it has no ledger.
 
     Raises:
@@ -488,9 +491,11 @@ def _agree(snapshot: Snapshot, line: bytes, key: str) -> bool:
     if answer.done and answer.lines in ([], [line]):
         return True
     if answer.done:
-        catch_up(snapshot)
+        catch_up(snapshot, now=now)
         raise _Known(answer.revision)
-    take_in(snapshot, answer.lines)
+    snapshot = take_in(snapshot, answer.lines)
+    if snapshot.revision < answer.head:
+        catch_up(snapshot, now=now)
     raise ConcurrentWrite(home)
 
 
@@ -532,7 +537,7 @@ def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
 def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
     """Return the state of a shared home after what is new in its ledger; None if nothing is, or it cannot be asked."""
     with suppress(StorageFailed):
-        found = catch_up(snapshot)
+        found = catch_up(snapshot, now=now)
         return settle(found, now=now) if found.revision != snapshot.revision else None
     return None
 
@@ -558,39 +563,127 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
     """Append lines of the ledger to the journal of a shared home, and return its state; the caller holds the lock.
 
     Raises:
-        CorruptDocument: they do not follow its state; nothing was appended.
+        CorruptDocument: one of them cannot be read, or does not follow its state; those before it were appended.
         StorageFailed: the disk refused.
     """
     if not lines:
         return snapshot
     home, data = snapshot.home, b"".join(lines)
-    found = scan_journal(data, base=snapshot.revision, where=ledger.PLACE)
-    if found.lines != lines:
-        raise _unreadable(home, snapshot.revision)
+    try:
+        made = after_lines(snapshot, lines)
+    except CorruptDocument:
+        if len(lines) == 1:
+            raise
+        for line in lines:
+            snapshot = take_in(snapshot, [line])
+        return snapshot
     with storage_errors(home):
         end = snapshot.end
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        made = advance(snapshot, found.entries, end=end + len(data), torn=False, files=snapshot.files)
         append(journal_path(home), data, at=end)
         set_head(head_path(home), made.revision)
         written = file_id(str(journal_path(home)))
     if snapshot.irregular or snapshot.known:
         return load(home)
-    after = made._replace(files=(written and (*written[:2], made.end), *snapshot.files[1:]))
+    end += len(data)
+    after = made._replace(end=end, torn=False, files=(written and (*written[:2], end), *snapshot.files[1:]))
     remember(after)
     return after
 
 
-def _unreadable(home: Path, revision: int) -> CorruptDocument:
-    what = f"the ledger has other lines after revision {revision} than this home can read."
-    fix = "Join the colony in a new home; if that fails too, restore its database."
-    return CorruptDocument(what, fix=fix, where=str(home))
+def after_lines(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
+    """Return `snapshot` after lines of the ledger; nobody vouches for those who wrote them, so each is checked.
+
+    Raises:
+        CorruptDocument: one of them cannot be read, or does not follow.
+    """
+    try:
+        return _checked_after(snapshot, lines)
+    except (AetherError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as reason:
+        why = str(reason) if type(reason) is ValueError else "it has other fields"
+        why = reason.what if isinstance(reason, AetherError) else why
+        raise _unreadable(snapshot.home, snapshot.revision + 1, why) from reason
 
 
-def catch_up(snapshot: Snapshot) -> Snapshot:
+def _checked_after(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
+    before = {**snapshot.documents, **snapshot.known}
+    found = scan_journal(b"".join(lines), base=snapshot.revision, where=ledger.PLACE)
+    if found.lines != lines:
+        raise ValueError("it is damaged, or has another number")
+    for entry in found.entries:
+        _require_known(entry)
+    old = snapshot._replace(documents=before)
+    made = advance(old, found.entries, end=snapshot.end, torn=snapshot.torn, files=snapshot.files)
+    for name in sorted({name for entry in found.entries for name in entry.patches}):
+        value = made.documents[name]
+        if not isinstance(value, dict) or not value.get("schema_version"):
+            raise ValueError(f"it makes no document of {name}")
+        if faults := check.findings(name, _unlike(before[name], migrations.current(name, value))):
+            raise ValueError(f"{faults[0].where}: {faults[0].message}")
+    return made
+
+
+def _require_known(entry: Entry) -> None:
+    """Check that an entry of the ledger names and holds only what this aether knows; its patches are tried elsewhere.
+
+    Raises:
+        AetherError, KeyError, TypeError, ValueError, AttributeError: it does not.
+    """
+    words = (entry.at, entry.by, entry.operation, entry.reason, entry.part, entry.key)
+    if not all(isinstance(word, str) for word in words):
+        raise TypeError
+    clock.parse(entry.at)
+    if not _TIME.fullmatch(entry.at):  # the name of a file is made of it
+        raise ValueError(f"{shown(entry.at)} is not a time")
+    for name, patch in (*entry.patches.items(), *entry.inverse.items()):
+        if name not in documents.NAMES:
+            raise ValueError(f"{shown(name)} is not a document")
+        for step in patch:
+            checked_json(step.get("value"), where=name, above=step["path"].count("/"))
+    for kind, records in entry.appends.items():
+        if kind not in record_files.KINDS or len(records) > record_files.RECORDS_PER_REVISION:
+            raise ValueError(f"{shown(kind)} is not an append-only file")
+        if not all(_is_record(kind, checked_json(record, where=kind)) for record in records):
+            raise ValueError(f"a record of {kind} has other fields")
+
+
+def _is_record(kind: str, record: JsonObject) -> bool:
+    """Return whether a record has the fields that its readers rely on, and none that folding gives it."""
+    if not {"revision", "nth", "checksum"}.isdisjoint(record):
+        return False
+    if kind != "items":
+        return isinstance(record.get("timestamp" if kind == "history" else "at"), str)
+    item = record["item"]
+    metadata = item.get("metadata") or {}
+    return all(isinstance(word, str) for word in (record["why"], item["id"])) and isinstance(metadata, dict)
+
+
+def _unlike(before: Any, after: Any) -> Any:
+    """Return `after` without those entries of its lists that are also in `before`, which was checked.
+
+    >>> kept = {"id": 1}
+    >>> _unlike({"items": [kept]}, {"items": [kept, {"id": 2}], "name": "a"})
+    {'items': [{'id': 2}], 'name': 'a'}
+    """
+    if isinstance(before, dict) and isinstance(after, dict):
+        return {key: _unlike(before.get(key), value) for key, value in after.items()}
+    if isinstance(before, list) and isinstance(after, list):
+        held = set(map(id, before))
+        return [entry for entry in after if id(entry) not in held]
+    return after
+
+
+def _unreadable(home: Path, revision: int, why: str) -> CorruptDocument:
+    what = f"the ledger has a line at revision {revision} that this aether cannot read: {why.rstrip('.')}."
+    return CorruptDocument(what, fix=ledger.FOREIGN, where=str(home))
+
+
+def catch_up(snapshot: Snapshot, *, now: datetime) -> Snapshot:
     """Return the state of a shared home after appending what is new in its ledger to its journal; the caller holds the lock.
+
+    A home that is far behind is folded on the way: a journal is read whole.
 
     Raises:
         Offline: the ledger cannot be asked.
@@ -607,6 +700,9 @@ def catch_up(snapshot: Snapshot) -> Snapshot:
         if not news.lines:
             return snapshot
         snapshot = take_in(snapshot, news.lines)
+        edited = snapshot.irregular or snapshot.known
+        if not edited and snapshot.end > config.or_default(snapshot.home).fold_bytes:
+            snapshot = fold(snapshot, now=now)
 
 
 def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
@@ -783,12 +879,13 @@ def _as_in_ledger(home: Path, found: Journal) -> Journal:
         before = next((line for path in reversed(month_files(home)) for line in lines_backwards(path)), b"")
         known = (unsealed(before) or {}).get("revision") == found.base
         mark = ledger.Mark(found.base, ledger.checksum_of(before) if known else "")
-        lines = ledger.lines_after(server, ledger.JOURNAL, mark)
+        # Not more than the home has had: what is newer is checked when the home catches up.
+        lines = ledger.lines_after(server, ledger.JOURNAL, mark, reached)
     except StorageFailed as reason:
         raise _offline(reason) from reason
     made = scan_journal(b"".join(lines), base=found.base, where=ledger.PLACE)
     if made.lines != lines:
-        raise _unreadable(home, found.base)
+        raise _unreadable(home, found.base + 1, "it is damaged, or has another number")
     if made.base + len(lines) < reached:
         what = (
             f"the ledger ends at revision {made.base + len(lines)}, and this home has acknowledged {reached}."

@@ -965,7 +965,7 @@ def _as_in_ledger(home: Path, log: Log, had: list[tuple[bytes, bool]], reached: 
     if server is None:
         return None
     lines = ledger.lines_after(server, stream_of(log.id), ledger.Mark(0, ""))
-    made = extended(empty(log.path, log.id), b"".join(lines))
+    made = _of_ledger(empty(log.path, log.id), b"".join(lines))
     if made.damaged or made.torn:
         raise _unreadable(log)
     ours = {line for line, good in had if good and not line.startswith(_LOST)}
@@ -1088,9 +1088,9 @@ def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
             if not records:
                 return log
             call = _call(home, log, records)
-            if not _agree(home, log, call, now):
-                continue
             try:
+                if not _agree(home, log, call, now):
+                    continue
                 _store(home, log, call, now)
             except ConcurrentWrite:
                 continue
@@ -1137,35 +1137,86 @@ def _agree(home: Path, log: Log, lines: bytes, now: datetime) -> bool:
         return True
     ledger.require_name(log.id, what="id of a conversation")
     answer = server.append_if(stream_of(log.id), mark_of(log), lines.splitlines(keepends=True))
-    if not answer.done:
-        _store_news(home, log, _news(server, log), now)
+    while not answer.done and log.held < answer.head:
+        grown = _news(server, log)
+        if grown.end == log.end:
+            break
+        _store_news(home, log, grown, now)
+        log = load(home, log.id)
     return answer.done
 
 
 def _news(server: ledger.Ledger, log: Log) -> Log:
     """Return `log` grown by whole calls that the ledger has after it; as it is if there are none.
 
+    A call may be longer than the ledger answers at once.
+
     Raises:
-        CorruptDocument: what the ledger has does not follow it.
+        CorruptDocument: what the ledger has does not follow it, or cannot be read.
+        InvalidDocument: a newer aether wrote it.
     """
-    limit = 256
+    lines, size, mark = list[bytes](), 0, mark_of(log)
     while True:
-        found = server.read_after(stream_of(log.id), mark_of(log), limit=limit)
-        data = b"".join(found.lines)
-        grown = extended(log, data) if data else log
-        is_all = log.held + len(found.lines) >= found.head
-        if grown.end > log.end and not grown.damaged:
-            return grown._replace(torn=data[: grown.end - log.end])
-        if is_all and not data:
+        found = server.read_after(stream_of(log.id), mark)
+        if not found.lines and not lines:
             return log
-        if is_all or grown.damaged:
+        lines += found.lines
+        size += sum(map(len, found.lines))
+        is_all = not found.lines or log.held + len(lines) >= found.head
+        if is_all or not all(_line_of(files.sealed_body(line) or b"")[1] for line in found.lines):
+            data = b"".join(lines)
+            grown = _of_ledger(log, data)
+            if grown.end > log.end and not grown.damaged:
+                return grown._replace(torn=data[: grown.end - log.end])
+            if is_all or grown.damaged:
+                raise _unreadable(log)
+        if size > regular.LOG_BYTES:
             raise _unreadable(log)
-        limit *= 4  # a call that is longer than that
+        mark = ledger.Mark(mark.revision + len(found.lines), ledger.checksum_of(lines[-1]))
+
+
+def _of_ledger(log: Log, data: bytes) -> Log:
+    """Return `log` with the records of `data` from the ledger; nobody vouches for those who wrote them.
+
+    Raises:
+        CorruptDocument: they cannot be read.
+        InvalidDocument: a newer aether wrote them.
+    """
+    try:
+        for line in data.splitlines(keepends=True):
+            _require_bounded(files.sealed_body(line) or b"{}")
+        grown = extended(log, data)
+        new = [files.parse_json(text, where=FILE) for text in grown.texts[len(log.texts) :] if text]
+        if all(isinstance(message, dict) for message in new):
+            return grown
+    except InvalidDocument:
+        raise
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as reason:
+        raise _unreadable(log) from reason
+    raise _unreadable(log)
+
+
+def _require_bounded(body: bytes) -> None:
+    """Check that the numbers of a record are those of a log that fits the disk: lists of that length are made of them.
+
+    Raises:
+        ValueError, AetherError, TypeError, AttributeError: they are not, or it is no record.
+    """
+    if message := _MESSAGE.match(body):
+        sizes = [int(message[1]), int(message["line"] or 0)]
+    else:
+        record = files.parse_json(body, where=FILE)
+        runs = [record.get(name, []) for name in ("before", "after", "late", "context")]
+        runs.append((record.get("snapshot") or {}).get("context", []))
+        sizes = [record.get(name, 0) for name in ("lost", "line", "step", "undo")]
+        sizes.append(sum(last - first + 1 for one in runs for first, last in one))
+    if max(sizes) > regular.LOG_BYTES // 64:
+        raise ValueError("too large")
 
 
 def _unreadable(log: Log) -> CorruptDocument:
-    what = f"the ledger has other lines of conversation {shown(log.id)} than this home can read."
-    return CorruptDocument(what, fix="Join the colony in a new home.", where=str(log.path))
+    what = f"the ledger has lines of conversation {shown(log.id)} that this aether cannot read."
+    return CorruptDocument(what, fix=ledger.FOREIGN, where=str(log.path))
 
 
 def _store_news(home: Path, log: Log, grown: Log, now: datetime) -> None:

@@ -10,6 +10,7 @@ Without `data/share.json` a home is not shared: its journal file is its ledger, 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -27,9 +28,9 @@ URL = "AETHER_SHARE_URL"
 # Where the files of a colony are if not in the database: a directory that all machines have, or s3://bucket/prefix.
 FILES = "AETHER_SHARE_FILES"
 # How an address starts, and the module whose `open_ledger` and `create_colony` know such servers.
-MODULES = {
-    **dict.fromkeys(("postgresql://", "postgres://", "service=", "host=", "dbname="), "aether.store.postgres")
-}
+MODULES = dict.fromkeys(("postgresql://", "postgres://"), "aether.store.postgres")
+# The other form that libpq knows: `service=NAME`, `user=ana host=db`.
+_PARAMETERS = re.compile(r"\s*[a-z_]+\s*=")
 # libpq's own variables: with one of them an empty address is enough.
 _OWN = ("PGSERVICE", "PGHOST", "PGDATABASE")
 TIMEOUT_SECONDS = 10.0
@@ -37,6 +38,11 @@ TIMEOUT_SECONDS = 10.0
 TRACKED = (
     "git tracks it, so it came with the repository: nothing is sent to the colony or taken from it.",
     "If the home is yours: git rm --cached -r .aether, and keep .aether/ in .gitignore; else run aether share leave.",
+)
+# What to do about a line of a colony that a home cannot read.
+FOREIGN = (
+    "Nothing of it was stored. If a newer aether wrote it: pip install --upgrade aether-memory. Else the owner of the "
+    "database removes it, as docs/shared.md says."
 )
 # A sealed line ends in 16 digits, a quote, a brace and a newline.
 CHECKSUM_END = 19
@@ -306,6 +312,8 @@ def module(address: str) -> Any:
     for start, name in MODULES.items():
         if address.startswith(start):
             return import_module(name)
+    if _PARAMETERS.match(address):
+        return import_module("aether.store.postgres")
     raise InvalidInput(
         "it is no address of a server.", fix="Use one such as postgresql://HOST/DATABASE.", where=URL
     )

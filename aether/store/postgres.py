@@ -10,7 +10,6 @@ shows a password. Connections to other machines verify the server's certificate 
 
 from __future__ import annotations
 
-import configparser
 import hashlib
 import ipaddress
 import os
@@ -48,6 +47,8 @@ POLL_SECONDS = 0.1
 LISTEN_SECONDS = 5.0
 # The server ends the turn of a writer that plans for longer.
 TURN_SECONDS = 5.0
+# The share of the timeout in which the server looks through all lines of a colony; a large one has too many.
+LOOK_SHARE = 0.3
 # How often a replica is recorded as seen.
 SEEN_SECONDS = 10.0
 FIRST_WAIT_SECONDS = 0.02
@@ -230,7 +231,8 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
             "select replica, role, revision, seen_at from aether.replicas where colony = %s order by replica",
             number,
         )
-        faults = [fault for (fault,) in ledger.rows("select * from aether.faults(%s)", number)]
+        found = ledger.faults()
+        faults = found or []
         if not (synced and safe):
             faults.append(
                 "the server runs without fsync or full_page_writes: a crash loses acknowledged lines"
@@ -250,6 +252,7 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
                 for name, role, revision, seen in replicas
             ],
             "faults": faults,
+            "checked": found is not None,
         }
 
 
@@ -382,11 +385,11 @@ class PostgresLedger:
         """Wait until the stream has a line after `revision`, or for `timeout` seconds; return whether it has."""
         until = time.monotonic() + timeout
         self._known()
-        mine = not self.pooled and timeout > 0 and self._listens.acquire(blocking=False)
+        mine = listening = not self.pooled and timeout > 0 and self._listens.acquire(blocking=False)
         try:
             while True:
-                # It listens before it looks, so that a line between the two is not missed.
-                listening = mine and self._listens_now()
+                # It listens before it looks, so that a line between the two is not missed; one who cannot, looks only.
+                listening = listening and self._listens_now()
                 if self.head(stream) > revision:
                     return True
                 left = until - time.monotonic()
@@ -445,6 +448,21 @@ class PostgresLedger:
         """Return the newest snapshot of a stream: its revision and its blob; 0 and nothing without one."""
         revision, blob = self.call("select * from aether.base(%s, %s)", self.number, stream)
         return int(revision), str(blob)
+
+    def faults(self) -> list[str] | None:
+        """Return what a complete backup would have and the server does not; None if there is too much to look through."""
+        number = self.number
+        with self.connected() as connection:
+            try:
+                with connection.transaction():
+                    connection.execute(
+                        f"set local statement_timeout = {int(self.timeout * LOOK_SHARE * 1000)}"
+                    )
+                    return [
+                        fault for (fault,) in connection.execute("select * from aether.faults(%s)", (number,))
+                    ]
+            except self._driver.errors.QueryCanceled:
+                return None
 
     def close(self) -> None:
         """Give the connections back."""
@@ -629,10 +647,13 @@ class PostgresLedger:
     def _listens_now(self) -> bool:
         """Return whether a connection of this ledger gets the notifications of the colony; connect one if need be."""
         if self._listening is None:
-            with suppress(AetherError, self._driver.Error):
+            with suppress(AetherError):
                 connection = self._connect()
-                connection.execute(f"listen aether_{self.number}")
-                self._listening = connection
+                try:
+                    connection.execute(f"listen aether_{self.number}")
+                    self._listening = connection
+                except self._driver.Error:  # a standby
+                    connection.close()
         return self._listening is not None
 
     def _notified(self, seconds: float) -> None:
@@ -779,21 +800,30 @@ def _address(url: str, timeout: float) -> dict[str, Any]:
         InvalidInput: this is no address of PostgreSQL. The message does not repeat it: it may hold a password.
     """
     driver = _psycopg()
+    fix = "Use postgresql://USER@HOST/DATABASE, or service=NAME."
     try:
-        given = driver.conninfo.conninfo_to_dict(url) if url.strip() else {}
+        given = driver.conninfo.conninfo_to_dict(url)
     except driver.Error:
         given = {}
-    if not given:
-        what, fix = (
-            "this is no address of PostgreSQL.",
-            "Use postgresql://USER@HOST/DATABASE, or service=NAME.",
-        )
+    # Of an address without any part, libpq's own variables say all.
+    if not given and url not in ("postgresql://", "postgres://"):
+        raise InvalidInput("this is no address of PostgreSQL.", fix=fix, where="AETHER_SHARE_URL")
+    scheme, _, rest = url.partition("://")
+    if "/" not in rest.partition("@")[0]:  # libpq looks for role and password so
+        rest = rest.partition("@")[2]
+    if (
+        scheme in ("postgresql", "postgres") and "@" in rest.partition("?")[0]
+    ):  # a message would show it as a host
+        what = "a sign of the role or the password is not percent-encoded."
+        fix = "Write @ as %40, / as %2F, : as %3A and ? as %3F; or keep the password in .pgpass."
         raise InvalidInput(what, fix=fix, where="AETHER_SHARE_URL")
-    about = {**_environment(), **_service(given.get("service") or os.environ.get("PGSERVICE", "")), **given}
-    if "sslmode" not in about and not _is_local(str(about.get("host") or about.get("hostaddr") or "")):
+    service = _service(given.get("service") or os.environ.get("PGSERVICE", ""))
+    about = {**_environment(), **(service or {}), **given}
+    if service is None:
+        given.setdefault("sslmode", "verify-full")  # nobody knows where it leads; a socket ignores it
+    elif "sslmode" not in about and not _is_local(f"{about.get('host', '')},{about.get('hostaddr', '')}"):
         given["sslmode"] = "verify-full"
-        own = os.path.expanduser("~/.postgresql/root.crt")
-        if "sslrootcert" not in about and not os.path.exists(own):
+        if "sslrootcert" not in about and not os.path.exists(_own("root.crt", ".postgresql/")):
             given["sslrootcert"] = "system"  # the authorities that this machine trusts
     patience = {"connect_timeout": max(2, int(timeout)), "application_name": "aether"}
     return {**{name: value for name, value in patience.items() if name not in about}, **given}
@@ -808,17 +838,38 @@ def _environment() -> dict[str, str]:
     return {name: os.environ[variable] for name, variable in names.items() if os.environ.get(variable)}
 
 
-def _service(name: str) -> dict[str, str]:
-    """Return what the service file says of a service; nothing if it says nothing: libpq reports that."""
+def _service(name: str) -> dict[str, str] | None:
+    """Return what the service file says of a service, as libpq reads it; nothing of no name.
+
+    None if it is not found where aether looks, or if a directory service has it: libpq may find it.
+    """
     directory = os.environ.get("PGSYSCONFDIR", "/etc/postgresql-common")
-    own = os.environ.get("PGSERVICEFILE") or os.path.expanduser("~/.pg_service.conf")
+    own = os.environ.get("PGSERVICEFILE") or _own(".pg_service.conf")
     for path in (own, f"{directory}/pg_service.conf") if name else ():
-        found = configparser.RawConfigParser(strict=False, delimiters=("=",))
-        with suppress(configparser.Error, OSError, UnicodeDecodeError):
-            found.read(path, encoding="utf-8")
-        if found.has_section(name):
-            return dict(found[name])
-    return {}
+        lines = list[str]()
+        with suppress(OSError, UnicodeDecodeError):
+            lines = Path(path).read_text(encoding="utf-8").splitlines()
+        found: dict[str, str] | None = None
+        for line in map(str.strip, lines):
+            if line.startswith("["):
+                if found is not None:
+                    break
+                found = {} if line.startswith(f"[{name}]") else None
+            elif found is not None and line and not line.startswith("#"):
+                key, equals, value = line.partition("=")
+                if line.startswith("ldap") or not equals:
+                    return None
+                found.setdefault(key, value)
+        if found is not None:
+            return found
+    return None if name else {}
+
+
+def _own(name: str, directory: str = "") -> str:
+    """Return where libpq looks for a file of the user; `directory` is left out on Windows, which has one for all of them."""
+    if os.name == "nt":
+        return f"{os.environ.get('APPDATA', '')}/postgresql/{name}"
+    return os.path.expanduser(f"~/{directory}{name}")
 
 
 def _is_local(hosts: str) -> bool:

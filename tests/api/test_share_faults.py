@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 
 from aether.api import admin
+from aether.api import home as access
 from aether.api import share as sharing
-from aether.errors import AetherError, Conflict, StorageFailed, UnsafePath
+from aether.cli.main import main
+from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
 from aether.paths import resource
-from aether.store import conversations, documents, ledger, shared_base
+from aether.store import commit as commits
+from aether.store import conversations, documents, files, ledger, shared_base
 from aether.store.commit import commit, fold_home
 from tests import homes
 
@@ -276,3 +281,269 @@ def test_a_home_that_has_left_and_comes_back_with_its_own_lines_is_refused(colon
         sharing.update_share(home=two)
     colony.made.remove(two)
     assert homes.ids(colony.agree()) == ["before", "shared"]
+
+
+def sealed(number, /, **fields):
+    """Return a line of the journal as any client with a right may append it."""
+    usual = {"revision": number, "at": "2026-03-01T10:15:00.000000Z", "by": "x", "operation": "x"}
+    return files.seal_json({name: value for name, value in {**usual, **fields}.items() if value is not None})
+
+
+DEEP = json.loads("[" * 400 + "]" * 400)
+HOSTILE = {
+    "no revision": {"revision": None},
+    "a text as revision": {"revision": "3"},
+    "patches as a list": {"patches": [1]},
+    "another document": {"patches": {"evil": []}},
+    "a step that is none": {"patches": {"memory": [1]}},
+    "a document of another kind": {"patches": {"memory": [{"op": "replace", "path": "", "value": 5}]}},
+    "an entry of another kind": {"patches": {"memory": [{"op": "add", "path": "/working_memory/items/-", "value": 5}]}},
+    "a newer document": {"patches": {"memory": [{"op": "replace", "path": "/schema_version", "value": 99}]}},
+    "a place that is not there": {"patches": {"memory": [{"op": "remove", "path": "/nowhere"}]}},
+    "too deep": {"patches": {"memory": [{"op": "test", "path": "", "value": DEEP}]}},
+    "another file": {"appends": {"evil": [{}]}},
+    "a record of another kind": {"appends": {"items": [{"item": 5, "why": "removed"}]}},
+    "a record with a number of its own": {"appends": {"events": [{"event": "x", "at": "", "revision": 1}]}},
+    "an inverse of another kind": {"inverse": {"memory": {"op": "remove"}}},
+    "a number as time": {"at": 5},
+    "words as time": {"at": "abc"},
+    "a path as time": {"at": "../../x"},
+    "a time with more": {"at": "2026-03-01T10:15:00Z\0"},
+    "a number as author": {"by": 5},
+    "a list as part": {"part": []},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_a_line_that_cannot_be_read_is_not_stored_and_stops_nothing_else(colony, kind):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
+    assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), [sealed(head + 1, **HOSTILE[kind])]).done
+
+    for home in (one, two):
+        with pytest.raises(CorruptDocument, match=f"line at revision {head + 1} .*cannot read") as refused:
+            sharing.update_share(home=home)
+        assert "pip install --upgrade" in refused.value.fix
+        assert admin.fold(home=home) == head
+        assert homes.ids(home) == ["before", "a"]
+        assert "unreadable-line" in {each.code for each in admin.examine(home=home)}
+        assert f"revision {head + 1}" in sharing.share_status(home=home)["unread"][0]
+    assert len(conversations.load(two, "talk").texts) == 1
+
+    colony.shorten(ledger.JOURNAL, head)  # who owns the database removes it
+    disconnect()
+    homes.add(two, "b")
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+    assert sharing.share_status(home=two)["unread"] == []
+    sharing.leave_share(home=two)
+
+
+CONVERSATIONS = {
+    "no id": ("", [b'{"n":1}\n']),
+    "no record": ("bad", [b"no line\n"]),
+    "a step without its fields": ("bad", [files.seal(b'{"line":2,"step":1}')]),
+    "no object": ("bad", [files.seal(b"[1]")]),
+    "a message that is none": ("bad", [files.seal(b'{"n":1,"at":"","line":2,"message":5}')]),
+    "a number that fills the memory": ("bad", [files.seal(b'{"n":99999999999,"at":"","line":2,"message":{}}')]),
+    "runs that fill the memory": (
+        "bad",
+        [files.seal(b'{"line":2,"at":"","step":1,"before":[[1,99999999999]],"after":[],"receipt":{}}')],
+    ),
+    "of another id": ("bad", [conversations.header("other")]),
+    "of a newer aether": ("bad", [files.seal_json({"conversation": "bad", "format": 99})]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", CONVERSATIONS)
+def test_a_conversation_that_cannot_be_taken_stops_no_other(colony, kind):
+    one, two = colony.first(), colony.join()
+    name, lines = CONVERSATIONS[kind]
+    if lines[0].startswith(b'{"line":2') or b'"line":2' in lines[0]:
+        lines = [conversations.header(name), *lines]
+    server = ledger.of(one)
+    assert server.append_if(f"conversations/{name}", ledger.Mark(0, ""), lines).done
+    conversations.extend(one, "later", [{"role": "user", "content": "0"}], now=homes.NOW)
+
+    joined = colony.join()
+    for home in (one, two, joined):
+        sharing.update_share(home=home)
+        admin.fold(home=home)
+        assert len(conversations.load(home, "later").texts) == 1
+        found = [each for each in admin.examine(home=home) if each.level == "error"]
+        assert [(each.code, each.where) for each in found] == [
+            ("unread-conversation", f"conversations/{name}")
+        ]
+        assert repr(name) in sharing.share_status(home=home)["unread"][0]
+    assert not any(
+        path.name != "later" and any(path.glob("history.jsonl")) for path in two.glob("conversations/*")
+    )
+    sharing.leave_share(home=two)
+    assert [each for each in admin.examine(home=two) if each.level == "error"] == []
+
+
+def test_a_conversation_that_another_process_writes_stops_no_other_and_is_no_fault(colony):
+    one, two = colony.first(), colony.join()
+    for name in ("busy", "later"):
+        conversations.extend(one, name, [{"role": "user", "content": "0"}], now=homes.NOW)
+    homes.configure(two, "[store]\nlock_timeout_seconds = 0.1\n")
+    place = conversations.path_of(two, "busy").parent
+    place.mkdir(parents=True)
+
+    with files.locked(place):
+        sharing.update_share(home=two)
+
+    assert [len(conversations.load(two, name).texts) for name in ("busy", "later")] == [0, 1]
+    assert sharing.share_status(home=two)["unread"] == []
+    sharing.update_share(home=two)
+    assert len(conversations.load(two, "busy").texts) == 1
+
+
+def test_a_call_that_is_longer_than_the_server_answers_at_once_is_taken(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    if "directory" in colony.url:
+        real = ledger.of(two).read_after
+        monkeypatch.setattr(
+            type(ledger.of(two)), "read_after",
+            lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
+        )  # fmt: skip
+    else:
+        monkeypatch.setattr("aether.store.postgres.READ_BYTES", 1000)
+    said = [{"role": "user", "content": f"{number} {'x' * 600}"} for number in range(20)]
+
+    conversations.extend(one, "talk", said, now=homes.NOW)
+    conversations.extend(one, "talk", [*said, {"role": "user", "content": "last"}], now=homes.NOW)
+    sharing.update_share(home=two)
+    joined = colony.join()
+
+    for home in (two, joined):
+        assert (
+            conversations.path_of(home, "talk").read_bytes()
+            == conversations.path_of(one, "talk").read_bytes()
+        )
+    colony.agree()
+
+
+def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    homes.add(one, "b")
+    server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
+    lines = [sealed(head + 1), sealed(head + 2, patches={"evil": []})]
+    assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), lines).done
+
+    with pytest.raises(CorruptDocument, match=f"revision {head + 2} .*'evil' is not a document"):
+        sharing.update_share(home=two)
+
+    assert homes.ids(two) == ["before", "a", "b"]
+    assert sharing.share_status(home=two)["revision"] == head + 1
+
+
+def test_a_replica_that_is_far_behind_is_folded_on_the_way(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    for number in range(12):
+        homes.add(one, str(number), "x" * 500)
+    real = ledger.of(two).read_after
+    monkeypatch.setattr(
+        type(ledger.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
+    )  # fmt: skip
+    monkeypatch.setenv("AETHER_STORE_FOLD_BYTES", "3000")
+    sizes = []
+
+    def appended(path, *rest, **options):
+        files.append(path, *rest, **options)
+        sizes.append(path.stat().st_size)
+
+    monkeypatch.setattr(commits, "append", appended)
+
+    sharing.update_share(home=two)
+
+    assert max(sizes) < 3000 + 2 * 1500
+    assert len(homes.ids(two)) == 13
+    colony.agree()
+
+
+def test_one_who_is_far_behind_in_a_conversation_writes_at_once(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    real = ledger.of(two).read_after
+    monkeypatch.setattr(
+        type(ledger.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
+    )  # fmt: skip
+    for number in range(30):
+        conversations.extend(one, "talk", [{"role": "user", "content": str(number)}], now=homes.NOW)
+
+    conversations.extend(two, "talk", [{"role": "user", "content": "mine"}], now=homes.NOW)
+
+    said = [message["content"] for message in conversations.history(conversations.load(two, "talk"))]
+    assert said == [*map(str, range(30)), "mine"]
+
+
+def test_one_who_is_far_behind_in_the_journal_writes_at_once(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    for number in range(30):
+        homes.add(one, str(number))
+    real = ledger.of(two).read_after
+    monkeypatch.setattr(
+        type(ledger.of(two)), "read_after", lambda self, stream, mark, limit=2: real(stream, mark, limit=min(limit, 2)),
+    )  # fmt: skip
+    if "directory" in colony.url:
+        monkeypatch.setattr("tests.directory_ledger.ANSWER_LINES", 2)
+    monkeypatch.setattr("aether.store.postgres.READ_LINES", 2)
+
+    homes.add(two, "mine")
+
+    assert homes.ids(two) == ["before", *map(str, range(30)), "mine"]
+
+
+@POSTGRES
+def test_the_owner_of_the_database_removes_a_line_as_the_documentation_says(colony):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
+    line = sealed(head + 1, patches={"evil": []}, key="k")
+    assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), [line], key="k").done
+    with pytest.raises(CorruptDocument):
+        homes.add(one, "b")
+    text = (Path(__file__).parents[2] / "docs/shared.md").read_text()
+    (block,) = [part for part in text.split("```")[1::2] if "temporary table cut" in part]
+
+    sql(colony, block.removeprefix("sql\n").replace(" 41 ", f" {head} ").replace("'garden'", "'c'"))
+
+    homes.add(one, "b")
+    homes.add(two, "c")
+    assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
+    assert not any("its lines" in fault for fault in sharing.share_status(home=one)["server"]["faults"])
+
+
+def test_a_home_that_is_refused_says_so_while_it_reads_what_it_has(colony, capsys):
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    sharing.update_share(home=one)
+    colony.shorten(ledger.JOURNAL, ledger.of(one).head(ledger.JOURNAL) - 1)
+    disconnect()
+    access._NEXT_LOOK.clear()
+
+    assert main(["--home", str(one), "memory", "list"]) == 0
+    shown = capsys.readouterr()
+    assert "Note: nothing new comes from the colony: " in shown.err
+
+    access._NEXT_LOOK.clear()
+    assert main(["--home", str(two), "memory", "list"]) == 0
+    assert "nothing new" not in capsys.readouterr().err
+
+
+@POSTGRES
+def test_the_status_of_a_role_without_a_right_says_that_the_server_answered(colony, monkeypatch):
+    one, stranger = colony.first(), f"s{os.getpid()}"
+    sql(colony, f"create role {stranger} login")
+    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{stranger}@"))
+    disconnect()
+
+    found = sharing.share_status(home=one)
+
+    assert (found["reachable"], "server" in found) == (True, False)
+    assert "right" in found["reason"]
+    assert main(["--home", str(one), "share", "status"]) == 1
+    assert ("warning", "refused") in [(each.level, each.code) for each in admin.examine(home=one)]
+    sql(colony, f"drop role {stranger}")

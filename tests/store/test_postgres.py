@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import uuid
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -27,6 +27,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
+from aether.store import ledger as seam
 from aether.store import postgres as store
 from aether.store.ledger import JOURNAL, Mark, Unsettled
 from tests import postgres_server
@@ -754,6 +755,137 @@ def test_a_connection_over_a_network_verifies_the_server(url, service, mode, tmp
 
     assert found.get("sslmode") == mode
     assert found.get("sslrootcert") == ("system" if mode == "verify-full" else None)
+
+
+@rows(
+    ("url", "services", "mode"),
+    [
+        ("service=far", None, "verify-full"),
+        ("postgresql:///x?service=far", "[near]\nhost=localhost\n", "verify-full"),
+        (
+            "service=far",
+            "[far]\nldap://directory.example.org/dc=example?description?one?(cn=far)\n",
+            "verify-full",
+        ),
+        ("service=far", "[far]\nhost=db.example.org\nhost=localhost\n", "verify-full"),
+        ("service=far", "[far]\nhost=localhost\n hostaddr=192.0.2.1\n", "verify-full"),
+        ("service=far", "# [far]\n[far]\nhost=localhost\n[other]\nhost=db.example.org\n", None),
+        ("host=localhost hostaddr=192.0.2.1", None, "verify-full"),
+        ("host=localhost,localhost hostaddr=,192.0.2.1", None, "verify-full"),
+        ("host=db.example.org hostaddr=127.0.0.1", None, "verify-full"),
+        ("service=far sslmode=require", None, "require"),
+    ],
+)
+def test_a_server_that_may_be_on_another_machine_is_verified(url, services, mode, tmp_path, monkeypatch):
+    """Whoever names a service that only libpq may find, or an address beside a name, is not taken for local."""
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    if services is not None:
+        (tmp_path / "services").write_text(services)
+    monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+    monkeypatch.setenv("PGSYSCONFDIR", str(tmp_path))
+
+    assert store._address(url, 5).get("sslmode") == mode
+
+
+def test_the_own_files_are_looked_for_where_libpq_does(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/ana")
+    assert store._own("root.crt", ".postgresql/") == "/home/ana/.postgresql/root.crt"
+    assert store._own(".pg_service.conf") == "/home/ana/.pg_service.conf"
+    monkeypatch.setenv("APPDATA", "C:/ana")
+    with monkeypatch.context() as windows:
+        windows.setattr(store.os, "name", "nt")
+        found = [store._own("root.crt", ".postgresql/"), store._own(".pg_service.conf")]
+    assert found == ["C:/ana/postgresql/root.crt", "C:/ana/postgresql/.pg_service.conf"]
+
+
+@rows(
+    "url",
+    [
+        "postgresql://ana:p@hunter2secret@db.example.org/x",
+        "postgresql://ana:hunter2secret/x@db.example.org/x",
+        "postgresql://ana@hunter2secret:x@db.example.org/x",
+        "postgres://ana:pa/hunter2@secret@db.example.org",
+        "postgresql://ana:x?y@hunter2secret@db.example.org/x",
+    ],
+)
+def test_a_password_that_is_not_encoded_is_refused_and_not_shown(url):
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    with pytest.raises(InvalidInput) as error:
+        store.open_ledger(url, "bees", replica="r")
+    assert "hunter2" not in str(error.value)
+    assert "secret" not in str(error.value)
+
+
+def test_an_encoded_password_is_a_password():
+    pytest.importorskip("psycopg", reason="psycopg is not installed")
+    found = store._address("postgresql://ana:p%40ss%2Fw@db.example.org/x?options=-c%20a%3Db@c", 5)
+    assert (found["password"], found["host"], found["dbname"]) == ("p@ss/w", "db.example.org", "x")
+    assert store._address("postgresql://ana:p?w@db.example.org/x", 5)["password"] == "p?w"
+    assert store._address("postgresql:///x?host=@abstract", 5)["host"] == "@abstract"
+
+
+@rows("url", ["user=owner host={0} dbname=postgres", "port=5432 host={0} user=owner dbname=postgres", ""])
+def test_every_form_of_an_address_that_libpq_knows_reaches_the_server(url, postgres, colony, monkeypatch):
+    monkeypatch.delenv(seam.URL, raising=False)
+    if not url:
+        for name, value in (
+            ("PGHOST", str(postgres.directory)),
+            ("PGUSER", "owner"),
+            ("PGDATABASE", "postgres"),
+        ):
+            monkeypatch.setenv(name, value)
+
+    ledger = seam.opened(seam.url(url.format(postgres.directory)), colony, replica="r")
+
+    with closing(ledger):
+        assert ledger.head(JOURNAL) == 0
+
+
+def test_one_who_may_not_listen_asks_and_leaves_no_connection(postgres, colony, monkeypatch):
+    """A standby refuses to listen, and so does a server without a free connection."""
+    with opened(postgres.url(), colony) as ledger, opened(postgres.url(), colony) as writer:
+        ledger.head(JOURNAL)
+        real, made = ledger._connect, []
+
+        def refusing():
+            made.append(real())
+            return Refusing(made[-1])
+
+        monkeypatch.setattr(ledger, "_connect", refusing)
+        late = threading.Timer(0.5, lambda: writer.append_if(JOURNAL, NEW, [b"one\n"]))
+        late.start()
+        assert ledger.wait(JOURNAL, 0, 20) is True
+        late.join()
+        assert len(made) == 1
+        assert made[0].closed
+
+
+class Refusing:
+    """A connection on which nobody may listen."""
+
+    def __init__(self, connection):
+        self.connection = connection
+
+    def execute(self, statement):
+        return self.connection.execute("select 1/0")
+
+    def close(self):
+        self.connection.close()
+
+
+def test_a_colony_with_too_many_lines_to_look_through_has_a_status(postgres, database, monkeypatch):
+    store.create_colony(database, "bees").close()
+    assert store.status(database, "bees")["checked"] is True
+    name = database.partition("@/")[2].partition("?")[0]
+    postgres.sql(
+        "create or replace function aether.faults(p_colony integer) returns setof text language plpgsql as "
+        "$$ begin perform pg_sleep(60); end $$", name,
+    )  # fmt: skip
+
+    found = store.status(database, "bees", timeout=2)
+
+    assert found["checked"] is False
+    assert found["head"] == 0
 
 
 def test_the_environment_says_where_the_server_is(monkeypatch):
