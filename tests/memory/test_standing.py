@@ -236,8 +236,8 @@ def test_names_below_an_entry_belong_to_it():
     ("said", "injected_as"),
     [
         (
-            "Both should use the log of their session, instead of the `print` of today. Let me fix them.",
-            ["Both should use the log of their session, instead of the `print` of today."],
+            "Readers should use the log of their session, instead of the `print` of today. Let me fix them.",
+            ["Readers should use the log of their session, instead of the `print` of today."],
         ),
         (
             "It is in `a.py`. Let me add `HASH_LENGTH` there and use it for all names of branches:",
@@ -246,6 +246,7 @@ def test_names_below_an_entry_belong_to_it():
         ("Let me look at `a.py` so that I can find it.", []),
         ("The reason is one that `a.py` gives away in its first few lines:", []),
         ("Now I see the problem in `a.py`.", []),
+        ("Both should use `write_rows()` instead of the `print` of today.", []),
         ("It should use `write_rows()` instead of the `print` of today.", []),
         ("I need to use `paths.NAME` instead of the constant `NAME`.", []),
     ],
