@@ -184,28 +184,27 @@ def revoked_in(memory: Mapping[str, Any], items: Iterable[Item] | None = None) -
 
     `items` are the `known_items` of `memory`, if they are known already.
     """
-    found = [*(known_items(memory) if items is None else items)]
-    found += [
+    stated = [
         _matter(one["id"], one["type"], one["pattern"], timestamp(one["last_seen"]))
         for one in memory["long_term_memory"]["patterns"]
         if one["type"] in RULE_TYPES
     ]
     for at, session in newest_sessions(memory):
-        found += [
+        stated += [
             _matter(name, entry["type"], entry["content"], at) for name, entry in _stated_rules(session)
         ]
-    return revoked(found)
+    return revoked(known_items(memory) if items is None else items, stated)
 
 
-def revoked(items: Iterable[Item]) -> frozenset[str]:
+def revoked(items: Iterable[Item], stated: Sequence[Item] = ()) -> frozenset[str]:
     """Return the ids of the rules and decisions that a person's later words ended; of equal times, the last item is older.
 
     A matter is ended by name if its words are those of one earlier rule or decision only, however often that was said;
     "roll back" ends what the person's message before it settled, "B after all" the last entry of a list that was taken
-    up in the conversation.
+    up in the conversation. What is only `stated`, by patterns and texts of sessions, ends nothing itself.
     """
     ended: set[str] = set()
-    held: list[Item] = []
+    held: list[Item] = [*stated]
     of_person = [one for one in items if _is_of_person(one)]
     of_person.reverse()  # sorting keeps the order of equals
     for item in sorted(of_person, key=lambda one: one["metadata"]["timestamp"]):
