@@ -109,7 +109,7 @@ def _state(memory: Mapping[str, Any], found: Mapping[str, Any], by: str) -> str:
         return "superseded"
     if not found["layer"] or found["id"] in forgotten_ids(memory):
         return "forgotten"
-    if found["layer"] == "working_memory" and found["id"] in sections.revoked_in(memory):
+    if found["id"] in sections.revoked_in(memory):
         return "revoked"
     return "archived" if found["layer"] == "archive" else "in force"
 

@@ -17,7 +17,7 @@ from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.block import timestamp
 from aether.memory.briefing.sections import kept_items, revoked_in
 from aether.store.patch import chain_changes
-from aether.types import Change, Counter, Handoff, Item, JsonObject, Session
+from aether.types import Change, Counter, Handoff, Item, JsonObject, Patch, Session
 
 NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
@@ -98,7 +98,7 @@ def ingest(
         lambda state: sessions.count_compression(state["memory"], session),
         lambda state: _archive_items(state["memory"], held, session, record["id"], now),
         lambda state: _close(state["memory"], record["id"]),
-        lambda state: patterns.end(state["memory"], ended, now=now),
+        lambda state: _mark_ended(state["memory"], ended),
         lambda state: items.withdraw_threshold(state, now=now),
         *_promote_and_evict(session["session_id"], now, new_id),
     )
@@ -128,7 +128,7 @@ def _unwrapped(
     try:
         return answers.unwrap(answer)
     except InvalidInput as reason:
-        if compression_id or any(record["phase"] == phase for record in memory["compression"]["open"]):
+        if compression_id or handoff.open_handoffs(memory, phase):
             raise
         raise InvalidInput(
             f"no hand-off is open for phase {phase}, and the answer is no session: {reason.what}",
@@ -145,7 +145,7 @@ def _same_session(
     digest = sessions.answer_digest(raw)
     name = str(raw.get("session_id") or raw.get("id") or compression_id or "")
     same = sessions.find_session(memory, name) or find_evicted(name, digest)
-    if not name and not any(record["phase"] == phase for record in memory["compression"]["open"]):
+    if not name and not handoff.open_handoffs(memory, phase):
         # An answer without ids answers the open hand-off; without one, it may have answered the last.
         same = next(
             (
@@ -156,6 +156,29 @@ def _same_session(
             None,
         )
     return same
+
+
+def _mark_ended(memory: Mapping[str, Any], ended: Mapping[str, str]) -> Change:
+    """Return the change that marks what a person `ended`, ids and times, where it is: the words may go before the matter does."""
+    sessions_path = "/short_term_memory/sessions"
+    places = [
+        *((f"/working_memory/items/{nth}", one) for nth, one in enumerate(items.items_of(memory))),
+        *(
+            (f"{sessions_path}/{at}/metadata/items/{nth}", one)
+            for at, session in enumerate(sessions.sessions_of(memory))
+            for nth, one in enumerate(session["metadata"].get("items", []))
+        ),
+        *(
+            (f"/long_term_memory/patterns/{nth}", one)
+            for nth, one in enumerate(memory["long_term_memory"]["patterns"])
+        ),
+    ]
+    patch: Patch = [
+        {"op": "add", "path": f"{path}/metadata/ended_at", "value": ended[one["id"]]}
+        for path, one in places
+        if one["id"] in ended and one["metadata"].get("ended_at") != ended[one["id"]]
+    ]
+    return Change({"memory": patch} if patch else {})
 
 
 def _period(held: Sequence[Item], now: datetime) -> JsonObject:

@@ -280,20 +280,6 @@ def matching_pattern(text: str, session_id: str, patterns: list[Pattern], found:
     return near[0] if near else None
 
 
-def end(memory: Mapping[str, Any], ids: Collection[str], *, now: datetime) -> Change:
-    """Return the change that marks the patterns `ids` as ended by a person: briefings leave them out, whatever else goes."""
-    patch: Patch = [
-        {
-            "op": "add",
-            "path": f"/long_term_memory/patterns/{place}/metadata/ended_at",
-            "value": clock.stamp(now),
-        }
-        for place, pattern in enumerate(memory["long_term_memory"]["patterns"])
-        if pattern["id"] in ids and not pattern["metadata"].get("ended_at")
-    ]
-    return Change({"memory": patch} if patch else {})
-
-
 def session_ids(pattern: Mapping[str, Any]) -> set[str]:
     """Return the ids of the sessions that `pattern` counts; a pattern of the original format names them in its links."""
     evidence = (pattern.get("metadata") or {}).get("evidence")

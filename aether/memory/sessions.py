@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import Conflict, NotFound, shown
+from aether.text.words import sentences
 from aether.tokens.counters import ANSWER_FIELDS, session_tokens
 from aether.types import Change, Counter, JsonObject, Patch, Session
 
@@ -38,7 +39,9 @@ def find_session(memory: Mapping[str, Any], session_id: str) -> Session | None:
 
 def ended_in(session: Mapping[str, Any], text: str) -> bool:
     """Return whether `text` is a rule or decision that a person's words in the session, or before it, ended."""
-    return any(text.strip() in each for each in (session.get("metadata") or {}).get("ended", []))
+    said = text.strip()
+    ended = (session.get("metadata") or {}).get("ended", [])
+    return any(said == each.strip() or said in sentences(each) for each in ended)
 
 
 def last_heard(session: Mapping[str, Any]) -> str:

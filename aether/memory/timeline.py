@@ -9,7 +9,7 @@ that name is known. Neighbours of one entry in time are in `recall`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, Literal
@@ -227,7 +227,7 @@ def _mentions(text: str, type: str, name: str) -> Iterator[tuple[str, ...]]:
             yield components(found[1] + name)
 
 
-def about_file(records: Iterable[Record], path: str, *, ended: frozenset[str] = frozenset()) -> FileHistory:
+def about_file(records: Iterable[Record], path: str, *, ended: Collection[str] = frozenset()) -> FileHistory:
     """Return what `records`, of every layer, say about the file at `path`: a name, the end of a path, or a whole path.
 
     `ended` are the ids of entries that a person revoked.

@@ -8,6 +8,7 @@ one. A question, a condition, a report, a quotation and an exception for the mom
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Literal
 
 from aether.text.regex import lazy
@@ -121,7 +122,12 @@ class Ending(NamedTuple):
         """Return whether the rule or decision `text` is what the words name."""
         if self.only and (self.only == "forbidden") != bool(_FORBIDS.search(with_apostrophes(text))):
             return False
-        return self.words <= {*stems(text)}
+        return self.words <= _stems(text)
+
+
+@lru_cache(maxsize=2_000)  # each ending is compared with all rules and decisions
+def _stems(text: str) -> frozenset[str]:
+    return frozenset(stems(text))
 
 
 def ending(sentence: str) -> Ending | None:

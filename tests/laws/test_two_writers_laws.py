@@ -153,12 +153,12 @@ def interleaved(kinds, seed, monkeypatch):
 
         real = compact.make_receipt
 
-        def interrupted(*args):
+        def interrupted(*args, **named):
             if choose.random() < 0.3:
                 number = len(added)
                 added.append(number)
                 conversations.add_messages(ID, [{"role": "user", "content": text_of(number)}], home=home)
-            return real(*args)
+            return real(*args, **named)
 
         patch.setattr(compact, "make_receipt", interrupted)
         for _ in range(24):

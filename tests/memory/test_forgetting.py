@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from aether.memory import handoff, snapshots
+from aether.memory import handoff, sessions, snapshots
+from aether.memory.capture.notes import title_of
 from aether.memory.forgetting import erase as erasure
 from aether.memory.forgetting import find
 from aether.memory.forgetting.find import find_by_ids, find_by_text, find_similar
@@ -346,3 +347,28 @@ def test_a_conversation_is_known_by_the_first_line_of_its_log():
 @pytest.mark.parametrize("text", ["content", "assistant", "working", "2026-03-01", "observation", "metadata"])
 def test_words_of_the_file_formats_are_reserved(text):
     assert erasure.is_reserved(text)
+
+
+def test_the_name_of_a_conversation_and_a_reply_are_texts_to_erase():
+    said = "Fix the login of the customer Acme, whose token is in the vault, before anybody else sees it at all. Soon."
+    entry = {"content": said, "metadata": {"reply": "do b, for Acme"}}
+    session = {
+        "session_id": "s",
+        "summary": "x",
+        "metadata": {"items": [{"content": "Acme pays."}], "ended": ["Never bill Acme."]},
+    }
+
+    assert {title_of(said), "do b, for Acme"} <= {*erasure.texts_of(entry)}
+    assert {"Acme pays.", "Never bill Acme."} <= {*erasure.texts_of(session)}
+
+
+def test_a_text_is_ended_in_a_session_as_a_whole_sentence():
+    session = {"metadata": {"ended": ["Always use tabs. Never use mocks in Go."]}}
+
+    for text, ended in (
+        ("Always use tabs.", True),
+        ("Never use mocks in Go.", True),
+        ("use tabs", False),
+        ("", False),
+    ):
+        assert sessions.ended_in(session, text) is ended

@@ -5,6 +5,7 @@ import pytest
 from aether.clock import stamp
 from aether.errors import Conflict, InvalidInput
 from aether.memory import handoff, ingest, items, sessions
+from aether.memory.briefing.sections import revoked_in
 from aether.memory.signals import emit
 from tests.memory.states import (
     NOW,
@@ -467,7 +468,61 @@ def test_a_rule_that_a_person_ended_makes_no_pattern_and_ends_the_one_it_made():
     assert "ended_at" not in learned["metadata"]
     for state in (second, third):
         [pattern] = state["memory"]["long_term_memory"]["patterns"]
-        assert pattern["metadata"]["ended_at"] == stamp(later(3_600))
+        [words] = [
+            one
+            for one in state["memory"]["working_memory"]["items"]
+            + sessions.sessions_of(state["memory"])[-1]["metadata"]["items"]
+            if "Forget" in one["content"]
+        ]
+        assert pattern["metadata"]["ended_at"] == words["metadata"]["timestamp"] > stamp(NOW)
+
+
+def test_what_a_person_ended_stays_so_when_the_words_that_ended_it_leave():
+    """A rule that no conversation has, and a decision of an earlier session, whatever becomes of the words."""
+
+    def noted(documents, said, **more):
+        entries = [items.checked_entry(content, kind, **more) for content, kind in said]
+        return after(documents, items.add(documents["memory"], entries, now=NOW, new_id=new_id, count=count))
+
+    own = {"metadata": {"conversation": "c", "timestamp": stamp(NOW)}}
+    state = noted(shipped(), [("Never use mocks in the tests.", "constraint")])
+    state = noted(state, [("Keep the state in SQLite files.", "decision")], **own)
+    state = after(
+        state, handoff.start_handoff(state["memory"], 1, compression_id="one", now=NOW, conversation="c")
+    )
+    state = after(state, ingested(state, answer("one"), compression_id="one"))
+    own["metadata"]["timestamp"] = stamp(later(60))
+    state = noted(state, [("nah, roll back", "user_input")], **own)
+    own["metadata"]["timestamp"] = stamp(later(120))
+    state = noted(state, [("The rule about mocks is dropped.", "user_input")], **own)
+    state = after(
+        state,
+        handoff.start_handoff(state["memory"], 1, compression_id="two", now=later(180), conversation="c"),
+    )
+    state = after(state, ingested(state, answer("two"), compression_id="two", now=later(180)))
+
+    [rule] = state["memory"]["working_memory"]["items"]
+    [decision] = sessions.sessions_of(state["memory"])[0]["metadata"]["items"]
+    assert rule["metadata"]["ended_at"] == stamp(later(120))
+    assert decision["metadata"]["ended_at"] == stamp(later(60))
+    left = after(state, sessions.evict_session(state["memory"], "two", now=later(240)))
+    assert revoked_in(left["memory"]) == {rule["id"]: stamp(later(120)), decision["id"]: stamp(later(60))}
+
+
+def test_an_answer_without_ids_does_not_answer_the_hand_off_of_a_conversation():
+    state = worked()
+    given = {name: value for name, value in answer().items() if name not in ("id", "session_id")}
+    state = after(state, ingested(state, given))
+    entries = [items.checked_entry("Add a parser.", "user_input", metadata={"conversation": "c"})]
+    state = after(state, items.add(state["memory"], entries, now=NOW, new_id=new_id, count=count))
+    state = after(
+        state, handoff.start_handoff(state["memory"], 1, compression_id="own", now=NOW, conversation="c")
+    )
+
+    again = ingested(state, given)
+
+    assert not again.result.stored
+    assert again.patches == {}
 
 
 def test_a_session_remembers_nothing_where_there_is_nothing():

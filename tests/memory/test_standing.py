@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from aether.memory.briefing import sections, standing
 from aether.memory.briefing.briefing import brief_lines
-from tests.memory.briefs import NOW, count, documents, entry, item, pattern, session
+from tests.memory.briefs import NOW, at, count, documents, entry, item, pattern, session
 from tests.tables import rows
 
 REPORT = """\
@@ -303,10 +303,10 @@ def test_later_words_of_a_person_end_the_rule_or_decision_that_they_name():
 
     for said, ended in cases.items():
         items = [request(said, day=6), field, tabs, mocks]
-        assert sections.revoked(items) == ended, said
-    assert sections.revoked([request("The old rule is gone.", day=6), mocks]) == {mocks["id"]}
+        assert {*sections.revoked(items)} == ended, said
+    assert sections.revoked([request("The old rule is gone.", day=6), mocks]) == {mocks["id"]: at(6)}
     later = item("The tests are slow.", "user_input", day=5, conversation="c")
-    assert sections.revoked([request("nah, roll back", day=6), later, field]) == set()
+    assert sections.revoked([request("nah, roll back", day=6), later, field]) == {}
 
 
 def test_a_rule_that_was_said_twice_ends_as_one():
@@ -315,7 +315,7 @@ def test_a_rule_that_was_said_twice_ends_as_one():
 
     ended = sections.revoked([newer, request("The rule about tabs is gone.", day=6), again, first])
 
-    assert ended == {first["id"], again["id"]}
+    assert ended == {first["id"]: at(6), again["id"]: at(6)}
 
 
 def binding(memory):
@@ -352,7 +352,7 @@ def test_a_compressed_rule_ends_by_later_words_wherever_those_are(kept):
     )
 
 
-def test_a_session_keeps_the_words_that_end_a_rule_and_not_the_rule():
+def test_a_session_does_not_keep_a_rule_that_was_ended():
     mocks = item("Never use mocks.", "constraint", day=2)
     said = request("The rule about mocks is gone, use them.", day=6)
     later = [request(f"Read page {number} of the report, please.", day=7 + number) for number in range(12)]
@@ -361,8 +361,7 @@ def test_a_session_keeps_the_words_that_end_a_rule_and_not_the_rule():
     kept = sections.kept_items(held, sections.revoked(held))
 
     assert mocks not in kept
-    assert said in kept
-    assert later[1] not in kept
+    assert later[-1] in kept
 
 
 def test_the_rows_of_a_table_are_injected_but_not_its_head():
@@ -446,3 +445,52 @@ def test_a_question_that_was_answered_since_does_not_hide_the_work():
 
     assert standing.of_conversation([said, asked, work]) == [work]
     assert standing.of_conversation([said, asked]) == [said, asked]
+
+
+def test_a_rule_ends_although_patterns_and_architects_put_it_in_other_words():
+    rule = item("Please, always run the linters before a commit.", "constraint", day=2)
+    learned = {**pattern("Run the linters before every commit.", day=2), "id": "learned"}
+    other = {**pattern("Never use tabs in Go files.", day=2), "id": "other"}
+    entries = [entry("The project wants linters to pass before anything is committed.", "constraint")]
+    summed = session(
+        "s", day=4, backend="ollama", items=[rule], entries=entries, decisions=[("Linters run in CI", "")]
+    )
+    said = request("The rule about linters is dropped.", day=3)
+
+    memory = documents(said, sessions=[summed], patterns=[learned, other])["memory"]
+
+    ended = sections.revoked_in(memory)
+    assert set(ended) == {rule["id"], "learned", "s/rule 0", "s/decision 0"}
+    assert set(ended.values()) == {at(3)}
+    assert binding(memory) == ["Never use tabs in Go files."]
+
+
+def test_what_is_marked_as_ended_needs_no_words_and_makes_no_name_ambiguous():
+    over = item("Never use mocks in Go.", "constraint", day=1, ended_at=at(2))
+    rule = item("Never use mocks.", "constraint", day=3)
+    known = {**pattern("Never use mocks in Python", day=1), "metadata": {"ended_at": at(2)}, "id": "p"}
+    memory = documents(request("The rule about mocks is dropped.", day=4), rule, over, patterns=[known])[
+        "memory"
+    ]
+
+    assert sections.revoked_in(memory) == {over["id"]: at(2), "p": at(2), rule["id"]: at(4)}
+    assert sections.revoked_in(documents(over, patterns=[known])["memory"]) == {over["id"]: at(2), "p": at(2)}
+
+
+def test_words_without_a_name_end_nothing_that_was_learned_elsewhere():
+    memory = documents(
+        item("The rule is dropped.", "user_input", day=9), patterns=[pattern("Never use mocks")]
+    )["memory"]
+
+    assert sections.revoked_in(memory) == {}
+
+
+def test_a_rule_of_all_projects_ends_in_the_home_where_it_was_said():
+    wide = documents(
+        item("Never use tabs.", "constraint", day=1), item("Forget the rule about tabs.", "user_input", day=2),
+        item("Never push.", "constraint", day=1),
+    )  # fmt: skip
+
+    lines = brief_lines(documents(), occasion="startup", now=NOW, count=count, budget=700, wide=wide)
+
+    assert [line.text for line in lines] == ["Never push."]

@@ -193,11 +193,15 @@ def _gather(
     ended = sections.revoked_in(memory, everything)
     rules = [*sections.rules(memory, everything, ended=ended), *sections.learned_patterns(memory)]
     if wide is not None:
-        rules += sections.rules(wide["memory"], known_items(wide["memory"]), wide=True)
+        held = known_items(wide["memory"])
+        ended |= sections.revoked_in(wide["memory"], held)
+        rules += sections.rules(wide["memory"], held, wide=True, ended=ended)
         rules += sections.learned_patterns(wide["memory"], wide=True)
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
-        "protected": lambda: sections.protected(memory, everything),
+        "protected": lambda: sections.protected(
+            memory, (item for item in everything if item.get("id") not in ended)
+        ),
         "rules": lambda: (line for line in rules if line.section == "rules"),
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),
@@ -207,7 +211,7 @@ def _gather(
         "open": lambda: sections.open_problems(items),
         "requests": lambda: sections.requests(items),
         "results": lambda: work["results"],
-        "decisions": lambda: sections.decisions(everything, sessions),
+        "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
         "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
         "earlier": lambda: sections.earlier_work(sessions, items),
@@ -217,7 +221,7 @@ def _gather(
     for section, share in shares.items():
         lines = make[section]()
         if section in _REPLACING:
-            lines = (line for line in lines if ended.isdisjoint(line.ids))
+            lines = (line for line in lines if ended.keys().isdisjoint(line.ids))
         if section not in _DISTINCT:
             read = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
             lines = without_repeats(read, most=share.most, replacing=section in _REPLACING)

@@ -27,7 +27,7 @@ from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, 
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
 from aether.text.accounts import announces
-from aether.text.endings import endings
+from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
@@ -150,8 +150,12 @@ def rules(
     for at, session in newest_sessions(memory):
         known = session.get("metadata") or {}
         who = (known.get("architect") or {}).get("backend") or "an architect"
-        for name, entry in _stated_rules(session):
-            if name in ended or (keeps_items(session) and _repeats(entry["content"], said)):
+        for name, kind, _, entry in _statements(session):
+            if (
+                kind == "decision"
+                or name in ended
+                or (keeps_items(session) and _repeats(entry["content"], said))
+            ):
                 continue
             text = one_line(entry["content"], RULE_CHARS)
             line = Line("rules", text, at, note, (session["session_id"],))
@@ -161,8 +165,8 @@ def rules(
             yield line if trusted else line._replace(section="noted", note=by, evidence="agent")
 
 
-def _stated_rules(session: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the rules that no item of `session` says, each with a name that is its own."""
+def _statements(session: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
+    """Yield the rules and decisions that no item of `session` says: a name of its own, type, text and entry of each."""
     known = session.get("metadata") or {}
     if keeps_items(session) and (known.get("architect") or {}).get("backend") == EXTRACTIVE:
         return  # it has the words of its items
@@ -170,7 +174,10 @@ def _stated_rules(session: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str
         binds = entry.get("type") in RULE_TYPES and not entry.get("injected")
         carried = keeps_items(session) and entry.get("carried")
         if binds and not carried and not ended_in(session, entry["content"]):
-            yield f"{session['session_id']}/{place}", entry
+            yield f"{session['session_id']}/rule {place}", entry["type"], entry["content"], entry
+    for place, entry in enumerate(session.get("key_decisions") or []):
+        if not ended_in(session, entry["decision"]):
+            yield f"{session['session_id']}/decision {place}", "decision", entry["decision"], entry
 
 
 def _repeats(text: str, items: Iterable[Item]) -> bool:
@@ -179,60 +186,91 @@ def _repeats(text: str, items: Iterable[Item]) -> bool:
     return any(each["content"].casefold() in folded or folded in each["content"].casefold() for each in items)
 
 
-def revoked_in(memory: Mapping[str, Any], items: Iterable[Item] | None = None) -> frozenset[str]:
-    """Return the ids of the items, patterns and rules of sessions that a person's later words ended.
+def revoked_in(memory: Mapping[str, Any], items: Iterable[Item] | None = None) -> dict[str, str]:
+    """Return the ids of the items, patterns and statements of sessions that a person's later words ended, with their time.
 
     `items` are the `known_items` of `memory`, if they are known already.
     """
-    stated = [
-        _matter(one["id"], one["type"], one["pattern"], timestamp(one["last_seen"]))
-        for one in memory["long_term_memory"]["patterns"]
-        if one["type"] in RULE_TYPES
-    ]
+    stated, over = list[Item](), dict[str, str]()
+    for one in memory["long_term_memory"]["patterns"]:
+        if one["type"] in RULE_TYPES:
+            if ended_at := pattern_ended_at(one):
+                over[one["id"]] = ended_at
+            else:
+                stated.append(_matter(one["id"], one["type"], one["pattern"], timestamp(one["last_seen"])))
     for at, session in newest_sessions(memory):
-        stated += [
-            _matter(name, entry["type"], entry["content"], at) for name, entry in _stated_rules(session)
-        ]
-    return revoked(known_items(memory) if items is None else items, stated)
+        # What a session's text says was said before its end, nobody knows when.
+        when = "" if keeps_items(session) else at
+        stated += [_matter(name, kind, text, when) for name, kind, text, _ in _statements(session)]
+    return over | revoked(known_items(memory) if items is None else items, stated)
 
 
-def revoked(items: Iterable[Item], stated: Sequence[Item] = ()) -> frozenset[str]:
-    """Return the ids of the rules and decisions that a person's later words ended; of equal times, the last item is older.
+def revoked(items: Iterable[Item], stated: Sequence[Item] = ()) -> dict[str, str]:
+    """Return the ids of the rules and decisions that a person's later words ended, with the time of those words.
 
-    A matter is ended by name if its words are those of one earlier rule or decision only, however often that was said;
-    "roll back" ends what the person's message before it settled, "B after all" the last entry of a list that was taken
-    up in the conversation. What is only `stated`, by patterns and texts of sessions, ends nothing itself.
+    Of equal times, the last item is older. A matter is ended by name if its words are those of one earlier rule or decision
+    only, however often that was said; "roll back" ends what the person's message before it settled, "B after all" the last
+    entry of a list that was taken up in the conversation. What is only `stated`, by patterns and texts of sessions, ends
+    nothing itself. What is marked as ended already stays so.
     """
-    ended: set[str] = set()
-    held: list[Item] = [*stated]
+    ended: dict[str, str] = {}
+    held: list[Item] = []
     of_person = [one for one in items if _is_of_person(one)]
     of_person.reverse()  # sorting keeps the order of equals
     for item in sorted(of_person, key=lambda one: one["metadata"]["timestamp"]):
         metadata = item["metadata"]
-        own = metadata.get("conversation", "")
+        if marked := metadata.get("ended_at"):
+            ended[item["id"]] = str(marked)
+            continue
+        own, at = metadata.get("conversation", ""), metadata["timestamp"]
         ends = endings(_said(item))
-        before = [
-            one for one in held
-            if one["id"] not in ended and one["metadata"]["timestamp"] < metadata["timestamp"]
-        ] if ends else []  # fmt: skip
+        before = (
+            [one for one in held if one["id"] not in ended and one["metadata"]["timestamp"] < at]
+            if ends
+            else []
+        )
         for end in ends:
             near = [one for one in before if one["metadata"].get("conversation", "") == own]
+            over: list[Item] = []
             match end.kind:
-                case "named":
-                    bound = [one for one in before if one["type"] != "user_input"]
-                    named = [one for one in bound if end.concerns(one["content"])]
-                    only = named if end.words else [one for one in near if one["type"] in RULE_TYPES]
-                    matters = {frozenset(stems(one["content"])) for one in only}
-                    ended |= {one["id"] for one in only if len(matters) == 1}
-                case "last":
-                    ended |= {one["id"] for one in near[-1:] if one["type"] == "decision"}
-                case "picked":
-                    picks = [
-                        one for one in near if one["type"] == "decision" and one["metadata"].get("reply")
+                case "named" if end.words:
+                    earlier = [
+                        one for one in stated if one["id"] not in ended and one["metadata"]["timestamp"] < at
                     ]
-                    ended |= {one["id"] for one in picks[-1:]}
+                    over = _named_by(end, before, earlier)
+                case "named":
+                    over = _one_matter([one for one in near if one["type"] in RULE_TYPES])
+                case "last":
+                    over = [one for one in near[-1:] if one["type"] == "decision"]
+                case "picked":
+                    over = [
+                        one for one in near if one["type"] == "decision" and one["metadata"].get("reply")
+                    ][-1:]
+            ended |= {one["id"]: at for one in over}
         held.append(item)
-    return frozenset(ended)
+    return ended
+
+
+def _named_by(end: Ending, items: Sequence[Item], stated: Sequence[Item]) -> list[Item]:
+    """Return the one matter that `end` names, among `items` and what is only `stated`; none if it may be one of several."""
+    bound = [one for one in items if one["type"] != "user_input" and end.concerns(one["content"])]
+    repeated = [one for one in stated if end.concerns(one["content"])]
+    if not (bound or repeated):
+        return []
+    from aether.text.similarity import supporting  # only where something is ended
+
+    # Patterns and architects put a rule in other words; another rule of that name has an item of its own.
+    first = (bound or repeated)[0]["content"]
+    same = supporting(first, [one["content"] for one in repeated])
+    if bound:
+        sessions = [one for at, one in enumerate(repeated) if at in same or "/" in one["id"]]
+        return [*bound, *sessions] if _one_matter(bound) else []
+    return list(repeated) if len(same) == len(repeated) else []
+
+
+def _one_matter(items: Sequence[Item]) -> list[Item]:
+    """Return `items` if they are one statement, however often it was said."""
+    return list(items) if len({frozenset(stems(one["content"])) for one in items}) == 1 else []
 
 
 def _said(item: Item) -> str:
@@ -248,6 +286,12 @@ def _matter(id: str, type: str, text: str, at: str) -> Item:
     return cast(Item, {**_item(type, text, at), "id": id})
 
 
+def pattern_ended_at(pattern: Mapping[str, Any]) -> str:
+    """Return when a person ended `pattern`, "" if nobody did, or it was said again since."""
+    at = str((pattern.get("metadata") or {}).get("ended_at", ""))
+    return at if at >= timestamp(pattern["last_seen"]) else ""
+
+
 def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterator[Line]:
     """Yield the patterns of long-term memory, the most certain first; those that are rules join the rules."""
     patterns = memory["long_term_memory"]["patterns"]
@@ -255,8 +299,7 @@ def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterat
         patterns, key=lambda each: (each["confidence"], timestamp(each["last_seen"])), reverse=True
     ):
         binds = pattern["type"] in RULE_TYPES and judged("rule", pattern["pattern"])
-        over = pattern.get("metadata", {}).get("ended_at", "") >= timestamp(pattern["last_seen"])
-        if (binds or not wide) and not over:
+        if (binds or not wide) and not pattern_ended_at(pattern):
             times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
             section = "rules" if binds else "learned"
             text, at = one_line(pattern["pattern"], RULE_CHARS), timestamp(pattern["last_seen"])
@@ -592,8 +635,8 @@ def keeps_items(session: Mapping[str, Any]) -> bool:
 def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     """Return those of the items `held` of a session that briefings still need, in their order.
 
-    These are all protected ones, rules and decisions of a person that nothing `ended`, and the words that end some; and of
-    the newest conversations the newest items of each kind of work, and the first request.
+    These are all protected ones, rules and decisions of a person that nothing `ended`; and of the newest conversations the
+    newest items of each kind of work, and the first request.
     """
     newest = [item for item in _newest_first(reversed(held)) if item["id"] not in ended]
     # Conversations that say where their work is come first.
@@ -617,9 +660,7 @@ def _outlasts(item: Item) -> bool:
     """Return whether an item holds beyond the work that it was said in."""
     if item["metadata"].get("protected") or item["type"] in RULE_TYPES:
         return True
-    if item["type"] == "decision":
-        return _is_choice(item)
-    return _is_of_person(item) and any(end.kind == "named" for end in endings(_said(item)))
+    return item["type"] == "decision" and _is_choice(item)
 
 
 def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Item]:
@@ -742,23 +783,20 @@ def _is_chat(text: str) -> bool:
     return bare.endswith("?") or _CHAT_START.match(bare) is not None
 
 
-def decisions(items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator[Line]:
-    """Yield the decisions with their reasons."""
+def decisions(
+    items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]], *, ended: Collection[str] = ()
+) -> Iterator[Line]:
+    """Yield the decisions with their reasons; `ended` are the ids of what was revoked."""
     said = list(filter(_is_choice, of_type(items, "decision")))
     for item in said:
         text = _answer(item["content"])
         if len(text.split()) >= LEAST_WORDS:
             yield Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
     for at, session in sessions:
-        who = ((session.get("metadata") or {}).get("architect") or {}).get("backend")
-        if keeps_items(session) and who == EXTRACTIVE:
-            continue  # it has the words of its items
-        for entry in session.get("key_decisions") or []:
-            if ended_in(session, entry["decision"]) or (
-                keeps_items(session) and _repeats(entry["decision"], said)
-            ):
+        for name, kind, decision, entry in _statements(session):
+            if kind != "decision" or name in ended or (keeps_items(session) and _repeats(decision, said)):
                 continue
-            what, why = one_line(entry["decision"], TEXT_CHARS), one_line(entry["rationale"], TEXT_CHARS // 2)
+            what, why = one_line(decision, TEXT_CHARS), one_line(entry["rationale"], TEXT_CHARS // 2)
             text = " - ".join(filter(None, (what, why)))
             if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decisions", text, at, "", (session["session_id"],), "agent")

@@ -21,6 +21,7 @@ from typing import Any
 
 from aether.errors import AetherError, CorruptDocument
 from aether.memory import handoff, snapshots
+from aether.memory.capture.notes import title_of
 from aether.memory.forgetting.find import STATEMENT_FIELDS
 from aether.schemas import check
 from aether.store import archive_store, documents, files
@@ -128,10 +129,14 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     """Yield the texts of an item, a session, a pattern or a signal, each whole and in its sentences."""
     metadata = entry.get("metadata")
     metadata = metadata if isinstance(metadata, dict) else {}
-    found = [entry.get("content"), entry.get("pattern"), metadata.get("context")]
+    content = entry.get("content")
+    found = [content, entry.get("pattern"), metadata.get("context"), metadata.get("reply")]
+    if isinstance(content, str) and title_of(content).endswith("…"):
+        found.append(title_of(content))  # a conversation is named by the start of its first request
     parts: list[tuple[Any, tuple[str, ...]]] = [(metadata.get("evidence"), ("text",))]
     if "session_id" in entry:
-        found += [entry.get("summary"), *(metadata.get("protected") or [])]
+        found += [entry.get("summary"), *(metadata.get("protected") or []), *(metadata.get("ended") or [])]
+        parts.append((metadata.get("items"), ("content",)))
         parts += ((entry.get(part), fields) for part, fields in STATEMENT_FIELDS.items())
     for inner, fields in parts:
         objects = [each for each in inner if isinstance(each, dict)] if isinstance(inner, list) else []

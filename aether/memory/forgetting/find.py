@@ -87,18 +87,15 @@ def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
 
 
 def quotes(text: str, texts: Iterable[str]) -> bool:
-    """Return whether `text`, perhaps cut at its end, repeats one of `texts` or the start of a sentence of it.
+    """Return whether a sentence of `text`, perhaps cut at its end, is one of a text in `texts`, or starts one.
 
-    >>> quotes("Move the parser. Never use tabs in…", ["Never use tabs in Go files."]), quotes("Use tabs.", ["Never use tabs."])
+    >>> quotes("Move the parser. Never use tabs in…", ["Never use tabs in Go files."]), quotes("Make all tests pass.", ["All tests pass."])
     (True, False)
     """
-    sought = [
-        _SearchText(_padded_words(each), frozenset(map(_padded_words, sentences(each)))) for each in texts
-    ]
-    last = _padded_words(sentences(text)[-1]) if text.endswith("…") else ""
-    torn = last if _count(last) >= MIN_WORDS else ""
-    read = [_padded_words(text)]
-    return any(_repeats(read, each) or (torn and torn in each.whole) for each in sought)
+    said = [_padded_words(one) for one in sentences(text)]
+    torn = said[-1] if said and text.endswith("…") and _count(said[-1]) >= MIN_WORDS else None
+    sought = {_padded_words(one) for each in texts for one in (each, *sentences(each))}
+    return not sought.isdisjoint(said) or (torn is not None and any(one.startswith(torn) for one in sought))
 
 
 def find_similar(

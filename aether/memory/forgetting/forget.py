@@ -134,7 +134,11 @@ def _graph_without(known: Mapping[str, Any], chosen: list[Target]) -> JsonObject
 def _unquoting(item: Item, texts: Sequence[str]) -> Item:
     """Return `item` without a name of its conversation, or a person's reply, that repeats one of `texts`."""
     metadata = item["metadata"]
-    said = [name for name in ("title", "reply") if name in metadata and quotes(metadata[name], texts)]
+    said = [
+        name
+        for name in ("title", "reply")
+        if isinstance(metadata.get(name), str) and quotes(metadata[name], texts)
+    ]
     if not said:
         return item
     left = {name: value for name, value in metadata.items() if name not in said}

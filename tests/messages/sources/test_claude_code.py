@@ -345,9 +345,11 @@ def test_a_completed_task_is_an_outcome():
     assert hook_records(entry("TaskCompleted", task="7")) == []
 
 
-@pytest.mark.parametrize("event", ["PreCompact", "PostCompact"])
-def test_a_compaction_is_a_boundary_and_its_summary_is_left_to_others(event):
-    assert [record.kind for record in hook_records(entry(event, summary="All of it."))] == ["boundary"]
+def test_a_compaction_is_a_boundary_and_then_its_summary():
+    assert [one.kind for one in hook_records(entry("PreCompact", summary="All of it."))] == ["boundary"]
+    boundary, summary = hook_records(entry("PostCompact", summary="All of it."))
+    assert (boundary.kind, summary.kind, summary.text) == ("boundary", "summary", "All of it.")
+    assert [one.kind for one in hook_records(entry("PostCompact", summary=" "))] == ["boundary"]
 
 
 @rows("event", ["SessionStart", "SubagentStart", "SessionEnd", "Unheard", None, 7, {}])
