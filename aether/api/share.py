@@ -295,7 +295,7 @@ def _unreadable(snapshot: Snapshot, server: Ledger) -> CorruptDocument | None:
     Raises:
         StorageFailed, UnsafePath, Conflict: as the server says.
     """
-    lines = server.read_after(JOURNAL, mark_of(snapshot), limit=1).lines
+    lines = server.read_after(JOURNAL, mark_of(snapshot), limit=LINES).lines
     try:
         after_lines(snapshot, lines)
     except CorruptDocument as reason:
@@ -553,7 +553,8 @@ def _claimed(server: Ledger, home: Path) -> bool:
     if not found and shared_base.is_of(server, home):  # an earlier release has made the base without a claim
         answer = server.append_if(ledger.CLAIM, Mark(0, ""), [line])
         found = [line] if answer.done else answer.lines[:1]
-    return found == [line]
+    # What lost its claim, as a home restored from a backup, is known by its history.
+    return found == [line] or (shared_base.read(server) is not None and shared_base.is_of(server, home))
 
 
 def _upgraded(address: str, share: Share, home: Path) -> bool:
@@ -567,7 +568,7 @@ def _upgraded(address: str, share: Share, home: Path) -> bool:
         try:
             identity = server.identity
         except ledger.OldTables:
-            ledger.module(address).upgrade(server)
+            ledger.module(address).upgrade(server, identity=share.identity)
             upgraded, identity = True, server.identity
         if identity != share.identity:
             what = f"this home is a replica of another colony of the name {shown(share.colony)}."

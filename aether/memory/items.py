@@ -40,7 +40,14 @@ MAX_WORD_CHARS = 100
 # `timestamp` may be given: an imported note has the time at which it was said, not that of the import.
 RESERVED_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed", "source", "caste"})
 # The other metadata with a type in the schema: null counts as missing.
-_TYPED_FIELDS = frozenset({"timestamp", "phase", "protected", "injected", "pointer"})
+_FIELDS_OF_KIND: tuple[tuple[type, tuple[str, ...], str], ...] = (
+    (bool, ("protected", "injected"), "Use true or false."),
+    (dict, ("pointer",), "Use an object."),
+    (str, ("conversation", "ended_at", "evidence", "project", "reply", "role", "title"), "Use text."),
+)
+_TYPED_FIELDS = frozenset(
+    {"timestamp", "phase", *(field for _, fields, _ in _FIELDS_OF_KIND for field in fields)}
+)
 ENTRY_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste", "phase", "metadata"})
 
 NewId = Callable[[str, datetime, int], str]
@@ -124,15 +131,10 @@ def _checked_metadata(metadata: Any) -> JsonObject:
         extra["timestamp"] = clock.stamp(clock.parse(extra["timestamp"], where="metadata.timestamp"))
     if "phase" in extra:
         extra["phase"] = check_phase(extra["phase"])
-    for flag in ("protected", "injected"):
-        if not isinstance(extra.get(flag, False), bool):
-            raise InvalidInput(
-                f"metadata.{flag} is {shown(extra[flag])}.", fix="Use true or false.", where="item"
-            )
-    if not isinstance(extra.get("pointer", {}), dict):
-        raise InvalidInput(
-            f"metadata.pointer is {shown(extra['pointer'])}.", fix="Use an object.", where="item"
-        )
+    for kind, fields, fix in _FIELDS_OF_KIND:
+        for field in fields:
+            if not isinstance(extra.get(field, kind()), kind):
+                raise InvalidInput(f"metadata.{field} is {shown(extra[field])}.", fix=fix, where="item")
     return extra
 
 

@@ -81,7 +81,12 @@ def emit(
         )
     about: JsonObject = {**(metadata or {}), "source": source, "caste": caste, "context": context}
     if phase is not None:
-        about["phase"] = check_phase(phase)
+        about["phase"] = phase
+    if "phase" in about:
+        about["phase"] = check_phase(about["phase"])
+    for field in ("source", "event", "pattern_id"):
+        if not isinstance(about.get(field, ""), str):
+            raise InvalidInput(f"{field} is {shown(about[field])}.", fix="Use text.", where="signal")
     signal: Signal = {
         "id": id, "type": name, "strength": float(given), "created_at": clock.stamp(now),
         "decay_rate": table[name]["half_life_seconds"], "metadata": about,

@@ -32,13 +32,22 @@ def _validator(name: str) -> Any:
     return Draft202012Validator(schema(name))
 
 
-def findings(name: str, value: Any) -> list[Finding]:
-    """Return a finding for each place at which `value` breaks the schema called `name`, in document order."""
+def findings(name: str, value: Any, *, partly: bool = False) -> list[Finding]:
+    """Return a finding for each place at which `value` breaks the schema called `name`, in document order.
+
+    With `partly`, objects that are in no list may lack what the schema requires of them.
+    """
     from jsonschema.exceptions import best_match
 
     found = []
     for error in _validator(name).iter_errors(value):
         deepest = best_match([error]) or error
+        if (
+            partly
+            and deepest.validator == "required"
+            and not any(isinstance(step, int) for step in deepest.absolute_path)
+        ):
+            continue
         rule, where = f"schema-{deepest.validator}", f"{name}#{pointer(*deepest.absolute_path) or '/'}"
         what = deepest.message
         what = what if len(what) <= 200 else f"{what[:120]} … {what[-79:]}"

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, shown
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, shown
 from aether.schemas import check, migrations
 from aether.store import config, documents, ledger, offline, record_files, recovery, rewrite, seals, spool
 from aether.store.files import (
@@ -484,6 +484,7 @@ def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
         server = ledger.of(home) if _is_shared(home) else None
         if server is None:
             return False
+        _require_readable(snapshot, line)
         answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)
     except StorageFailed as reason:
         raise _offline(reason) from reason
@@ -497,6 +498,22 @@ def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
     if snapshot.revision < answer.head:
         catch_up(snapshot, now=now)
     raise ConcurrentWrite(home)
+
+
+def _require_readable(snapshot: Snapshot, line: bytes) -> None:
+    """Check that other replicas will take the line of a change.
+
+    Raises:
+        InvalidInput: they will not; it is not sent.
+    """
+    try:
+        _checked_after(snapshot, [line])
+    except (AetherError, ValueError) as reason:
+        why = reason.what if isinstance(reason, AetherError) else str(reason)
+        what = f"the other machines of the colony would refuse the change: {why.rstrip('.')}."
+        raise InvalidInput(
+            what, fix="Correct the value. Nothing was stored.", where=str(snapshot.home)
+        ) from reason
 
 
 def _is_known(snapshot: Snapshot, key: str) -> bool:
@@ -620,7 +637,8 @@ def _checked_after(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
         value = made.documents[name]
         if not isinstance(value, dict) or not value.get("schema_version"):
             raise ValueError(f"it makes no document of {name}")
-        if faults := check.findings(name, _unlike(before[name], migrations.current(name, value))):
+        changed = _unlike(before[name], migrations.current(name, value))
+        if faults := check.findings(name, changed, partly=changed is not value):
             raise ValueError(f"{faults[0].where}: {faults[0].message}")
     return made
 
@@ -661,14 +679,20 @@ def _is_record(kind: str, record: JsonObject) -> bool:
 
 
 def _unlike(before: Any, after: Any) -> Any:
-    """Return `after` without those entries of its lists that are also in `before`, which was checked.
+    """Return `after` without what `before`, which was checked, has too: entries of lists, and members of objects outside of them.
 
     >>> kept = {"id": 1}
-    >>> _unlike({"items": [kept]}, {"items": [kept, {"id": 2}], "name": "a"})
+    >>> _unlike({"items": [kept], "by": kept}, {"items": [kept, {"id": 2}], "by": kept, "name": "a"})
     {'items': [{'id': 2}], 'name': 'a'}
     """
     if isinstance(before, dict) and isinstance(after, dict):
-        return {key: _unlike(before.get(key), value) for key, value in after.items()}
+        if before.keys() - after.keys():
+            return after  # what it lacks may be required
+        return {
+            key: _unlike(before.get(key), value)
+            for key, value in after.items()
+            if key not in before or before[key] is not value
+        }
     if isinstance(before, list) and isinstance(after, list):
         held = set(map(id, before))
         return [entry for entry in after if id(entry) not in held]

@@ -123,11 +123,14 @@ def create_colony(url: str, colony: str, *, timeout: float = 10.0) -> PostgresLe
     return ledger
 
 
-def upgrade(ledger: PostgresLedger) -> int:
+def upgrade(ledger: PostgresLedger, *, identity: str = "") -> int:
     """Apply the migrations that the database does not have, all or none, and return its version.
+
+    With `identity`, only if the colony of the name of `ledger` has it.
 
     Raises:
         StorageFailed: its version is newer than this aether.
+        Conflict: the colony has another identity; nothing was applied.
         UnsafePath: the role may not change the schema.
     """
     steps, changes = migrations(), False
@@ -152,6 +155,12 @@ def upgrade(ledger: PostgresLedger) -> int:
                 changes = True
                 connection.execute(path.read_bytes())
                 connection.execute("insert into aether.migrations values (%s, %s)", (number, path.stem))
+            if identity:  # now: who does not own the tables does not see all colonies, and was refused before
+                colony = "select 1 from aether.colonies where name = %s and identity::text = %s"
+                if connection.execute(colony, (ledger.colony, identity)).fetchone() is None:
+                    what = f"the server has no colony {shown(ledger.colony)} that this home is a replica of."
+                    fix = "Name the server of its colony, or leave that with: aether share leave."
+                    raise Conflict(what, fix=fix, where=ledger.where)
             return len(steps)
     except UnsafePath as reason:
         if not changes:

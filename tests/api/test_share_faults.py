@@ -14,11 +14,12 @@ from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.errors import AetherError, Conflict, CorruptDocument, StorageFailed, UnsafePath
+from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
 from aether.paths import resource
 from aether.store import commit as commits
 from aether.store import conversations, documents, files, ledger, shared_base
 from aether.store.commit import commit, fold_home
+from aether.types import Change
 from tests import homes
 
 POSTGRES = pytest.mark.parametrize(
@@ -547,3 +548,19 @@ def test_the_status_of_a_role_without_a_right_says_that_the_server_answered(colo
     assert main(["--home", str(one), "share", "status"]) == 1
     assert ("warning", "refused") in [(each.level, each.code) for each in admin.examine(home=one)]
     sql(colony, f"drop role {stranger}")
+
+
+def test_a_change_that_other_machines_would_refuse_is_refused_to_its_writer(colony):
+    one, two = colony.first(), colony.join()
+    bad = {"id": "x", "type": "note", "content": 5}
+
+    def plan(snapshot):
+        return Change({"memory": [{"op": "add", "path": "/working_memory/items/-", "value": bad}]})
+
+    before = homes.ids(one)
+    with pytest.raises(InvalidInput, match="the other machines of the colony would refuse the change"):
+        commit(one, plan, commits.Author("test"), now=homes.NOW)
+
+    homes.add(one, "after")
+    assert homes.ids(colony.agree()) == [*before, "after"]
+    assert homes.ids(two) == [*before, "after"]

@@ -96,6 +96,7 @@ def test_metadata_that_aether_keeps_is_refused(field):
     [
         [], "text", {"timestamp": "yesterday"}, {"timestamp": 5}, {"phase": -1}, {"phase": "1"}, {"phase": True},
         {"phase": 2**60}, {"protected": "yes"}, {"injected": 1}, {"pointer": "file.py"}, {"pointer": []},
+        {"title": 5}, {"conversation": ["c"]}, {"reply": {}}, {"ended_at": 1},
     ],
 )  # fmt: skip
 def test_impossible_metadata_is_refused(metadata):

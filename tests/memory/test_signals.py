@@ -93,6 +93,11 @@ def test_a_signal_that_says_nothing_is_refused(context):
 def test_a_signal_about_no_phase_number_is_refused():
     with pytest.raises(InvalidInput, match="not a phase"):
         signals.emit(fresh(), "FOCUS", "x", now=NOW, id="s1", phase="../x")
+    with pytest.raises(InvalidInput, match="not a phase"):
+        signals.emit(fresh(), "FOCUS", "x", now=NOW, id="s1", metadata={"phase": "build"})
+    for more in ({"source": None}, {"metadata": {"event": 3}}):
+        with pytest.raises(InvalidInput, match="Use text"):
+            signals.emit(fresh(), "FOCUS", "x", now=NOW, id="s1", **more)
 
 
 @pytest.mark.parametrize("type", ["FOCUS", "redirect"])

@@ -408,6 +408,9 @@ def test_two_who_make_the_tables_at_once_make_them_once(database):
     assert [ended(child) for child in [start(make, name) for name in ("bees", "ants", "wasps")]] == [0, 0, 0]
     with opened(database, "ants") as ledger:
         assert store.upgrade(ledger) == len(store.migrations())
+        assert store.upgrade(ledger, identity=ledger.identity) == len(store.migrations())
+        with pytest.raises(Conflict, match="no colony"):
+            store.upgrade(ledger, identity="another")
 
 
 def faults(url):
