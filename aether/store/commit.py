@@ -625,7 +625,8 @@ def after_lines(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
 
 
 def _checked_after(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
-    before = {**snapshot.documents, **snapshot.known}
+    # None: the state before an edit by hand that cannot be built again.
+    before = {**snapshot.documents, **{name: one for name, one in snapshot.known.items() if one is not None}}
     found = scan_journal(b"".join(lines), base=snapshot.revision, where=ledger.PLACE)
     if found.lines != lines:
         raise ValueError("it is damaged, or has another number")

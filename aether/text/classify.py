@@ -601,7 +601,8 @@ def rules(said: list[str], text: str) -> list[Rule]:
         if one := rule(sentence):
             after = said[at + 1] if at + 1 < len(said) else ""
             whole = f"{one.text} {after}"
-            if _CONNECTED.match(after) and whole in text and len(whole) <= MOST_CHARS:
+            goes_on = _CONNECTED.match(after) and not after.rstrip().endswith(("?", "？"))
+            if goes_on and whole in text and len(whole) <= MOST_CHARS:
                 one = one._replace(text=whole)
             found.setdefault(one.text, one)
     held = " ".join(found)
@@ -757,6 +758,12 @@ def asserts(text: str) -> bool:
     )
 
 
+# A person who types fast starts a sentence with a small letter: "branch and PR. but is there another way?"
+_TYPED_ON = lazy(
+    r"(?<=[A-Za-z]{2}[.!?])(?<!etc\.)\s+(?=(?:but|and|also|so|can|could|would|then|please|is|are|do|does|what|how|why|where|maybe|or|let's|lets)\b)"
+)
+
+
 def message_by_kind(text: str) -> list[tuple[str, str]]:
     """Return the item types and texts of a person's message: the message itself, then its rules.
 
@@ -764,8 +771,10 @@ def message_by_kind(text: str) -> list[tuple[str, str]]:
 
     >>> message_by_kind("Never commit to main."), message_by_kind("Add a page. Never commit to main.")
     ([('constraint', 'Never commit to main.')], [('user_input', 'Add a page. Never commit to main.'), ('constraint', 'Never commit to main.')])
+    >>> message_by_kind("branch and PR. but is there another way?")[1:]
+    [('constraint', 'branch and PR.')]
     """
-    said = prose(own_words(text))
+    said = [part for one in prose(own_words(text)) for part in _TYPED_ON.split(one)]
     found = [(one.kind, one.text) for one in rules(said, text)]
     rest = text
     for _, wording in found:
