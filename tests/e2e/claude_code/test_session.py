@@ -154,9 +154,14 @@ def test_a_new_session_starts_with_the_memory_once(life):
     request = life.first("new")
 
     assert [occasion for occasion, _ in briefed(request)].count("startup") == 1
-    # What an agent chose by itself is injected only as part of its last account; a failed try is no open problem.
-    for known in (CONSTRAINT.rstrip("."), "parser.py", SUMMARY_FACT):
+    # What an agent chose by itself is injected only as part of its last account; a failed try is no open problem. Of the
+    # host's summary the parts about the work are injected, the others are found by a search.
+    for known in (CONSTRAINT.rstrip("."), "parser.py", DECISION):
         assert known in memory(request)
+    assert SUMMARY_FACT not in memory(request)
+    assert SUMMARY_FACT in driver.run(
+        life.stage, life.project, ["aether", "recall", "northern branch brackets"]
+    )
     assert briefed_twice(request) == []
 
 
