@@ -68,7 +68,9 @@ _BEFORE = re.compile(r"(?:Asked|Answered|[A-Z][\w.'-]{0,24}(?: [A-Z][\w.'-]{0,24
 def unfounded(session, contents):
     """Return the lines of a session that are in none of `contents`, but for marks of emphasis and the speaker before a line."""
     given = [" ".join(text.replace("**", "").split()) for text in contents]
-    lines = [" ".join(line.replace("**", "").split()) for text in texts(session) for line in text.splitlines()]
+    lines = [
+        " ".join(line.replace("**", "").split()) for text in texts(session) for line in text.splitlines()
+    ]
     return [
         line
         for line in lines
