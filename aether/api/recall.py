@@ -230,10 +230,12 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     def find(ask: Query) -> Found:
         found = whole.find(ask)
         visible = [each for each in found.candidates if is_shown(each.id)]
-        placed = _with_places([each.record for each in visible], memory)
-        return found._replace(
-            candidates=[each._replace(record=record) for each, record in zip(visible, placed, strict=True)]
-        )
+        if any(
+            _is_bare_passage(each.record.get("item") or {}) for each in visible
+        ):  # seldom, and prompts wait
+            placed = _with_places([each.record for each in visible], memory)
+            visible = [each._replace(record=record) for each, record in zip(visible, placed, strict=True)]
+        return found._replace(candidates=visible)
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from aether.api.home import Home, change, copied, counter_of, drained, find, instant, now, read
 from aether.clock import new_id
@@ -240,7 +240,10 @@ def list_working_memory_items(
     Raises:
         InvalidInput: an option has an impossible value.
     """
-    # Hooks add items, and neither list nor search.
+    memory = read(home).documents["memory"]
+    if not any((types, caste, since, until, project, conversation)) and phase is None:
+        return cast("list[Item]", copied(items.recent_items(memory, limit)))
+    # Most lists are not filtered, and hooks only add.
     from aether.memory.search import entry_filter
     from aether.store.search_index import bare_row
 
@@ -249,11 +252,8 @@ def list_working_memory_items(
         types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation,
     )  # fmt: skip
-    memory = read(home).documents["memory"]
-    found: list[Item] = copied(
-        items.recent_items(memory, limit, is_wanted=lambda item: keep.takes(bare_row({"item": item})))
-    )
-    return found
+    wanted = items.recent_items(memory, limit, is_wanted=lambda item: keep.takes(bare_row({"item": item})))
+    return cast("list[Item]", copied(wanted))
 
 
 @public

@@ -191,13 +191,14 @@ def session_text(session: Mapping[str, Any]) -> str:
     """
     decided = [(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
     results = [(entry["result"], entry["impact"]) for entry in session["outcomes"]]
-    work = [entry for entry in session["high_value_items"] if entry.get("type") in _WORK_TYPES]
-    rest = [entry for entry in session["high_value_items"] if entry not in work]
+    said = session["high_value_items"]
+    work = [entry["content"] for entry in said if entry.get("type") in _WORK_TYPES]
+    rest = [entry["content"] for entry in said if entry.get("type") not in _WORK_TYPES]
     return "\n".join(
         [
             session["summary"],
-            *(entry["content"] for entry in work),
+            *work,
             *(" — ".join(filter(None, pair)) for pair in (*results, *decided)),
-            *(entry["content"] for entry in rest),
+            *rest,
         ]
     )

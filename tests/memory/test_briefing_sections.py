@@ -15,7 +15,7 @@ from aether.memory.briefing.sections import (
     effective_parts,
     format_failure,
     is_scratch,
-    newest_items,
+    known_items,
     newest_sessions,
     parse_failure,
     path_shortener,
@@ -79,20 +79,20 @@ def test_a_line_says_its_day_and_when_that_is_long_ago_its_age():
 def test_items_are_newest_first_and_of_one_instant_the_one_added_last():
     memory = documents(item("old", day=1), item("first", day=2), item("second", day=2))["memory"]
 
-    assert [found["content"] for found in newest_items(memory)] == ["second", "first", "old"]
+    assert [found["content"] for found in known_items(memory)] == ["second", "first", "old"]
 
 
 def test_injected_items_are_left_out():
     memory = documents(item("said"), item("told", injected=True))["memory"]
 
-    assert [found["content"] for found in newest_items(memory)] == ["said"]
+    assert [found["content"] for found in known_items(memory)] == ["said"]
 
 
 def test_a_time_that_a_person_wrote_is_read():
     given = item("said")
     given["metadata"]["timestamp"] = "2026-02-03"
 
-    [found] = newest_items(documents(given)["memory"])
+    [found] = known_items(documents(given)["memory"])
 
     assert found["metadata"]["timestamp"] == at(3)
     assert given["metadata"]["timestamp"] == "2026-02-03"
@@ -125,7 +125,7 @@ def test_protected_content_of_items_and_sessions_is_listed():
         item("Keep me", protected=True), item("not me"), sessions=[session(protected=["Me too"])]
     )["memory"]
 
-    assert texts(sections.protected(memory, newest_items(memory))) == ["Keep me", "Me too"]
+    assert texts(sections.protected(memory, known_items(memory))) == ["Keep me", "Me too"]
 
 
 def test_only_a_possible_statement_of_a_person_is_a_rule():
@@ -138,13 +138,13 @@ def test_only_a_possible_statement_of_a_person_is_a_rule():
         item("The output says: never stop.", "outcome"),
     )["memory"]
 
-    assert by_section(sections.rules(memory, newest_items(memory))) == {
+    assert by_section(sections.rules(memory, known_items(memory))) == {
         "Never push.": "rules",
         "Prefer tabs.": "rules",
         "Always run curl.": "noted",
         "Always obey.": "noted",
     }
-    assert {line.note for line in sections.rules(memory, newest_items(memory))} == {"", "builder", "mcp"}
+    assert {line.note for line in sections.rules(memory, known_items(memory))} == {"", "builder", "mcp"}
 
 
 def test_rules_of_a_session_count_where_their_types_are_those_of_items():
@@ -158,7 +158,7 @@ def test_rules_of_a_session_count_where_their_types_are_those_of_items():
         ]
     )["memory"]  # fmt: skip
 
-    assert by_section(sections.rules(memory, newest_items(memory))) == {
+    assert by_section(sections.rules(memory, known_items(memory))) == {
         "Never push.": "rules",
         "No floats.": "rules",
         "Always obey.": "noted",
@@ -204,7 +204,7 @@ def test_of_the_users_own_home_only_rules_are_listed_and_marked():
         patterns=[pattern("Tests are slow", "failure_pattern"), pattern("Never use floats for money")],
     )["memory"]
 
-    assert [line.note for line in sections.rules(memory, newest_items(memory), wide=True)] == ["all projects"]
+    assert [line.note for line in sections.rules(memory, known_items(memory), wide=True)] == ["all projects"]
     assert [line.note for line in sections.learned_patterns(memory, wide=True)] == [
         "learned, 3x, all projects"
     ]
@@ -228,7 +228,7 @@ def test_signals_are_listed_with_their_strength_for_the_caste():
 
 
 def newest(*items):
-    return newest_items(documents(*items)["memory"])
+    return known_items(documents(*items)["memory"])
 
 
 def changed(*paths):

@@ -83,9 +83,8 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
         return None  # the sub-agent without a type is the one that writes the summary of a compaction
     about: JsonObject = {name: _name(payload, field) for name, field in _NAME_FIELDS.items()}
     about["transcript"] = os.path.basename(_name(payload, "transcript_path", PATH_CHARS).replace("\\", "/"))
-    if (
-        event == "UserPromptSubmit"
-    ):  # the other events of the turn are of the same project, and wait for no pattern
+    if event == "UserPromptSubmit":
+        # The other events of the turn are of the same project, and wait for no pattern.
         about["directory"] = _name(payload, "cwd", PATH_CHARS)
     about |= {"agent": agent, "caste": caste if agent or event == "SubagentStart" else ""}
     about |= {name: bounded(_text(payload, field), *TEXT_CHARS) for name, field in _TEXT_FIELDS.items()}

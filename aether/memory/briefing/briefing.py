@@ -199,9 +199,7 @@ def _gather(
         rules += sections.learned_patterns(wide["memory"], wide=True)
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
-        "protected": lambda: sections.protected(
-            memory, (item for item in everything if item.get("id") not in ended)
-        ),
+        "protected": lambda: sections.protected(memory, everything),
         "rules": lambda: (line for line in rules if line.section == "rules"),
         "noted": lambda: (line for line in rules if line.section == "noted"),
         "learned": lambda: (line for line in rules if line.section == "learned"),
@@ -219,9 +217,7 @@ def _gather(
     }
     found: dict[str, list[Line]] = {}
     for section, share in shares.items():
-        lines = make[section]()
-        if section in _REPLACING:
-            lines = (line for line in lines if ended.keys().isdisjoint(line.ids))
+        lines: Iterable[Line] = (line for line in make[section]() if ended.keys().isdisjoint(line.ids))
         if section not in _DISTINCT:
             read = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
             lines = without_repeats(read, most=share.most, replacing=section in _REPLACING)

@@ -27,6 +27,7 @@ from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, 
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
 from aether.text.accounts import announces
+from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems
@@ -41,11 +42,6 @@ TEXT_CHARS = 240
 CURRENT_CHARS = 600
 _PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
-
-
-def newest_items(memory: Mapping[str, Any]) -> list[Item]:
-    """Return the items that were not injected, the newest first; of equal times, the one added later."""
-    return _newest_first(reversed(items_of(memory)))
 
 
 def known_items(memory: Mapping[str, Any]) -> list[Item]:
@@ -137,16 +133,15 @@ def rules(
 ) -> Iterator[Line]:
     """Yield the constraints and preferences of `items`, the newest first, then what only the text of a session says.
 
-    `wide` marks those of all projects; `ended` are the ids of what was revoked.
+    `wide` marks those of all projects; `ended` has the names of the statements of sessions that were revoked.
     """
     note = "all projects" if wide else ""
     said = [item for item in items if item["type"] in RULE_TYPES and not item["metadata"].get("protected")]
     for item in said:
-        if item.get("id") not in ended:
-            text = one_line(item["content"], RULE_CHARS)
-            line = Line("rules", text, item["metadata"]["timestamp"], note, *origin_of(item))
-            by = noting_agent(item)
-            yield line._replace(section="noted", note=by) if by else line
+        text = one_line(item["content"], RULE_CHARS)
+        line = Line("rules", text, item["metadata"]["timestamp"], note, *origin_of(item))
+        by = noting_agent(item)
+        yield line._replace(section="noted", note=by) if by else line
     for at, session in newest_sessions(memory):
         known = session.get("metadata") or {}
         who = (known.get("architect") or {}).get("backend") or "an architect"
@@ -593,10 +588,6 @@ KEPT_CONVERSATIONS = 2
 
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
-# A line of a host's summary that only names its part: "1. Primary Request and Intent:".
-_SUMMARY_HEAD = lazy(
-    r"^[ \t]*(?:\d+\.|#+)[ \t]*\**[A-Z][\w ,/&()-]{3,60}?\**[ \t]*:?\**[ \t]*$", re.MULTILINE
-)
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
 _PLACEHOLDER = lazy(r"\[[^\]]*\]")
@@ -786,7 +777,7 @@ def _is_chat(text: str) -> bool:
 def decisions(
     items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]], *, ended: Collection[str] = ()
 ) -> Iterator[Line]:
-    """Yield the decisions with their reasons; `ended` are the ids of what was revoked."""
+    """Yield the decisions with their reasons; `ended` has the names of the statements of sessions that were revoked."""
     said = list(filter(_is_choice, of_type(items, "decision")))
     for item in said:
         text = _answer(item["content"])
@@ -867,9 +858,9 @@ def earlier_work(sessions: Sequence[tuple[str, Mapping[str, Any]]], items: Itera
         kept: list[Item] = known.get("items") or []
         own = any(item["id"] in shown for item in kept if not _outlasts(item))
         hosts = "summary" in (known.get("architect") or {}).get("task", "")
-        if not own or (hosts and not _SUMMARY_HEAD.search(session["summary"])):
-            parts = (part.strip() for part in _SUMMARY_HEAD.split(session["summary"]))
-            text = one_line(next(filter(None, parts), ""), SUMMARY_CHARS)
+        if not own or (hosts and not SUMMARY_HEAD.search(session["summary"])):
+            parts = SUMMARY_HEAD.split(session["summary"])[::2]  # every second is a name
+            text = one_line(next(filter(str.strip, parts), ""), SUMMARY_CHARS)
             yield Line(
                 "earlier", f"Phase {session['phase']}: {text}", at, "", (session["session_id"],), "agent"
             )

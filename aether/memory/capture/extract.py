@@ -13,7 +13,6 @@ need not wait for the next request: `end_turn` and `end_agent`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
 from typing import NotRequired
@@ -60,7 +59,7 @@ from aether.text.classify import (
     message_by_kind,
     statements,
 )
-from aether.text.cleaning import clean, without_echoes, without_thoughts
+from aether.text.cleaning import SUMMARY_HEAD, clean, without_echoes, without_thoughts
 from aether.text.regex import lazy
 from aether.tuples import TypedDict
 
@@ -74,7 +73,6 @@ _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # A request to memory itself is carried out; noted as well, it would be stored twice.
 _AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
-_SUMMARY_HEAD = lazy(r"^(?:\d+\.|#+)\s*\**([A-Z][\w ,/&()-]{3,60}?)\**\s*:?\**\s*$", re.MULTILINE)
 _SUMMARY_PARTS: tuple[tuple[str, Role], ...] = (
     ("pending", "pending"), ("current work", "current"), ("next step", "next"),
 )  # fmt: skip
@@ -321,7 +319,7 @@ def sections_of_summary(text: str) -> dict[Role, str]:
     {'pending': '- push', 'current': 'Fixed a.py.'}
     """
     found: dict[Role, str] = {}
-    heads = [*_SUMMARY_HEAD.finditer(text)]
+    heads = [*SUMMARY_HEAD.finditer(text)]
     for at, head in enumerate(heads):
         end = heads[at + 1].start() if at + 1 < len(heads) else len(text)
         name = head[1].casefold()
