@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -61,11 +62,10 @@ def full_home(directory):
 
 
 @pytest.fixture(scope="module")
-def original(tmp_path_factory):
+def original():
     """Return a full home that no test changes, in memory where the machine has such a place."""
-    directory = Path(homes.IN_MEMORY) / tmp_path_factory.mktemp("damage").name
-    yield full_home(directory)
-    shutil.rmtree(directory)
+    with tempfile.TemporaryDirectory(dir=homes.IN_MEMORY) as directory:
+        yield full_home(Path(directory))
 
 
 def damaged(path, kind, random):
