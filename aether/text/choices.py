@@ -43,7 +43,7 @@ _NO = lazy(
 )
 # "b", "do 1", "option 2", "let's go with A", "B seems like a good idea": what is taken up of a list.
 _PICKED = lazy(
-    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
+    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|i'd|i would|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
     r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b)|(?<=\ba)\s+(?!then\b|is\b|seems\b|sounds\b|looks\b|please\b)\w)",
     re.IGNORECASE,
 )

@@ -33,6 +33,7 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
             "**B. Fail** | Return an error.",
             False,
         ),
+        ("I'd go with B and say so in the name", TABLE, "**B. Fail** | Return an error.", False),
         ("a new test please", TABLE, None, True),
         (
             "I concede defeat. let's go back",

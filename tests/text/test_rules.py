@@ -11,6 +11,15 @@ def rules_in(text):
 
 
 NO_RULES = [
+    # What happens again and again, and what is done once.
+    "it crashes after each restart",
+    "we get a timeout after every deploy",
+    "tests keep failing on CI whenever we must restart",
+    "fix the flaky test in the meantime",
+    "keep the current branch for now",
+    "what happens after each step?",
+    "I saw this error before every crash",
+    "the cache keeps growing after each request",
     # Options, and lists that a question closes or opens.
     "Option B: always retry",
     "Option A: never retry on a 4xx.",
@@ -198,6 +207,12 @@ NO_RULES = [
 ]  # fmt: skip
 
 RULES = [
+    # What is done again and again, and what stays as it is.
+    "run the linter after each step please",
+    "do small commits as you go",
+    "ask a second agent to review it after every commit",
+    "Keep emitting the public field names.",
+    "keep the existing file layout",
     # The wordings of commands.
     "Never push to main without a review.",
     "always run the formatter before you commit",
@@ -367,3 +382,22 @@ def test_commands_and_half_sentences_that_hold_for_good_are_rules(text):
     (found,) = rules_in(text)
 
     assert found in text
+
+
+@rows(
+    ("text", "found"),
+    [
+        (
+            "yes, go on, make small commits along the way, start a review after each meaningful step",
+            ["make small commits along the way, start a review after each meaningful step"],
+        ),
+        (
+            "## Acceptance criteria\n- No new network access at all while it runs (the provider stays local;\n  `x doctor` keeps saying so).",
+            [
+                "No new network access at all while it runs (the provider stays local; `x doctor` keeps saying so)."
+            ],
+        ),
+    ],
+)
+def test_a_rule_is_kept_whole(text, found):
+    assert rules_in(text) == found
