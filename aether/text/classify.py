@@ -278,6 +278,13 @@ _HAPPENS = lazy(
     r"|\b(?:ich|man) (?:muss|musste)\b|\b\w+t (?:nie|niemals|immer)(?:,|\W*$)",
     re.IGNORECASE,
 )
+# A demand that is put as a question: "can you always …?", "only use X, ok?".
+_ALWAYS_ASKED = lazy(
+    r"^(?:can|could) you (?:please )?always (?:run|use|write|ask|keep|add|check|put|commit|push|test|include|format|lint|update|document|explain|show|name|answer|reply|make|start|end)"
+    r"\s(?!(?:it|this|that|them)\b)\w.*\?\W*$",
+    re.IGNORECASE,
+)
+_TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE)
 # What is added in brackets is no part of the demand.
 _BESIDE = lazy(r"\([^()]*\)")
 # "That must not happen" means nothing without its context; "I must have mixed it up" binds nobody.
@@ -352,7 +359,7 @@ WISHES = {
     "please keep": lazy(
         rf"\b(?:keep (?:each|every|all|the|our|it)\b[^?]{{3,}}\b{_POLITE}\b|please keep (?:each|every|all|the|our)\b"
         r"|please keep (?:it|things|everything) (?!up\b|going\b|coming\b|open\b|running\b|as\b|in mind\b)\w)"
-        r"|^keep (?!(?:it|this|that|me|us)\b)(?:[\w-]+ ){1,2}(?:small|short|simple|minimal|local|private|plain|flat|sorted|separate|in sync|up to date)\W*$",
+        r"|^keep (?!(?:it|this|that|me|us)\b)(?:[\w-]+ ){1,2}(?:small|short|simple|minimal|local|private|plain|flat|sorted|separate|in sync|up to date)(?:\W*$|, )",
         re.IGNORECASE,
     ),
     "ensure": lazy(
@@ -450,6 +457,14 @@ WISHES = {
         rf"^(?!(?:it|this|that|there|i|we|you)\b)\w.*\b(?:everywhere|throughout|across the board|at all times|without exception),? {_POLITE}\W*$",
         re.IGNORECASE,
     ),
+    "rather you didn't": lazy(
+        r"\bi(?:'d| would) (?:(?:much |really )?rather|prefer(?: it)? if) you (?:didn't|did not|don't|never|always|only|left|kept|used)\s(?!(?:it|this|that|do (?:it|that|this))\b)\w",
+        re.IGNORECASE,
+    ),
+    "for this repo": lazy(
+        r"^(?:for|in) (?:this|our|the whole) (?:repo(?:sitory)?|project|codebase|team|package)\s?[:,]\s(?=.*\b(?:not|never|always|only|no|use|prefer|every|all|instead of|over)\b)\w",
+        re.IGNORECASE,
+    ),
     "after each": lazy(
         rf"{_CLAUSE_START}{_ORDERS}[^,;?]*\b(?:before|after) (?:each|every)\s(?!other\b)\w", re.IGNORECASE
     ),
@@ -531,11 +546,21 @@ def rule(sentence: str) -> Rule | None:
     said = unquoted(with_apostrophes(text)).rstrip("*_ ")
     found = _demand(sentence, text, said)
     # Few sentences look like a rule, and only those are looked at more closely.
-    return None if found is None or describes(said) or ending(sentence) else found
+    if found is None or describes(said):
+        return None
+    # "No more squashing" ends a rule, and sets one.
+    return found if _NO_MORE.match(said) or not ending(sentence) else None
+
+
+_NO_MORE = lazy(r"no more \w{3,}ing\b", re.IGNORECASE)
 
 
 def _demand(sentence: str, text: str, said: str) -> Rule | None:
     """Return what the words of `sentence` demand: `text` is without its lead-in, `said` without quotations too."""
+    if _ALWAYS_ASKED.match(said) and len(said) <= MOST_CHARS:
+        return Rule("constraint", text)
+    tag = _TAG.search(said)
+    said = said[: tag.start()] if tag else said
     if len(said) > MOST_CHARS or len(text.split()) < LEAST_WORDS or said.endswith(("?", "？")):
         return None
     if any(cue.search(said) for cue in (_CODE, _UNFINISHED)) or _HAPPENS.search(_BESIDE.sub("", said)):
@@ -558,7 +583,7 @@ def wish_of(sentence: str) -> str:
     >>> wish_of("let's do this as a separate PR"), wish_of("I wouldn't do the connect fallback"), wish_of("let's not worry")
     ('a place of its own', 'not if it were mine', '')
     """
-    said = unquoted(with_apostrophes(sentence)).strip().rstrip("*_ ")
+    said = _TAG.sub("", unquoted(with_apostrophes(sentence)).strip().rstrip("*_ "))
     if len(said) > MOST_CHARS or said.endswith(("?", "？")) or _CODE.search(said):
         return ""
     # What is not wanted now is wanted otherwise for good.

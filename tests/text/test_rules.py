@@ -11,6 +11,12 @@ def rules_in(text):
 
 
 NO_RULES = [
+    # What is regretted, and asked.
+    "We should never have used MongoDB.",
+    "I should always have been asked first",
+    "can you always reproduce it?",
+    "the tests never touch the database, right?",
+    "I'd rather you didn't do that",
     # What happens again and again, and what is done once.
     "it crashes after each restart",
     "we get a timeout after every deploy",
@@ -207,6 +213,14 @@ NO_RULES = [
 ]  # fmt: skip
 
 RULES = [
+    # Put as a wish or a question.
+    "I'd rather you didn't touch the migrations folder.",
+    "For this repo: tabs, not spaces.",
+    "Can you always run the linter before you say you are done?",
+    "Only use the staging DB for tests, ok?",
+    "keep functions short, I hate 200-line functions",
+    "No more squashing, keep every commit.",
+    "Every function should have typed arguments, always.",
     # What is done again and again, and what stays as it is.
     "run the linter after each step please",
     "do small commits as you go",
