@@ -321,7 +321,7 @@ _NO_TROUBLE = (
 _CLAUSE_START = r"(?:^|[,;] (?:and |then |also |but )?|\band (?:also )?)(?:please )?"
 # What an agent is asked to do again and again.
 _ORDERS = (
-    r"(?:run|re-?run|do|make|commit|push|write|update|test|document|log|note|record|spawn|start|launch|dispatch|kick off|have|get|let|use|ask|check|review|lint|"
+    r"(?:run|re-?run|do|make|commit|push|write|update|test|document|log|note|record|spawn|start|launch|dispatch|kick off|have|get|use|ask|check|review|lint|"
     r"format|build|tag|report|tell|show|send|add|create|stop|wait|call|verify|report|summari[sz]e|keep|tick off|mark)\b"
 )
 # Wishes and half sentences that set a rule without a word of command; each is measured, see docs/judgement.md.
@@ -466,7 +466,8 @@ WISHES = {
         re.IGNORECASE,
     ),
     "after each": lazy(
-        rf"{_CLAUSE_START}{_ORDERS}[^,;?]*\b(?:before|after) (?:each|every)\s(?!other\b)\w", re.IGNORECASE
+        rf"{_CLAUSE_START}{_ORDERS}[^,;?]*\b(?:before|after) (?:each|every)\s(?!(?:other|line|word|character|item|entry|row|file|function|element|paragraph|field|column|argument)s?\b)\w",
+        re.IGNORECASE,
     ),
     "as you go": lazy(
         rf"{_CLAUSE_START}(?!try\b){_ORDERS}[^,;?]*\b(?:as (?:you|we) go(?: along)?|along the way|in the meantime)\b",
@@ -557,11 +558,13 @@ _NO_MORE = lazy(r"no more \w{3,}ing\b", re.IGNORECASE)
 
 def _demand(sentence: str, text: str, said: str) -> Rule | None:
     """Return what the words of `sentence` demand: `text` is without its lead-in, `said` without quotations too."""
-    if _ALWAYS_ASKED.match(said) and len(said) <= MOST_CHARS:
-        return Rule("constraint", text)
-    tag = _TAG.search(said)
-    said = said[: tag.start()] if tag else said
-    if len(said) > MOST_CHARS or len(text.split()) < LEAST_WORDS or said.endswith(("?", "？")):
+    asked = _ALWAYS_ASKED.match(said)
+    said = _TAG.sub("", said)
+    if (
+        len(said) > MOST_CHARS
+        or len(text.split()) < LEAST_WORDS
+        or (said.endswith(("?", "？")) and not asked)
+    ):
         return None
     if any(cue.search(said) for cue in (_CODE, _UNFINISHED)) or _HAPPENS.search(_BESIDE.sub("", said)):
         return None
@@ -574,7 +577,7 @@ def _demand(sentence: str, text: str, said: str) -> Rule | None:
         return Rule("preference", text)
     binds = _BINDS.match(said) and not _NEEDS_CONTEXT.match(said) and not _NO_SUBJECT.match(said)
     binds = binds or any(cue.search(said) for cue in (_FORBIDS, _ALWAYS, _WANTS, _GERMAN))
-    return Rule("constraint", text) if binds or _REMEMBER.match(sentence) else None
+    return Rule("constraint", text) if binds or asked or _REMEMBER.match(sentence) else None
 
 
 def wish_of(sentence: str) -> str:

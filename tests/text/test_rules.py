@@ -11,6 +11,8 @@ def rules_in(text):
 
 
 NO_RULES = [
+    "Let me find the details in the meantime.",
+    "make sure to put four spaces before each line!",
     # What is regretted, and asked.
     "We should never have used MongoDB.",
     "I should always have been asked first",
