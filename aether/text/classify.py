@@ -258,7 +258,7 @@ _ALWAYS = lazy(
     r"|\b(?:i|we) (?:always|never) (?:want(?! to\b)|use|do|allow|accept|commit|write)\b"
     r"|^(?:keep|use|leave|name|start|end|sign)\b.*\b(?:every|each|always|whenever|by default)\b"
     # To add something to each file is work that ends; what is done at each commit is not.
-    r"|^(?:run|write|store|put|ask|check|test|add|make|commit|document|log|send)\b.*\b(?:always|whenever|by default|(?:before|after) (?:every|each)|"
+    r"|^(?:run|write|store|put|ask|check|test|add|make|commit|document|log|send)\b.*\b(?:always|whenever|by default|(?:before|after) (?:every|each)(?! (?:other|line|word|character|item|entry|row|file|function|element|paragraph|field|column|argument)s?\b)|"
     r"(?:every|each) (?:single |new )?(?:commit|push|pull|pr|merge|release|deploy\w*|build|change|edit|time|session|step|day|week|new)\b)"
     r"|^(?:whenever|every time|each time|from now on|in (?:the )?future)\b"
     r"|\b(?:has to|have to|needs? to|must)\b.*\b(?:before|after|on|for|with) (?:each|every)\b",
@@ -571,7 +571,7 @@ def _demand(sentence: str, text: str, said: str) -> Rule | None:
     if wish := wish_of(sentence):
         return Rule("constraint", _clause(text, WISHES[wish]) if wish in _CLAUSES else text)
     wanted = _FOR_GOOD.sub("", said)
-    if _MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted):
+    if not asked and (_MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted)):
         return None
     if _PREFERS.search(said) or _GERMAN_PREFERS.search(said):
         return Rule("preference", text)
