@@ -8,6 +8,7 @@ is done again.
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -695,6 +696,8 @@ def _unlike(before: Any, after: Any) -> Any:
             if key not in before or before[key] is not value
         }
     if isinstance(before, list) and isinstance(after, list):
+        if all(map(operator.is_, before, after)):
+            return after[len(before) :]  # most changes append
         held = set(map(id, before))
         return [entry for entry in after if id(entry) not in held]
     return after
