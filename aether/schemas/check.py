@@ -82,12 +82,7 @@ _TYPES: dict[str, frozenset[type]] = {
     "null": frozenset({type(None)}), "boolean": frozenset({bool}), "integer": frozenset({int}),
     "number": frozenset({int, float}),
 }  # fmt: skip
-_BOUNDS: dict[str, Callable[[Any, Any], bool]] = {
-    "minimum": lambda value, bound: value >= bound,
-    "maximum": lambda value, bound: value <= bound,
-    "exclusiveMinimum": lambda value, bound: value > bound,
-    "exclusiveMaximum": lambda value, bound: value < bound,
-}
+_OF_MEMBERS = frozenset({"properties", "additionalProperties", "required"})
 # Words that are no rule; the library does not check a format either.
 _NOTES = frozenset(
     {"$schema", "$id", "$defs", "title", "description", "default", "examples", "format", "x-merge"}
@@ -109,59 +104,63 @@ def _fits(name: str, part: str, *, partly: bool) -> Test:
 def _test(name: str, rule: Any, *, partly: bool) -> Test:
     if not isinstance(rule, dict):
         return lambda value: rule is True
-    tests = [_test_of(name, keyword, rule, partly=partly) for keyword in rule.keys() - _NOTES]
-    if len(tests) == 1:
-        return tests[0]
-    return lambda value: all([test(value) for test in tests])  # a list is made faster than a generator
+    tests = [_test_of(name, keyword, rule, partly=partly) for keyword in rule.keys() - _NOTES - _OF_MEMBERS]
+    if not _OF_MEMBERS.isdisjoint(rule):
+        tests.append(_test_of_members(name, rule, partly=partly))
+    return tests[0] if len(tests) == 1 else lambda value: all(test(value) for test in tests)
 
 
 def _test_of(name: str, keyword: str, rule: dict[str, Any], *, partly: bool) -> Test:
     """Return the test of one keyword of a rule; false of everything for one that is not known here."""
     about = rule[keyword]
-    if keyword == "type":
-        types = frozenset().union(*(_TYPES[one] for one in ([about] if isinstance(about, str) else about)))
-        return lambda value: type(value) in types
-    if keyword == "properties":
-        below = {key: _test(name, one, partly=partly) for key, one in about.items()}
-        return lambda value: (
-            type(value) is not dict or all([below[key](one) for key, one in value.items() if key in below])
-        )
-    if keyword == "required":
-        needed = frozenset(about)
-        return lambda value: partly or type(value) is not dict or needed <= value.keys()
+    if keyword in _OF_VALUES:
+        prepared, holds = _OF_VALUES[keyword]
+        known = prepared(about)
+        return lambda value: holds(value, known)
     if keyword == "items":
         each = _test(name, about, partly=False)
-        return lambda value: type(value) is not list or all([each(one) for one in value])
-    if keyword == "additionalProperties" and "patternProperties" not in rule:
-        other, named = _test(name, about, partly=partly), frozenset(rule.get("properties", ()))
-        return lambda value: (
-            type(value) is not dict or all([other(one) for key, one in value.items() if key not in named])
-        )
-    if keyword == "$ref" and about.startswith("#/"):
-        return lambda value: _fits(name, about[1:], partly=partly)(value)
-    return _test_of_value(name, keyword, about)
-
-
-def _test_of_value(name: str, keyword: str, about: Any) -> Test:
-    if keyword in _BOUNDS:
-        holds = _BOUNDS[keyword]
-        return lambda value: type(value) not in (int, float) or holds(value, about)
-    if keyword in ("const", "enum"):
-        allowed = [one for one in ([about] if keyword == "const" else about) if not isinstance(one, dict | list)]
-        return lambda value: any([type(value) is type(one) and value == one for one in allowed])
-    if keyword == "pattern":
-        pattern = re.compile(about)
-        return lambda value: type(value) is not str or pattern.search(value) is not None
-    if keyword == "minLength":
-        return lambda value: type(value) is not str or len(value) >= about
-    if keyword == "maxItems":
-        return lambda value: type(value) is not list or len(value) <= about
-    if keyword == "uniqueItems":
-        return lambda value: type(value) is not list or len(value) < 2
-    if keyword == "propertyNames":
-        fits = _test(name, about, partly=False)
-        return lambda value: type(value) is not dict or all(map(fits, value))
+        return lambda value: type(value) is not list or all(map(each, value))
     if keyword == "anyOf":
         some = [_test(name, one, partly=False) for one in about]
-        return lambda value: any([fits(value) for fits in some])
+        return lambda value: any(fits(value) for fits in some)
+    if keyword == "$ref" and about.startswith("#/"):
+        # A schema may contain itself, so the other part is looked for when it is needed.
+        return lambda value: _fits(name, about[1:], partly=partly)(value)  # noqa: PLW0108
     return lambda value: False
+
+
+def _test_of_members(name: str, rule: dict[str, Any], *, partly: bool) -> Test:
+    named = {key: _test(name, one, partly=partly) for key, one in rule.get("properties", {}).items()}
+    other = _test(name, rule.get("additionalProperties", True), partly=partly)
+    needed = frozenset(() if partly else rule.get("required", ()))
+    return lambda value: (
+        type(value) is not dict
+        or (needed <= value.keys() and all(named.get(key, other)(one) for key, one in value.items()))
+    )
+
+
+def _types(about: Any) -> frozenset[type]:
+    return frozenset().union(*(_TYPES[one] for one in ([about] if isinstance(about, str) else about)))
+
+
+def _is_one_of(value: Any, allowed: list[Any]) -> bool:
+    # Equal lists may differ for the library: [1] and [true].
+    return type(value) not in (dict, list) and any(
+        type(value) is type(one) and value == one for one in allowed
+    )
+
+
+# By keyword: what is made of its value once, and whether a value holds to that.
+_OF_VALUES: dict[str, tuple[Callable[[Any], Any], Callable[[Any, Any], bool]]] = {
+    "type": (_types, lambda value, types: type(value) in types),
+    "const": (lambda one: [one], _is_one_of),
+    "enum": (list, _is_one_of),
+    "minimum": (float, lambda value, bound: type(value) not in (int, float) or value >= bound),
+    "maximum": (float, lambda value, bound: type(value) not in (int, float) or value <= bound),
+    "exclusiveMinimum": (float, lambda value, bound: type(value) not in (int, float) or value > bound),
+    "exclusiveMaximum": (float, lambda value, bound: type(value) not in (int, float) or value < bound),
+    "minLength": (int, lambda value, least: type(value) is not str or len(value) >= least),
+    "maxItems": (int, lambda value, most: type(value) is not list or len(value) <= most),
+    "uniqueItems": (bool, lambda value, wanted: type(value) is not list or len(value) < 2),
+    "pattern": (re.compile, lambda value, found: type(value) is not str or found.search(value) is not None),
+}

@@ -129,6 +129,8 @@ class Snapshot(NamedTuple):
     """Of each document whose hand edit is not in force: the edited revision, the reason, and the edit as a patch."""
     harm: Harm | None = None
     """The damage of the journal, which the next writer writes down."""
+    unwritten: tuple[bytes, ...] = ()
+    """Lines of the ledger that are not in the journal yet: what follows them is written with them, or neither."""
 
 
 _CACHE: dict[Path, Snapshot] = {}
@@ -172,6 +174,7 @@ def require_home(place: Path) -> Path:
     return place
 
 
+@lru_cache(maxsize=64)
 def journal_path(home: Path) -> Path:
     """Return the journal of `home`."""
     return home / "data" / "journal.jsonl"
