@@ -20,6 +20,7 @@ from aether.errors import AetherError, LockTimeout
 from aether.store import config, ledger, offline
 from aether.store.commit import (
     ACTING,
+    AGREED,
     Author,
     Committed,
     catch_up,
@@ -122,7 +123,7 @@ def drained(place: Path) -> Path:
 
 def _refresh(place: Path) -> None:
     at = time.monotonic()
-    if at < _NEXT_LOOK.get(place, at):
+    if at < _NEXT_LOOK.get(place, at) or at - AGREED.get(place, -FRESH_SECONDS) < FRESH_SECONDS:
         return
     _NEXT_LOOK[place] = at + FRESH_SECONDS
     if offline.tried_lately(place):  # by another process, perhaps

@@ -324,6 +324,23 @@ def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypa
     assert {each["id"] for each in aether.list_working_memory_items(home=two)} == {"before", "a"}
 
 
+def test_who_has_just_written_has_what_others_wrote_and_asks_for_no_news(colony, monkeypatch):
+    one = colony.first()
+    homes.add(one, "a")
+
+    def asked(*arguments, **named):
+        raise AssertionError
+
+    monkeypatch.setattr(type(ledger.of(one)), "read_after", asked)
+    monkeypatch.setattr(access, "_NEXT_LOOK", {})
+
+    assert access.drained(one) == one
+    with monkeypatch.context() as later:
+        later.setattr(access, "FRESH_SECONDS", 0.0)
+        with pytest.raises(AssertionError):
+            access.drained(one)
+
+
 def test_a_replica_waits_until_others_have_written(colony):
     one, two = colony.first(), colony.join()
 
