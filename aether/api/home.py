@@ -20,7 +20,6 @@ from aether.errors import AetherError, LockTimeout
 from aether.store import config, ledger, offline
 from aether.store.commit import (
     ACTING,
-    AGREED,
     Author,
     Committed,
     catch_up,
@@ -123,7 +122,7 @@ def drained(place: Path) -> Path:
 
 def _refresh(place: Path) -> None:
     at = time.monotonic()
-    if at < _NEXT_LOOK.get(place, at) or at - AGREED.get(place, -FRESH_SECONDS) < FRESH_SECONDS:
+    if at < _NEXT_LOOK.get(place, at):
         return
     _NEXT_LOOK[place] = at + FRESH_SECONDS
     if offline.tried_lately(place):  # by another process, perhaps
@@ -140,6 +139,12 @@ def _refresh(place: Path) -> None:
             offline.note_try(place, failed=True)
         else:
             REFUSALS[place] = reason.what
+
+
+def looked(place: Path, done: Committed) -> None:
+    """Note that a change of a shared home was just taken by its ledger, so that there is no news to ask for."""
+    if done.changed and done.revision and place in _NEXT_LOOK:
+        _NEXT_LOOK[place] = time.monotonic() + FRESH_SECONDS
 
 
 def change(
@@ -170,6 +175,7 @@ def change_snapshot(
 
     place = drained(find(home))
     done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
+    looked(place, done)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))
 

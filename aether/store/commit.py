@@ -11,7 +11,6 @@ from __future__ import annotations
 import operator
 import os
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
@@ -110,9 +109,6 @@ class Acting(NamedTuple):
 
 # Shared homes where the last change of this process met lines of another replica: the next one waits for its turn at once.
 _MET: set[Path] = set()
-
-# When this process has appended to the ledger of a shared home, which then had all lines of others (`time.monotonic`).
-AGREED: dict[Path, float] = {}
 
 ACTING: ContextVar[Acting | None] = ContextVar("acting", default=None)
 
@@ -499,7 +495,6 @@ def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
         raise _offline(reason) from reason
     # The line of a change that a copy of this home sent first has the same key and may have the next revision.
     if answer.done and answer.lines in ([], [line]):
-        AGREED[home] = time.monotonic()
         return True
     if answer.done:
         catch_up(load(home) if snapshot.unwritten else snapshot, now=now)

@@ -326,19 +326,26 @@ def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypa
 
 def test_who_has_just_written_has_what_others_wrote_and_asks_for_no_news(colony, monkeypatch):
     one = colony.first()
-    homes.add(one, "a")
+    asked = []
 
-    def asked(*arguments, **named):
-        raise AssertionError
+    def ask(*arguments, **named):
+        asked.append(arguments)
+        raise StorageFailed("the server went away.", fix="Start it.", where="here")
 
-    monkeypatch.setattr(type(ledger.of(one)), "read_after", asked)
-    monkeypatch.setattr(access, "_NEXT_LOOK", {})
+    aether.add_working_memory_item("a", "note", home=one)
+    with monkeypatch.context() as patched:
+        patched.setitem(access._NEXT_LOOK, one, 0.0)
+        with monkeypatch.context() as late:
+            late.setattr(access, "_refresh", lambda place: None)
+            aether.add_working_memory_item("b", "note", home=one)
+        patched.setattr(type(ledger.of(one)), "read_after", ask)
 
-    assert access.drained(one) == one
-    with monkeypatch.context() as later:
-        later.setattr(access, "FRESH_SECONDS", 0.0)
-        with pytest.raises(AssertionError):
-            access.drained(one)
+        assert len(aether.list_working_memory_items(home=one)) == 3
+        assert asked == []
+
+        patched.setitem(access._NEXT_LOOK, one, 0.0)
+        assert len(aether.list_working_memory_items(home=one)) == 3
+        assert len(asked) == 1
 
 
 def test_a_replica_waits_until_others_have_written(colony):
