@@ -1,8 +1,8 @@
 """Schema checks: a finding for each place at which a value breaks its schema, with the rule.
 
 The schemas are `data/schemas/*.schema.json` (JSON Schema 2020-12). Checking by the library costs a quarter of a second
-per megabyte, and 50 ms to import it. Most values fit, and tests that are made of the schema once see that a hundred times
-as fast (`_fits`); the library finds the words for the others. Checked is input from outside (hand edits, answers,
+per megabyte, and 50 ms to import it. Most values fit, and tests that are made of the schema once see that in a tenth of
+the time (`_fits`); the library finds the words for the others. Checked is input from outside (hand edits, answers,
 snapshots, old versions, lines of other machines), and by `schema check` and `doctor`; not an addition, whose patches are
 built valid (the laws check them).
 """

@@ -560,10 +560,17 @@ def _in_turn(snapshot: Snapshot, now: datetime, *, early: bool = False) -> Itera
         except StorageFailed as reason:
             raise _offline(reason) from reason
         (_MET.add if news and news.lines else _MET.discard)(snapshot.home)
+        found = snapshot  # without a server it has left the colony meanwhile
         if news and news.lines and early:
-            yield after_lines(snapshot, news.lines)._replace(unwritten=tuple(news.lines))
-        else:  # without a server it has left the colony meanwhile
-            yield settle(take_in(snapshot, news.lines), now=now) if news else snapshot
+            try:
+                found = after_lines(snapshot, news.lines)._replace(unwritten=tuple(news.lines))
+            except CorruptDocument:
+                found = settle(
+                    catch_up(snapshot, now=now), now=now
+                )  # it stores those before the one that it names
+        elif news:
+            found = settle(take_in(snapshot, news.lines), now=now)
+        yield found
 
 
 def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
