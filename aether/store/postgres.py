@@ -364,8 +364,10 @@ class PostgresLedger:
                 return self._settled(arguments, lost)
 
     @contextmanager
-    def turn(self, stream: str, mark: Mark) -> Iterator[News]:
+    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> Iterator[News]:
         """Keep other writers of a stream waiting during the block, and yield what is new since `mark`.
+
+        With `early` that may not be durable before an append in the block is done.
 
         Raises:
             Conflict: the stream ends before the mark, or has another line there.
@@ -381,7 +383,7 @@ class PostgresLedger:
             )  # fmt: skip
             cursor.nextset()
             head, lines = cursor.fetchone()
-            if lines:
+            if lines and not early:
                 self.call("select aether.sync()")  # by another connection: this one must not commit yet
             turns = self._turns.__dict__.setdefault("of", {})
             turns[stream] = connection

@@ -426,8 +426,12 @@ def test_a_call_that_is_longer_than_the_server_answers_at_once_is_taken(colony, 
     colony.agree()
 
 
-def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony):
+@pytest.mark.parametrize(
+    "read", [lambda home: sharing.update_share(home=home), lambda home: homes.add(home, "c")]
+)
+def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony, read):
     one, two = colony.first(), colony.join()
+    commits._MET.add(two)  # so that it adds in its turn
     homes.add(one, "a")
     homes.add(one, "b")
     server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
@@ -435,7 +439,7 @@ def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony):
     assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), lines).done
 
     with pytest.raises(CorruptDocument, match=f"revision {head + 2} .*'evil' is not a document"):
-        sharing.update_share(home=two)
+        read(two)
 
     assert homes.ids(two) == ["before", "a", "b"]
     assert sharing.share_status(home=two)["revision"] == head + 1
