@@ -1,6 +1,8 @@
 """A PostgreSQL of its own for tests: on a socket in a temporary directory, without a port, killed and started at will.
 
-It syncs the disk as a server does if `AETHER_TEST_FSYNC=on`; else not, because a killed process loses nothing either way.
+It is the newest of this machine, or the one whose directory of programs `AETHER_TEST_POSTGRES` names; a user other than
+root must be able to run these. It syncs the disk as a server does if `AETHER_TEST_FSYNC=on`; else not, because a killed
+process loses nothing either way.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import glob
 import os
 import pwd
 import random
+import re
 import shutil
 import signal
 import socket
@@ -50,12 +53,28 @@ def programs() -> Path | None:
     return Path(found[-1]) if found else None
 
 
+def dumping() -> Path:
+    """Return a directory of pg_dump and psql that fit `programs`, or skip: some servers come without, Debian's have them."""
+    server = require()
+    for found in (server, *map(Path, sorted(glob.glob("/usr/lib/postgresql/*/bin")))):
+        if (found / "pg_dump").exists() and _version(found / "pg_dump") >= _version(server / "postgres"):
+            return found
+    return pytest.skip("no pg_dump that is as new as the server")
+
+
+def _version(program: Path) -> int:
+    said = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
+    return int(re.findall(r"\d+", said)[0])
+
+
 def require() -> Path:
     """Return the programs of PostgreSQL, or skip the test with the reason."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
     found = programs()
     if found is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+        pytest.skip(
+            "no PostgreSQL here: apt-get install postgresql, or name its programs in AETHER_TEST_POSTGRES"
+        )
     return found
 
 
