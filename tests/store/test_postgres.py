@@ -73,8 +73,10 @@ def opened(url, colony, *, timeout=5.0):
 
 @pytest.fixture
 def database(postgres):
-    """Return the URL of a database of its own."""
-    return postgres.database(f"d{next(_NUMBERS)}_{os.getpid()}")
+    """Make a database, and yield its URL."""
+    made = postgres.database(f"d{next(_NUMBERS)}_{os.getpid()}")
+    yield made
+    postgres.drop(made)
 
 
 def url_of(postgres, role):
