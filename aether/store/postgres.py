@@ -561,6 +561,12 @@ class PostgresLedger:
         except (self._driver.errors.InvalidSchemaName, self._driver.errors.UndefinedFunction):
             what = "this database has no tables of aether, or not all of them."
             raise StorageFailed(what, fix=_INIT, where=self.where) from None
+        except self._driver.DatabaseError as reason:
+            if reason.sqlstate == "AE003":  # older functions take partitions of a table for what a backup left
+                (version,) = _row(connection, "select max(version) from aether.migrations", ())
+                if version:
+                    _require_version(version, self.where)
+            raise
         _require_version(found["version"], self.where)
         if found["colony"] is None:
             if found["owner"]:
