@@ -739,7 +739,7 @@ _REASONS: dict[str, tuple[type[AetherError], str, str]] = {
     "AE004": (
         UnsafePath,
         "the server refuses",
-        "Let a superuser run: grant aether_read, aether_write, aether_admin to OWNER with admin option.",
+        "Let a superuser, or who made these roles, run: grant aether_read, aether_write, aether_admin to OWNER with admin option.",
     ),
     "AE005": (UnsafePath, "the server refuses", "Run: alter role NAME inherit; then grant the right again."),
     "P0002": (NotFound, "the server refuses", "Put the blob first."),

@@ -1,13 +1,12 @@
 -- Roles as of version 16 of the server: a membership says whether the member inherits the role, and may become it. Who
 -- makes a role is its member with neither, only to give it to others; 'member' is true of that too.
 
--- What a role is to the caller: a group whose right counts, or the owner of the tables.
+-- Whether the caller has a role: a group whose right counts, or the owner of the tables. In SQL, which is planned as a
+-- part of the callers.
 create function aether.has_role(p_role name) returns boolean
-language plpgsql stable as $$
-begin
-    return pg_has_role(session_user, p_role,
-        case when current_setting('server_version_num')::integer < 160000 then 'member' else 'usage, set' end);
-end
+language sql stable as $$
+    select pg_has_role(session_user, p_role,
+        case when current_setting('server_version_num')::integer < 160000 then 'member' else 'usage, set' end)
 $$;
 
 revoke all on function aether.has_role(name) from public;
@@ -15,12 +14,13 @@ revoke all on function aether.has_role(name) from public;
 create or replace function aether.right_of(p_colony integer) returns text
 language plpgsql stable as $$
 begin
-    if aether.has_role(current_user) then
+    -- Cheap and mostly the answer: no member of the owner, and the role itself.
+    if pg_has_role(session_user, current_user, 'member') and aether.has_role(current_user) then
         return 'admin';
     end if;
     return (
         select m."right" from aether.members m join pg_roles r on r.rolname = m.role
-        where m.colony = p_colony and aether.has_role(r.rolname)
+        where m.colony = p_colony and (m.role = session_user or aether.has_role(r.rolname))
         order by m."right" = 'admin' desc, m."right" = 'write' desc limit 1
     );
 end

@@ -298,7 +298,7 @@ def test_an_owner_who_is_no_superuser_makes_the_tables(managed):
 
 def test_who_made_the_roles_may_be_a_member_elsewhere(managed):
     """From version 16 on, the maker of a role may give it to others, and has nothing of it."""
-    managed.sql("grant aether_read, aether_write, aether_admin to bea with admin option")
+    managed.sql("grant aether_read, aether_write, aether_admin to bea with admin option", role="ana")
     store.create_colony(managed.url("bea", "bea"), "wasps").close()
     store.grant(managed.url("bea", "bea"), "wasps", "ana", "write")
 
@@ -467,6 +467,21 @@ def test_two_who_make_the_tables_at_once_make_them_once(database):
         assert store.upgrade(ledger, identity=ledger.identity) == len(store.migrations())
         with pytest.raises(Conflict, match="no colony"):
             store.upgrade(ledger, identity="another")
+
+
+def test_older_tables_of_another_colony_stay_as_they_are(postgres, database):
+    store.create_colony(database, "bees").close()
+    name = database.split("/")[3].partition("?")[0]
+    newest = len(store.migrations())
+    postgres.sql(f"delete from aether.migrations where version = {newest}", database=name)
+    postgres.sql("drop function aether.has_role", database=name)
+    ((identity,),) = postgres.sql("select identity from aether.colonies", database=name)
+    with opened(database, "bees") as ledger:
+        with pytest.raises(Conflict, match="no colony"):
+            store.upgrade(ledger, identity="another")
+        assert postgres.sql("select max(version) from aether.migrations", database=name) == [(newest - 1,)]
+        assert store.upgrade(ledger, identity=str(identity)) == newest
+        assert ledger.head(JOURNAL) == 0
 
 
 def faults(url):
