@@ -562,7 +562,8 @@ class PostgresLedger:
             what = "this database has no tables of aether, or not all of them."
             raise StorageFailed(what, fix=_INIT, where=self.where) from None
         except self._driver.DatabaseError as reason:
-            if reason.sqlstate == "AE003":  # older functions take partitions of a table for what a backup left
+            # Older functions take the partitions of a table for what a backup left.
+            if reason.sqlstate == "AE003":
                 (version,) = _row(connection, "select max(version) from aether.migrations", ())
                 if version:
                     _require_version(version, self.where)
