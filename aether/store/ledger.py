@@ -24,6 +24,8 @@ from aether.tuples import NamedTuple
 
 # What a shared home knows of its colony; neither an address nor a password.
 PLACE = "data/share.json"
+# The changes that wait for the server.
+QUEUE = "share/queue"
 URL = "AETHER_SHARE_URL"
 # Where the files of a colony are if not in the database: a directory that all machines have, or s3://bucket/prefix.
 FILES = "AETHER_SHARE_FILES"
@@ -34,6 +36,8 @@ _PARAMETERS = re.compile(r"\s*[a-z_]+\s*=")
 # libpq's own variables: with one of them an empty address is enough.
 _OWN = ("PGSERVICE", "PGHOST", "PGDATABASE")
 TIMEOUT_SECONDS = 10.0
+# A server that failed is not asked again for as long.
+TRIED_SECONDS = 30.0
 # What is said of a home that came with a repository, and what to do.
 TRACKED = (
     "git tracks it, so it came with the repository: nothing is sent to the colony or taken from it.",
