@@ -6,13 +6,13 @@ it touches the disk; comparison is by path components with symlinks resolved, ne
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
 
 from aether import project
 from aether.errors import InvalidInput, NotFound, UnsafePath, shown
+from aether.regular import sha256
 
 HOME_NAME = project.HOME_NAME
 # 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.
@@ -168,7 +168,7 @@ def directory_name(text: str, *, what: str) -> str:
         name = f"%{ord(name[0]):02x}{name[1:]}"
     if name[-1] == ".":
         name = f"{name[:-1]}%2e"
-    return name if len(name) <= MAX_NAME_CHARS else f"{name[:80]}~{hashlib.sha256(data).hexdigest()[:32]}"
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[:80]}~{sha256(data).hexdigest()[:32]}"
 
 
 def file_name(text: str, *, what: str) -> str:

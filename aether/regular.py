@@ -30,6 +30,8 @@ _AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | _NO_WAIT
 _MARK = b',"checksum":"'
 # 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
 _CHECKSUM_CHARS = 16
+# Of so much, OpenSSL's is faster by more than the time to load it.
+_LARGE_BYTES = 1 << 20
 # What systems answer for a link, a FIFO without a reader, a socket, a device without a driver.
 _NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
 
@@ -167,9 +169,18 @@ def sealed_body(line: bytes) -> bytes | None:
 
 def checksum(data: bytes) -> str:
     """Return the checksum of a line or a document."""
-    # Another thread may be importing it.
-    sha256 = getattr(sys.modules.get("hashlib"), "sha256", None) or _sha256()
-    return str(sha256(data).hexdigest()[:_CHECKSUM_CHARS])
+    return sha256(data).hexdigest()[:_CHECKSUM_CHARS]
+
+
+if TYPE_CHECKING:
+    from hashlib import sha256 as sha256  # noqa: PLC0414 - it is to be imported from here
+else:
+
+    def sha256(data: bytes) -> Any:
+        """Return the SHA-256 of `data` as that of `hashlib`, which is imported for much data only: it takes too long."""
+        # Another thread may be importing it.
+        known = getattr(sys.modules.get("hashlib"), "sha256", None)
+        return (known or (_sha256() if len(data) < _LARGE_BYTES else __import__("hashlib").sha256))(data)
 
 
 def _sha256() -> Any:

@@ -12,12 +12,12 @@ import json
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aether import regular
 from aether.errors import AetherError
+from aether.regular import sha256
 from aether.store import record_files, spool
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real

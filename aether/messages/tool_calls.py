@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha256
 from typing import Literal, NotRequired
 
 from aether.messages.model import Block, Message, as_text
@@ -27,6 +26,7 @@ from aether.messages.shell import (
     short_command,
 )
 from aether.redact.redact import redact, without_blocks
+from aether.regular import sha256
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict

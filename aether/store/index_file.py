@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
+from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _COPIES: dict[Path, sqlite3.Connection] = {}
-_COPIES_LOCK = threading.Lock()
+_COPIES_LOCK = allocate_lock()
 
 
 def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_seconds: float) -> tuple[T] | None:

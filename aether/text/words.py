@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 from aether.text.regex import lazy
@@ -44,7 +44,7 @@ STOPWORDS = frozenset(
 )
 
 # The library's stemmer keeps the current word in its state: two threads would mix their words.
-_STEMMING = Lock()
+_STEMMING = allocate_lock()
 
 
 def runs(text: str) -> list[str]:

@@ -11,9 +11,9 @@ import os
 import sys
 import time
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
+from aether.regular import sha256
 from aether.store import config, ledger
 from aether.store.spool import is_real
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from hashlib import blake2b
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.regular import sha256
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS
@@ -28,6 +28,8 @@ SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 
+# 64 bits: two of some thousand lines are never alike by accident.
+_DIGEST_CHARS = 16
 # Answers of `judged` by question and digests of the texts, and those of them that were asked for: who makes briefs in
 # many processes keeps them.
 JUDGED: dict[str, bool] = {}
@@ -220,7 +222,7 @@ def _judged(question: str, texts: tuple[str, ...], digests: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
 
 
 def one_line(text: str, most: int) -> str:

@@ -14,7 +14,6 @@ need not wait for the next request: `end_turn` and `end_agent`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from typing import NotRequired
 
 from aether.memory.capture.notes import (
@@ -47,6 +46,7 @@ from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
+from aether.regular import sha256
 from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
