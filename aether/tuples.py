@@ -31,9 +31,9 @@ else:
             return cls._make(given)
 
     def _finish(cls: type) -> None:
-        made = namedtuple(
+        made = namedtuple(  # noqa: PYI024 - as above
             cls.__name__, cls._fields, defaults=cls._field_defaults.values(), module=cls.__module__
-        )  # noqa: PYI024
+        )
         for name in _METHODS:
             if name not in cls._own:
                 setattr(cls, name, vars(made)[name])

@@ -35,6 +35,7 @@ from aether.errors import (
 from aether.paths import directory_name, inside, is_plain, own_file
 from aether.regular import sha256
 from aether.store import files, index_file, postings, recovery, spool
+from aether.text.regex import lazy
 from aether.text.words import terms
 from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
@@ -55,15 +56,15 @@ OLDER = ".json.gz"
 TITLE_CHARS = 50
 # Words of one conversation that the index holds: those of a long book.
 MOST_WORDS = 200_000
-_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_MONTH = re.compile(r"\d{4}/\d{2}", re.ASCII)
+_NO_NAME = lazy(r"[^A-Za-z0-9_-]+")
+_MONTH = lazy(r"\d{4}/\d{2}", re.ASCII)
 # What a step or an archive file may name: archive files, and fuller forms in grace.
 _FILE, _REST = (
-    re.compile(r"archive/\d{4}/\d{2}/[^/\0]+\.json(?:\.zst)?", re.ASCII),
-    re.compile(r"archive/grace/[^/\0]+\.zst"),
+    lazy(r"archive/\d{4}/\d{2}/[^/\0]+\.json(?:\.zst)?", re.ASCII),
+    lazy(r"archive/grace/[^/\0]+\.zst"),
 )
-_SEAL = re.compile(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
-_VERSION = re.compile(rb'"version": (.),')
+_SEAL = lazy(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
+_VERSION = lazy(rb'"version": (.),')
 _TEXT_KEYS = ("content", "text", "thinking", "input", "arguments", "output", "summary")
 
 

@@ -9,7 +9,6 @@ is done again.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
@@ -56,12 +55,13 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
+_TIME = lazy(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
 
 
 class Committed(NamedTuple):

@@ -10,7 +10,6 @@ Without `data/share.json` a home is not shared: its journal file is its ledger, 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -20,6 +19,7 @@ from typing import Any, Protocol
 from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
 from aether.store import files, spool
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 
 # What a shared home knows of its colony; neither an address nor a password.
@@ -32,7 +32,7 @@ FILES = "AETHER_SHARE_FILES"
 # How an address starts, and the module whose `open_ledger` and `create_colony` know such servers.
 MODULES = dict.fromkeys(("postgresql://", "postgres://"), "aether.store.postgres")
 # The other form that libpq knows: `service=NAME`, `user=ana host=db`.
-_PARAMETERS = re.compile(r"\s*[a-z_]+\s*=")
+_PARAMETERS = lazy(r"\s*[a-z_]+\s*=")
 # libpq's own variables: with one of them an empty address is enough.
 _OWN = ("PGSERVICE", "PGHOST", "PGDATABASE")
 TIMEOUT_SECONDS = 10.0

@@ -9,7 +9,6 @@ the history already is never sent twice.
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Mapping
 from contextlib import suppress
@@ -31,13 +30,14 @@ from aether.store.snapshot import (
     folded_entries,
     read_journal,
 )
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, Patch
 
 DIRECTORY = ledger.QUEUE
 # How the name of a change in quarantine starts.
 UNFIT = "queued-"
-_NAME = re.compile(r"\d{8,}-[0-9a-f]{32}\.json")
+_NAME = lazy(r"\d{8,}-[0-9a-f]{32}\.json")
 # Touched at each try that failed: for some seconds no other process waits for the server again.
 TRIED, TRIED_SECONDS = "share/tried", ledger.TRIED_SECONDS
 

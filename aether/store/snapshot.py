@@ -26,7 +26,15 @@ from aether.project import link_out_of
 from aether.schemas import check, migrations
 from aether.store import documents, recovery
 from aether.store.documents import Document
-from aether.store.files import head_path, lines_backwards, read_head, seal_json, storage_errors, unsealed
+from aether.store.files import (
+    head_path,
+    lines_backwards,
+    months_in,
+    read_head,
+    seal_json,
+    storage_errors,
+    unsealed,
+)
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.tuples import NamedTuple
@@ -608,7 +616,7 @@ def entry_of(fields: JsonObject) -> Entry:
 
 def month_files(home: Path) -> list[Path]:
     """Return the files of folded lines, oldest first."""
-    return sorted((home / "data" / "journal").glob("[0-9]*-[0-9]*.jsonl"))
+    return months_in(home / "data" / "journal")
 
 
 def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:

@@ -383,10 +383,13 @@ _SINGULAR = {
 
 
 _QUOTED = lazy(
-    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)"
+    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)",
+    needs=('"', "“", "„", "«", "'", "‘"),
 )
 _NO_APOSTROPHE = lazy(
-    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b", re.IGNORECASE
+    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b",
+    re.IGNORECASE,
+    needs=("nt",),
 )
 
 

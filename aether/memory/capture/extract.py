@@ -72,7 +72,7 @@ _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # A request to memory itself is carried out; noted as well, it would be stored twice.
-_AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
+_AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)", needs=("/aether",))
 _SUMMARY_PARTS: tuple[tuple[str, Role], ...] = (
     ("pending", "pending"), ("current work", "current"), ("next step", "next"),
 )  # fmt: skip
