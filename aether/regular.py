@@ -177,10 +177,10 @@ if TYPE_CHECKING:
 else:
 
     def sha256(data: bytes) -> Any:
-        """Return the SHA-256 of `data` as that of `hashlib`, which is imported for much data only: it takes too long."""
+        """Return the SHA-256 of `data` as that of `hashlib`; OpenSSL is loaded for much data only: it takes too long."""
         # Another thread may be importing it.
         known = getattr(sys.modules.get("hashlib"), "sha256", None)
-        return (known or (_sha256() if len(data) < _LARGE_BYTES else __import__("hashlib").sha256))(data)
+        return (known or (_sha256() if len(data) < _LARGE_BYTES else _openssl()))(data)
 
 
 def _sha256() -> Any:
@@ -188,4 +188,11 @@ def _sha256() -> Any:
     try:
         return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
     except ImportError:  # pragma: no cover - another Python
+        return __import__("hashlib").sha256
+
+
+def _openssl() -> Any:
+    try:
+        return __import__("_hashlib").openssl_sha256
+    except (ImportError, AttributeError):  # pragma: no cover - another Python
         return __import__("hashlib").sha256
