@@ -7,17 +7,17 @@ it touches the disk; comparison is by path components with symlinks resolved, ne
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 from aether import project
 from aether.errors import InvalidInput, NotFound, UnsafePath, shown
 from aether.regular import sha256
-from aether.text.regex import lazy
 
 HOME_NAME = project.HOME_NAME
 # 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.
 MAX_NAME_CHARS = 120
-_SAFE_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SAFE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 # Windows keeps these for devices, with any extension.
 RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))})
@@ -178,7 +178,7 @@ def file_name(text: str, *, what: str) -> str:
         InvalidInput: it is empty, too long, a device name, or has other than letters, digits, `.`, `_`, `-`.
     """
     safe = (
-        _SAFE_NAME.fullmatch(text)
+        re.fullmatch(_SAFE_NAME, text)
         and not text.endswith(".")
         and text.partition(".")[0].lower() not in RESERVED
     )

@@ -402,7 +402,7 @@ _NOUNS = (
     *"pass pw kennwort pin secret cred zugangsdaten contrase senha wachtwoord token key schl".split(), "mot de passe",
     *(first + between + last for first, last in (("api", "key"), ("access", "key"), ("api", "schl")) for between in ("", " ", "-")),
 )  # fmt: skip
-# The words, or their start up to a blank or a hyphen, that may be there: where another stands, no pattern is compiled.
+# The words, or their start up to a blank or a hyphen, that may be there: no pattern is compiled for another.
 _NOUN_WORDS = frozenset(
     _NOUN.replace("[ -]?", " ").replace("|", " ").split() + _NOUN.replace("[ -]?", "").split("|")
 )
