@@ -16,7 +16,8 @@ from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout
 from aether.memory import items
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
 from aether.store import files
-from aether.store.commit import AETHER, Author, commit
+from aether.store.authors import AETHER, Author
+from aether.store.commit import commit
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize

@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import operator
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, shown
 from aether.schemas import check, migrations
 from aether.store import config, documents, ledger, offline, record_files, recovery, rewrite, seals, spool
+from aether.store.authors import ACTING, AETHER, HAND, INIT, QUEEN, Author
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
@@ -36,7 +35,6 @@ from aether.store.files import (
     unsealed,
     write_whole,
 )
-from aether.store.index_file import LEFT_ALONE
 from aether.store.patch import apply_with_inverse, diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
@@ -58,34 +56,13 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
-# Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
-HOOK, AETHER = "hook", "aether"
-# The author of steps of the archive, which change no document.
-ARCHIVE = "archive"
-# The author of edits that a person made in a file.
-HAND = "hand"
-# The operation that makes the documents: there is nothing before it to restore.
-INIT = "init"
-
-
-# The author where nobody else is named: the person whose colony it is.
-QUEEN = "queen"
-
-
-class Author(NamedTuple):
-    """Who changes what, and why, as `aether log` shows it."""
-
-    operation: str
-    by: str = QUEEN
-    reason: str = ""
-    part: str = ""
-    """See `snapshot.Entry`."""
+_TIME = lazy(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
 
 
 class Committed(NamedTuple):
@@ -96,41 +73,8 @@ class Committed(NamedTuple):
     changed: bool
 
 
-class Acting(NamedTuple):
-    """A surface through which a person acts: what it commits in place of the Queen, and under which condition."""
-
-    by: str
-    revisions: list[int]
-    """The revisions that were made, in their order; it grows."""
-    require: Callable[[Snapshot], None] = lambda snapshot: None
-    """Raises an error if what the person saw has changed; asked under the lock, of the first change."""
-    read_only: bool = False
-
-
 # Shared homes where the last change of this process met lines of another replica: the next one waits for its turn at once.
 _MET: set[Path] = set()
-
-ACTING: ContextVar[Acting | None] = ContextVar("acting", default=None)
-
-
-@contextmanager
-def acting(
-    by: str, require: Callable[[Snapshot], None] | None = None, *, read_only: bool = False
-) -> Iterator[Acting]:
-    """Commit changes of the Queen under the name `by` during the block, in this thread or task only.
-
-    `read_only` refuses all of them, and leaves the spool and the indexes as they are.
-    """
-    found = Acting(by, [], read_only=read_only)
-    token, alone = (
-        ACTING.set(found._replace(require=require) if require else found),
-        LEFT_ALONE.set(read_only),
-    )
-    try:
-        yield found
-    finally:
-        ACTING.reset(token)
-        LEFT_ALONE.reset(alone)
 
 
 def commit(

@@ -65,6 +65,7 @@ _FIXES = {
 _EXCHANGE, _HERE = 2, -100
 # By directory: the name that the holder of its lock wrote into it.
 _HELD: dict[str, bytes] = {}
+_DIGITS = frozenset("0123456789")
 _sync_data = getattr(os, "fdatasync", os.fsync)
 
 
@@ -316,6 +317,23 @@ def cut_torn_end(path: Path) -> int:
         end -= len(torn)
         os.truncate(path, end)
     return end
+
+
+def files_ending(directory: Path, suffix: str) -> list[Path]:
+    """Return the files of `directory` whose names end in `suffix`; none without the directory."""
+    try:
+        return [
+            directory / name for name in os.listdir(directory) if name.endswith(suffix)
+        ]  # a glob compiles a pattern
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def months_in(directory: Path) -> list[Path]:
+    """Return the files of `directory` that are named by their month, oldest first; none without the directory."""
+    found = files_ending(directory, ".jsonl")
+    named = (path for path in found if path.name[0] in _DIGITS and path.name.partition("-")[2][:1] in _DIGITS)
+    return sorted(named)
 
 
 def lines_backwards(path: Path) -> Iterator[bytes]:

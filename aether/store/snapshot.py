@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -26,11 +26,19 @@ from aether.project import link_out_of
 from aether.schemas import check, migrations
 from aether.store import documents, recovery
 from aether.store.documents import Document
-from aether.store.files import head_path, lines_backwards, read_head, seal_json, storage_errors, unsealed
+from aether.store.files import (
+    head_path,
+    lines_backwards,
+    months_in,
+    read_head,
+    seal_json,
+    storage_errors,
+    unsealed,
+)
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.tuples import NamedTuple
-from aether.types import JsonObject, Patch
+from aether.types import Change, JsonObject, Patch
 
 JOURNAL_FORMAT = 1
 # A fold replaces files for about ten milliseconds; this waits out many of them.
@@ -134,6 +142,10 @@ class Snapshot(NamedTuple):
 
 
 _CACHE: dict[Path, Snapshot] = {}
+
+# What plans a change that waited for a server again on newer documents, given its entry, or returns None: memory knows
+# how, and the store does not. The records in its `appends` replace those of the entry.
+REPLANNERS: list[Callable[[Mapping[str, Any], Entry], Change | None]] = []
 
 
 def load(home: Path) -> Snapshot:
@@ -605,7 +617,7 @@ def entry_of(fields: JsonObject) -> Entry:
 
 def month_files(home: Path) -> list[Path]:
     """Return the files of folded lines, oldest first."""
-    return sorted((home / "data" / "journal").glob("[0-9]*-[0-9]*.jsonl"))
+    return months_in(home / "data" / "journal")
 
 
 def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:

@@ -85,9 +85,11 @@ OWN_CHOICES = {
         r"\b(?:should|shouldn't|would be good to|must|wants? to|has to|needs? to)\b[^?]*, (?:and |but )?not\b(?! sure| yet| now| really)",
         re.IGNORECASE,
     ),
-    "let's": lazy(rf"{_LEADS}(?:let's|lets)\b", re.IGNORECASE),
+    "let's": lazy(rf"{_LEADS}(?:let's|lets)\b", re.IGNORECASE, needs=("let",)),
     # A proposal of the person, who need not wait for an answer; between two ways it asks.
-    _LETS_ASKED: lazy(rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", re.IGNORECASE),
+    _LETS_ASKED: lazy(
+        rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", re.IGNORECASE, needs=("let",)
+    ),
     "we will": lazy(rf"{_LEADS}we(?:'ll| will| should)\b", re.IGNORECASE),
     "I'll handle it": lazy(
         rf"{_LEADS}i(?:'ll| will) (?:handle|take|do (?:it|that)|fix)\b|, i(?:'ll| will) (?:handle|take care of|do) (?:it|that|this|them)\b",

@@ -22,7 +22,7 @@ from typing import Literal
 
 from aether.text.described import describes, is_otherwise, options
 from aether.text.endings import ending
-from aether.text.regex import lazy
+from aether.text.regex import ODD_LETTERS, lazy
 from aether.text.words import STOPWORDS, sentences, unquoted, with_apostrophes, words
 from aether.tuples import NamedTuple
 
@@ -47,6 +47,11 @@ _EXPLORES = (
     r"i'll (?:look|check|try|start|see|explore|examine|investigate|read|search|first|now|need)|i(?:'m going| am going| want| need) to (?:look|check|see|"
     r"understand|explore|examine|find|read)|i will (?:look|check|try|see|explore|examine|first)|looking (?:at|into|for)|checking|searching|trying to|"
     r"reading|exploring)\b"
+)  # fmt: skip
+# Of which it has one.
+_EXPLORING = (
+    "let me", "let's", "i'll", "i will", "i'm", "i am", "i want", "i need", "looking", "checking", "searching", "trying",
+    "reading", "exploring",
 )  # fmt: skip
 # Order matters: a fix names the failure it ended, and a decision may mention limits.
 _CUES: dict[Kind, str] = {
@@ -84,8 +89,6 @@ _SIGNS: dict[Kind, str] = {
     "ref rep mov lau ach won gre ver con pro ret edi cha del ins",
 }
 _HEADS = lazy(r"(\w{1,3})\w*")
-# These the engine takes for an "s" or an "i", although they are no capitals of them.
-_ODD_LETTERS = "\u017f\u0130\u0131"
 
 
 class _Cue(NamedTuple):
@@ -125,7 +128,7 @@ def _may_have(cue: _Cue, said: _Said) -> bool:
 
 def _has(cue: _Cue, said: _Said) -> bool:
     # A search that ignores case takes three times as long, and nearly all letters have one small form.
-    if not said.text.isascii() and any(map(said.text.__contains__, _ODD_LETTERS)):
+    if not said.text.isascii() and any(map(said.text.__contains__, ODD_LETTERS)):
         return cue.any_case.search(said.text) is not None
     return _may_have(cue, said) and cue.small.search(said.small) is not None
 
@@ -139,7 +142,7 @@ _CHOSE = _cue(
 )
 _INSIDE: dict[Kind, tuple[str, ...]] = {"blocker": ("error", "exception")}
 _TABLE: tuple[tuple[Kind, _Cue], ...] = (
-    ("exploration", _cue(_EXPLORES)),
+    ("exploration", _cue(_EXPLORES, inside=_EXPLORING)),
     *((kind, _cue(cues, _SIGNS[kind], _INSIDE.get(kind, ()))) for kind, cues in _CUES.items()),
 )
 
@@ -207,6 +210,11 @@ _LEAD_IN = lazy(
     r"|^(?:(?:as|like) )?i (?:already )?(?:said|told you|asked you)(?: before| already| earlier)?(?: to| that)?[,:]? (?=(?:never|always|don't|do not|no|not|to)\b)"
     r"|^(?:please )?(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget) that\s+",
     re.IGNORECASE,
+)
+# How it starts if not with a bullet: other sentences, which are most, compile nothing.
+_LEADING = frozenset(
+    "ok okay yes yeah no good great perfect right thanks thank again reminder important note rule remember please and also so but "
+    "as one the same then next now first finally pls plz kindly let just to for like i keep bear be don do".split()
 )
 _PREFERS = lazy(
     r"^(?:always |generally |strongly )?(?:prefer|favou?r)\s|^stick (?:to|with)\s"
@@ -491,6 +499,7 @@ _REJECTED = lazy(r", not you\b", re.IGNORECASE)
 _PASSED_ON = lazy(
     r"\A[^\n]{0,300}?\b(?:feedback|reviews?|reviewed|comments?|reports?|reported|look at this|in context of|see below|the following|logs?|output|error|says?|said|wrote|this)\b[^\n]{0,120}(?::|!|\?|\.\.\.)?[ \t]*\n",
     re.IGNORECASE,
+    needs=("\n",),
 )
 _PASTED_CHARS = 600
 # A short one needs a clearer opening; "For the docs:" opens rules of their own.
@@ -500,15 +509,18 @@ _QUOTED_BELOW = lazy(
     r"\b(?:feedback|review(?:er)?s?|comments?|logs?|output|docs?|documentation|readme|guide|error|issue|ticket|e?mail|message|thread|skill|prompt|article|blog|paper|snippet)\b[^\n:]{0,40}"
     r"|(?:the )?(?:review(?: comments?)?|feedback|logs?|error|output|readme)(?: (?:from|of|by|on) [^\n:]{1,40})?):[ \t]*\n",
     re.IGNORECASE,
+    needs=("\n",),
 )
 # The head of a document, such as a skill.
 _FRONT_MATTER = lazy(
-    r"\A---[ \t]*\n(?=(?:.*\n){0,9}?(?:name|description|title)[ \t]*:)(?=(?:.*\n){1,20}?---[ \t]*\n)"
+    r"\A---[ \t]*\n(?=(?:.*\n){0,9}?(?:name|description|title)[ \t]*:)(?=(?:.*\n){1,20}?---[ \t]*\n)",
+    needs=("---",),
 )
 # A heading above rules makes each entry of its list one.
 _RULE_HEADING = lazy(
     r"^\W*(?:[\w-]+ ){0,3}(?:rules|constraints|guidelines|conventions|principles|non-negotiables?)\b(?!.*\b(?:fail\w*|broken?|broke|violat\w*|conflicts?|missing|wrong|outdated|from|that|which)\b)[^.?!]{0,40}\Z|non-negotiable",
     re.IGNORECASE,
+    needs=("rules", "constraints", "guidelines", "conventions", "principles", "non-negotiable"),
 )
 _CONNECTED = lazy(r"(?:but|otherwise|if not|unless|except|then|else)\b", re.IGNORECASE)
 
@@ -528,11 +540,18 @@ def without_lead_in(sentence: str) -> str:
     """
     text = sentence.strip()
     for _ in range(MOST_LEAD_INS):
-        lead_in = _LEAD_IN.match(text)
+        lead_in = _LEAD_IN.match(text) if _may_lead_in(text) else None
         if lead_in is None:
             break
         text = text[lead_in.end() :]
     return text or sentence.strip()
+
+
+def _may_lead_in(text: str) -> bool:
+    """Return whether `text` starts with a bullet, or with a word that an introduction starts with."""
+    word = text.partition(" ")[0].lower()
+    letters = word[: next((at for at, sign in enumerate(word) if not sign.isalpha()), len(word))]
+    return not letters or not word.isascii() or word[1:2] == ")" or letters in _LEADING
 
 
 def rule(sentence: str) -> Rule | None:
@@ -771,6 +790,7 @@ _OFFERS = lazy(
     r"\b(?:how (?:can|may) i (?:help|assist)|what (?:can i|would you like(?: me)? to) (?:do|help|work)|(?:happy|glad|here) to help|anything else|"
     r"(?:wie|womit) kann ich (?:\w+ )?helfen)\b",
     re.IGNORECASE,
+    needs=("how ", "what ", "to help", "anything else", "kann ich"),
 )
 # A shorter remark that names nothing ("It is noon.") is of no use later.
 _LEAST_NAMELESS_WORDS = 4

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 from aether.text.regex import lazy
@@ -44,7 +44,7 @@ STOPWORDS = frozenset(
 )
 
 # The library's stemmer keeps the current word in its state: two threads would mix their words.
-_STEMMING = Lock()
+_STEMMING = allocate_lock()
 
 
 def runs(text: str) -> list[str]:
@@ -384,10 +384,13 @@ _SINGULAR = {
 
 
 _QUOTED = lazy(
-    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)"
+    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)",
+    needs=('"', "“", "„", "«", "'", "‘"),
 )
 _NO_APOSTROPHE = lazy(
-    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b", re.IGNORECASE
+    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b",
+    re.IGNORECASE,
+    needs=("nt",),
 )
 
 

@@ -809,6 +809,7 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
     was changed since: then it fails still.
     """
     ran: set[str] = set()
+    commands: list[str] = []
     ends: list[frozenset[str]] = []
     settling = looked = 0
     moved_on = asked = changed = False
@@ -819,13 +820,16 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
         moved_on = asked and changed
         if kind in ("command", "solution") and settling < LOOKED_AT_COMMANDS:
             settling += 1
-            ran |= commands_in(content)
+            commands.append(content)
         if kind in ("solution", "outcome") and len(ends) < LOOKED_AT:
             ends.append(topic_words(content[:SUMMARY_CHARS]))
         if kind not in ("error", "blocker") or item["metadata"].get("protected") or looked >= LOOKED_AT_OPEN:
             continue
         looked += 1
         known = parse_failure(content) if kind == "error" else None
+        if known:
+            ran = ran.union(*map(commands_in, commands))
+            commands.clear()
         # The last part of a chain runs after all others succeeded.
         again = known is not None and without_flags(known.parts[-1:]) <= ran
         whole = known is not None and any(map(_TESTS.search, known.parts)) and any(map(_ALL_TESTS.match, ran))

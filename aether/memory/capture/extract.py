@@ -14,7 +14,6 @@ need not wait for the next request: `end_turn` and `end_agent`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from typing import NotRequired
 
 from aether.memory.capture.notes import (
@@ -46,6 +45,7 @@ from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
+from aether.regular import sha256
 from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
@@ -71,7 +71,7 @@ _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # A request to memory itself is carried out; noted as well, it would be stored twice.
-_AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
+_AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)", needs=("/aether",))
 _SUMMARY_PARTS: tuple[tuple[str, Role], ...] = (
     ("pending", "pending"), ("current work", "current"), ("next step", "next"),
 )  # fmt: skip

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from hashlib import sha256
 from typing import Literal, NotRequired
 
 from aether.messages.records import Record
 from aether.redact.redact import redact
+from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
 from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
