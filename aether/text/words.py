@@ -405,7 +405,8 @@ def with_apostrophes(text: str) -> str:
     >>> with_apostrophes("dont, can’t, want")
     "don't, can't, want"
     """
-    return _NO_APOSTROPHE.sub(r"\1n't", text.replace("’", "'"))
+    straight = text.replace("’", "'")
+    return _NO_APOSTROPHE.sub(r"\1n't", straight) if "nt" in straight.lower() else straight
 
 
 def pluralize(number: int, plural: str) -> str:
