@@ -564,7 +564,20 @@ def wish_of(sentence: str) -> str:
         return ""
     bare = without_lead_in(said.text)
     wordings = [said] if bare == said.text else [_said(bare), said]
-    return next((name for name, cue in WISHES.items() if any(_has(cue, one) for one in wordings)), "")
+    by_head = _wishes_by_head()
+    likely = {name for one in wordings for head in one.heads for name in by_head.get(head, ())}
+    wishes = (name for name in WISHES if name in likely or said.is_odd)
+    return next((name for name in wishes if any(_has(WISHES[name], one) for one in wordings)), "")
+
+
+@lru_cache(maxsize=1)
+def _wishes_by_head() -> dict[str, list[str]]:
+    """Return the names of wishes under the first letters of words of which a text has one."""
+    found: dict[str, list[str]] = {}
+    for name, cue in WISHES.items():
+        for head in cue.heads:
+            found.setdefault(head, []).append(name)
+    return found
 
 
 # These wishes are a clause of a sentence that may ask for more ("do 1, don't do a reply, but file an issue").
