@@ -208,6 +208,7 @@ _RARE = (
     *"losenord jelszo lozinka mnemonic seedphrase totp phpsessid jsessionid dockerconfigjson stringdata pswd passord parole".split(),
     *FOREIGN,
 )
+_LAST_OF_RARE = tuple(word.rpartition(" ")[2] for word in _RARE)
 _STEM = lazy(_STEMS)
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Longer runs of such characters are data, not names.
@@ -326,7 +327,7 @@ def without_assigned(text: str, joined: str | None = None) -> str:
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
     joined = vocabulary(without_escapes(text))[1] if joined is None else joined
-    rare = [word for word in _RARE if word.rpartition(" ")[2] in joined]
+    rare = [word for word, last in zip(_RARE, _LAST_OF_RARE, strict=True) if last in joined]
     if not rare and not any(part in folded for part in _PARTS):
         return text
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
