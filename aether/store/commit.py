@@ -258,6 +258,9 @@ def _committed(
 
 
 def _crowded(home: Path) -> Conflict:
+    if _is_shared(home):
+        what = f"other machines changed the colony each time, {CONFLICT_TRIES} times. Nothing was stored."
+        return Conflict(what, fix="Try again.", where=str(home))
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
     return Conflict(what, fix=fix, where=str(home))
