@@ -25,6 +25,7 @@ from aether.store.commit import (
     catch_up,
     commit,
     fold_home,
+    require_answer,
     send_queue,
     settle,
     write_lock,
@@ -149,6 +150,18 @@ def change(
     `settings` replace those of the home.
     """
     return change_snapshot(home, lambda snapshot: plan(snapshot.documents), author, settings=settings)
+
+
+def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Committed:
+    """Do the same for what only reading changes: it neither waits for the server of a shared home nor in its queue.
+
+    Raises:
+        StorageFailed, LockTimeout: nothing was stored.
+    """
+    if os.path.exists(f"{place}/{ledger.PLACE}"):
+        require_answer(place)
+    done = commit(place, lambda snapshot: plan(snapshot.documents), Author("access"), now=now())
+    return done._replace(result=copied(done.result))
 
 
 def change_snapshot(

@@ -88,6 +88,44 @@ def test_changes_wait_are_read_and_are_sent_in_order(pair, away):
     assert [each.reason for each in snapshot.folded_entries(one)][-4:] == ["c", "a", "b", "a"]
 
 
+def test_a_long_queue_is_not_read_again_by_each_change_nor_by_each_process(pair, away, monkeypatch):
+    _, one, two = pair
+    away()
+    asked, real = [], offline.read
+    monkeypatch.setattr(offline, "read", lambda path: asked.append(path) or real(path))
+    for number in range(50):
+        add(two, f"n{number}")
+    assert asked == []
+    offline._MADE.clear()  # as another process would
+
+    assert names(two) == ["before", *(f"n{number}" for number in range(50))]
+    assert len(asked) <= offline.KEPT_EACH
+
+    asked.clear()
+    offline._MADE.clear()
+    path = documents.path_of(two, "memory")
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    assert len(names(two)) == 51
+    assert "edited" in str(access.read(two).documents["memory"]["working_memory"]["items"][0])
+    assert len(asked) == 50  # what is remembered was made of other documents
+    offline._MADE.clear()
+    (two / offline.MADE).write_bytes(b"{")
+    assert len(names(two)) == 51
+    assert names(one) == ["before"]
+
+
+def test_reading_adds_nothing_to_the_queue(pair, away):
+    _, _one, two = pair
+    away()
+    aether.add_working_memory_item("the importer reads CSV", "note", home=two)
+
+    for _ in range(3):
+        (hit,) = aether.search_memory("importer", home=two)
+        assert aether.get_working_memory_item(hit["id"], home=two)["content"] == "the importer reads CSV"
+
+    assert len(offline.waiting(two)) == 1
+
+
 def test_a_new_change_never_overtakes_one_that_waits(pair, away, monkeypatch):
     colony, _one, two = pair
     away()
