@@ -1,8 +1,9 @@
 """What does a change cost that waits for a server, after how many that wait, and what a search beside them?
 
 A shared home without its server, whose changes wait (`share.offline = "queue"`): items are added one after the other by
-`aether.add_working_memory_item`, in one process. `cpu_ms` is processor time of an addition; `search_ms` is that of one search by a process that has read nothing yet. Neither reads the queue again: what
-grows is the document that they add to and read, whose checksum each change has.
+`aether.add_working_memory_item`, in one process. `cpu_ms` is processor time of an addition; `search_ms` is that of one
+search by a process that has read nothing yet. Neither reads the queue again: what grows is the document that they add to
+and read, whose checksum each change has.
 
 Usage: python benchmarks/shared_queue.py [CHANGES]
 """

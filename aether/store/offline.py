@@ -234,6 +234,11 @@ def finish(path: Path, *, fits: bool) -> None:
     files.sync_directory(path.parent)
 
 
+def unfit(home: Path) -> list[Path]:
+    """Return the changes in quarantine, which no longer fitted what others wrote."""
+    return sorted((home / "quarantine").glob(f"{UNFIT}*"))
+
+
 def tried_lately(home: Path) -> bool:
     """Return whether the server could not be reached a few seconds ago, by any process."""
     return seconds_left(home) > 0

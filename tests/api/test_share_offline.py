@@ -141,7 +141,26 @@ def test_a_new_change_never_overtakes_one_that_waits(pair, away, monkeypatch):
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
 
 
-def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
+def test_a_fold_asks_a_server_that_was_away_a_moment_ago(pair, away, capsys):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    assert main(["fold", "--home", str(two)]) == 1
+    assert "not exchanged with the colony: no server is named." in capsys.readouterr().err
+    with pytest.raises(ledger.Offline, match=r"tried again in \d+ seconds.*aether fold"):
+        homes.add(two, "refused")
+    away(back=True)
+
+    assert main(["fold", "--home", str(two)]) == 0
+    assert offline.waiting(two) == []
+
+    offline.note_try(two, failed=True)
+    assert sharing.share_status(home=two)["reachable"]
+    assert not offline.tried_lately(two)
+    assert homes.ids(colony.agree()) == ["before", "a"]
+
+
+def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away, capsys):
     colony, one, two = pair
     away()
     remove(two, "before")
@@ -155,6 +174,8 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
     assert "remove by queen" in found.message
     assert b'"before"' in (two / found.where).read_bytes()
     assert sharing.share_status(home=two)["unfit"] == 1
+    assert main(["memory", "list", "--home", str(two)]) == 0
+    assert "1 change no longer fitted what others wrote, kept in quarantine" in capsys.readouterr().err
     assert unfit(one) == []
 
 
@@ -458,7 +479,9 @@ def test_a_home_that_leaves_keeps_what_waits(pair, away):
     away()
     add(two, "a")
 
-    sharing.leave_share(home=two)
+    with pytest.raises(Conflict, match="would lack what others wrote after revision 2"):
+        sharing.leave_share(home=two)
+    assert sharing.leave_share(home=two, force=True).missing
     colony.made.remove(two)
     add(two, "b")
 

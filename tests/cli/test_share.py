@@ -68,7 +68,8 @@ def test_a_home_that_does_not_know_its_colony_any_more_leaves_it(tmp_path, url, 
     assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
     (home / ledger.PLACE).write_text("{")
 
-    assert main(["share", "leave", "--home", str(home)]) == 0
+    assert main(["share", "leave", "--home", str(home)]) == 11
+    assert main(["share", "leave", "--force", "--home", str(home)]) == 0
 
     assert "This home has left its colony at revision 1." in capsys.readouterr().out
 
