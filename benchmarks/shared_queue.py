@@ -47,7 +47,7 @@ def main() -> None:
                 content = f"{step} {number}: the importer reads 41 MB/s with flat memory."
                 aether.add_working_memory_item(content, "note", home=home)
             added = time.process_time()
-            offline._MADE.clear()
+            offline._MADE.clear()  # noqa: SLF001 - as in another process
             aether.search_memory("importer", home=home)
             searched = time.process_time()
             measured[str(len(offline.names(home)))] = {

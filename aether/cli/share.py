@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from aether.cli.output import Ask, Group, Table, emit, note, pass_ask, plain
+
+if TYPE_CHECKING:
+    from aether.api.share import Shared
 
 
 @click.group("share", cls=Group)
@@ -113,7 +118,8 @@ def leave_command(ask: Ask, force: bool) -> None:
 
     made = share.leave_share(home=ask.place(), force=force)
     name = made.colony or "its colony"
-    emit(ask, _fields(made), f"This home has left {name} at revision {made.revision}.")
+    found = {**_fields(made), "missing": list(made.missing)}
+    emit(ask, found, f"This home has left {name} at revision {made.revision}.")
     for each in made.missing:
         note(ask, plain(f"Note: it lacks {each}."))
 
@@ -170,6 +176,5 @@ def revoke_command(ask: Ask, role: str) -> None:
     emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
 
 
-def _fields(made: object) -> dict[str, object]:
-    fields: dict[str, object] = made._asdict()  # type: ignore[attr-defined]
-    return {**fields, "home": str(fields["home"])}
+def _fields(made: Shared) -> dict[str, object]:
+    return {"home": str(made.home), "colony": made.colony, "replica": made.replica, "revision": made.revision}

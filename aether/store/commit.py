@@ -291,7 +291,7 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
         Conflict, UnsafePath, CorruptDocument, StorageFailed: as `catch_up`.
     """
     home = snapshot.home
-    if not offline.is_waiting(home):
+    if not os.path.exists(f"{home}/{offline.DIRECTORY}") or not offline.is_waiting(home):
         return snapshot
     if not insist:
         require_answer(home)

@@ -193,7 +193,7 @@ def _made(snapshot: Snapshot, waits: list[str]) -> _Made:
 
 
 def _key(snapshot: Snapshot, waits: list[str]) -> str:
-    """Return what tells a state of the home, with the changes `waits` after it, from any other."""
+    """Return a checksum by which a state of the home, with the changes `waits` after it, is known."""
     return files.checksum(files.json_line([snapshot.revision, snapshot.files, waits]))
 
 

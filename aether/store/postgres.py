@@ -326,8 +326,11 @@ class PostgresLedger:
 
     def ends(self) -> dict[str, Mark]:
         """Return the head and the checksum of the last line of every stream; to compare with, it may not be durable yet."""
-        query = "select name, head, checksum::text from aether.streams where colony = %s"
-        return {name: Mark(head, checksum) for name, head, checksum in self.rows(query, self.number)}
+        query = "select name, head, checksum from aether.streams where colony = %s"
+        rows = self.rows(query, self.number)
+        return {
+            name: Mark(head, (checksum or b"").decode("ascii", "replace")) for name, head, checksum in rows
+        }
 
     def read_after(self, stream: str, mark: Mark, *, limit: int = READ_LINES) -> News:
         """Return at most `limit` lines after `mark`, oldest first, without a gap; only lines that are durable.
