@@ -106,6 +106,13 @@ class DirectoryLedger:
         streams = ("" if name == ".journal" else name for name in names)
         return {name: self.head(name) for name in streams if name.startswith(prefix)}
 
+    def ends(self) -> dict[str, Mark]:
+        found = {}
+        for stream, head in self.heads().items():
+            lines, (_, checksum) = self._lines(stream), self._start(stream)
+            found[stream] = Mark(head, checksum_of(lines[-1]) if lines else checksum)
+        return found
+
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
         self.fault("read_after")
         return self._after(stream, mark, limit)

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 
 from aether import clock, paths, regular
 from aether.api import memory_tool
-from aether.api.home import Home, change, copied, drained, find, now, present, read
+from aether.api.home import REFUSALS, Home, change, copied, drained, find, look_again, now, present, read
 from aether.api.memory_tool import directory_updated
-from aether.api.share import colony_lines, examine_share, exchange
+from aether.api.share import colony_lines, examine_share, exchange, failure, troubles
 from aether.clock import new_id
 from aether.errors import (
     AetherError,
@@ -55,7 +55,7 @@ from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
 from aether.store.authors import HAND, Author
-from aether.store.commit import commit, fold_home, write_lock
+from aether.store.commit import commit, fold_home, require_answer, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.merge import merge, rules_of
 from aether.store.patch import diff, join_changes
@@ -269,6 +269,15 @@ def init(home: Home = None) -> Path:
     return place
 
 
+class Folded(NamedTuple):
+    """The result of folding."""
+
+    revision: int
+    """The revision that the documents now contain."""
+    troubles: list[Finding]
+    """What a shared home could not exchange with its colony, and why."""
+
+
 @public
 def fold(*, home: Home = None) -> int:
     """Fold the journal into the documents and return the revision that they now contain.
@@ -276,22 +285,34 @@ def fold(*, home: Home = None) -> int:
     A shared home first takes what others wrote, conversations and files as well, and sends what waits for its server and what
     hooks have spooled; if it cannot, it is folded as it is.
     """
-    place = find(home)
+    return fold_all(home=home).revision
+
+
+def fold_all(*, home: Home = None) -> Folded:
+    """Do the same as `fold`, and say what a shared home could not exchange; a server that failed a moment ago is asked again."""
+    place, found = find(home), list[Finding]()
     if ledger.shared(place):
+        look_again(place)
         drained(place)
-        _exchange(place)
-    return fold_home(place, now=now()).revision
+        refused = REFUSALS.pop(place, None)
+        reason = refused if isinstance(refused, ledger.Offline) else _exchange(place)
+        found = [failure(each) for each in (refused, reason) if each]
+        found = found[:1] if refused is reason else found
+        if not isinstance(reason, ledger.Offline):
+            found += [each for each in troubles(place) if each.message not in {one.message for one in found}]
+    return Folded(fold_home(place, now=now()).revision, found)
 
 
-def _exchange(place: Path) -> bool:
-    """Exchange files and conversations with the colony of a shared home; return whether nobody has more, as far as is known."""
+def _exchange(place: Path) -> AetherError | None:
+    """Exchange files and conversations with the colony of a shared home; return why that failed, if it did."""
     if not ledger.is_shared(place):
-        return True
-    with suppress(AetherError):
-        if not offline.tried_lately(place):
-            exchange(place)
-            return True
-    return False
+        return None
+    try:
+        require_answer(place)
+        exchange(place)
+    except AetherError as reason:
+        return reason
+    return None
 
 
 @public
@@ -439,7 +460,7 @@ def _changed_handoffs(home: Path) -> Iterator[Path]:
 def repair(*, home: Home = None) -> list[str]:
     """Repair the home as far as possible and return the repairs in words; a shared home takes what its colony has first."""
     place = find(home)
-    alone = _exchange(place)
+    alone = _exchange(place) is None  # then nobody has more, as far as is known
     done = store_doctor.repair(
         place, now=now(), lines_of=lambda revisions: colony_lines(place, revisions), alone=alone
     )

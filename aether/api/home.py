@@ -37,8 +37,8 @@ _UNDRAINED: set[Path] = set()
 # A shared home is asked for news of other replicas no more often than this; one whose server failed, far less.
 FRESH_SECONDS, FAILED_SECONDS = 1.0, ledger.TRIED_SECONDS
 _NEXT_LOOK: dict[Path, float] = {}
-# Why the colony of a shared home gives it no news although its server answers: a right that was revoked, another history.
-REFUSALS: dict[Path, str] = {}
+# Why the colony of a shared home gave it no news when it was asked last: a right that was revoked, another history.
+REFUSALS: dict[Path, AetherError] = {}
 
 
 def _added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
@@ -131,10 +131,17 @@ def _refresh(place: Path) -> None:
         pass  # another process of this home is at work: it has asked, or asks next
     except AetherError as reason:
         _NEXT_LOOK[place] = at + FAILED_SECONDS
+        REFUSALS[place] = reason
         if isinstance(reason, ledger.Offline):
             offline.note_try(place, failed=True)
-        else:
-            REFUSALS[place] = reason.what
+
+
+def look_again(place: Path) -> None:
+    """Let the server of a shared home be asked at once, also if it could not be reached a moment ago."""
+    from aether.store import offline
+
+    _NEXT_LOOK.pop(place, None)
+    offline.note_try(place, failed=False)
 
 
 def looked(place: Path, done: Committed) -> None:
@@ -151,6 +158,20 @@ def change(
     `settings` replace those of the home.
     """
     return change_snapshot(home, lambda snapshot: plan(snapshot.documents), author, settings=settings)
+
+
+def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Committed:
+    """Do the same for what only reading changes: it neither waits for the server of a shared home nor in its queue.
+
+    Raises:
+        StorageFailed, LockTimeout: nothing was stored.
+    """
+    from aether.store.commit import commit, require_answer
+
+    if os.path.exists(f"{place}/{ledger.PLACE}"):
+        require_answer(place)
+    done = commit(place, lambda snapshot: plan(snapshot.documents), Author("access"), now=now())
+    return done._replace(result=copied(done.result))
 
 
 def change_snapshot(

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
-from aether.api.home import Home, change, copied, counter_of, find, instant, now, present, read
+from aether.api.home import Home, copied, counter_of, find, instant, note_reading, now, present, read
 from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, StorageFailed, public, shown
 from aether.memory import items
 from aether.memory import recall as lines
@@ -26,7 +26,6 @@ from aether.memory.search import HISTORY, LIMIT, best_passage, search
 from aether.memory.sessions import session_text
 from aether.redact.redact import redact
 from aether.store import archive_store, record_files, search_index
-from aether.store.authors import Author
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot
 from aether.text.synonyms import with_synonyms
@@ -101,7 +100,7 @@ def search_memory(
     if found and access:
         # A home that cannot be written can still be searched.
         with suppress(StorageFailed, LockTimeout):
-            change(place, record, Author("access"))
+            note_reading(place, record)
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
 

@@ -6,7 +6,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
@@ -38,11 +38,13 @@ from aether.store import (
     offline,
     shared_base,
     shared_files,
+    spool,
 )
 from aether.store.commit import after_lines, catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
 from aether.store.shared_files import Blobs
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load
+from aether.text.words import pluralize
 from aether.types import Finding, JsonObject
 
 # Lines that are sent or read at once.
@@ -53,9 +55,14 @@ FOLD_BYTES = 1 << 22
 WHOLE = files.seal_json({"sent": "whole"})
 # What the colony that is made of a home knows it by, until it is whole.
 CLAIM = "share/claim.json"
+_OLDER = "The server was restored from an older backup, or this home was: see docs/shared.md."
+_FOLD = "They are sent by aether fold."
+_WRITE = "An admin gives the right with: aether share grant ROLE write."
 _JOIN = "Join it with: aether share join URL COLONY."
 # The conversations of the colony that this home could not take, and why.
 UNREAD = "share/unread.json"
+# What a home that has left its colony lacks of it.
+LEFT = "share/left.json"
 # Seconds: what a killed process left beside a home is older than that.
 _STALE_SECONDS = 3600.0
 
@@ -67,6 +74,8 @@ class Shared(NamedTuple):
     colony: str
     replica: str
     revision: int
+    missing: tuple[str, ...] = ()
+    """What a home that has left its colony lacks of it, in words."""
 
 
 @public
@@ -138,9 +147,8 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
     root = Path(os.path.realpath(directory))
     place = root if root.name == HOME_NAME else root / HOME_NAME
     if place.exists():
-        raise Conflict(
-            "there is a home already.", fix="Name another directory, or remove it.", where=str(place)
-        )
+        fix = "Name another directory. A home that is in use cannot join; share it as a colony of its own."
+        raise Conflict("there is a home already.", fix=fix, where=str(place))
     replica = clock.new_id("replica", now())
     server = ledger.opened(ledger.url(url), colony, replica=replica)
     try:
@@ -163,39 +171,75 @@ def join(url: str = "", colony: str = "", directory: str | os.PathLike[str] = ".
 
 
 @public
-def leave_share(*, home: Home = None) -> Shared:
+def leave_share(*, home: Home = None, force: bool = False) -> Shared:
     """Let a home go on alone, with all that the colony has; the colony and its other replicas stay as they are.
 
-    If the server cannot be reached, it goes on with what it has.
+    With `force` it goes on with what it has: `missing` says what it lacks, `share/left.json` and doctor as well.
 
     Raises:
         NotFound: the home is not shared.
+        Conflict: it lacks something of the colony, or the server cannot be asked, and `force` is not given.
     """
     place = find(home)
     try:
         share = _require_shared(place)
-        with suppress(AetherError), write_lock(place):
-            fold(catch_up(settle(load(place), now=now()), now=now()), now=now())
-        with suppress(AetherError):
-            exchange(place)
-    except CorruptDocument:
-        share = Share("", "", "")
+        missing = _missing(place)
+    except CorruptDocument as reason:
+        share, missing = Share("", "", ""), [f"what its colony has ({reason.what.rstrip('.')})"]
+    if missing and not force:
+        fix = "Make it reachable and try again; to go on without this: aether share leave --force."
+        raise Conflict(f"the home would lack {'; '.join(missing)}.", fix=fix, where=str(place))
     with write_lock(place), files.storage_errors(place):
+        if missing:
+            about = {
+                "colony": share.colony,
+                "identity": share.identity,
+                "at": clock.stamp(now()),
+                "missing": missing,
+            }
+            files.make_directory((place / LEFT).parent)
+            files.write_whole(place / LEFT, files.json_document(about))
         (place / ledger.PLACE).unlink(missing_ok=True)
         (place / shared_files.STATE).unlink(missing_ok=True)
         (place / UNREAD).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
-    return Shared(place, share.colony, share.replica, revision)
+    return Shared(place, share.colony, share.replica, revision, tuple(missing))
+
+
+def _missing(place: Path) -> list[str]:
+    """Take what the colony of a shared home has, and return in words what the home lacks all the same."""
+    if ledger.is_tracked(place):  # it came with a repository, and has never taken anything
+        return []
+    try:
+        with write_lock(place):
+            fold(catch_up(settle(load(place), now=now()), now=now()), now=now())
+    except AetherError as reason:
+        lines = f"what others wrote after revision {load(place).revision} ({reason.what.rstrip('.')})"
+        if isinstance(reason, ledger.Offline):
+            return [f"{lines}, and their new conversations and files"]
+        found = [lines]
+    else:
+        found = []
+    try:
+        exchange(place)
+    except AetherError as reason:
+        found.append(f"new files and conversations ({reason.what.rstrip('.')})")
+    found += [
+        f"conversation {shown(name)} ({why.rstrip('.')})" for name, (why, _) in sorted(_unread(place).items())
+    ]
+    return found + [f"the file {shown(name)}" for name in shared_files.lacking(place)]
 
 
 @public
 def share_status(*, home: Home = None) -> JsonObject:
     """Return colony, replica, revision and lag of a shared home, and what its server says of the colony.
 
-    A server that cannot be reached, or refuses, is no error: `reachable` says whether it answered, and `reason` why not all is here. `waiting` is the number of
-    changes that are sent when it can be, and `unfit` that of those in quarantine because they no longer fitted. `unread`
-    names what the colony has and this home cannot read.
+    A server that cannot be reached, or refuses, is no error: `reachable` says whether it answered, and `reason` why not all
+    is here. `waiting` is the number of changes that are sent when it can be, and `unfit` that of those in quarantine because
+    they no longer fitted. `unread` names what the colony has and this home cannot read. `streams` are the conversations, and
+    the files, that are not as far as at the server: `revision` here, `head` there, `lag`, and the `fault` if they are apart.
+    `faults` says what else is wrong with what this home exchanges.
 
     Raises:
         NotFound: the home is not shared.
@@ -206,7 +250,7 @@ def share_status(*, home: Home = None) -> JsonObject:
     revision = snapshot.revision
     found: JsonObject = {"colony": share.colony, "replica": share.replica, "revision": revision}
     found["waiting"] = len(offline.waiting(place))
-    found["unfit"] = len([*(place / "quarantine").glob(f"{offline.UNFIT}*")])
+    found["unfit"] = len(offline.unfit(place))
     found["unread"] = [
         f"conversation {shown(name)}: {why}" for name, (why, _) in sorted(_unread(place).items())
     ]
@@ -215,13 +259,70 @@ def share_status(*, home: Home = None) -> JsonObject:
         if server:
             head = server.head(JOURNAL)
             about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
+            offline.note_try(place, failed=False)
             if reason := _unreadable(snapshot, server):
                 found["unread"] = [reason.what, *found["unread"]]
+            found["streams"] = [one._asdict() for one in _apart(place, server)]
+            found["faults"] = [each.message for each in _examine_exchange(place, server)]
             return {**found, "reachable": True, "head": head, "lag": head - revision, "server": about}
     except AetherError as reason:
-        answered = isinstance(reason, (Conflict, NotFound, UnsafePath)) and not ledger.is_tracked(place)
-        return {**found, "reachable": answered, "reason": str(reason)}
+        answered = isinstance(reason, (Conflict, NotFound, UnsafePath, ledger.Unusable))
+        return {**found, "reachable": answered and not ledger.is_tracked(place), "reason": str(reason)}
     return found
+
+
+class _Apart(NamedTuple):
+    """A stream that a home does not have as the server has it: a conversation, or the files."""
+
+    stream: str
+    revision: int
+    head: int
+    lag: int
+    """How many lines the home lacks; below zero if the server has less."""
+    fault: str
+    """Why neither can go on; empty if the home only lags."""
+
+
+def _apart(place: Path, server: Ledger) -> list[_Apart]:
+    """Return the conversations, and the files, that a home does not have as its server has them.
+
+    Raises:
+        StorageFailed, UnsafePath: as the server says.
+    """
+    found, ends = list[_Apart](), server.ends()
+    marks = {shared_files.STREAM: shared_files.mark_of(place, server)}
+    for name in _unequal(place, ends):
+        marks[conversations.stream_of(name)] = Mark(0, "")
+        with suppress(AetherError):  # one that cannot be read is not compared
+            marks[conversations.stream_of(name)] = conversations.mark_of(conversations.load(place, name))
+    for stream, mark in marks.items():
+        end, fault = ends.get(stream, Mark(0, "")), ""
+        if mark == end:
+            continue
+        try:
+            server.read_after(stream, mark, limit=1)
+        except Conflict as reason:
+            fault = reason.what
+        if fault or mark.revision < end.revision:
+            found.append(_Apart(stream, mark.revision, end.revision, end.revision - mark.revision, fault))
+    return found
+
+
+def _unequal(place: Path, ends: Mapping[str, Mark]) -> list[str]:
+    """Return the conversations that a home may not have as the `ends` of the streams of its server say.
+
+    Those that are archived or removed here are left out.
+    """
+    removed, start = conversation_list.removed_ids(place), conversations.STREAMS
+    names = {stream.removeprefix(start) for stream in ends if stream.startswith(start)}
+    names |= {stored.id for stored in conversations.stored_conversations(place)}
+    return [
+        name
+        for name in sorted(names)
+        if conversations.end_of(place, name) != ends.get(conversations.stream_of(name), Mark(0, ""))
+        and name not in removed
+        and not archive_store.find(place, name)
+    ]
 
 
 def examine_share(place: Path) -> list[Finding]:
@@ -229,29 +330,16 @@ def examine_share(place: Path) -> list[Finding]:
     try:
         share, server = ledger.shared(place), ledger.of(place)
         if share is None or server is None:
-            return []
+            return _examine_left(place)
         snapshot = load(place)
         # First: asking for news records how far the replica is.
         about = ledger.module(ledger.url()).status(ledger.url(), share.colony)
         unreadable = _unreadable(snapshot, server)
-    except CorruptDocument as reason:
-        return [Finding("error", reason.code, reason.where, reason.what, reason.fix)]
-    except Conflict as reason:
-        return [Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)]
-    except UnsafePath as reason:
-        return [
-            Finding(
-                "warning",
-                "refused",
-                ledger.PLACE,
-                f"nothing new comes from the colony: {reason.what}",
-                reason.fix,
-            )
-        ]
+        offline.note_try(place, failed=False)
+        exchanged = _examine_exchange(place, server)
     except AetherError as reason:
-        what = f"the colony cannot be asked for news: {reason.what}"
-        return [Finding("info", "unreachable", ledger.PLACE, what, reason.fix)]
-    found = _examine_server(about, unreadable) + _examine_taken(place)
+        return [_refusal(reason)]
+    found = _examine_server(about, unreadable) + exchanged
     reached = max(
         (one["revision"] for one in about["replicas"] if one["replica"] == share.replica), default=0
     )
@@ -276,16 +364,98 @@ def _examine_server(about: JsonObject, unreadable: CorruptDocument | None) -> li
     return found
 
 
-def _examine_taken(place: Path) -> list[Finding]:
-    """Return what of conversations and files the home could not take."""
+def _refusal(reason: AetherError) -> Finding:
+    """Return why a shared home has nothing new from its server; that it cannot be reached is no damage."""
+    if isinstance(reason, CorruptDocument):
+        return failure(reason)
+    if isinstance(reason, Conflict):
+        return Finding("error", "other-history", ledger.PLACE, reason.what, reason.fix)
+    if isinstance(reason, UnsafePath):
+        what = f"nothing new comes from the colony: {reason.what}"
+        return Finding("warning", "refused", ledger.PLACE, what, reason.fix)
+    if isinstance(reason, ledger.Unusable):
+        what = f"the server answers, and nothing comes from it or goes there: {reason.what}"
+        return Finding("error", "unusable", ledger.PLACE, what, reason.fix)
+    what = f"the colony cannot be asked for news: {reason.what}"
+    return Finding("info", "unreachable", ledger.PLACE, what, reason.fix)
+
+
+def _examine_left(place: Path) -> list[Finding]:
+    """Return what a home that has left its colony lacks of it."""
+    with suppress(AetherError, OSError, KeyError, TypeError):
+        about = files.parse_json(regular.read(place / LEFT), where=LEFT)
+        what = (
+            f"this home has left the colony {shown(about['colony'])} without {'; '.join(about['missing'])}."
+        )
+        fix = "To have it, join the colony in a new home; else remove the file."
+        return [Finding("warning", "left-without", LEFT, what, fix)]
+    return []
+
+
+def troubles(place: Path) -> list[Finding]:
+    """Return what keeps conversations, files or notes of hooks of a shared home from the colony, or those of others from it."""
+    try:
+        server = ledger.of(place)
+        found = _examine_exchange(place, server) if server else []
+    except AetherError as reason:
+        return [failure(reason)]
+    return [each for each in found if each.level != "info"]
+
+
+def failure(reason: AetherError) -> Finding:
+    """Return an error as a finding."""
+    return Finding("error", reason.code, reason.where, reason.what, reason.fix)
+
+
+def _examine_exchange(place: Path, server: Ledger) -> list[Finding]:
+    """Return what of conversations, files and notes of hooks the home could not take or send.
+
+    Raises:
+        StorageFailed, UnsafePath: as the server says.
+    """
     found = [
+        Finding("error", "other-history", one.stream, f"the server has another history of it: {one.fault}", _OLDER)
+        for one in _apart(place, server)
+        if one.fault
+    ]  # fmt: skip
+    apart = {each.where for each in found}
+    found += [
         Finding("error", "unread-conversation", f"conversations/{name}", f"the colony has more of it: {why}", fix)
         for name, (why, fix) in sorted(_unread(place).items())
+        if conversations.stream_of(name) not in apart
     ]  # fmt: skip
     if lacking := shared_files.lacking(place):
-        what = f"{len(lacking)} files of the colony could not be taken: {', '.join(map(shown, lacking[:3]))}."
+        names = ", ".join(map(shown, lacking[:3]))
+        what = f"{pluralize(len(lacking), 'files')} of the colony could not be taken: {names}."
         fix = f"Set {ledger.FILES} if the colony keeps its files outside the database; then run aether fold."
         found.append(Finding("warning", "lacking-files", ledger.PLACE, what, fix))
+    is_reader = server.right == "read"
+    try:
+        _require_files(server)
+    except AetherError as reason:
+        found.append(Finding("warning", "files-away", ledger.FILES, reason.what, reason.fix))
+    if unsent := shared_files.unsent(place, server):
+        what = f"{pluralize(len(unsent), 'files')} of this home not in the colony: {', '.join(map(shown, unsent[:3]))}."
+        found.append(
+            Finding(
+                "warning" if is_reader else "info",
+                "unsent-files",
+                ledger.PLACE,
+                what,
+                _WRITE if is_reader else _FOLD,
+            )
+        )
+    if is_reader and (notes := spool.waiting(str(place))):
+        what = f"{pluralize(len(notes), 'notes')} of hooks cannot be stored: the role may only read."
+        found.append(
+            Finding(
+                "warning",
+                "unsent-notes",
+                "hooks/spool/",
+                what,
+                f"{_WRITE} Or stop them: aether claude uninstall.",
+            )
+        )
     return found
 
 
@@ -399,13 +569,11 @@ def _fill_conversations(server: Ledger, place: Path) -> None:
 
     One that cannot be taken stops no other: it is noted, and tried again the next time.
     """
-    removed, unread = conversation_list.removed_ids(place), dict[str, list[str]]()
-    for stream, head in server.heads(conversations.STREAMS).items():
-        name = stream.removeprefix(conversations.STREAMS)
+    unread, ends = dict[str, list[str]](), server.ends()
+    for name in _unequal(place, ends):
+        stream = conversations.stream_of(name)
         try:
-            has_all = conversations.head_of(conversations.path_of(place, name)) == head
-            if not has_all and name not in removed and not archive_store.find(place, name):
-                shared_files.fill(place, stream, server, head, now())
+            shared_files.fill(place, stream, server, ends.get(stream, Mark(0, "")).revision, now())
         except LockTimeout:
             continue  # another process writes there: the next time
         except AetherError as reason:
@@ -492,12 +660,33 @@ def _require_place(server: Ledger, target: NamedFiles) -> None:
         parts = shared_base.parts(server)
         is_there = any(target.has(f"{server.identity}/{part}") for part in parts)
         if not is_there and (is_placed or not all(_has_blob(server, part) for part in parts)):
-            what = "the files of the colony are not there, and nothing was put."
-            fix = f"Mount the file system, or correct {ledger.FILES}."
-            raise StorageFailed(what, fix=fix, where=target.where(mark))
+            _require_mark(target, mark)
         target.put(mark, WHOLE)
     if not is_placed:
         server.append_if(ledger.PLACED, Mark(0, ""), [WHOLE])
+
+
+def _require_mark(target: NamedFiles, mark: str) -> None:
+    if not target.has(mark):
+        what = "the files of the colony are not there, and nothing was put."
+        fix = f"Mount the file system, or correct {ledger.FILES}."
+        raise StorageFailed(what, fix=fix, where=target.where(mark))
+
+
+def _require_files(server: Ledger) -> None:
+    """Check that the place of the files of a colony is there, if it has one; nothing is made.
+
+    Raises:
+        NotFound: this machine does not know it.
+        StorageFailed, InvalidInput, BackendUnavailable: it is not there, or cannot be used.
+    """
+    if not server.head(ledger.PLACED):
+        return
+    named = os.environ.get(ledger.FILES, "")
+    if not named:
+        fix = f"Set {ledger.FILES} as on its other machines."
+        raise NotFound("the colony keeps its files outside the database.", fix=fix, where=server.colony)
+    _require_mark(named_files(named), f"{server.identity}/{ledger.PLACED}")
 
 
 def _on_server(home: Home, verb: str, *arguments: str) -> Any:

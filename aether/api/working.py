@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from aether.api.home import Home, change, copied, counter_of, drained, find, instant, looked, now, read
+from aether.api.home import (
+    Home,
+    change,
+    copied,
+    counter_of,
+    drained,
+    find,
+    instant,
+    looked,
+    note_reading,
+    now,
+    read,
+)
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
 from aether.memory import items
@@ -188,7 +200,7 @@ def get_working_memory_item(id: str, *, home: Home = None) -> Item:
         return items.record_access(documents["memory"], [id], now=now())
 
     try:
-        found: Item = change(home, plan, Author("access")).result[0]
+        found: Item = note_reading(drained(find(home)), plan).result[0]
     except (StorageFailed, LockTimeout):
         memory = read(home).documents["memory"]
         found = copied(items.items_of(memory)[items.place_of(memory, id)])

@@ -232,7 +232,7 @@ def _findings(findings: Any) -> list[str]:
 @click.option("--all", "everything", is_flag=True, help="Show unchanged messages too")
 @pass_ask
 def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> None:
-    """Show the summary of a compaction, and what it kept and removed.
+    """Show a compaction's summary, what it kept and removed.
 
     Messages are numbered from 1 in the list that was compacted; in --json their places are counted from 0.
 

@@ -127,19 +127,33 @@ def undo_command(ask: Ask, revision: int | None) -> None:
 
 @click.command("fold", cls=Command)
 @pass_ask
-def fold_command(ask: Ask) -> None:
+def fold_command(ask: Ask) -> int:
     """Write the journal into the documents.
 
-    Every command does so at its end; library calls and hooks only append.
+    Every command does so at its end; library calls and hooks only append. A shared home takes what is new in its colony
+    before, conversations and files as well, and sends what it has; exits 1 if something could not be taken or sent.
 
     \b
     Example:
       aether fold
     """
     from aether.api import admin
+    from aether.store import ledger
 
-    revision = admin.fold(home=ask.place())
-    emit(ask, {"revision": revision}, f"The documents contain revision {revision}.")
+    with (
+        ledger.staying_local()
+    ):  # folding asks the server of a shared home, and one that fails is waited for once
+        place = ask.place()
+    done = admin.fold_all(home=place)
+    troubles = [each._asdict() for each in done.troubles]
+    emit(
+        ask,
+        {"revision": done.revision, "troubles": troubles},
+        f"The documents contain revision {done.revision}.",
+    )
+    for each in done.troubles:
+        note(ask, plain(f"Note: not exchanged with the colony: {each.message} {each.fix}"))
+    return int(bool(troubles))
 
 
 @click.command("show", cls=Command)

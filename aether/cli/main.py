@@ -251,18 +251,20 @@ def _note_waiting(ask: Ask) -> None:
     if ask.found is None:
         return
     access = sys.modules.get("aether.api.home")
-    if access and (refusal := access.REFUSALS.get(ask.found)):
-        note(ask, plain(f"Note: nothing new comes from the colony: {refusal} See: aether share status"))
+    refusal = access.REFUSALS.get(ask.found) if access else None
+    if refusal and refusal.code != "Offline":  # then the next line says it
+        note(ask, plain(f"Note: nothing new comes from the colony: {refusal.what} See: aether share status"))
     if not os.path.isdir(f"{ask.found}/share"):
         return
-    from aether.store.offline import waiting
+    from aether.store import offline
     from aether.text.words import pluralize
 
-    if paths := waiting(ask.found):
-        note(
-            ask,
-            f"Note: {pluralize(len(paths), 'changes')} waiting for the server of the colony: aether share status",
-        )
+    if names := offline.names(ask.found):
+        waits = pluralize(len(names), "changes")
+        note(ask, f"Note: {waits} waiting for the server of the colony: aether share status")
+    if unfit := offline.unfit(ask.found):
+        kept = pluralize(len(unfit), "changes")
+        note(ask, f"Note: {kept} no longer fitted what others wrote, kept in quarantine: aether doctor")
 
 
 def _age(ask: Ask) -> None:

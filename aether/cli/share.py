@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from aether.cli.output import Ask, Group, Table, emit, pass_ask
+from aether.cli.output import Ask, Group, Table, emit, note, pass_ask, plain
+
+if TYPE_CHECKING:
+    from aether.api.share import Shared
 
 
 @click.group("share", cls=Group)
@@ -67,7 +72,7 @@ def join_command(ask: Ask, url: str, colony: str, directory: str) -> None:
 def status_command(ask: Ask) -> int:
     """Show how far this replica is, and what its server says.
 
-    Exits 1 if the server cannot be reached, or refuses.
+    Exits 1 if the server cannot be reached, refuses, or has another history of a conversation or the files.
 
     \b
     Example:
@@ -76,7 +81,7 @@ def status_command(ask: Ask) -> int:
     from aether.api import share
 
     found = share.share_status(home=ask.place())
-    rows = [(name, value) for name, value in found.items() if name not in ("server", "unread")]
+    rows = [(name, value) for name, value in found.items() if not isinstance(value, (dict, list))]
     rows += [
         (name, value) for name, value in found.get("server", {}).items() if isinstance(value, (str, int))
     ]
@@ -85,17 +90,25 @@ def status_command(ask: Ask) -> int:
         for one in found.get("server", {}).get("replicas", [])
     ]
     rows += [("unread", each) for each in found["unread"]]
-    rows += [("fault", fault) for fault in found.get("server", {}).get("faults", [])]
+    rows += [
+        ("stream", f"{one['stream']}: revision {one['revision']}, head {one['head']}, lag {one['lag']}")
+        for one in found.get("streams", [])
+    ]
+    rows += [
+        ("fault", fault) for fault in [*found.get("faults", []), *found.get("server", {}).get("faults", [])]
+    ]
     emit(ask, found, Table(rows))
-    return 0 if "server" in found else 1
+    return int("server" not in found or any(one["fault"] for one in found["streams"]))
 
 
 @share_command.command("leave")
+@click.option("--force", is_flag=True, help="Go on without what cannot be taken")
 @pass_ask
-def leave_command(ask: Ask) -> None:
+def leave_command(ask: Ask, force: bool) -> None:
     """Let this home go on alone, with all that the colony has.
 
-    The colony and its other replicas stay as they are.
+    The colony and its other replicas stay as they are. If something cannot be taken, or the server cannot be asked, the
+    home stays shared; with --force it goes on without, and says without what.
 
     \b
     Example:
@@ -103,9 +116,12 @@ def leave_command(ask: Ask) -> None:
     """
     from aether.api import share
 
-    made = share.leave_share(home=ask.place())
+    made = share.leave_share(home=ask.place(), force=force)
     name = made.colony or "its colony"
-    emit(ask, _fields(made), f"This home has left {name} at revision {made.revision}.")
+    found = {**_fields(made), "missing": list(made.missing)}
+    emit(ask, found, f"This home has left {name} at revision {made.revision}.")
+    for each in made.missing:
+        note(ask, plain(f"Note: it lacks {each}."))
 
 
 @share_command.command("members")
@@ -160,6 +176,5 @@ def revoke_command(ask: Ask, role: str) -> None:
     emit(ask, {"role": role, "right": None}, f"{role} has no right here any more.")
 
 
-def _fields(made: object) -> dict[str, object]:
-    fields: dict[str, object] = made._asdict()  # type: ignore[attr-defined]
-    return {**fields, "home": str(fields["home"])}
+def _fields(made: Shared) -> dict[str, object]:
+    return {"home": str(made.home), "colony": made.colony, "replica": made.replica, "revision": made.revision}

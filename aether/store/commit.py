@@ -208,6 +208,9 @@ def _committed(
 
 
 def _crowded(home: Path) -> Conflict:
+    if _is_shared(home):
+        what = f"other machines changed the colony each time, {CONFLICT_TRIES} times. Nothing was stored."
+        return Conflict(what, fix="Try again.", where=str(home))
     what = f"another process wrote at the same time, {CONFLICT_TRIES} times, although the lock was held."
     fix = "Keep the home on a local disk: this file system does not honour locks."
     return Conflict(what, fix=fix, where=str(home))
@@ -218,11 +221,11 @@ def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: 
     home = seen.home
     if not _does_something(change):
         return Committed(seen.revision, change.result, changed=False)
-    entry, _ = _entry(seen, change, author, now, key=key)
+    entry, after = _entry(seen, change, author, now, key=key)
     # Its line can be no further back than that, if the ledger has it all the same.
     reached = min(seen.revision, load(home).revision)
     with storage_errors(home):
-        offline.put(home, entry._replace(revision=reached), seen.documents)
+        offline.put(seen, entry._replace(revision=reached), after)
     offline.note_try(home, failed=True)
     return Committed(0, change.result, changed=True)
 
@@ -238,12 +241,11 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
         Conflict, UnsafePath, CorruptDocument, StorageFailed: as `catch_up`.
     """
     home = snapshot.home
-    paths = offline.waiting(home) if os.path.exists(f"{home}/{offline.DIRECTORY}") else []
-    if not paths:
+    if not os.path.exists(f"{home}/{offline.DIRECTORY}") or not offline.is_waiting(home):
         return snapshot
-    if not insist and offline.tried_lately(home):
-        what = "the server of this home could not be reached a moment ago. Nothing was stored."
-        raise ledger.Offline(what, fix='See "aether share status".', where=str(home))
+    if not insist:
+        require_answer(home)
+    paths = offline.waiting(home)
     try:
         snapshot = settle(catch_up(snapshot, now=now), now=now)
         queue = [(path, offline.read(path)) for path in paths]
@@ -257,6 +259,18 @@ def send_queue(snapshot: Snapshot, now: datetime, *, insist: bool = False) -> Sn
         raise
     offline.note_try(home, failed=False)
     return snapshot
+
+
+def require_answer(home: Path) -> None:
+    """Check that the server of a shared home did not fail some seconds ago: nobody waits for it again so soon.
+
+    Raises:
+        Offline: it did.
+    """
+    if seconds := offline.seconds_left(home):
+        what = f"the server of this home could not be reached, and is tried again in {seconds} seconds. Nothing was stored."
+        fix = 'Run "aether fold" to try it now; "aether share status" says what is wrong.'
+        raise ledger.Offline(what, fix=fix, where=str(home))
 
 
 def _sent(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
@@ -65,6 +66,8 @@ _NUMBER = re.compile(rb'\{(?:"lost":[0-9]+,)?"line":([0-9]+)', re.ASCII)
 _LOST = b'{"lost":'
 # Snapshots of a context that can be restored; automatic ones never push out those that a person took.
 KEPT_SNAPSHOTS = 5
+# How long a message waits for machines that add to its conversation: a turn is some milliseconds, and is lost only by a pause.
+RIVALS_SECONDS = 30.0
 # Readers of the same conversations over and over: a server holds this many in memory, compactly.
 _CACHED = 64
 _CACHE: dict[Path, Log] = {}
@@ -1075,28 +1078,53 @@ def _line(record: JsonObject, at: str) -> bytes:
 
 
 def _change(home: Path, id: str, plan: Plan, *, now: datetime) -> Log:
-    """Append the records of `plan` to the log, in one write, and return the log."""
+    """Append the records of `plan` to the log, in one write, and return the log.
+
+    Whose home is shared and who comes late plans again in its turn, while writers of other replicas wait.
+    """
     path = path_of(home, id)
     if not home.is_dir():
         raise NotFound("there is no home.", fix='Run "aether init", or name one.', where=str(home))
+    until, tries, is_late = time.monotonic() + RIVALS_SECONDS, 0, False
     with _own_lock(home, id, path):
-        for _ in range(CONFLICT_TRIES):
+        while tries < CONFLICT_TRIES:
             head = head_of(path)
             with storage_errors(path):
                 log = repaired(home, load(home, id), head, now)
-            records = plan(log)
-            if not records:
-                return log
-            call = _call(home, log, records)
             try:
-                if not _agree(home, log, call, now):
+                with _in_turn(home, log, now) if is_late else nullcontext(log) as log:
+                    records = plan(log)
+                    if not records:
+                        return log
+                    call = _call(home, log, records)
+                    is_late = not _agree(home, log, call, now)
+                if is_late and time.monotonic() > until:
+                    raise _outrun(log)
+                if is_late:
                     continue
                 _store(home, log, call, now)
             except ConcurrentWrite:
+                tries += 1
                 continue
             files.set_head(path.with_name(files.HEAD), log.lines + len(records) + (not log.end))
             return load(home, id)
     raise crowded(path)
+
+
+@contextmanager
+def _in_turn(home: Path, log: Log, now: datetime) -> Iterator[Log]:
+    """Keep writers of other replicas of a shared home waiting, and yield the newest state of a conversation."""
+    server = ledger.of(home)
+    if server is None:  # it has left the colony meanwhile
+        yield log
+        return
+    with server.turn(stream_of(log.id), mark_of(log)) as news:
+        yield _caught_up(home, server, log, news.head, now)
+
+
+def _outrun(log: Log) -> Conflict:
+    what = f"other machines added to the conversation each time, for {RIVALS_SECONDS:.0f} seconds. Nothing was stored."
+    return Conflict(what, fix="Try again.", where=str(log.path))
 
 
 @contextmanager
@@ -1138,13 +1166,20 @@ def _agree(home: Path, log: Log, lines: bytes, now: datetime) -> bool:
     if not log.held:  # a stream that is there may have a longer name, of an earlier release
         ledger.require_name(log.id, what="id of a conversation")
     answer = server.append_if(stream_of(log.id), mark_of(log), lines.splitlines(keepends=True))
-    while not answer.done and log.held < answer.head:
+    if not answer.done:
+        _caught_up(home, server, log, answer.head, now)
+    return answer.done
+
+
+def _caught_up(home: Path, server: ledger.Ledger, log: Log, head: int, now: datetime) -> Log:
+    """Return a conversation after storing what its ledger has up to the line `head`; the caller holds the lock of the log."""
+    while log.held < head:
         grown = _news(server, log)
         if grown.end == log.end:
             break
         _store_news(home, log, grown, now)
         log = load(home, log.id)
-    return answer.done
+    return log
 
 
 def _news(server: ledger.Ledger, log: Log) -> Log:
@@ -1235,6 +1270,18 @@ def stream_of(id: str) -> str:
 def mark_of(log: Log) -> ledger.Mark:
     """Return how far a replica has a conversation."""
     return ledger.Mark(log.held, ledger.checksum_of(log.last))
+
+
+def end_of(home: Path, id: str) -> ledger.Mark:
+    """Return how far the files of a conversation say that it is; cheap, and nothing is checked."""
+    head, tail = 0, b""
+    with suppress(AetherError, OSError):
+        path = path_of(home, id)
+        head = head_of(path) or 0
+        with regular.opened(path) as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - ledger.CHECKSUM_END))
+            tail = file.read()
+    return ledger.Mark(head, ledger.checksum_of(tail))
 
 
 def take_in(home: Path, id: str, server: ledger.Ledger, *, now: datetime) -> bool:

@@ -319,14 +319,14 @@ def _queue(home: Path) -> Iterator[Finding]:
         yield Finding("warning", "tracked-share", ledger.PLACE, *ledger.TRACKED)
     waiting = offline.waiting(home)
     if waiting:
-        what = f"{pluralize(len(waiting), 'changes')} wait for the server of the colony."
+        what = f"{pluralize(len(waiting), 'changes')} waiting for the server of the colony."
         fix = 'They are sent when it can be reached; see "aether share status".'
         yield Finding("info", "waiting", f"{offline.DIRECTORY}/", what, fix)
     for path in waiting:
         if offline.read(path) is None:
             what = "a waiting change is damaged; it goes to quarantine instead of the server."
             yield Finding("error", "damaged-change", seals.place(home, path), what, "Make it again.")
-    for path in sorted((home / "quarantine").glob(f"{offline.UNFIT}*")):
+    for path in offline.unfit(home):
         queued = offline.read(path)
         who = f"{queued.entry.operation} by {queued.entry.by} at {queued.entry.at}" if queued else "a change"
         what = f"{who} waited for the server, and no longer fitted what others wrote."

@@ -67,7 +67,11 @@ class Unsettled(StorageFailed):
     """The connection broke after lines were sent, and the server could not be asked whether it has stored them."""
 
 
-class OldTables(StorageFailed):
+class Unusable(StorageFailed):
+    """The server answers, but its tables are missing, incomplete or of another version: waiting does not help."""
+
+
+class OldTables(Unusable):
     """The tables of the server are older than this aether needs: who owns them upgrades them."""
 
 
@@ -149,6 +153,9 @@ class Ledger(Protocol):
     def heads(self, prefix: str = "") -> dict[str, int]:
         """Return the head of every stream whose name starts with `prefix`."""
 
+    def ends(self) -> dict[str, Mark]:
+        """Return the head and the checksum of the last line of every stream; to compare with, it may not be durable yet."""
+
     def read_after(self, stream: str, mark: Mark, *, limit: int = 1000) -> News:
         """Return at most `limit` lines after `mark`, oldest first, without a gap; only lines that are durable.
 
@@ -226,7 +233,7 @@ def shared(home: Path) -> Share | None:
         fields = files.parse_json(regular.read(path), where=PLACE)
         return Share(str(fields["colony"]), str(fields["identity"]), str(fields["replica"]))
     except (KeyError, TypeError) as reason:
-        fix = "Join the colony in a new home, or run aether share leave."
+        fix = "Join the colony in a new home, or run aether share leave --force."
         raise CorruptDocument("it does not name a colony.", fix=fix, where=path) from reason
 
 

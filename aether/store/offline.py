@@ -8,6 +8,7 @@ the history already is never sent twice.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from aether import regular
 from aether.errors import AetherError, UnsafePath
 from aether.schemas import check
 from aether.store import files, ledger, recovery, spool
+from aether.store.authors import only_looks
 from aether.store.merge import rules_of
 from aether.store.patch import apply
 from aether.store.snapshot import (
@@ -41,6 +43,24 @@ _NAME = lazy(r"\d{8,}-[0-9a-f]{32}\.json")
 # Touched at each try that failed: for some seconds no other process waits for the server again.
 TRIED, TRIED_SECONDS = "share/tried", ledger.TRIED_SECONDS
 
+# What the changes make of the documents, so that nobody reads a long queue again; written after each so many changes.
+MADE, KEPT_EACH = "share/queued.json", 32
+
+
+class _Made(NamedTuple):
+    """What the first changes that wait make of documents."""
+
+    on: str
+    """Which state of the home, and which changes: see `_key`."""
+    number: int
+    documents: dict[str, Any]
+    """Those that they change, as they are then."""
+    kept: int
+    """The number of changes of which the home remembers the same."""
+
+
+_MADE: dict[Path, _Made] = {}
+
 
 class Queued(NamedTuple):
     """A change that waits for the server."""
@@ -56,12 +76,27 @@ class Queued(NamedTuple):
 
 def waiting(home: Path) -> list[Path]:
     """Return the files of the changes that wait, oldest first; not of those that git tracks, which others wrote."""
+    return [home / DIRECTORY / name for name in names(home)]
+
+
+def names(home: Path) -> list[str]:
+    """Return the names of these files: a queue may be long, and a path costs more than its change."""
     try:
-        names = [name for name in os.listdir(f"{home}/{DIRECTORY}") if _NAME.fullmatch(name)]
+        found = [name for name in os.listdir(f"{home}/{DIRECTORY}") if _NAME.fullmatch(name)]
     except OSError:
         return []
-    others = tracked(home) if names else frozenset[str]()
-    return [home / DIRECTORY / name for name in sorted(names) if name not in others]
+    others = tracked(home) if found else frozenset[str]()
+    return sorted(name for name in found if name not in others)
+
+
+def is_waiting(home: Path) -> bool:
+    """Return whether any change waits."""
+    try:
+        with os.scandir(f"{home}/{DIRECTORY}") as found:
+            others = tracked(home)
+            return any(_NAME.fullmatch(one.name) and one.name not in others for one in found)
+    except OSError:
+        return False
 
 
 def tracked(home: Path) -> frozenset[str]:
@@ -69,19 +104,28 @@ def tracked(home: Path) -> frozenset[str]:
     return spool.tracked(str(home), f"{DIRECTORY}/")
 
 
-def put(home: Path, entry: Entry, before: Mapping[str, Any]) -> None:
-    """Keep `entry`, planned for the documents `before`, durably until it can be sent; the caller holds the lock of the home.
+def put(seen: Snapshot, entry: Entry, after: Mapping[str, Any]) -> None:
+    """Keep `entry`, planned for `seen`, durably until it can be sent; the caller holds the lock of the home.
+
+    It makes the documents `after`.
 
     Raises:
         OSError: it was not kept.
     """
+    home, before = seen.home, seen.documents
     files.make_directory(home / DIRECTORY)
-    last = waiting(home)[-1:]
-    number = int(last[0].name.partition("-")[0]) + 1 if last else 1
+    waits = names(home)
+    number = int(waits[-1].partition("-")[0]) + 1 if waits else 1
     on = {name: _state_of(before[name]) for name in entry.patches}
     ids = {name: recovery.ids_of(before[name], patch) for name, patch in entry.patches.items()}
     data = files.seal_json({**entry_fields(entry), "on": on, "ids": ids})
-    files.write_whole(home / DIRECTORY / f"{number:08d}-{entry.key}.json", data)
+    path = home / DIRECTORY / f"{number:08d}-{entry.key}.json"
+    files.write_whole(path, data)
+    made = _made(seen, waits)
+    if made.number == len(waits):
+        documents = {**made.documents, **{name: after[name] for name in entry.patches}}
+        waits.append(path.name)
+        _remember(home, made._replace(number=len(waits), on=_key(seen, waits), documents=documents))
 
 
 def read(path: Path) -> Queued | None:
@@ -122,14 +166,55 @@ def fitted(documents: Mapping[str, Any], queued: Queued) -> Change | None:
 
 
 def present(snapshot: Snapshot) -> Snapshot:
-    """Return `snapshot` with the documents as they are after what waits, for reading and planning; never to be stored."""
-    documents = dict(snapshot.documents)
-    for path in waiting(snapshot.home):
-        queued = read(path)
+    """Return `snapshot` with the documents as they are after what waits, for reading and planning; never to be stored.
+
+    Only the changes that nobody has read yet are read: the state after the others is remembered, here and in the home.
+    """
+    home, waits = snapshot.home, names(snapshot.home)
+    if not waits:
+        return snapshot
+    made = _made(snapshot, waits)
+    changed, good = dict(made.documents), True
+    for name in waits[made.number :]:
+        queued = read(home / DIRECTORY / name)
+        documents = {**snapshot.documents, **changed}
         change = fitted(documents, queued) if queued else None
         patches = change.patches if change else {}
-        documents |= {name: apply(documents[name], patch) for name, patch in patches.items()}
-    return snapshot._replace(documents=documents)
+        changed |= {document: apply(documents[document], patch) for document, patch in patches.items()}
+        good = good and queued is not None  # one that cannot be read now may have been sent this moment
+    if good and made.number < len(waits):
+        _remember(home, made._replace(number=len(waits), on=_key(snapshot, waits), documents=changed))
+    return snapshot._replace(documents={**snapshot.documents, **changed})
+
+
+def _made(snapshot: Snapshot, waits: list[str]) -> _Made:
+    """Return what is remembered of the documents after the first of the changes `waits`; nothing if it is of others."""
+    for remembered in (_MADE.get, _read_made):
+        known = remembered(snapshot.home)
+        if known and 0 < known.number <= len(waits) and known.on == _key(snapshot, waits[: known.number]):
+            return known
+    return _Made("", 0, {}, 0)
+
+
+def _key(snapshot: Snapshot, waits: list[str]) -> str:
+    """Return a checksum by which a state of the home, with the changes `waits` after it, is known."""
+    return files.checksum(files.json_line([snapshot.revision, snapshot.files, waits]))
+
+
+def _read_made(home: Path) -> _Made | None:
+    with suppress(AetherError, OSError, KeyError, TypeError, ValueError):
+        fields = files.unsealed(regular.read(home / MADE, regular.LOG_BYTES)) or {}
+        return _Made(fields["on"], fields["number"], fields["documents"], fields["number"])
+    return None
+
+
+def _remember(home: Path, made: _Made) -> None:
+    if made.number - made.kept >= KEPT_EACH and not only_looks():
+        with suppress(AetherError, OSError):  # it is derived: the changes are read again
+            fields = {"on": made.on, "number": made.number, "documents": made.documents}
+            files.write_whole(home / MADE, files.seal_json(fields))
+            made = made._replace(kept=made.number)
+    _MADE[home] = made
 
 
 def stored_keys(home: Path, after: int) -> set[str]:
@@ -139,10 +224,11 @@ def stored_keys(home: Path, after: int) -> set[str]:
 
 def finish(path: Path, *, fits: bool) -> None:
     """Remove the change at `path`, which is in the history; one that is damaged or no longer fits goes to quarantine."""
+    home = path.parents[2]
+    (home / MADE).unlink(missing_ok=True)
     if fits:
         path.unlink()
     else:
-        home = path.parents[2]
         kept = home / "quarantine" / f"{UNFIT}{path.name}"
         files.make_directory(kept.parent)
         os.replace(path, kept)
@@ -152,12 +238,23 @@ def finish(path: Path, *, fits: bool) -> None:
     files.sync_directory(path.parent)
 
 
+def unfit(home: Path) -> list[Path]:
+    """Return the changes in quarantine, which no longer fitted what others wrote."""
+    return sorted((home / "quarantine").glob(f"{UNFIT}*"))
+
+
 def tried_lately(home: Path) -> bool:
     """Return whether the server could not be reached a few seconds ago, by any process."""
+    return seconds_left(home) > 0
+
+
+def seconds_left(home: Path) -> int:
+    """Return the seconds until the server is tried again after it could not be reached; 0 if it may be tried now."""
     try:
-        return 0 <= time.time() - os.stat(f"{home}/{TRIED}").st_mtime < TRIED_SECONDS
+        passed = time.time() - os.stat(f"{home}/{TRIED}").st_mtime
     except OSError:
-        return False
+        return 0
+    return math.ceil(TRIED_SECONDS - passed) if 0 <= passed < TRIED_SECONDS else 0
 
 
 def note_try(home: Path, *, failed: bool) -> None:

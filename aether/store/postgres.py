@@ -35,7 +35,7 @@ from aether.errors import (
     shown,
 )
 from aether.paths import resource
-from aether.store.ledger import JOURNAL, Appended, Mark, News, OldTables, Unsettled, require_name
+from aether.store.ledger import JOURNAL, Appended, Mark, News, OldTables, Unsettled, Unusable, require_name
 from aether.tuples import NamedTuple
 
 RIGHTS = ("read", "write", "admin")
@@ -326,6 +326,14 @@ class PostgresLedger:
         """Return the head of every stream whose name starts with `prefix`."""
         return dict(self.rows("select name, head from aether.heads(%s, %s)", self.number, prefix))
 
+    def ends(self) -> dict[str, Mark]:
+        """Return the head and the checksum of the last line of every stream; to compare with, it may not be durable yet."""
+        query = "select name, head, checksum from aether.streams where colony = %s"
+        rows = self.rows(query, self.number)
+        return {
+            name: Mark(head, (checksum or b"").decode("ascii", "replace")) for name, head, checksum in rows
+        }
+
     def read_after(self, stream: str, mark: Mark, *, limit: int = READ_LINES) -> News:
         """Return at most `limit` lines after `mark`, oldest first, without a gap; only lines that are durable.
 
@@ -538,7 +546,7 @@ class PostgresLedger:
         if (version := made.info.server_version // 10000) < OLDEST_SERVER:
             made.close()
             what = f"the server has version {version}, and aether needs {OLDEST_SERVER} or newer."
-            raise StorageFailed(what, fix="Upgrade it, or name another server.", where=self.where)
+            raise Unusable(what, fix="Upgrade it, or name another server.", where=self.where)
         made.seconds = self.timeout
         return made
 
@@ -562,7 +570,7 @@ class PostgresLedger:
             (found,) = _row(connection, "select aether.hello(%s, %s)", (self.colony, self.replica))
         except (self._driver.errors.InvalidSchemaName, self._driver.errors.UndefinedFunction):
             what = "this database has no tables of aether, or not all of them."
-            raise StorageFailed(what, fix=_INIT, where=self.where) from None
+            raise Unusable(what, fix=_INIT, where=self.where) from None
         except self._driver.DatabaseError as reason:
             # Older functions take the partitions of a table for what a backup left.
             if reason.sqlstate == "AE003":
@@ -726,9 +734,9 @@ _REASONS: dict[str, tuple[type[AetherError], str, str]] = {
         "the ledger has another history than this replica",
         "The server was restored from an older backup, or this replica was: see docs/shared.md.",
     ),
-    "AE003": (StorageFailed, "the tables of aether are incomplete", _RESTORE),
-    "42P01": (StorageFailed, "the tables of aether are incomplete", _RESTORE),
-    "42883": (StorageFailed, "the tables of aether are incomplete", _RESTORE),
+    "AE003": (Unusable, "the tables of aether are incomplete", _RESTORE),
+    "42P01": (Unusable, "the tables of aether are incomplete", _RESTORE),
+    "42883": (Unusable, "the tables of aether are incomplete", _RESTORE),
     "25006": (
         StorageFailed,
         "the server is read-only",
@@ -767,7 +775,7 @@ def _require_version(version: int | None, where: str) -> None:
         return
     what = f"the tables have version {version}, and this aether needs version {known}."
     if (version or 0) > known:
-        raise StorageFailed(what, fix=_UPGRADE, where=where)
+        raise Unusable(what, fix=_UPGRADE, where=where)
     raise OldTables(what, fix=_INIT, where=where)
 
 

@@ -209,6 +209,23 @@ def _take_all(
     return False
 
 
+def mark_of(home: Path, server: Ledger) -> Mark:
+    """Return how far `home` has read the stream of files."""
+    return _read_state(home, server.identity).mark
+
+
+def unsent(home: Path, server: Ledger) -> list[str]:
+    """Return the units of `home` that its colony does not have as they are here, as far as the home knows."""
+    state = _read_state(home, server.identity)
+    local = _local(home, state, server.heads(conversations.STREAMS))
+    known = local.damaged | state.lacking
+    return sorted(
+        key
+        for key, unit in local.units.items()
+        if key not in known and _content(unit) != _content(state.units.get(key))
+    )
+
+
 def lacking(home: Path) -> list[str]:
     """Return the units that the ledger has and `home` could not take, for doctor."""
     share = ledger.shared(home)
@@ -634,10 +651,15 @@ def _checked(id: str, fetched: list[tuple[str, bytes]]) -> JsonObject:
 
 
 def fill(home: Path, stream: str, server: Ledger, head: int, now: datetime) -> None:
-    """Take what is new of a conversation, whose stream has `head` lines, into its log."""
+    """Take what is new of a conversation, whose stream has `head` lines, into its log.
+
+    Raises:
+        Conflict: the stream has less than the log, or other lines.
+        CorruptDocument, LockTimeout, StorageFailed: as `conversations.take_in`.
+    """
     id = stream.removeprefix(conversations.STREAMS)  # noqa: A001
-    while conversations.load(home, id).held < head:
-        if not conversations.take_in(home, id, server, now=now):
+    while conversations.take_in(home, id, server, now=now):
+        if conversations.load(home, id).held >= head:
             return
 
 

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import shutil
 import stat
 import threading
@@ -25,7 +26,7 @@ from aether.errors import (
     StorageFailed,
     UnsafePath,
 )
-from aether.store import consistent, conversation_list, conversations, doctor, files, spool
+from aether.store import consistent, conversation_list, conversations, doctor, files, offline, spool
 from aether.store.files import locked
 from tests import homes
 from tests.tables import rows
@@ -106,6 +107,22 @@ def test_a_restored_home_is_the_home_byte_for_byte(full, place, tmp_path):
     assert homes.ids(restored.home) == homes.ids(full)
     assert aether.restore_conversation("old", home=restored.home).exact
     assert not list(tmp_path.glob("*.restoring"))
+
+
+@pytest.mark.parametrize("release", ["this", "earlier"])
+def test_a_restored_home_asks_its_server_at_once(home, place, tmp_path, monkeypatch, release):
+    """It does not take along when the server failed last, also from a backup of an earlier release that did."""
+    homes.add(home, "a")
+    offline.note_try(home, failed=True)
+    with monkeypatch.context() as patch:
+        if release == "earlier":
+            patch.setattr(consistent, "LEFT_OUT", re.compile(r"(?:.*/)?lock|archive/index.*"))
+        aether.create_backup(place, home=home)
+
+    restored = aether.restore_backup(place, home=tmp_path / "new").home
+
+    assert homes.ids(restored) == ["a"]
+    assert not offline.tried_lately(restored)
 
 
 def test_only_the_owner_reads_a_backup_and_a_restored_home(full, place, tmp_path):

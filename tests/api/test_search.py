@@ -156,7 +156,7 @@ def test_a_home_that_cannot_be_written_can_be_searched(home, monkeypatch):
     def refuse(*args, **kwargs):
         raise StorageFailed("Read-only file system.", fix="Make it writable.")
 
-    monkeypatch.setattr(recall, "change", refuse)
+    monkeypatch.setattr(recall, "note_reading", refuse)
 
     assert [hit["content"] for hit in aether.search_memory("importer", home=home)] == [
         "The importer reads records one by one."

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import aether
 from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
@@ -131,6 +132,9 @@ def test_a_server_that_is_not_as_it_should_be_loses_nothing(colony, harm, restor
     sql(colony, *harm)
 
     refuses(colony, one, error, words)
+    if "disk" not in words and "lines" not in str(harm):
+        assert sharing.share_status(home=one)["reachable"], "it answers"
+        assert ("error", "unusable") in [(each.level, each.code) for each in admin.examine(home=one)]
 
     sql(colony, *restore)
     if not restore:
@@ -270,9 +274,57 @@ def test_a_server_restored_from_an_older_backup_is_refused_by_who_has_more(colon
     refuses(colony, one, Conflict, "older backup")
 
     assert homes.ids(two) == ["before", "b"]
-    sharing.leave_share(home=one)
+    with pytest.raises(Conflict, match="another history"):
+        sharing.leave_share(home=one)
+    sharing.leave_share(home=one, force=True)
     homes.add(one, "alone")
     assert homes.ids(one) == ["before", "a", "alone"]
+
+
+@pytest.mark.parametrize("goes_on", [0, 2], ids=["it has less", "others went on"])
+def test_an_older_backup_is_noticed_where_only_conversations_and_files_are_older(colony, goes_on, capsys):
+    def say(home, text):
+        conversations.extend(home, "talk", [{"role": "user", "content": text}], now=homes.NOW)
+
+    one, two = colony.first(), colony.join()
+    say(one, "0")
+    aether.create_snapshot(home=one)
+    colony.agree()
+    held = conversations.load(two, "talk").held
+    for text in "12":
+        say(one, text)
+    aether.create_snapshot(home=one)
+    assert main(["fold", "--home", str(one)]) == 0
+    colony.shorten("conversations/talk", held)
+    colony.shorten("files", 1)
+    disconnect()
+    for number in range(goes_on):
+        say(two, f"other {number}")
+
+    apart = {each["stream"]: each for each in sharing.share_status(home=one)["streams"]}
+    assert {name: each["lag"] for name, each in apart.items()} == {
+        "conversations/talk": goes_on - 2,
+        "files": -1,
+    }
+    assert all(each["fault"] for each in apart.values())
+    found = [
+        each.where
+        for each in admin.examine(home=one)
+        if (each.level, each.code) == ("error", "other-history")
+    ]
+    assert found == ["files", "conversations/talk"]
+    capsys.readouterr()
+    assert main(["fold", "--home", str(one)]) == 1
+    said = capsys.readouterr().err
+    assert "the server has another history of it" in said
+    assert "docs/shared.md" in said
+    assert main(["share", "status", "--home", str(one)]) == 1
+    with pytest.raises(Conflict):
+        say(one, "refused")
+    with pytest.raises(Conflict, match="would lack"):
+        sharing.leave_share(home=one)
+    assert sharing.share_status(home=two)["streams"] == []
+    assert main(["fold", "--home", str(two)]) == 0
 
 
 @POSTGRES
@@ -438,7 +490,9 @@ def test_a_conversation_that_cannot_be_taken_stops_no_other(colony, kind):
     assert not any(
         path.name != "later" and any(path.glob("history.jsonl")) for path in two.glob("conversations/*")
     )
-    sharing.leave_share(home=two)
+    with pytest.raises(Conflict, match="would lack conversation"):
+        sharing.leave_share(home=two)
+    sharing.leave_share(home=two, force=True)
     assert [each for each in admin.examine(home=two) if each.level == "error"] == []
 
 

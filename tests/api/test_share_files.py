@@ -29,6 +29,7 @@ from aether.store import (
     shared_base,
     shared_files,
     snapshot,
+    spool,
 )
 from aether.store.commit import fold_home
 from aether.store.ledger import Mark
@@ -247,7 +248,7 @@ def test_what_was_done_without_the_server_is_sent_later(colony, monkeypatch):
     one, two = colony.first(), colony.join()
     monkeypatch.delenv(ledger.URL)
     aether.create_snapshot("before", home=two)
-    assert main(["fold", "--home", str(two)]) == 0
+    assert main(["fold", "--home", str(two)]) == 1
     with pytest.raises(StorageFailed):
         sharing.update_share(home=two)
 
@@ -451,6 +452,13 @@ def test_a_missing_blob_is_reported_and_taken_when_it_is_there(colony):
     sharing.update_share(home=two)
     assert "lacking-files" in {each.code for each in admin.examine(home=two)}
     assert tree(two) == {}
+    with pytest.raises(Conflict, match=r"would lack the file .?snapshots/.*--force"):
+        sharing.leave_share(home=two)
+    three = colony.join()
+    assert sharing.leave_share(home=three, force=True).missing[0].startswith("the file ")
+    (left,) = [each for each in admin.examine(home=three) if each.code == "left-without"]
+    assert "has left the colony 'c' without the file" in left.message
+    colony.made.remove(three)
 
     server.put_blob(data)
     server.close()
@@ -491,7 +499,7 @@ def test_the_files_may_be_in_a_directory(colony, tmp_path, monkeypatch):
         colony.join()
 
 
-def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_path, monkeypatch):
+def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
     one, two = colony.first(), colony.join()
     aether.create_snapshot(home=one)
@@ -500,6 +508,17 @@ def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_p
 
     with pytest.raises(StorageFailed, match="Mount"):
         sharing.update_share(home=one)
+    assert main(["fold", "--home", str(one)]) == 1
+    assert "the files of the colony are not there" in capsys.readouterr().err
+    found = [(each.level, each.code) for each in admin.examine(home=one) if each.code != "server"]
+    assert found == [("info", "unsent-files"), ("warning", "files-away")] or found == [
+        ("warning", "files-away"),
+        ("info", "unsent-files"),
+    ]
+    assert (
+        "the files of the colony are not there, and nothing was put."
+        in sharing.share_status(home=one)["faults"]
+    )
     assert list((tmp_path / "files").rglob("*.*")) == []
     with pytest.raises(NotFound, match=ledger.FILES):
         colony.join()
@@ -571,8 +590,7 @@ def test_a_place_of_files_that_cannot_be_reached_stops_nothing_else(colony, tmp_
     conversations.extend(one, "talk", SAID, now=homes.NOW)
     homes.add(one, "a")
     aether.create_snapshot(home=one)
-    for home in (one, two):
-        assert main(["fold", "--home", str(home)]) == 0
+    assert [main(["fold", "--home", str(home)]) for home in (one, two)] == [1, 0]
     assert homes.ids(two) == ["before", "a"]
     assert len(conversations.load(two, "talk").texts) == 3
 
@@ -709,7 +727,9 @@ def test_a_shared_home_is_exported_and_left_with_everything(colony, monkeypatch)
 
 
 @pytest.mark.extras
-def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(postgres, tmp_path, monkeypatch):
+def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(
+    postgres, tmp_path, monkeypatch, capsys
+):
     name, url = f"r{uuid.uuid4().hex[:8]}", postgres.url()
     postgres.sql(f'create role "{name}" login')
     monkeypatch.setenv(ledger.URL, url)
@@ -727,6 +747,14 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(post
     sharing.update_share(home=reader)
 
     assert {each["label"] for each in aether.list_snapshots(home=reader)} == {"one", "two"}
+    spool.put(str(reader), {"hook_event_name": "Stop"})
+    found = {each.code: each for each in admin.examine(home=reader)}
+    assert {found["unsent-files"].level, found["unsent-notes"].level} == {"warning"}
+    assert "aether share grant" in found["unsent-notes"].fix
+    assert main(["fold", "--home", str(reader)]) == 1
+    assert "1 note of hooks cannot be stored: the role may only read" in capsys.readouterr().err
+    for path in (reader / "hooks" / "spool").glob("*.json"):
+        path.unlink()
     server = ledger.opened(postgres.url(name), colony_name, replica="test")
     for right in ("read", "write"):
         monkeypatch.setenv(ledger.URL, url)

@@ -88,6 +88,44 @@ def test_changes_wait_are_read_and_are_sent_in_order(pair, away):
     assert [each.reason for each in snapshot.folded_entries(one)][-4:] == ["c", "a", "b", "a"]
 
 
+def test_a_long_queue_is_not_read_again_by_each_change_nor_by_each_process(pair, away, monkeypatch):
+    _, one, two = pair
+    away()
+    asked, real = [], offline.read
+    monkeypatch.setattr(offline, "read", lambda path: asked.append(path) or real(path))
+    for number in range(50):
+        add(two, f"n{number}")
+    assert asked == []
+    offline._MADE.clear()  # as another process would
+
+    assert names(two) == ["before", *(f"n{number}" for number in range(50))]
+    assert len(asked) <= offline.KEPT_EACH
+
+    asked.clear()
+    offline._MADE.clear()
+    path = documents.path_of(two, "memory")
+    path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
+    assert len(names(two)) == 51
+    assert "edited" in str(access.read(two).documents["memory"]["working_memory"]["items"][0])
+    assert len(asked) == 50  # what is remembered was made of other documents
+    offline._MADE.clear()
+    (two / offline.MADE).write_bytes(b"{")
+    assert len(names(two)) == 51
+    assert names(one) == ["before"]
+
+
+def test_reading_adds_nothing_to_the_queue(pair, away):
+    _, _one, two = pair
+    away()
+    aether.add_working_memory_item("the importer reads CSV", "note", home=two)
+
+    for _ in range(3):
+        (hit,) = aether.search_memory("importer", home=two)
+        assert aether.get_working_memory_item(hit["id"], home=two)["content"] == "the importer reads CSV"
+
+    assert len(offline.waiting(two)) == 1
+
+
 def test_a_new_change_never_overtakes_one_that_waits(pair, away, monkeypatch):
     colony, _one, two = pair
     away()
@@ -103,7 +141,26 @@ def test_a_new_change_never_overtakes_one_that_waits(pair, away, monkeypatch):
     assert homes.ids(colony.agree()) == ["before", "a", "b", "c"]
 
 
-def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
+def test_a_fold_asks_a_server_that_was_away_a_moment_ago(pair, away, capsys):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    assert main(["fold", "--home", str(two)]) == 1
+    assert "not exchanged with the colony: no server is named." in capsys.readouterr().err
+    with pytest.raises(ledger.Offline, match=r"tried again in \d+ seconds.*aether fold"):
+        homes.add(two, "refused")
+    away(back=True)
+
+    assert main(["fold", "--home", str(two)]) == 0
+    assert offline.waiting(two) == []
+
+    offline.note_try(two, failed=True)
+    assert sharing.share_status(home=two)["reachable"]
+    assert not offline.tried_lately(two)
+    assert homes.ids(colony.agree()) == ["before", "a"]
+
+
+def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away, capsys):
     colony, one, two = pair
     away()
     remove(two, "before")
@@ -117,6 +174,8 @@ def test_what_no_longer_fits_goes_to_quarantine_and_is_reported(pair, away):
     assert "remove by queen" in found.message
     assert b'"before"' in (two / found.where).read_bytes()
     assert sharing.share_status(home=two)["unfit"] == 1
+    assert main(["memory", "list", "--home", str(two)]) == 0
+    assert "1 change no longer fitted what others wrote, kept in quarantine" in capsys.readouterr().err
     assert unfit(one) == []
 
 
@@ -420,7 +479,9 @@ def test_a_home_that_leaves_keeps_what_waits(pair, away):
     away()
     add(two, "a")
 
-    sharing.leave_share(home=two)
+    with pytest.raises(Conflict, match="would lack what others wrote after revision 2"):
+        sharing.leave_share(home=two)
+    assert sharing.leave_share(home=two, force=True).missing
     colony.made.remove(two)
     add(two, "b")
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 import sys
 from contextlib import contextmanager
+from pathlib import Path
 from threading import Event
 
 import pytest
@@ -13,7 +17,7 @@ from aether import clock
 from aether.cli.main import main
 from aether.store import ledger
 from aether.store.files import locked
-from tests import directory_ledger, homes
+from tests import directory_ledger, homes, postgres_server
 
 
 @pytest.fixture
@@ -47,6 +51,39 @@ def test_a_colony_from_its_start_to_its_end(tmp_path, url, capsys):
     assert "not shared" in capsys.readouterr().err
 
 
+@pytest.mark.extras
+def test_the_set_up_of_the_page_works_as_written(tmp_path):
+    """In the shells of two machines, with a server of its own."""
+    text = (Path(__file__).parents[2] / "docs" / "shared.md").read_text(encoding="utf-8")
+    console, sql = (re.search(rf"```{kind}\n(.*?)```", text, re.DOTALL)[1] for kind in ("console", "sql"))
+    first, address, share, join, status = (line.removeprefix("$ ") for line in console.splitlines())
+    assert first.startswith("pip install 'aether-memory[postgres]'")
+    assert "postgresql://ana@db.example.org/aether" in address
+    with postgres_server.running() as server:
+        for statement in sql.splitlines():
+            server.sql(statement.partition("--")[0])
+        address = address.replace(
+            "postgresql://ana@db.example.org/aether", f"'{server.url('ana', 'aether')}'"
+        )
+        program = f'aether() {{ "{sys.executable}" -m aether "$@"; }}'
+        env = {name: value for name, value in os.environ.items() if not name.startswith(("AETHER_", "PG"))}
+        env |= {"PYTHONPATH": str(Path(__file__).parents[2])}
+        for name, line in (("one", share), ("two", join)):
+            (tmp_path / name).mkdir()
+            script = f"set -e\n{program}\n{address}\n{line}\n{status}"
+            done = subprocess.run(
+                ["sh", "-c", script],
+                cwd=tmp_path / name,
+                env=env,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert re.search(r"lag +0", done.stdout)
+    assert (tmp_path / "two" / ".aether" / ledger.PLACE).exists()
+
+
 def test_an_interrupted_init_goes_on_and_a_refusal_says_what_to_do(tmp_path, url, capsys, monkeypatch):
     home = homes.fresh(tmp_path / "first")
 
@@ -68,7 +105,8 @@ def test_a_home_that_does_not_know_its_colony_any_more_leaves_it(tmp_path, url, 
     assert main(["share", "init", url, "garden", "--home", str(home)]) == 0
     (home / ledger.PLACE).write_text("{")
 
-    assert main(["share", "leave", "--home", str(home)]) == 0
+    assert main(["share", "leave", "--home", str(home)]) == 11
+    assert main(["share", "leave", "--force", "--home", str(home)]) == 0
 
     assert "This home has left its colony at revision 1." in capsys.readouterr().out
 

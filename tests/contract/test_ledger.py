@@ -103,6 +103,10 @@ def test_streams_do_not_disturb_each_other(opened):
     }
     assert ledger.heads() == ledger.heads("conversations/") | {JOURNAL: 1}
     assert ledger.heads("conversations/_") == {}
+    ledger.append_if("conversations/a", mark(1), [line(2), line(3)])
+    assert ledger.ends() == {
+        JOURNAL: mark(1), "conversations/a": mark(3), "conversations/b": mark(1), "conversations/ä%_": mark(1),
+    }  # fmt: skip
 
 
 def test_another_history_is_a_conflict(opened):

@@ -120,6 +120,10 @@ def _exchange(home: str) -> None:
     """Start the command that exchanges news with the server of a shared home, and drains its spool; wait for nothing."""
     import subprocess
 
+    from aether.store.offline import tried_lately
+
+    if tried_lately(Path(home)):  # by another such process: the next event tries again
+        return
     own: dict[str, Any] = {"start_new_session": True}
     if os.name == "nt":  # pragma: no cover - Windows starts it in another way
         own = {"creationflags": getattr(subprocess, "DETACHED_PROCESS", 0)}

@@ -11,7 +11,7 @@ import pytest
 import aether
 from aether.api import share as sharing
 from aether.integrations.claude_code import hook
-from aether.store import conversations, ledger, spool
+from aether.store import conversations, ledger, offline, spool
 from tests import homes
 
 
@@ -71,6 +71,17 @@ def test_hooks_ask_no_server_and_start_what_does(replica, started, monkeypatch):
         assert how["start_new_session"]
     assert spool.waiting(str(replica))
     assert not (replica / spool.NAME).exists()
+
+
+def test_hooks_start_nothing_while_the_server_failed_a_moment_ago(replica, started):
+    offline.note_try(replica, failed=True)
+    said(replica)
+    reported(replica, "Stop")
+    assert started == []
+
+    offline.note_try(replica, failed=False)
+    reported(replica, "SessionStart", source="startup")
+    assert len(started) == 1
 
 
 def test_a_home_that_is_not_shared_starts_nothing(tmp_path, started, monkeypatch):
