@@ -137,9 +137,9 @@ def average_ratio(total: float, compressions: int) -> float:
 
 
 def oldest_session(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
-    """Return the session that was compressed first, by instant and not by text, except `spared`, or None."""
+    """Return the session that was last heard of first, by instant and not by text, except `spared`, or None."""
     others = (session for session in sessions_of(memory) if session["session_id"] != spared)
-    return min(others, key=lambda session: clock.parse(session["compressed_at"]), default=None)
+    return min(others, key=lambda session: clock.parse(last_heard(session)), default=None)
 
 
 def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:

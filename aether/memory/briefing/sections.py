@@ -633,7 +633,7 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     # Conversations that say where their work is come first.
     ordered = [*filter(says_state, newest), *newest]
     conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in ordered))
-    wanted = {item["id"] for item in newest if _outlasts(item)}
+    wanted = {item["id"] for item in newest if outlasts(item)}
     for conversation in conversations[:KEPT_CONVERSATIONS]:
         own = [item for item in newest if item["metadata"].get("conversation", "") == conversation]
         kinds = Counter[str]()
@@ -647,7 +647,7 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     return [item for item in held if item["id"] in wanted]
 
 
-def _outlasts(item: Item) -> bool:
+def outlasts(item: Item) -> bool:
     """Return whether an item holds beyond the work that it was said in."""
     if item["metadata"].get("protected") or item["type"] in RULE_TYPES:
         return True
@@ -659,7 +659,7 @@ def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator
     for at, (when, session) in enumerate(sessions):
         if keeps_items(session):
             found: list[Item] = session["metadata"]["items"]
-            yield from (item for item in reversed(found) if at < RECENT_SESSIONS or _outlasts(item))
+            yield from (item for item in reversed(found) if at < RECENT_SESSIONS or outlasts(item))
         elif at < RECENT_SESSIONS:
             yield from _items_of_texts(when, session)
 
@@ -856,7 +856,7 @@ def earlier_work(sessions: Sequence[tuple[str, Mapping[str, Any]]], items: Itera
     for at, session in sessions:
         known = session.get("metadata") or {}
         kept: list[Item] = known.get("items") or []
-        own = any(item["id"] in shown for item in kept if not _outlasts(item))
+        own = any(item["id"] in shown for item in kept if not outlasts(item))
         hosts = "summary" in (known.get("architect") or {}).get("task", "")
         if not own or (hosts and not SUMMARY_HEAD.search(session["summary"])):
             parts = SUMMARY_HEAD.split(session["summary"])[::2]  # every second is a name
