@@ -222,6 +222,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     memory = snapshot.documents["memory"]
     # Ids as rows of the index spell them.
     hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
+    parts = items.forgotten_parts(memory)
     kept = passages.known_lines(memory)
 
     def is_shown(id: str) -> bool:
@@ -230,6 +231,8 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     def find(ask: Query) -> Found:
         found = whole.find(ask)
         visible = [each for each in found.candidates if is_shown(each.id)]
+        if parts:
+            visible = [left for each in visible if (left := _left_of(each, parts, ask))]
         if any(
             _is_bare_passage(each.record.get("item") or {}) for each in visible
         ):  # seldom, and prompts wait
@@ -239,10 +242,25 @@ def searchable_archive(snapshot: Snapshot) -> Source:
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
-        visible = {at: each for at, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
+        visible = {
+            at: items.left_of(each, parts)
+            for at, each in stored.items()
+            if is_shown(plain_text(each["item"].get("id")))
+        }
         return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))
 
     return Source(find, read)
+
+
+def _left_of(found: Candidate, parts: Mapping[str, set[str]], ask: Query) -> Candidate | None:
+    """Return a candidate without what is forgotten of it; None if nothing that was asked for is left."""
+    if found.id not in parts:
+        return found
+    record = items.left_of(found.record, parts)
+    held = frozenset(
+        search_index.term_counts(search_index.row(record).marked, search_index.term_marks(ask.terms))
+    )
+    return found._replace(record=record, held=held) if held or not found.held else None
 
 
 def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[JsonObject]:

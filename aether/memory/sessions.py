@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, cast
 
@@ -22,6 +22,11 @@ from aether.types import Change, Counter, JsonObject, Patch, Session
 PART = "/short_term_memory"
 # The built-in architect, which quotes the items word for word and copies their types.
 EXTRACTIVE = "extractive"
+STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
+# The metadata of a session that keep its items, or texts of them, word for word.
+VERBATIM_FIELDS = ("items", "ended", "protected", "noted", "files", "open", "asked", "found", "state", "next")
+# Replaces a forgotten line in the prose of a session.
+FORGOTTEN_LINE = "[forgotten]"
 # What was asked for and done comes before how it came out.
 _WORK_TYPES = frozenset("user_input user_request request code_change command code_snippet".split())
 
@@ -182,6 +187,34 @@ def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) 
 
 def _count_step(sessions: int) -> JsonObject:
     return {"op": "replace", "path": f"{PART}/current_sessions", "value": sessions}
+
+
+def verbatim_texts(session: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the items that a session keeps, and the texts that an older one keeps of its items, by kind."""
+    return {
+        name: texts
+        for name, texts in session["metadata"].items()
+        if name in VERBATIM_FIELDS and isinstance(texts, list)
+    }
+
+
+def without_parts(session: Mapping[str, Any], parts: Collection[str]) -> JsonObject:
+    """Return a session without the statements `parts`, such as `outcomes/2` or `summary/0`."""
+    made: JsonObject = {**session}
+    for name in STATEMENT_FIELDS:
+        made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
+    prose = session["summary"].split("\n")
+    made["summary"] = "\n".join(
+        FORGOTTEN_LINE if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
+    )
+    kept = {
+        name: [one for nth, one in enumerate(found) if f"{name}/{nth}" not in parts]
+        for name, found in verbatim_texts(made).items()
+    }
+    made["metadata"] = {
+        name: kept.get(name, value) for name, value in made["metadata"].items() if kept.get(name, True)
+    }
+    return made
 
 
 def session_text(session: Mapping[str, Any]) -> str:

@@ -73,3 +73,13 @@ def test_one_of_the_three_steps_is_needed(here, capsys):
     assert "one of QUERY, --timeline ID and --full ID… is needed" in shown(capsys, "recall", code=2).err
     assert "one of QUERY" in shown(capsys, "recall", "x", "--timeline", "y", code=2).err
     assert "one of QUERY" in shown(capsys, "recall", "--full", "x", "--timeline", "y", code=2).err
+
+
+def test_why_says_how_much_a_command_takes_with_it(here, capsys):
+    rule = "Never push to the main branch."
+    name = aether.add_working_memory_item(rule, "constraint")
+    aether.add_working_memory_item(f"{rule} Ask first.", "observation")
+
+    assert f"    aether memory forget {name}  # 2 entries" in shown(capsys, "brief", "--why").out.split("\n")
+    taken = shown(capsys, "memory", "forget", name, "--dry-run", "--json").out
+    assert len(json.loads(taken)["targets"]) == 2
