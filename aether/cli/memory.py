@@ -514,17 +514,19 @@ def promote(ask: Ask, item: str | None) -> None:
 @click.option(
     "--correct", multiple=True, nargs=2, metavar="ID TEXT", help="Replace the text of its first entry"
 )
+@click.option("--newer", is_flag=True, help="Forget or correct the second entry of a pair, the newer one")
 @click.option(
     "--limit", default=20, show_default=True, type=click.IntRange(1), help="Most doubts to show or ask"
 )
 @pass_ask
 def review(
-    ask: Ask, keep: tuple[str, ...], drop: tuple[str, ...], correct: tuple[tuple[str, str], ...], limit: int
-) -> None:
+    ask: Ask, keep: tuple[str, ...], drop: tuple[str, ...], correct: tuple[tuple[str, str], ...], *, newer: bool,
+    limit: int,
+) -> None:  # fmt: skip
     """Review what is doubtful: keep, correct or forget it.
 
-    Doubtful are secrets, orders to a model, contradictions, rules that an agent wrote, statements kept twice, and
-    entries not seen for long. A terminal asks about each; elsewhere they are listed with the commands that settle them.
+    Doubtful are secrets, orders to a model, contradictions, rules and decisions that an agent wrote, statements kept
+    twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere they are listed with the commands that settle them.
     Every answer is one change that aether undo reverses.
 
     \b
@@ -537,7 +539,10 @@ def review(
     place = ask.place()
     answers: list[tuple[str, Any, str]] = [*((one, "keep", "") for one in keep), *((one, "forget", "") for one in drop),
                *((one, "correct", text) for one, text in correct)]  # fmt: skip
-    settled = [reviewing.settle(one, answer, text, home=place) for one, answer, text in answers]
+    settled = [
+        reviewing.settle(one, answer, text, newer=newer and answer != "keep", home=place)
+        for one, answer, text in answers
+    ]
     found = reviewing.review(home=place)
     if found and not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty():
         settled = _ask_about(found[:limit], place)
@@ -550,7 +555,7 @@ def review(
             {
                 **one._asdict(),
                 "entries": [entry._asdict() for entry in one.entries],
-                "commands": _commands(one.id),
+                "commands": _commands(one),
             }
             for one in found[:limit]
         ],
@@ -563,31 +568,34 @@ def review(
         [
             line
             for one in ([] if answers else shown)
-            for line in [*doubt_lines(one), *map("  {}".format, _commands(one.id).values()), ""]
+            for line in [*doubt_lines(one), *map("  {}".format, _commands(one).values()), ""]
         ],
     )
     if settled:
         note(
             ask,
-            f"{pluralize(len(settled), 'doubts')} settled, {len(found)} left. aether undo reverses the last answer.",
+            f"{len(settled)} reviewed, {len(found)} left. aether undo reverses the last answer.",
         )
     elif not found:
-        note(ask, "Nothing is doubtful.")
+        note(ask, "Nothing to review.")
 
 
-def _commands(doubt: str) -> dict[str, str]:
+def _commands(doubt: Any) -> dict[str, str]:
     """Return the commands that settle a doubt."""
     base = "aether memory review"
-    return {
-        "keep": f"{base} --keep {doubt}", "forget": f"{base} --forget {doubt}",
-        "correct": f'{base} --correct {doubt} "TEXT"',
+    commands = {
+        "keep": f"{base} --keep {doubt.id}", "forget": f"{base} --forget {doubt.id}",
+        "correct": f'{base} --correct {doubt.id} "TEXT"',
     }  # fmt: skip
+    if len(doubt.entries) > 1:
+        commands |= {f"{name}_newer": f"{commands[name]} --newer" for name in ("forget", "correct")}
+    return commands
 
 
 def doubt_lines(doubt: Any) -> list[str]:
     """Return one doubt as lines: its kind and reason, then its entries."""
     entries = (
-        f"  {number}. {entry.at[:10]} {entry.type} {entry.id}: {one_line(entry.text)}"
+        f"  {number}. {entry.at[:10]} {entry.type} {'/'.join(filter(None, entry.name))}: {one_line(entry.text)}"
         for number, entry in enumerate(doubt.entries, 1)
     )
     return [f"{doubt.kind}: {plain(doubt.why)}", *entries]
@@ -597,17 +605,19 @@ def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
     """Ask a person about each doubt, and return those that were settled."""
     from aether.api import review as reviewing
 
-    choices = click.Choice(["k", "c", "f", "s", "q"])
     settled = []
     for number, doubt in enumerate(doubts, 1):
         say(f"{number} of {len(doubts)}", *doubt_lines(doubt))
-        letter = click.prompt("1. keep, correct, forget, skip, quit", type=choices, default="s", err=True)
-        if letter == "q":
+        one = "keep, correct, forget, skip, quit", "kcfsq"
+        two = "keep both, correct 1 or 2, forget 1 or 2, skip, quit", ["k", "c1", "c2", "f1", "f2", "s", "q"]
+        words, letters = two if len(doubt.entries) > 1 else one
+        chosen = click.prompt(words, type=click.Choice([*letters]), default="s", err=True)
+        if chosen == "q":
             break
-        if letter != "s":
-            text = click.prompt("The correct text", err=True) if letter == "c" else ""
-            answer: Any = {"k": "keep", "c": "correct", "f": "forget"}[letter]
-            settled.append(reviewing.settle(doubt.id, answer, text, home=place))
+        if chosen != "s":
+            text = click.prompt("The correct text", err=True) if chosen[0] == "c" else ""
+            answer: Any = {"k": "keep", "c": "correct", "f": "forget"}[chosen[0]]
+            settled.append(reviewing.settle(doubt.id, answer, text, newer=chosen[1:] == "2", home=place))
     return settled
 
 

@@ -225,14 +225,14 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
 def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
     for session in sessions.sessions_of(documents["memory"]):
         name = session["session_id"]
-        yield from _parts_of(session, "short_term_memory")
+        yield from parts_of(session, "short_term_memory")
         for part, kept in verbatim_texts(session).items():
             for nth, one in enumerate(kept):
                 text = one["content"] if isinstance(one, dict) else str(one)
                 yield Target(name, "short_term_memory", part, text, f"{part}/{nth}")
 
 
-def _parts_of(session: Mapping[str, Any], layer: str) -> Iterator[Target]:
+def parts_of(session: Mapping[str, Any], layer: str) -> Iterator[Target]:
     """Yield the statements of a session that a search reads."""
     name = session["session_id"]
     for nth, line in enumerate(session["summary"].split("\n")):
@@ -261,6 +261,6 @@ def _archived_targets(
         if name in live:
             continue
         if cut and session:
-            yield from (one for one in _parts_of(session, "archive") if one.part not in hidden.get(name, ()))
+            yield from (one for one in parts_of(session, "archive") if one.part not in hidden.get(name, ()))
         else:
             yield Target(name, "archive", item["type"], item["content"], "")
