@@ -23,7 +23,7 @@ from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_
 from aether.memory.capture import passages
 from aether.memory.recall import RecallLine
 from aether.memory.search import HISTORY, LIMIT, best_passage, search
-from aether.memory.sessions import session_text
+from aether.memory.sessions import find_session, session_sections, session_text
 from aether.redact.redact import redact
 from aether.store import archive_store, record_files, search_index
 from aether.store.commit import Author
@@ -206,6 +206,19 @@ def find_by_id(id: str, *, home: Home = None) -> Hit:
         fix='See "aether memory search".',
         where="memory",
     )
+
+
+def sections_of(session_id: str, *, home: Home = None) -> dict[str, list[str]]:
+    """Return what a session, live or archived, says under headings, in order; nothing without such a session."""
+    snapshot = read(home)
+    found = find_session(snapshot.documents["memory"], session_id)
+    if found is None:
+        source = searchable_archive(snapshot)
+        places = [one.place for one in source.find(Query((), (), (plain_text(session_id),))).candidates]
+        stored = source.read(places)
+        kept = [stored[place].get("session") for place in sorted(stored)]
+        found = kept[-1] if kept else None
+    return session_sections(found) if found else {}
 
 
 def searchable_archive(snapshot: Snapshot) -> Source:

@@ -154,7 +154,8 @@ def _object(text: str, where: str) -> dict[str, Any]:
 def get(ask: Ask, item_id: str) -> None:
     """Print one item, session or pattern by its id.
 
-    Looks in working memory, where it counts the access, then in the other layers and the archive.
+    Looks in working memory, where it counts the access, then in the other layers and the archive. A session reads in
+    order: its summary, what was asked and done, the results, decisions with their reasons, rules, what is open and next.
 
     \b
     Example:
@@ -168,7 +169,8 @@ def get(ask: Ask, item_id: str) -> None:
         item = working.get_working_memory_item(item_id, home=place)
     except NotFound:
         hit = recall.find_by_id(item_id, home=place)
-        emit(ask, hit["entry"], hit_page(hit))
+        sections = recall.sections_of(item_id, home=place) if hit["type"] == "session" else {}
+        emit(ask, hit["entry"], session_page(hit, sections) if sections else hit_page(hit))
     else:
         emit(ask, item, item_lines(item))
 
@@ -760,12 +762,20 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def hit_page(hit: Mapping[str, Any]) -> list[str]:
     """Return one hit of any layer, whole."""
+    return [*_hit_facts(hit), "", plain(hit["content"])]
+
+
+def _hit_facts(hit: Mapping[str, Any]) -> list[str]:
     rows = [(name, hit[name]) for name in ("id", "layer", "type", "phase", "at")]
-    return [
-        *facts([(name, "—" if value in (None, "") else value) for name, value in rows]),
-        "",
-        plain(hit["content"]),
-    ]
+    return facts([(name, "—" if value in (None, "") else value) for name, value in rows])
+
+
+def session_page(hit: Mapping[str, Any], sections: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the session that a hit is, whole, under the headings of its `sections`."""
+    page = _hit_facts(hit)
+    for heading, texts in sections.items():
+        page += ["", f"{heading}:", *(f"- {plain(text)}".replace("\n", "\n  ") for text in texts)]
+    return page
 
 
 def status_lines(found: Mapping[str, Any]) -> list[str]:

@@ -25,6 +25,17 @@ EXTRACTIVE = "extractive"
 STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
 # The metadata of a session that keep its items, or texts of them, word for word.
 VERBATIM_FIELDS = ("items", "ended", "protected", "noted", "files", "open", "asked", "found", "state", "next")
+# What a session says by the types of its entries, in the order in which it reads.
+_HEADINGS = {
+    "Asked": ("user_input", "user_request", "request"),
+    "Done": ("code_change", "command", "code_snippet"),
+    "Results": ("outcome", "solution"),
+    "Decisions": ("decision",),
+    "Rules": ("constraint", "preference"),
+    "Failed and open": ("error", "blocker"),
+    "Next": ("next",),
+}
+_OTHERS = "Noted"
 # Replaces a forgotten line in the prose of a session.
 FORGOTTEN_LINE = "[forgotten]"
 # What was asked for and done comes before how it came out.
@@ -217,21 +228,41 @@ def without_parts(session: Mapping[str, Any], parts: Collection[str]) -> JsonObj
     return made
 
 
+def session_sections(session: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what `session` says under headings: the summary, what was asked, done, decided, is open and next.
+
+    What a person ended is left out of the decisions and rules; a heading without text is left out.
+    """
+    headings = {kind: name for name, kinds in _HEADINGS.items() for kind in kinds}
+    found: dict[str, list[str]] = {"Summary": session["summary"].split("\n")}
+    found |= {name: [] for name in (*_HEADINGS, _OTHERS)}
+    found["Results"] += [_joined(each["result"], each["impact"]) for each in session["outcomes"]]
+    found["Decisions"] += [
+        _joined(each["decision"], each["rationale"])
+        for each in session["key_decisions"]
+        if not ended_in(session, each["decision"])
+    ]
+    for entry in session["high_value_items"]:
+        name = headings.get(entry.get("type", ""), _OTHERS)
+        if name not in ("Decisions", "Rules") or not ended_in(session, entry["content"]):
+            found[name].append(entry["content"])
+    return {
+        name: said for name, texts in found.items() if (said := [*dict.fromkeys(filter(str.strip, texts))])
+    }
+
+
+def _joined(what: str, why: str) -> str:
+    return " — ".join(filter(None, (what, why)))
+
+
 def session_text(session: Mapping[str, Any]) -> str:
     """Return the statements of `session` as plain text, one a line.
 
     They read in order: what it was for, what was done, how it came out, what was decided, the rules, what is open and next.
     """
-    decided = [(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
-    results = [(entry["result"], entry["impact"]) for entry in session["outcomes"]]
+    decided = [_joined(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
+    results = [_joined(entry["result"], entry["impact"]) for entry in session["outcomes"]]
     said = session["high_value_items"]
     work = [entry["content"] for entry in said if entry.get("type") in _WORK_TYPES]
     rest = [entry["content"] for entry in said if entry.get("type") not in _WORK_TYPES]
-    return "\n".join(
-        [
-            session["summary"],
-            *work,
-            *(" — ".join(filter(None, pair)) for pair in (*results, *decided)),
-            *rest,
-        ]
-    )
+    return "\n".join([session["summary"], *work, *results, *decided, *rest])

@@ -248,6 +248,23 @@ def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
     assert "went into session phase_1_" in shown(capsys, "status").out
 
 
+def test_a_session_reads_under_headings_in_memory_and_in_the_archive(here, capsys):
+    aether.add_working_memory_item("Never push to main.", "constraint", 0.9)
+    aether.add_working_memory_item("Ran `make docs`: ok", "command", 0.5)
+    shown(capsys, "memory", "compress")
+    (session,) = aether.get_compression_stats()["sessions"]
+    name = session["session_id"]
+
+    page = shown(capsys, "memory", "get", name).out
+    aether.evict_short_term_session(name)
+    archived = shown(capsys, "memory", "get", name).out
+
+    assert f"  id:     {name}\n" in page
+    assert page.endswith("\n- Never push to main.\n")
+    assert page.index("\nSummary:\n") < page.index("\nDecisions:\n") < page.index("\nRules:\n")
+    assert archived.partition("\nSummary:")[2] == page.partition("\nSummary:")[2]
+
+
 def test_a_review_lists_doubts_with_the_commands_that_settle_them(here, capsys):
     aether.add_working_memory_item("The key is AKIAIOSFODNN7EXAMPLE.", "observation", 0.5)
     (doubt,) = json.loads(shown(capsys, "memory", "review", "--json").out)["doubts"]
