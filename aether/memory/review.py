@@ -47,7 +47,7 @@ _ORDERS = re.compile(
 )
 
 
-# A choice of one thing ("We use PostgreSQL for the session store"): what is chosen stands after the verb.
+# A choice of one thing ("We use PostgreSQL for the session store"): what is chosen follows the verb.
 _CHOICE = re.compile(
     r"\b(?:us(?:e|es|ing)|choose|chose|pick(?:ed)?|prefer|(?:go|went|stay|stick) with|switch(?:ed)? to)\s+(?:the\s+|an?\s+)?"
     r"([^\s,;:()]+)",
@@ -55,7 +55,7 @@ _CHOICE = re.compile(
 )
 # Of the words around it; fewer do not say what it was chosen for.
 _CHOICE_WORDS = 2
-# In a line with one secret, another may stand in a form that nothing knows: a long word that is none of a language.
+# In a line with one secret, another may have a form that nothing knows: a long word with signs or digits.
 _LONG_TOKEN = re.compile(r"(?=\S*[A-Z\d/+=])[^\s<>]{16,}")
 
 
