@@ -752,8 +752,14 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         title = str(hit.get("title") or hit.get("conversation") or "")
-        found.append((hit["at"][:10], hit.get("speaker") or metadata.get("evidence"), project, title))
-    is_shown = [nth < 2 or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(4)]
+        again = len({one["conversation"] for one in hit.get("repeats") or ()})
+        also = f"(and in {pluralize(again, 'other conversations')})" if again else ""
+        by = hit.get("speaker") or metadata.get("evidence")
+        by = pluralize(len(by), "sessions") if isinstance(by, list) else by  # of a pattern
+        found.append((hit["at"][:10], by, project, title, also))
+    is_shown = [
+        nth in (0, 1, 4) or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(5)
+    ]
     return [
         " ".join(str(part) for part, says in zip(one, is_shown, strict=True) if says and part)
         for one in found
