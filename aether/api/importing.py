@@ -35,7 +35,7 @@ from aether.messages.read import detect_file_format, read_records, without_priva
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.messages.sources import ollm
 from aether.store import config, conversations, files, record_files
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.store.files import make_directory, require_writable
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize

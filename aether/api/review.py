@@ -19,7 +19,7 @@ from aether.memory import review as reviewing
 from aether.memory.forgetting.find import find_by_ids, find_repeats
 from aether.memory.review import Doubt, Entry
 from aether.memory.sessions import sessions_of
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.store.patch import chain_changes
 from aether.types import Change
 

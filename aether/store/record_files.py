@@ -24,6 +24,7 @@ from aether.store.files import (
     json_line,
     lines_backwards,
     make_directory,
+    months_in,
     parse_json,
     read_head,
     seal_json,
@@ -57,7 +58,7 @@ def files_of(home: Path, kind: str) -> list[Path]:
         NotFound: there is no such kind.
     """
     if kind in MONTHLY:
-        return sorted((home / MONTHLY[kind]).glob("[0-9]*-[0-9]*.jsonl"))
+        return months_in(home / MONTHLY[kind])
     if kind not in SINGLE:
         kinds = ", ".join((*MONTHLY, *SINGLE))
         raise NotFound(

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 from aether.text.regex import lazy
@@ -44,7 +44,7 @@ STOPWORDS = frozenset(
 )
 
 # The library's stemmer keeps the current word in its state: two threads would mix their words.
-_STEMMING = Lock()
+_STEMMING = allocate_lock()
 
 
 def runs(text: str) -> list[str]:
@@ -328,7 +328,8 @@ def _blocks(text: str) -> list[tuple[str, bool]]:
             _flush(wrapped, blocks)
         else:
             before = wrapped[-1] if wrapped else ""
-            ended = len(before) < WRAPPED_LINE_CHARS or before[-1] in ".!?:;。！？"
+            inside = before[-1:] in (":", ";") and before.count("(") > before.count(")")
+            ended = len(before) < WRAPPED_LINE_CHARS or (before[-1] in ".!?:;。！？" and not inside)
             if ended or _OWN_LINE.match(bare):
                 _flush(wrapped, blocks)
             wrapped.append(bare)
@@ -383,10 +384,13 @@ _SINGULAR = {
 
 
 _QUOTED = lazy(
-    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)"
+    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)",
+    needs=('"', "“", "„", "«", "'", "‘"),
 )
 _NO_APOSTROPHE = lazy(
-    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b", re.IGNORECASE
+    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b",
+    re.IGNORECASE,
+    needs=("nt",),
 )
 
 

@@ -20,7 +20,8 @@ from aether.errors import (
 from aether.store import commit as commits
 from aether.store import doctor, documents, files, record_files, snapshot
 from aether.store import snapshot as store_snapshot
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.store.snapshot import Entry
 from aether.types import Change
 from tests import children, homes
