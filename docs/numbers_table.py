@@ -46,13 +46,13 @@ def _speed() -> list[tuple[str, str, str]]:
         ("`aether memory status` and `--help`, cold", f"{status:.1f} × and {shown:.1f} ×", "startup"),
         (
             "import of the largest real transcript",
-            f"{largest['capture_mb_per_s']:.0f} MB/s, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",
+            f"{largest['capture_mb_per_s']:.0f} MB per second of the processor, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",
             "import_speed",
         ),
         *(
             (
                 f"`aether import` of {row['format']}, {row['mb']:.0f} MB, the whole command",
-                f"{row['mb_per_s']:.1f} MB/s",
+                f"{row['mb_per_cpu_s']:.1f} MB per second of the processor (goal {row['goal_mb_per_s']})",
                 "import_speed",
             )
             for row in result("import_speed").get("commands", ())

@@ -89,7 +89,7 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
     else:
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
-    return store_entries(entries, author, home=home).ids
+    return store_entries(copied(files.checked_json(entries, where="item")), author, home=home).ids
 
 
 class StoredEntries(NamedTuple):
@@ -112,13 +112,12 @@ def store_entries(
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
 ) -> StoredEntries:
-    """Store checked entries in one commit and return the result.
+    """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
     these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`.
     """
     at = now()
-    entries = copied(files.checked_json(entries, where="item"))
 
     def plan(snapshot: Snapshot) -> Change:
         memory = snapshot.documents["memory"]

@@ -49,6 +49,7 @@ from aether.store.snapshot import (
     folded_entries,
     journal_header,
     journal_path,
+    last_folded,
     load,
     month_files,
     read_journal,
@@ -1002,10 +1003,10 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
         # The lines move byte for byte; a fold that is done again adds nothing.
-        last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
+        last, months = last_folded(home), month_files(home)
         fresh: dict[Path, list[bytes]] = {}
         for entry, line in zip(found.entries, found.lines, strict=True):
-            if last is None or entry.revision > last.revision:
+            if entry.revision > last:
                 # Never an earlier file than the last one: a clock that was set back must not break the order.
                 path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
                 fresh.setdefault(path, []).append(line)

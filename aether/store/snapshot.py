@@ -32,6 +32,7 @@ from aether.store.files import (
     months_in,
     read_head,
     seal_json,
+    sealed_body,
     storage_errors,
     unsealed,
 )
@@ -595,9 +596,14 @@ def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False)
     return seal_json({"journal": JOURNAL_FORMAT, "base": base, **more})
 
 
+# Changes of this many items and more are written by the encoder of large documents.
+_LARGE_STEPS = 100
+
+
 def entry_line(entry: Entry) -> bytes:
     """Return the line of `entry`, with checksum and newline; empty fields are left out."""
-    return seal_json(entry_fields(entry))
+    steps = sum(map(len, (*entry.patches.values(), *entry.appends.values())))
+    return seal_json(entry_fields(entry), is_large=steps >= _LARGE_STEPS)
 
 
 def entry_fields(entry: Entry) -> JsonObject:
@@ -618,6 +624,20 @@ def entry_of(fields: JsonObject) -> Entry:
 def month_files(home: Path) -> list[Path]:
     """Return the files of folded lines, oldest first."""
     return months_in(home / "data" / "journal")
+
+
+def last_folded(home: Path) -> int:
+    """Return the revision of the newest folded transaction, 0 without one; a damaged line is skipped."""
+    for path in reversed(month_files(home)):
+        for line in lines_backwards(path):
+            # A line of an import is half a megabyte, and starts with its revision.
+            start, _, rest = line[:40].partition(b":")
+            number = rest.partition(b",")[0]
+            if start == b'{"revision"' and number.isdigit() and sealed_body(line) is not None:
+                return int(number)
+            if (fields := unsealed(line)) is not None:
+                return int(fields["revision"])
+    return 0
 
 
 def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:

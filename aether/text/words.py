@@ -353,11 +353,12 @@ def _split(block: str) -> tuple[str, ...]:
         seen = end.end()
         head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()
         after = block[end.end() : end.end() + 1]
-        goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
+        may_be_open = ".." in head or "…" in head
+        goes_on = may_be_open and _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
         in_ticks = ticks % 2 and last_tick >= end.end()
         goes_on = goes_on or (head.endswith("`") and after.islower())  # the end of code: `src/*.tsx?` is
-        opens_another = _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
-        if goes_on or in_ticks or (_NO_END.search(head) and not opens_another):
+        opens_another = head[-2:-1].isdigit() and _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
+        if goes_on or in_ticks or (head[-1:] == "." and _NO_END.search(head) and not opens_another):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()
@@ -409,7 +410,8 @@ def with_apostrophes(text: str) -> str:
     >>> with_apostrophes("dont, can’t, want")
     "don't, can't, want"
     """
-    return _NO_APOSTROPHE.sub(r"\1n't", text.replace("’", "'"))
+    straight = text.replace("’", "'")
+    return _NO_APOSTROPHE.sub(r"\1n't", straight) if "nt" in straight.lower() else straight
 
 
 def pluralize(number: int, plural: str) -> str:
