@@ -210,6 +210,8 @@ class Hit(TypedDict):
     """Of an archived conversation, how much of it is kept."""
     archived: NotRequired[Archived]
     neighbours: NotRequired[dict[str, list[JsonObject]]]
+    repeats: NotRequired[list[JsonObject]]
+    """The id, time and conversation of notes of other conversations that say the same in the same words."""
 
 
 class Change(NamedTuple):

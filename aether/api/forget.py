@@ -109,6 +109,12 @@ def preview_forget(
     return Forgotten(targets, like, elsewhere, None, 0)
 
 
+def forgotten_with(ids: Iterable[str], *, home: Home = None) -> dict[str, int]:
+    """Return how many entries forgetting each of `ids` would remove; an id that names nothing is left out."""
+    snapshot = read(home)
+    return finding.forgotten_with(snapshot.documents, remembered_archive(snapshot), ids)
+
+
 @public
 def forget(
     ids: Iterable[str] = (),

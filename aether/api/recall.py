@@ -23,7 +23,7 @@ from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_
 from aether.memory.capture import passages
 from aether.memory.recall import RecallLine
 from aether.memory.search import HISTORY, LIMIT, best_passage, search
-from aether.memory.sessions import session_text
+from aether.memory.sessions import find_session, session_sections, session_text
 from aether.redact.redact import redact
 from aether.store import archive_store, record_files, search_index
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
@@ -207,6 +207,19 @@ def find_by_id(id: str, *, home: Home = None) -> Hit:
     )
 
 
+def sections_of(session_id: str, *, home: Home = None) -> dict[str, list[str]]:
+    """Return what a session, live or archived, says under headings, in order; nothing without such a session."""
+    snapshot = read(home)
+    found = find_session(snapshot.documents["memory"], session_id)
+    if found is None:
+        source = searchable_archive(snapshot)
+        places = [one.place for one in source.find(Query((), (), (plain_text(session_id),))).candidates]
+        stored = source.read(places)
+        kept = [stored[place].get("session") for place in sorted(stored)]
+        found = kept[-1] if kept else None
+    return session_sections(found) if found else {}
+
+
 def searchable_archive(snapshot: Snapshot) -> Source:
     """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
     head = record_files.head(snapshot, "items")
@@ -221,6 +234,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     memory = snapshot.documents["memory"]
     # Ids as rows of the index spell them.
     hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
+    parts = items.forgotten_parts(memory)
     kept = passages.known_lines(memory)
 
     def is_shown(id: str) -> bool:
@@ -229,6 +243,8 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     def find(ask: Query) -> Found:
         found = whole.find(ask)
         visible = [each for each in found.candidates if is_shown(each.id)]
+        if parts:
+            visible = [left for each in visible if (left := _left_of(each, parts, ask))]
         if any(
             _is_bare_passage(each.record.get("item") or {}) for each in visible
         ):  # seldom, and prompts wait
@@ -238,10 +254,25 @@ def searchable_archive(snapshot: Snapshot) -> Source:
 
     def read(places: Sequence[int]) -> dict[int, JsonObject]:
         stored = whole.read(places)
-        visible = {at: each for at, each in stored.items() if is_shown(plain_text(each["item"].get("id")))}
+        visible = {
+            at: items.left_of(each, parts)
+            for at, each in stored.items()
+            if is_shown(plain_text(each["item"].get("id")))
+        }
         return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))
 
     return Source(find, read)
+
+
+def _left_of(found: Candidate, parts: Mapping[str, set[str]], ask: Query) -> Candidate | None:
+    """Return a candidate without what is forgotten of it; None if nothing that was asked for is left."""
+    if found.id not in parts:
+        return found
+    record = items.left_of(found.record, parts)
+    held = frozenset(
+        search_index.term_counts(search_index.row(record).marked, search_index.term_marks(ask.terms))
+    )
+    return found._replace(record=record, held=held) if held or not found.held else None
 
 
 def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[JsonObject]:

@@ -6,16 +6,21 @@ Each answer is one transaction that `undo` reverses.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from aether.api.forget import forget_targets, remembered_archive, supersede
-from aether.api.home import Home, change, find, now, read
+from aether.api.forget import SUPERSEDING_RELEVANCE, forget_targets, remembered_archive, supersede
+from aether.api.home import Home, change, counter_of, find, now, read
 from aether.api.working import update_working_memory_item
+from aether.clock import new_id
 from aether.errors import Conflict, InvalidInput, NotFound, shown
+from aether.memory import items
 from aether.memory import review as reviewing
-from aether.memory.forgetting.find import find_by_ids
-from aether.memory.review import Doubt
+from aether.memory.forgetting.find import find_by_ids, find_repeats
+from aether.memory.review import Doubt, Entry
+from aether.memory.sessions import sessions_of
 from aether.store.authors import Author
+from aether.store.patch import chain_changes
 from aether.types import Change
 
 Answer = Literal["keep", "correct", "forget"]
@@ -35,15 +40,18 @@ def review(*, home: Home = None) -> list[Doubt]:
     return reviewing.doubts(read(home).documents["memory"], now=now())
 
 
-def settle(doubt_id: str, answer: Answer, text: str = "", *, home: Home = None) -> Settled:
+def settle(
+    doubt_id: str, answer: Answer, text: str = "", *, newer: bool = False, home: Home = None
+) -> Settled:
     """Answer a doubt, and return it: keep everything, correct its first entry to `text`, or forget that entry.
 
-    Of a duplicate only that entry is forgotten; else all entries that repeat its text. `undo` reverses the answer.
+    With `newer` it is the second entry of a pair that is corrected or forgotten. Of a duplicate only that entry is
+    forgotten; else all entries that repeat its text. `undo` reverses the answer.
 
     Raises:
         NotFound: there is no such doubt, or it was settled before.
         Conflict: one of its entries was changed meanwhile.
-        InvalidInput: the answer is unknown, or a correction has no text.
+        InvalidInput: the answer is unknown, a correction has no text, or there is no newer entry.
     """
     place = find(home)
     doubt = next((one for one in review(home=place) if one.id == doubt_id), None)
@@ -51,7 +59,11 @@ def settle(doubt_id: str, answer: Answer, text: str = "", *, home: Home = None) 
         raise NotFound(
             f"there is no doubt {shown(doubt_id)}.", fix='See "aether memory review".', where="review"
         )
-    subject = doubt.entries[0]
+    if newer and len(doubt.entries) < 2:
+        raise InvalidInput(
+            f"{shown(doubt_id)} is about one entry.", fix="Answer without the newer one.", where="review"
+        )
+    subject = doubt.entries[newer]
     if answer == "keep":
         at = now()
         change(
@@ -60,12 +72,14 @@ def settle(doubt_id: str, answer: Answer, text: str = "", *, home: Home = None) 
             Author("review", reason=doubt_id),
         )
     elif answer == "forget":
-        _forget(doubt, place)
+        _forget(doubt, subject, place)
     elif answer != "correct" or not text.strip():
         raise InvalidInput(
             f"{shown(answer)} with the text {shown(text)} is no answer.",
             fix="Use keep, forget, or correct with a text.", where="review",
         )  # fmt: skip
+    elif subject.part:
+        return Settled(doubt, answer, _forget(doubt, subject, place, correction=text))
     elif subject.layer == "working_memory":
         update_working_memory_item(subject.id, {"content": text}, home=place)
     else:
@@ -81,14 +95,36 @@ def _current(state: Mapping[str, Any], doubt: Doubt) -> Any:
     return state["memory"]
 
 
-def _forget(doubt: Doubt, place: Home) -> None:
-    archived, subject, at = remembered_archive(read(place)), doubt.entries[0].id, now()
+def _forget(doubt: Doubt, subject: Entry, place: Home, correction: str = "") -> str:
+    """Forget `subject` of a doubt, and return the id of the item that says `correction` instead, "" without one."""
+    archived, at = remembered_archive(read(place)), now()
 
     def plan(state: Mapping[str, Any]) -> Change:
-        _current(state, doubt)
-        targets, _ = find_by_ids(state, archived, [subject])
+        memory = _current(state, doubt)
+        if subject.part:
+            found = find_repeats(state, archived, reviewing.find_text(memory, subject) or subject.text)
+        else:
+            found, _ = find_by_ids(state, archived, [subject.id])
         if doubt.kind == "duplicate":  # the other entry may repeat it word for word, and stays
-            targets = [target for target in targets if target.id == subject and not target.part]
-        return forget_targets(state, targets, at)
+            copies = {
+                (session["session_id"], f"items/{nth}")
+                for session in sessions_of(memory)
+                for nth, item in enumerate(session["metadata"].get("items", []))
+                if item["id"] == subject.id
+            }
+            found = [one for one in found if (one.id, one.part) in {subject.name, *copies}]
+        done = chain_changes(
+            state,
+            lambda present: forget_targets(present, found, at),
+            lambda present: _add(present, subject, correction, at) if correction else Change({}),
+        )
+        return done._replace(result=done.result[1].ids[0] if correction else "")
 
-    change(place, plan, Author("forget", reason=doubt.id))
+    return str(change(place, plan, Author("correct" if correction else "forget", reason=doubt.id)).result)
+
+
+def _add(state: Mapping[str, Any], subject: Entry, text: str, at: datetime) -> Change:
+    entry = items.checked_entry(
+        text, subject.type, SUPERSEDING_RELEVANCE, metadata={"supersedes": subject.id}
+    )
+    return items.add(state["memory"], [entry], now=at, new_id=new_id, count=counter_of(state["memory"]))

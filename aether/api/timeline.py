@@ -21,7 +21,7 @@ from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import revoked_in
 from aether.memory.capture import passages
-from aether.memory.items import forgotten_ids, items_of
+from aether.memory.items import forgotten_ids, forgotten_parts, items_of
 from aether.memory.timeline import (
     Asked,
     FileHistory,
@@ -111,9 +111,11 @@ def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
     live = items_of(memory)
     yield from (item_moment(recall.item_record(item, "working_memory")) for item in live)
     hidden, kept = forgotten_ids(memory) | {item["id"] for item in live}, passages.known_lines(memory)
+    cut = forgotten_parts(memory)
+    texts = {one.id: one.text for one in _all_records(snapshot) if one.id in cut} if cut else {}
     for one in _archived(snapshot):
         if one.id not in hidden and passages.is_kept(one.id, kept):
-            yield one
+            yield one._replace(text=texts.get(one.id, one.text))
 
 
 def _archived(snapshot: Snapshot) -> list[Moment]:

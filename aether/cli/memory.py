@@ -154,7 +154,8 @@ def _object(text: str, where: str) -> dict[str, Any]:
 def get(ask: Ask, item_id: str) -> None:
     """Print one item, session or pattern by its id.
 
-    Looks in working memory, where it counts the access, then in the other layers and the archive.
+    Looks in working memory, where it counts the access, then in the other layers and the archive. A session reads in
+    order: its summary, what was asked and done, the results, decisions with their reasons, rules, what is open and next.
 
     \b
     Example:
@@ -168,7 +169,8 @@ def get(ask: Ask, item_id: str) -> None:
         item = working.get_working_memory_item(item_id, home=place)
     except NotFound:
         hit = recall.find_by_id(item_id, home=place)
-        emit(ask, hit["entry"], hit_page(hit))
+        sections = recall.sections_of(item_id, home=place) if hit["type"] == "session" else {}
+        emit(ask, hit["entry"], session_page(hit, sections) if sections else hit_page(hit))
     else:
         emit(ask, item, item_lines(item))
 
@@ -514,17 +516,19 @@ def promote(ask: Ask, item: str | None) -> None:
 @click.option(
     "--correct", multiple=True, nargs=2, metavar="ID TEXT", help="Replace the text of its first entry"
 )
+@click.option("--newer", is_flag=True, help="Forget or correct the second entry of a pair, the newer one")
 @click.option(
     "--limit", default=20, show_default=True, type=click.IntRange(1), help="Most doubts to show or ask"
 )
 @pass_ask
 def review(
-    ask: Ask, keep: tuple[str, ...], drop: tuple[str, ...], correct: tuple[tuple[str, str], ...], limit: int
-) -> None:
+    ask: Ask, keep: tuple[str, ...], drop: tuple[str, ...], correct: tuple[tuple[str, str], ...], *, newer: bool,
+    limit: int,
+) -> None:  # fmt: skip
     """Review what is doubtful: keep, correct or forget it.
 
-    Doubtful are secrets, orders to a model, contradictions, rules that an agent wrote, statements kept twice, and
-    entries not seen for long. A terminal asks about each; elsewhere they are listed with the commands that settle them.
+    Doubtful are secrets, orders to a model, contradictions, rules and decisions that an agent wrote, statements kept
+    twice, and entries not seen for long; also in sessions. A terminal asks about each; elsewhere they are listed with the commands that settle them.
     Every answer is one change that aether undo reverses.
 
     \b
@@ -537,7 +541,10 @@ def review(
     place = ask.place()
     answers: list[tuple[str, Any, str]] = [*((one, "keep", "") for one in keep), *((one, "forget", "") for one in drop),
                *((one, "correct", text) for one, text in correct)]  # fmt: skip
-    settled = [reviewing.settle(one, answer, text, home=place) for one, answer, text in answers]
+    settled = [
+        reviewing.settle(one, answer, text, newer=newer and answer != "keep", home=place)
+        for one, answer, text in answers
+    ]
     found = reviewing.review(home=place)
     if found and not answers and not ask.json and sys.stdin.isatty() and sys.stdout.isatty():
         settled = _ask_about(found[:limit], place)
@@ -550,7 +557,7 @@ def review(
             {
                 **one._asdict(),
                 "entries": [entry._asdict() for entry in one.entries],
-                "commands": _commands(one.id),
+                "commands": _commands(one),
             }
             for one in found[:limit]
         ],
@@ -563,31 +570,34 @@ def review(
         [
             line
             for one in ([] if answers else shown)
-            for line in [*doubt_lines(one), *map("  {}".format, _commands(one.id).values()), ""]
+            for line in [*doubt_lines(one), *map("  {}".format, _commands(one).values()), ""]
         ],
     )
     if settled:
         note(
             ask,
-            f"{pluralize(len(settled), 'doubts')} settled, {len(found)} left. aether undo reverses the last answer.",
+            f"{len(settled)} reviewed, {len(found)} left. aether undo reverses the last answer.",
         )
     elif not found:
-        note(ask, "Nothing is doubtful.")
+        note(ask, "Nothing to review.")
 
 
-def _commands(doubt: str) -> dict[str, str]:
+def _commands(doubt: Any) -> dict[str, str]:
     """Return the commands that settle a doubt."""
     base = "aether memory review"
-    return {
-        "keep": f"{base} --keep {doubt}", "forget": f"{base} --forget {doubt}",
-        "correct": f'{base} --correct {doubt} "TEXT"',
+    commands = {
+        "keep": f"{base} --keep {doubt.id}", "forget": f"{base} --forget {doubt.id}",
+        "correct": f'{base} --correct {doubt.id} "TEXT"',
     }  # fmt: skip
+    if len(doubt.entries) > 1:
+        commands |= {f"{name}_newer": f"{commands[name]} --newer" for name in ("forget", "correct")}
+    return commands
 
 
 def doubt_lines(doubt: Any) -> list[str]:
     """Return one doubt as lines: its kind and reason, then its entries."""
     entries = (
-        f"  {number}. {entry.at[:10]} {entry.type} {entry.id}: {one_line(entry.text)}"
+        f"  {number}. {entry.at[:10]} {entry.type} {'/'.join(filter(None, entry.name))}: {one_line(entry.text)}"
         for number, entry in enumerate(doubt.entries, 1)
     )
     return [f"{doubt.kind}: {plain(doubt.why)}", *entries]
@@ -597,17 +607,19 @@ def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
     """Ask a person about each doubt, and return those that were settled."""
     from aether.api import review as reviewing
 
-    choices = click.Choice(["k", "c", "f", "s", "q"])
     settled = []
     for number, doubt in enumerate(doubts, 1):
         say(f"{number} of {len(doubts)}", *doubt_lines(doubt))
-        letter = click.prompt("1. keep, correct, forget, skip, quit", type=choices, default="s", err=True)
-        if letter == "q":
+        one = "keep, correct, forget, skip, quit", "kcfsq"
+        two = "keep both, correct 1 or 2, forget 1 or 2, skip, quit", ["k", "c1", "c2", "f1", "f2", "s", "q"]
+        words, letters = two if len(doubt.entries) > 1 else one
+        chosen = click.prompt(words, type=click.Choice([*letters]), default="s", err=True)
+        if chosen == "q":
             break
-        if letter != "s":
-            text = click.prompt("The correct text", err=True) if letter == "c" else ""
-            answer: Any = {"k": "keep", "c": "correct", "f": "forget"}[letter]
-            settled.append(reviewing.settle(doubt.id, answer, text, home=place))
+        if chosen != "s":
+            text = click.prompt("The correct text", err=True) if chosen[0] == "c" else ""
+            answer: Any = {"k": "keep", "c": "correct", "f": "forget"}[chosen[0]]
+            settled.append(reviewing.settle(doubt.id, answer, text, newer=chosen[1:] == "2", home=place))
     return settled
 
 
@@ -740,8 +752,14 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         title = str(hit.get("title") or hit.get("conversation") or "")
-        found.append((hit["at"][:10], hit.get("speaker") or metadata.get("evidence"), project, title))
-    is_shown = [nth < 2 or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(4)]
+        again = len({one["conversation"] for one in hit.get("repeats") or ()})
+        also = f"(and in {pluralize(again, 'other conversations')})" if again else ""
+        by = hit.get("speaker") or metadata.get("evidence")
+        by = pluralize(len(by), "sessions") if isinstance(by, list) else by  # of a pattern
+        found.append((hit["at"][:10], by, project, title, also))
+    is_shown = [
+        nth in (0, 1, 4) or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(5)
+    ]
     return [
         " ".join(str(part) for part, says in zip(one, is_shown, strict=True) if says and part)
         for one in found
@@ -750,12 +768,20 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def hit_page(hit: Mapping[str, Any]) -> list[str]:
     """Return one hit of any layer, whole."""
+    return [*_hit_facts(hit), "", plain(hit["content"])]
+
+
+def _hit_facts(hit: Mapping[str, Any]) -> list[str]:
     rows = [(name, hit[name]) for name in ("id", "layer", "type", "phase", "at")]
-    return [
-        *facts([(name, "—" if value in (None, "") else value) for name, value in rows]),
-        "",
-        plain(hit["content"]),
-    ]
+    return facts([(name, "—" if value in (None, "") else value) for name, value in rows])
+
+
+def session_page(hit: Mapping[str, Any], sections: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return the session that a hit is, whole, under the headings of its `sections`."""
+    page = _hit_facts(hit)
+    for heading, texts in sections.items():
+        page += ["", f"{heading}:", *(f"- {plain(text)}".replace("\n", "\n  ") for text in texts)]
+    return page
 
 
 def status_lines(found: Mapping[str, Any]) -> list[str]:

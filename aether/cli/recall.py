@@ -16,6 +16,7 @@ TO_THE_MINUTE, TO_THE_SECOND = len("2026-03-01 10:15"), len("2026-03-01 10:15:00
 # The fields of a hit in the index that --json prints.
 _INDEXED = (
     "id", "layer", "type", "at", "tokens", "gist", "passage", "score", "speaker", "project", "conversation", "title",
+    "repeats",
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     """Show what a new session gets.
 
     Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
-    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), its entries, and the
-    command that forgets or corrects them.
+    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), and the commands that forget
+    or correct it, with the number of entries that one forgets and of lines here that both change.
 
     \b
     Example:
@@ -110,7 +111,7 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     from aether.api import briefing
 
     found = briefing.brief(ask.place(), occasion=occasion, session=session, caste=caste)
-    lines = [part for line in found["lines"] for part in _why(line)] if why else found["block"].split("\n")
+    lines = _whys(found["lines"], ask) if why else found["block"].split("\n")
     emit(ask, found, lines if found["lines"] else [])
     if not found["lines"]:
         note(ask, "Nothing is known that a session should get.")
@@ -119,13 +120,26 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
 _VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}
 
 
-def _why(line: dict[str, Any]) -> list[str]:
+def _whys(found: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
+    from aether.api.forget import forgotten_with
+
+    named = [line["ids"][0] for line in found if line["ids"]]
+    taken = forgotten_with(named, home=ask.place())
+    return [part for line in found for part in _why(line, taken, named)]
+
+
+def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -> list[str]:
     about = [line["kind"], _VOUCHERS.get(line["evidence"], "its source is not recorded")]
     about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
-    how = [f"    aether memory forget {one}" for one in line["ids"][:1]]
-    how += [
-        f"    aether memory update {one} --content TEXT" for one in line["ids"][:1] if line["correctable"]
-    ]
+    how = []
+    for one in line["ids"][:1]:
+        lines, entries = named.count(one), taken.get(one, 0)
+        here = f"{pluralize(lines, 'lines')} here" if lines > 1 else ""
+        with_it = ", ".join(filter(None, [f"{entries} entries" if entries > 1 else "", here]))
+        how.append(f"    aether memory forget {one}" + (f"  # {with_it}" if with_it else ""))
+        if line["correctable"]:
+            change = f"    aether memory update {one} --content TEXT"
+            how.append(change + (f"  # {here}" if here else ""))
     return [plain(line["text"]), f"    {', '.join(about)}", *how]
 
 

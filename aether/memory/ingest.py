@@ -15,7 +15,7 @@ from aether import clock
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.block import timestamp
-from aether.memory.briefing.sections import kept_items, revoked_in
+from aether.memory.briefing.sections import keeps_items, kept_items, outlasts, revoked_in
 from aether.store.patch import chain_changes
 from aether.types import Change, Counter, Handoff, Item, JsonObject, Patch, Session
 
@@ -288,9 +288,8 @@ def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step,
         return patterns.promote(documents["memory"], now=now, new_id=new_id)
 
     def evict_oldest(documents: Mapping[str, Any]) -> Change:
-        memory = documents["memory"]
-        oldest = sessions.oldest_session(memory, spared=stored)
-        return sessions.evict_session(memory, oldest["session_id"], now=now) if oldest else Change({})
+        oldest = sessions.oldest_session(documents["memory"], spared=stored)
+        return _evict(documents, oldest["session_id"], now) if oldest else Change({})
 
     def trim(documents: Mapping[str, Any]) -> Change:
         short = documents["memory"]["short_term_memory"]
@@ -299,6 +298,39 @@ def _promote_and_evict(stored: str, now: datetime, new_id: NewId) -> tuple[Step,
         return change._replace(result=[session["session_id"] for session in change.result])
 
     return promote, trim
+
+
+def _evict(documents: Mapping[str, Any], session_id: str, now: datetime) -> Change:
+    """Return the change that moves one session to the archive; its result is that session.
+
+    Its rules, protected texts and decisions of a person hold on: the oldest session that stays keeps their items.
+    """
+    change = chain_changes(
+        documents,
+        lambda state: _hand_on(state["memory"], session_id),
+        lambda state: sessions.evict_session(state["memory"], session_id, now=now),
+    )
+    return change._replace(result=change.result[-1])
+
+
+def _hand_on(memory: Mapping[str, Any], session_id: str) -> Change:
+    """Return the change that gives the items of a session that outlast it, and that nobody ended, to the next older one."""
+    every = sessions.sessions_of(memory)
+    leaving = sessions.find_session(memory, session_id)
+    staying = [at for at, one in enumerate(every) if one is not leaving and keeps_items(one)]
+    if leaving is None or not staying:
+        return Change({})
+    known = {item["content"] for item in items.items_of(memory)}
+    known |= {item["content"] for at in staying for item in every[at]["metadata"]["items"]}
+    held = [
+        item
+        for item in leaving["metadata"].get("items", [])
+        if outlasts(item) and not item["metadata"].get("ended_at") and item["content"] not in known
+    ]
+    heir = min(staying, key=lambda at: clock.parse(sessions.last_heard(every[at])))
+    path = f"/short_term_memory/sessions/{heir}/metadata/items"
+    patch: Patch = [{"op": "add", "path": f"{path}/{nth}", "value": item} for nth, item in enumerate(held)]
+    return Change({"memory": patch} if patch else {})
 
 
 def create_session(
@@ -330,7 +362,8 @@ def promote_and_evict(
     change = chain_changes(
         documents,
         lambda state: patterns.promote(state["memory"], now=now, new_id=new_id),
-        lambda state: sessions.evict_session(state["memory"], session_id, now=now),
+        lambda state: _mark_ended(state["memory"], revoked_in(state["memory"])),
+        lambda state: _evict(state, session_id, now),
     )
     return change._replace(result=change.result[-1])
 

@@ -14,14 +14,21 @@ what the schema cannot express: repeated ids, and more tokens than allowed.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.memory.colony import check_phase
-from aether.memory.sessions import average_ratio, compression_ratio, last_heard, sessions_of
+from aether.memory.sessions import (
+    average_ratio,
+    compression_ratio,
+    last_heard,
+    session_text,
+    sessions_of,
+    without_parts,
+)
 from aether.store.patch import apply, chain_changes, get
 from aether.tokens.counters import session_tokens
 from aether.tuples import NamedTuple
@@ -68,8 +75,26 @@ def items_of(memory: Mapping[str, Any]) -> list[Item]:
 
 
 def forgotten_ids(memory: Mapping[str, Any]) -> frozenset[str]:
-    """Return the ids of archived items that were forgotten: nothing may find them any more."""
-    return frozenset(entry["id"] for entry in memory.get("forgotten", []))
+    """Return the ids of archived entries that were forgotten whole: nothing may find them any more."""
+    return frozenset(entry["id"] for entry in memory.get("forgotten", []) if not entry.get("part"))
+
+
+def forgotten_parts(memory: Mapping[str, Any]) -> dict[str, set[str]]:
+    """Return the forgotten statements, such as `outcomes/2`, of archived sessions by the ids of those."""
+    parts: dict[str, set[str]] = {}
+    for entry in memory.get("forgotten", []):
+        if part := entry.get("part"):
+            parts.setdefault(entry["id"], set()).add(part)
+    return parts
+
+
+def left_of(record: JsonObject, parts: Mapping[str, Collection[str]]) -> JsonObject:
+    """Return the record of an archived session without those of its statements that are forgotten."""
+    item, session = record["item"], record.get("session")
+    if not session or item["id"] not in parts:
+        return record
+    left = without_parts(session, parts[item["id"]])
+    return {**record, "item": {**item, "content": session_text(left)}, "session": left}
 
 
 def checked_entry(

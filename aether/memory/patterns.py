@@ -6,11 +6,11 @@ because later statements are compared with it. Patterns that contradict each oth
 
 A statement is promoted if it is a high-value item with a relevance above `pattern_extraction.high_relevance` of the home, or if at least
 `repeated_success` distinct sessions state it among their high-value items, decisions and outcomes. Only what may hold
-beyond its session is: rules, preferences, decisions, lessons and failures, for which facts are evidence; never requests,
-questions, commands, changed files, reports of progress, small talk, or what was said "for now". A pattern keeps the type
-of its statement. Of several wordings the one that most sessions agree with is kept, among equals the latest. Promoting
-twice changes nothing; text that aether injected never counts; a pattern is created once, even if its sessions are
-removed.
+beyond its session is: rules, preferences, decisions, lessons and failures, for which facts and results are evidence; never
+requests, questions, commands, their runs, changed files, reports of progress, small talk, or what was said "for now", nor
+what was said once about "this". A pattern keeps the type of its statement; a failure is evidence for failures only. Of
+several wordings the one that most sessions agree with is kept, among equals the latest. Promoting twice changes nothing;
+text that aether injected never counts; a pattern is created once, even if its sessions are removed.
 
 Both ends of a link must exist in a layer. Items and patterns hold their links in `associative_links`, sessions in
 `metadata.associative_links`; a session also lists its patterns in `metadata.related_patterns`. Linking twice
@@ -53,20 +53,27 @@ REPEATED_BASE = 0.5
 WORK_TYPES = frozenset(
     {"code_change", "command", "code_snippet", "user_input", "user_request", "request", "message", "next"}
 )
-# The type of the pattern that is made of an entry; for other types the words decide.
+# The type of the pattern that is made of an entry; a choice that holds on is a preference. For other types the words
+# decide, by the kind of statement that they make.
 _TYPE_OF: Mapping[str, PatternType] = {
     "constraint": "constraint", "preference": "preference", "solution": "success_pattern", "lesson": "success_pattern",
     "error": "failure_pattern", "blocker": "failure_pattern", "success_pattern": "success_pattern",
-    "failure_pattern": "failure_pattern",
+    "failure_pattern": "failure_pattern", "decision": "preference",
 }  # fmt: skip
-# Types that say themselves that an entry binds or teaches.
-_LASTING_TYPES = frozenset(_TYPE_OF) | {"decision"}
-_LASTING_KINDS = frozenset({"constraint", "preference", "decision", "solution", "blocker"})
 _PASSING_KINDS = frozenset({"chatter", "exploration", "outcome"})
 _ASKED = lazy(r"(?:Asked|Answered): |.*[?？]\W*$", re.DOTALL)
 _FOR_NOW = lazy(
     r"\b(?:for now|for the moment|this time|this once|not yet|today|in this (?:session|turn|pr|pull request|commit|change|branch|step|case))\b",
     re.IGNORECASE,
+)
+_SPAN = lazy(r"`[^`]*`")
+_RUN = lazy(r"(?:Ran )?`[^`]*`(?: \(\d+ runs\))?(?::| failed\b)")
+# Said once, these are about the work at hand: a proposal, a thing that only the conversation names, one thing to be made.
+_OF_THIS_TASK = lazy(
+    r"let['’]?s\b|.*\b(?:this|these|those|it|them|here)\b"
+    r"|(?:please )?(?:don['’]?t |do not )?(?:do|make|create|open|post|send|write|file|push) (?:an?|the|your)\b"
+    r"(?!.*\b(?:always|never|ever|every|each|all|any|when|whenever|before|after|must)\b)",
+    re.IGNORECASE | re.DOTALL,
 )
 # A longer entry is data.
 MAX_SENTENCES = 40
@@ -459,11 +466,11 @@ def promote(
         at = matching_pattern(statement.text, statement.session_id, patterns, known)
         if at is None:
             rest.append(statement)
-        else:
+        elif _may_support(statement, patterns[at]["type"]):
             gains.setdefault(at, []).append(statement)
     supports = [Support(gained, at) for at, gained in sorted(gains.items())]
     supports += [
-        Support(sorted(group, key=_order), wording=group[0].text, type=_TYPE_OF.get(group[0].type))
+        Support(sorted(group, key=_order), wording=group[0].text, type=_lasting_type(group[0]))
         for group in _groups(memory, rest)
     ]
     return apply_supports(memory, supports, now=now, new_id=new_id)
@@ -509,8 +516,10 @@ def may_last(text: str, type: str) -> bool:
     """
     if type in WORK_TYPES or _ASKED.match(text) or _FOR_NOW.search(text):
         return False
+    if not any(words(_SPAN.sub("", text))) or (type not in _TYPE_OF and _RUN.match(text)):
+        return False
     kind = classify(text)
-    return kind != "chatter" and (type in _LASTING_TYPES or kind not in _PASSING_KINDS)
+    return kind != "chatter" and (type in _TYPE_OF or kind not in _PASSING_KINDS)
 
 
 def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str, float, str]]:
@@ -533,9 +542,17 @@ def _order(statement: Statement) -> int:
     return statement.order
 
 
-def _lasts(statement: Statement) -> bool:
-    """Return whether a statement is a rule, a preference, a decision, a lesson or a failure: a fact is only evidence."""
-    return statement.type in _LASTING_TYPES or classify(statement.text) in _LASTING_KINDS
+def _lasting_type(statement: Statement) -> PatternType | None:
+    """Return the type of the pattern that a statement makes, None if it makes none: a result is only evidence."""
+    if statement.type == "outcome":
+        return None
+    return _TYPE_OF.get(statement.type) or _TYPE_OF.get(classify(statement.text))
+
+
+def _may_support(statement: Statement, type: str) -> bool:
+    """Return whether a statement may be evidence for a pattern of this type: a failure proves no rule and no success."""
+    own = _TYPE_OF.get(statement.type)
+    return own is None or (own == "failure_pattern") == (type == "failure_pattern")
 
 
 def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[Statement]]:
@@ -558,12 +575,17 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
     for at in sorted(range(len(units)), key=ranks.__getitem__):
         if at in taken:
             continue
+        first = next(filter(_lasting_type, reversed(units[at])), None)
+        if first is None:
+            continue
         members = [other for other in near[at] if other not in taken]
-        others = (one for other in members for one in units[other])
-        group = [units[at][-1], *(one for one in others if one is not units[at][-1])]
+        kind = _lasting_type(first) or ""
+        others = (one for other in members for one in units[other] if _may_support(one, kind))
+        group = [first, *(one for one in others if one is not first)]
         repeated = len({each.session_id for each in group}) >= least
-        lasts = repeated and any(map(_lasts, group)) and not _SELF_TALK.match(units[at][-1].text)
-        if weighty[at] or lasts:
+        if (repeated and not _SELF_TALK.match(first.text)) or (
+            weighty[at] and not _OF_THIS_TASK.match(first.text)
+        ):
             taken.update(members)
             yield group
 

@@ -1,8 +1,9 @@
 """Review: what in live memory is doubtful, for a person to keep, correct or forget.
 
 Only what is sure to deserve a look: secrets, text that gives a model orders, statements that contradict each other, rules
-that an agent wrote, statements kept twice, and entries that nobody has seen for long. What was kept is not doubted
-again, unless its text changes.
+and decisions that an agent wrote, statements kept twice, and entries that nobody has seen for long. Looked at is what a
+briefing or a search of live memory can say: items, those that sessions keep, patterns, and the other statements of
+sessions. What was kept is not doubted again, unless its text changes.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from aether import clock
+from aether.memory.briefing.sections import keeps_items, known_items, revoked_in
 from aether.memory.capture.notes import RULE_TYPES, noting_agent
+from aether.memory.forgetting.find import parts_of
 from aether.memory.items import items_of
+from aether.memory.patterns import WORK_TYPES
+from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
+from aether.redact.forms import PLACEHOLDER
 from aether.redact.redact import redact
 from aether.text.similarity import index, nearest, opposites
+from aether.text.words import STOPWORDS, words
 from aether.types import Change
 
 # Types whose statements hold until something else is said; two reports of work are no contradiction.
@@ -27,6 +34,7 @@ _LASTING = RULE_TYPES | {"decision", "lesson", "success_pattern", "failure_patte
 OPEN_DAYS = 30
 PATTERN_DAYS = 180
 _ID_CHARS = 10
+_PATTERNS = "long_term_memory"
 # Orders to a model, in the words of known injections; a person's own rule does not speak like this.
 _ORDERS = re.compile(
     r"\b(?:ignore|disregard|forget)\s+(?:(?:all|any|the|your|of|these)\s+){0,3}(?:previous|prior|above|earlier|preceding)"
@@ -39,6 +47,18 @@ _ORDERS = re.compile(
 )
 
 
+# A choice of one thing ("We use PostgreSQL for the session store"): what is chosen follows the verb.
+_CHOICE = re.compile(
+    r"\b(?:us(?:e|es|ing)|choose|chose|pick(?:ed)?|prefer|(?:go|went|stay|stick) with|switch(?:ed)? to)\s+(?:the\s+|an?\s+)?"
+    r"([^\s,;:()]+)",
+    re.IGNORECASE,
+)
+# Of the words around it; fewer do not say what it was chosen for.
+_CHOICE_WORDS = 2
+# In a line with one secret, another may have a form that nothing knows: a long word with signs or digits.
+_LONG_TOKEN = re.compile(r"(?=\S*[A-Z\d/+=])[^\s<>]{16,}")
+
+
 class Entry(NamedTuple):
     """One statement of live memory, its secrets blanked."""
 
@@ -47,6 +67,13 @@ class Entry(NamedTuple):
     type: str
     at: str
     text: str
+    part: str = ""
+    """The statement of the session `id`, such as `outcomes/2`; empty for an entry with an id of its own."""
+
+    @property
+    def name(self) -> tuple[str, str]:
+        """Return what names it in live memory."""
+        return self.id, self.part
 
 
 class Doubt(NamedTuple):
@@ -58,7 +85,7 @@ class Doubt(NamedTuple):
     """`secret`, `instruction`, `contradiction`, `unconfirmed`, `duplicate` or `stale`."""
     why: str
     entries: tuple[Entry, ...]
-    """The first is the one that an answer changes; of a pair it is the older."""
+    """The first is the one that an answer changes, unless it names the newer one of a pair, which is the second."""
 
 
 class _Pair(NamedTuple):
@@ -78,40 +105,100 @@ _compared: list[tuple[frozenset[Entry], list[_Pair]]] = []
 def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
     """Return what is doubtful and was not kept before, the most serious first."""
     kept = {each["id"] for each in memory.get("reviewed", [])}
-    items = [item for item in items_of(memory) if not item["metadata"].get("injected")]
-    patterns = memory["long_term_memory"]["patterns"]
-    entries = [
-        *(Entry(one["id"], "working_memory", one["type"], one["metadata"]["timestamp"], one["content"]) for one in items),
-        *(Entry(one["id"], "long_term_memory", one["type"], one["last_seen"], one["pattern"]) for one in patterns),
-    ]  # fmt: skip
-    authors = {item["id"]: noting_agent(item) for item in items}
-    noted = {
-        item["id"] for item in items if item["type"] == "blocker" and not item["metadata"].get("pointer")
-    }
-    opposed, repeated = _pairs(
-        sorted((one for one in entries if one.type in _LASTING), key=lambda one: one.at)
-    )
-    found = chain(
-        _secrets(entries), _orders(entries), opposed, _unconfirmed(entries, authors), repeated, _stale(entries, noted, now)
+    entries, authors = _entries(memory)
+    items = {item["id"]: item["metadata"] for item in known_items(memory) if "id" in item}
+    # What was captured says itself what ended it, and is kept once for each place that it was said in.
+    noted = {name for name, known in items.items() if not known.get("pointer")}
+    ended = revoked_in(memory)
+    lasting = [one for one in entries if one.type in _LASTING and one.id not in ended]
+    opposed, repeated = _pairs(sorted(lasting, key=lambda one: one.at))
+    captured = items.keys() - noted
+    repeated = (
+        each for each in repeated
+        if not (_words(each[2][0]) == _words(each[2][1]) and {one.id for one in each[2]} <= captured)
     )  # fmt: skip
-    shown: set[str] = set()
+    blockers = {one.id for one in entries if one.type == "blocker"} & noted
+    agents = {name: by for name, by in authors.items() if name[0] not in items or name[0] in noted}
+    found = chain(
+        _secrets(entries), _orders(entries), opposed, _choices(lasting), _unconfirmed(entries, agents), repeated,
+        _said_twice([one for one in entries if one.id in noted]), _stale(entries, blockers, now),
+    )  # fmt: skip
+    shown: set[tuple[str, str]] = set()
     doubtful = []
     for kind, why, concerned in found:
-        if concerned[0].id not in shown:  # one question about an entry at a time
+        name = concerned[0].name
+        if name not in shown:  # one question about an entry at a time
             one = _doubt(kind, why, *concerned)
             if one.id not in kept:
-                shown.add(concerned[0].id)
+                shown.add(name)
                 doubtful.append(one)
     return doubtful
 
 
+def _entries(memory: Mapping[str, Any]) -> tuple[list[Entry], dict[tuple[str, str], str]]:
+    """Return what a briefing or a search can say, and by id and part the agent that wrote it, if one did."""
+    live = {item["id"] for item in items_of(memory)}
+    items = [item for item in known_items(memory) if "id" in item]
+    patterns = memory["long_term_memory"]["patterns"]
+    authors = {(item["id"], ""): by for item in items if (by := noting_agent(item))}
+    items.sort(key=lambda item: item["id"] not in live)  # working memory first
+    found = {
+        (item["id"], ""): Entry(
+            item["id"], "working_memory" if item["id"] in live else "short_term_memory", item["type"],
+            item["metadata"]["timestamp"], item["content"],
+        )
+        for item in reversed(items)
+    }  # fmt: skip
+    entries = [*reversed(found.values())]
+    entries += [
+        Entry(one["id"], _PATTERNS, one["type"], one["last_seen"], one["pattern"]) for one in patterns
+    ]
+    said = "\n".join(one.text for one in entries)
+    for session in sessions_of(memory):
+        by = (session["metadata"].get("architect") or {}).get("backend") or ""
+        quotes = by == EXTRACTIVE and keeps_items(session)
+        for part in parts_of(session, "short_term_memory"):
+            text = part.text.strip()
+            if not all(line in said for line in text.split("\n")):
+                kind, entry = _kind_of_part(session, part.part)
+                entries.append(
+                    Entry(
+                        part.id,
+                        part.layer,
+                        part.type if quotes else kind,
+                        last_heard(session),
+                        text,
+                        part.part,
+                    )
+                )
+                if by and not quotes and not entry.get("carried"):
+                    authors[part.id, part.part] = by
+    return entries, authors
+
+
+def _kind_of_part(session: Mapping[str, Any], part: str) -> tuple[str, Mapping[str, Any]]:
+    """Return the type of a statement of a session, and its entry."""
+    name, _, nth = part.partition("/")
+    entry = session[name][int(nth)] if name == "high_value_items" else {}
+    return ("decision" if name == "key_decisions" else entry.get("type", name)), entry
+
+
+def _words(entry: Entry) -> tuple[str, ...]:
+    return tuple(words(entry.text))
+
+
+def find_text(memory: Mapping[str, Any], entry: Entry) -> str | None:
+    """Return the present text of an entry, its secrets too; None if it is not there any more."""
+    found, _ = _entries(memory)
+    return next((one.text for one in found if one.name == entry.name), None)
+
+
 def is_current(memory: Mapping[str, Any], doubt: Doubt) -> bool:
     """Return whether the entries of a doubt still have the texts that it is about, and it was not kept."""
-    held = {item["id"]: item["content"] for item in items_of(memory)}
-    held |= {one["id"]: one["pattern"] for one in memory["long_term_memory"]["patterns"]}
     if any(each["id"] == doubt.id for each in memory.get("reviewed", [])):
         return False
-    now = [entry._replace(text=held[entry.id]) for entry in doubt.entries if entry.id in held]
+    held = {one.name: one.text for one in _entries(memory)[0]}
+    now = [entry._replace(text=held[name]) for entry in doubt.entries if (name := entry.name) in held]
     return len(now) == len(doubt.entries) and _doubt(doubt.kind, doubt.why, *now).id == doubt.id
 
 
@@ -124,10 +211,22 @@ def keep(memory: Mapping[str, Any], doubt: Doubt, *, now: datetime) -> Change:
 
 
 def _doubt(kind: str, why: str, *entries: Entry) -> Doubt:
-    seen = "\n".join([kind, *(f"{entry.id} {entry.text}" for entry in entries)])
+    seen = "\n".join(
+        [kind, *(f"{entry.id}{entry.part and '/'}{entry.part} {entry.text}" for entry in entries)]
+    )
     digest = hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_CHARS]
-    safe = (entry._replace(text=redact(entry.text)) for entry in entries)
+    safe = (entry._replace(text=_blanked(entry.text)) for entry in entries)
     return Doubt(f"doubt_{digest}", kind, why, tuple(safe))
+
+
+def _blanked(text: str) -> str:
+    """Return `text` without its secrets, and without what may be one in the same line.
+
+    >>> _blanked("The key is AKIAIOSFODNN7EXAMPLE and wJalrXUtnFEMI/K7MDENG its secret.")
+    'The key is <REDACTED> and <REDACTED> its secret.'
+    """
+    lines = redact(text).split("\n")
+    return "\n".join(_LONG_TOKEN.sub(PLACEHOLDER, line) if PLACEHOLDER in line else line for line in lines)
 
 
 def _secrets(entries: list[Entry]) -> Iterator[_Raised]:
@@ -142,10 +241,39 @@ def _orders(entries: list[Entry]) -> Iterator[_Raised]:
             yield "instruction", "it speaks to a model like an order, and may come from outside", (entry,)
 
 
-def _unconfirmed(entries: list[Entry], authors: Mapping[str, str]) -> Iterator[_Raised]:
+def _unconfirmed(entries: list[Entry], authors: Mapping[tuple[str, str], str]) -> Iterator[_Raised]:
     for entry in entries:
-        if entry.type in RULE_TYPES and (author := authors.get(entry.id)):
+        author = authors.get(entry.name)
+        if author and entry.type in RULE_TYPES:
             yield "unconfirmed", f"{author} wrote this rule, no person", (entry,)
+        elif author and entry.type in ("decision", "lesson") and not entry.part:
+            yield "unconfirmed", f"{author} wrote this {entry.type}, no person", (entry,)
+
+
+def _choices(lasting: list[Entry]) -> Iterator[_Raised]:
+    """Yield each choice whose words an older one has too, but for the one thing that is chosen."""
+    held: dict[str, tuple[Entry, str]] = {}
+    for entry in sorted(lasting, key=lambda one: one.at):
+        chosen = _CHOICE.search(entry.text)
+        if entry.layer == _PATTERNS or not chosen:
+            continue
+        around = [*words(entry.text[: chosen.start(1)]), "\n", *words(entry.text[chosen.end(1) :])]
+        about, thing = " ".join(around), chosen[1].casefold().rstrip(".")
+        older, before = held.get(about, (entry, thing))
+        held[about] = (entry, thing)
+        if before != thing and len({*around[around.index("\n") :]} - STOPWORDS - {"\n"}) >= _CHOICE_WORDS:
+            yield "contradiction", "the newer one chooses something else for the same", (older, entry)
+
+
+def _said_twice(entries: list[Entry]) -> Iterator[_Raised]:
+    """Yield each fact whose words an older one has too."""
+    held: dict[tuple[str, ...], Entry] = {}
+    for entry in sorted(entries, key=lambda one: one.at):
+        said = _words(entry)
+        if entry.type not in _LASTING | WORK_TYPES and said:
+            if said in held:
+                yield "duplicate", "the newer one says the same", (held[said], entry)
+            held[said] = entry
 
 
 def _pairs(lasting: list[Entry]) -> tuple[Iterator[_Raised], Iterator[_Raised]]:
@@ -163,7 +291,9 @@ def _pairs(lasting: list[Entry]) -> tuple[Iterator[_Raised], Iterator[_Raised]]:
     for at in fresh:
         text, layer = lasting[at].text, lasting[at].layer
         near = [
-            (each.at, each.similarity) for each in nearest(text, found) if lasting[each.at].layer == layer
+            (each.at, each.similarity)
+            for each in nearest(text, found)
+            if (lasting[each.at].layer == _PATTERNS) == (layer == _PATTERNS)
         ]
         for other, similar in (*((other, 0.0) for other in opposites(text, found)), *near):
             if other > at or other not in new:  # a pair of two new ones is found from the older one
@@ -182,6 +312,6 @@ def _pairs(lasting: list[Entry]) -> tuple[Iterator[_Raised], Iterator[_Raised]]:
 
 def _stale(entries: list[Entry], open_ids: set[str], now: datetime) -> Iterator[_Raised]:
     for entry in entries:
-        days = OPEN_DAYS if entry.id in open_ids else PATTERN_DAYS if entry.layer == "long_term_memory" else 0
+        days = OPEN_DAYS if entry.id in open_ids else PATTERN_DAYS if entry.layer == _PATTERNS else 0
         if days and entry.at < clock.stamp(now - timedelta(days=days)):
             yield "stale", f"not seen since {entry.at[:10]}", (entry,)

@@ -56,7 +56,7 @@ from aether.text.regex import lazy
 from aether.text.synonyms import with_synonyms
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms, sentences, terms
 from aether.tuples import NamedTuple
-from aether.types import Archived, Hit, Layer
+from aether.types import Archived, Hit, JsonObject, Layer
 
 
 class _NotGiven(int):
@@ -152,8 +152,12 @@ def search(
         chosen.sort(key=lambda match: match.entry.row.at, reverse=True)
         chosen.sort(key=lambda match: -match.relevance)
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
-    chosen = _without_repeats(chosen, most, of_layer)
-    return _without_replaced(_hits(memory, chosen, said, archived, context))
+    chosen, repeats = _without_repeats(chosen, most, of_layer)
+    hits = _hits(memory, chosen, said, archived, context)
+    for hit, match in zip(hits, chosen, strict=True):
+        if again := repeats.get(match.entry.row.id):
+            hit["repeats"] = again
+    return _without_replaced(hits)
 
 
 def entry_filter(
@@ -200,12 +204,17 @@ def is_question(query: str) -> bool:
     return query.rstrip().endswith("?") or bool(_ASKING.match(query))
 
 
-def _without_repeats(matches: Sequence[_Match], most: int | None, of_layer: int | None) -> list[_Match]:
+def _without_repeats(
+    matches: Sequence[_Match], most: int | None, of_layer: int | None
+) -> tuple[list[_Match], dict[str, list[JsonObject]]]:
     """Return the first `most` matches, `of_layer` of each layer, without those that a better one says as well.
 
-    Compared are passages of a conversation with the notes that were made of it.
+    Compared are passages of a conversation with the notes that were made of it, and notes of one type of different
+    conversations with the same words. Of these, the second result has the places, by the id of the match that is kept.
     """
     nth: Tally[Layer] = Tally()
+    first: dict[tuple[Any, ...], str] = {}
+    repeated: dict[str, list[JsonObject]] = {}
     kept: list[_Match] = []
     said: list[tuple[bool, frozenset[str]]] = []
     for match in matches:
@@ -213,7 +222,14 @@ def _without_repeats(matches: Sequence[_Match], most: int | None, of_layer: int 
             break
         if of_layer is not None and nth[match.entry.layer] >= of_layer:
             continue
-        is_passage = match.entry.row.type == HISTORY
+        row = match.entry.row
+        is_passage = row.type == HISTORY
+        if row.conversation and not is_passage and match.tier != _ID:
+            same = first.setdefault((row.type, match.entry.fields), row.id)
+            if same != row.id:
+                place = {"id": row.id, "at": row.at, "conversation": row.conversation.partition("\n")[0]}
+                repeated.setdefault(same, []).append(place)
+                continue
         words = frozenset(
             word for _, text in match.entry.fields for word in text.partition("(")[0].split("]")
         )
@@ -225,7 +241,7 @@ def _without_repeats(matches: Sequence[_Match], most: int | None, of_layer: int 
             nth[match.entry.layer] += 1
             kept.append(match)
             said.append((is_passage, words))
-    return kept
+    return kept, repeated
 
 
 def _check(query: object, limit: object, layers: Iterable[str], context: object) -> None:

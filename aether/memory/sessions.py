@@ -8,7 +8,7 @@ patterns were extracted. `answers` decides which answers of an architect become 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, cast
 
@@ -22,6 +22,22 @@ from aether.types import Change, Counter, JsonObject, Patch, Session
 PART = "/short_term_memory"
 # The built-in architect, which quotes the items word for word and copies their types.
 EXTRACTIVE = "extractive"
+STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
+# The metadata of a session that keep its items, or texts of them, word for word.
+VERBATIM_FIELDS = ("items", "ended", "protected", "noted", "files", "open", "asked", "found", "state", "next")
+# What a session says by the types of its entries, in the order in which it reads.
+_HEADINGS = {
+    "Asked": ("user_input", "user_request", "request"),
+    "Done": ("code_change", "command", "code_snippet"),
+    "Results": ("outcome", "solution"),
+    "Decisions": ("decision",),
+    "Rules": ("constraint", "preference"),
+    "Failed and open": ("error", "blocker"),
+    "Next": ("next",),
+}
+_OTHERS = "Noted"
+# Replaces a forgotten line in the prose of a session.
+FORGOTTEN_LINE = "[forgotten]"
 # What was asked for and done comes before how it came out.
 _WORK_TYPES = frozenset("user_input user_request request code_change command code_snippet".split())
 
@@ -137,9 +153,9 @@ def average_ratio(total: float, compressions: int) -> float:
 
 
 def oldest_session(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
-    """Return the session that was compressed first, by instant and not by text, except `spared`, or None."""
+    """Return the session that was last heard of first, by instant and not by text, except `spared`, or None."""
     others = (session for session in sessions_of(memory) if session["session_id"] != spared)
-    return min(others, key=lambda session: clock.parse(session["compressed_at"]), default=None)
+    return min(others, key=lambda session: clock.parse(last_heard(session)), default=None)
 
 
 def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:
@@ -184,21 +200,69 @@ def _count_step(sessions: int) -> JsonObject:
     return {"op": "replace", "path": f"{PART}/current_sessions", "value": sessions}
 
 
+def verbatim_texts(session: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the items that a session keeps, and the texts that an older one keeps of its items, by kind."""
+    return {
+        name: texts
+        for name, texts in session["metadata"].items()
+        if name in VERBATIM_FIELDS and isinstance(texts, list)
+    }
+
+
+def without_parts(session: Mapping[str, Any], parts: Collection[str]) -> JsonObject:
+    """Return a session without the statements `parts`, such as `outcomes/2` or `summary/0`."""
+    made: JsonObject = {**session}
+    for name in STATEMENT_FIELDS:
+        made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
+    prose = session["summary"].split("\n")
+    made["summary"] = "\n".join(
+        FORGOTTEN_LINE if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
+    )
+    kept = {
+        name: [one for nth, one in enumerate(found) if f"{name}/{nth}" not in parts]
+        for name, found in verbatim_texts(made).items()
+    }
+    made["metadata"] = {
+        name: kept.get(name, value) for name, value in made["metadata"].items() if kept.get(name, True)
+    }
+    return made
+
+
+def session_sections(session: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what `session` says under headings: the summary, what was asked, done, decided, is open and next.
+
+    What a person ended is left out of the decisions and rules; a heading without text is left out.
+    """
+    headings = {kind: name for name, kinds in _HEADINGS.items() for kind in kinds}
+    found: dict[str, list[str]] = {"Summary": session["summary"].split("\n")}
+    found |= {name: [] for name in (*_HEADINGS, _OTHERS)}
+    found["Results"] += [_joined(each["result"], each["impact"]) for each in session["outcomes"]]
+    found["Decisions"] += [
+        _joined(each["decision"], each["rationale"])
+        for each in session["key_decisions"]
+        if not ended_in(session, each["decision"])
+    ]
+    for entry in session["high_value_items"]:
+        name = headings.get(entry.get("type", ""), _OTHERS)
+        if name not in ("Decisions", "Rules") or not ended_in(session, entry["content"]):
+            found[name].append(entry["content"])
+    return {
+        name: said for name, texts in found.items() if (said := [*dict.fromkeys(filter(str.strip, texts))])
+    }
+
+
+def _joined(what: str, why: str) -> str:
+    return " — ".join(filter(None, (what, why)))
+
+
 def session_text(session: Mapping[str, Any]) -> str:
     """Return the statements of `session` as plain text, one a line.
 
     They read in order: what it was for, what was done, how it came out, what was decided, the rules, what is open and next.
     """
-    decided = [(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
-    results = [(entry["result"], entry["impact"]) for entry in session["outcomes"]]
+    decided = [_joined(entry["decision"], entry["rationale"]) for entry in session["key_decisions"]]
+    results = [_joined(entry["result"], entry["impact"]) for entry in session["outcomes"]]
     said = session["high_value_items"]
     work = [entry["content"] for entry in said if entry.get("type") in _WORK_TYPES]
     rest = [entry["content"] for entry in said if entry.get("type") not in _WORK_TYPES]
-    return "\n".join(
-        [
-            session["summary"],
-            *work,
-            *(" — ".join(filter(None, pair)) for pair in (*results, *decided)),
-            *rest,
-        ]
-    )
+    return "\n".join([session["summary"], *work, *results, *decided, *rest])

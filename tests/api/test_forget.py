@@ -8,7 +8,7 @@ import pytest
 
 import aether
 from aether.api import admin as homes
-from aether.api import colony, forget, graph, recall, working
+from aether.api import colony, forget, graph, recall, timeline, working
 from aether.errors import InvalidInput, NotFound
 from aether.store import record_files, snapshot
 from tests.cli import stage
@@ -356,3 +356,32 @@ def test_without_a_text_nothing_is_corrected(place):
 def test_an_unknown_id_is_not_found(place):
     with pytest.raises(NotFound, match="wm_none"):
         forget.supersede("wm_none", {"content": NEW}, home=place)
+
+
+def test_forgetting_a_statement_leaves_the_other_statements_of_an_archived_session(place):
+    other = "Releases are signed by the build server."
+    add(place, phase=1)
+    add(place, other, phase=1)
+    outcomes = [{"result": TEXT, "impact": ""}, {"result": other, "impact": ""}]
+    compressed(place, summary=f"{TEXT}\n{other}", key_decisions=[], outcomes=outcomes, high_value_items=[])
+    session = aether.evict_short_term_session(home=place)["session_id"]
+    again = add(place)
+    assert session in found(place)
+
+    done = forget.forget([again], home=place)
+
+    assert {(one.id, one.part) for one in done.targets if one.id == session} == {
+        (session, "summary/0"),
+        (session, "outcomes/0"),
+    }
+    assert found(place) == []
+    assert session in found(place, "signed releases build server")
+    text = recall.full([session], home=place)[0]["text"]
+    assert (TEXT in text, text.count(other)) == (False, 2)
+    assert [TEXT in one.text for one in timeline.timeline(home=place) if one.id == session] == [False]
+    assert forget.preview_forget(match="Quorvex", home=place).targets == []
+    assert forget.forgotten_with([session], home=place) == {session: 1}
+    assert is_sound(place)
+
+    homes.undo(done.revision, home=place)
+    assert session in found(place)

@@ -248,6 +248,23 @@ def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
     assert "went into session phase_1_" in shown(capsys, "status").out
 
 
+def test_a_session_reads_under_headings_in_memory_and_in_the_archive(here, capsys):
+    aether.add_working_memory_item("Never push to main.", "constraint", 0.9)
+    aether.add_working_memory_item("Ran `make docs`: ok", "command", 0.5)
+    shown(capsys, "memory", "compress")
+    (session,) = aether.get_compression_stats()["sessions"]
+    name = session["session_id"]
+
+    page = shown(capsys, "memory", "get", name).out
+    aether.evict_short_term_session(name)
+    archived = shown(capsys, "memory", "get", name).out
+
+    assert f"  id:     {name}\n" in page
+    assert page.endswith("\n- Never push to main.\n")
+    assert page.index("\nSummary:\n") < page.index("\nDecisions:\n") < page.index("\nRules:\n")
+    assert archived.partition("\nSummary:")[2] == page.partition("\nSummary:")[2]
+
+
 def test_a_review_lists_doubts_with_the_commands_that_settle_them(here, capsys):
     aether.add_working_memory_item("The key is AKIAIOSFODNN7EXAMPLE.", "observation", 0.5)
     (doubt,) = json.loads(shown(capsys, "memory", "review", "--json").out)["doubts"]
@@ -258,8 +275,8 @@ def test_a_review_lists_doubts_with_the_commands_that_settle_them(here, capsys):
     assert listed.startswith("secret: it holds what looks like a secret\n  1. ")
     assert "AKIA" not in listed
     assert all(command in listed for command in doubt["commands"].values())
-    assert "1 doubt settled, 0 left" in done.err
-    assert shown(capsys, "memory", "review").err == "Nothing is doubtful.\n"
+    assert "1 reviewed, 0 left" in done.err
+    assert shown(capsys, "memory", "review").err == "Nothing to review.\n"
 
 
 def test_a_person_is_asked_about_each_doubt(here, capsys, monkeypatch):
@@ -273,8 +290,32 @@ def test_a_person_is_asked_about_each_doubt(here, capsys, monkeypatch):
     done = shown(capsys, "memory", "review")
 
     assert "1 of 4" in done.err
-    assert "3 doubts settled, 1 left" in done.err
+    assert "3 reviewed, 1 left" in done.err
     assert "Key 20 is in the vault." in [item["content"] for item in aether.list_working_memory_items()]
+
+
+def test_of_a_pair_either_entry_can_be_forgotten_or_corrected(here, capsys, monkeypatch):
+    rules = (
+        "Use tabs for indentation.",
+        "Do not use tabs for indentation.",
+        "Never push on Fridays.",
+        "Always push on Fridays.",
+    )
+    for rule in rules:
+        aether.add_working_memory_item(rule, "constraint", 0.9)
+    tabs, fridays = json.loads(shown(capsys, "memory", "review", "--json").out)["doubts"]
+    assert shown(capsys, *tabs["commands"]["forget_newer"].split()[1:]).err.startswith("1 reviewed, 1 left")
+
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    answers = iter(["c2", "Push on Fridays before noon only."])
+    monkeypatch.setattr("click.prompt", lambda *words, **options: next(answers))
+    shown(capsys, "memory", "review")
+
+    said = [item["content"] for item in aether.list_working_memory_items()]
+    assert {rules[0], rules[2], "Push on Fridays before noon only."} <= {*said}
+    assert not {rules[1], rules[3]} & {*said}
+    assert fridays["kind"] == "contradiction"
 
 
 def test_a_person_may_say_no(here, capsys, monkeypatch):

@@ -73,3 +73,46 @@ def test_one_of_the_three_steps_is_needed(here, capsys):
     assert "one of QUERY, --timeline ID and --full ID… is needed" in shown(capsys, "recall", code=2).err
     assert "one of QUERY" in shown(capsys, "recall", "x", "--timeline", "y", code=2).err
     assert "one of QUERY" in shown(capsys, "recall", "--full", "x", "--timeline", "y", code=2).err
+
+
+def test_why_says_how_much_a_command_takes_with_it(here, capsys):
+    rule = "Never push to the main branch."
+    name = aether.add_working_memory_item(rule, "constraint")
+    aether.add_working_memory_item(f"{rule} Ask first.", "observation")
+
+    assert f"    aether memory forget {name}  # 2 entries" in shown(capsys, "brief", "--why").out.split("\n")
+    taken = shown(capsys, "memory", "forget", name, "--dry-run", "--json").out
+    assert len(json.loads(taken)["targets"]) == 2
+
+
+def test_notes_that_repeat_in_other_conversations_are_listed_once_with_their_places(here, capsys):
+    said = [f"Never touch the vendor directory{end}" for end in (".", ".", "!", ". Ask Mia first.")]
+    names = [
+        aether.add_working_memory_item(
+            text, "constraint", 0.9, metadata={"conversation": f"talk-{number}", "evidence": "person"}
+        )
+        for number, text in enumerate(said)
+    ]
+
+    entries = json.loads(shown(capsys, "recall", "vendor directory", "--json").out)["entries"]
+
+    (first,) = (one for one in entries if one.get("repeats"))
+    assert {first["id"], *(one["id"] for one in first["repeats"])} == {*names[:3]}
+    assert {one["id"] for one in entries} == {first["id"], names[3]}
+    assert {one["conversation"] for one in first["repeats"]} < {"talk-0", "talk-1", "talk-2"}
+    assert "(and in 2 other conversations)" in shown(capsys, "recall", "vendor directory").out
+    assert len(json.loads(shown(capsys, "memory", "search", "vendor directory", "--json").out)) == 2
+    assert names[0] in [
+        one["id"] for one in json.loads(shown(capsys, "recall", names[0], "--json").out)["entries"]
+    ]
+
+
+def test_a_pattern_says_of_how_many_sessions_it_is(here, capsys):
+    for _ in range(2):
+        aether.add_working_memory_item("Never touch the vendor directory.", "constraint", 0.9)
+        shown(capsys, "memory", "compress")
+
+    printed = shown(capsys, "memory", "search", "vendor", "--layer", "long_term_memory").out
+
+    assert re.search(r"\d{4}-\d\d-\d\d 2 sessions ", printed)
+    assert "session_id" not in printed

@@ -850,9 +850,45 @@ def test_earlier_sessions_are_listed_with_their_summaries():
     ]
 
     assert texts(sections.earlier_work(sessions, [shown])) == [
-        "Phase 1: Move the index.",
-        "Phase 1: Chose SQLite.",
+        "Move the index.",
+        "Chose SQLite.",
     ]
+
+
+def test_of_an_earlier_session_one_sentence_of_a_person_or_a_machine_is_shown():
+    commit = item(
+        "[main 617fc5e]\n\nRetry the webhook with jitter\nIt was dropped.", "command", role="commit", day=9
+    )
+    asked = item(
+        "Please read `src/app/**/{route,page}.tsx` for the routes. Then write it down.",
+        "user_input",
+        role="request",
+        day=8,
+    )
+    rule = item("Always use tabs in Go files.", "constraint", day=8)
+    joined = "Task A: Verify it Root cause: the pool leaks. Always use tabs in Go files."
+
+    def lines(*kept, ended=()):
+        made = session(summary=joined, items=list(kept))
+        return [(one.text, one.evidence) for one in sections.earlier_work([(at(10), made)], [], ended=ended)]
+
+    assert lines(asked, rule, commit) == [("617fc5e Retry the webhook with jitter", "machine")]
+    assert lines(asked, rule) == [
+        ("Asked: Please read `src/app/**/{route,page}.tsx` for the routes.", "person")
+    ]
+    assert lines(asked, rule, ended=[asked["id"]]) == []
+    assert lines(rule) == lines() == []
+
+
+def test_the_summary_of_an_architect_ends_with_a_whole_sentence():
+    said = "The parser reads its tables once and keeps them for the next file."
+    long = session(
+        summary=f"{said} " * 9 + "It never ends " * 40, backend="openai", items=[], ended=["Drop the cache."]
+    )
+
+    (line,) = sections.earlier_work([(at(10), long)], [])
+
+    assert line.text == " ".join([said] * 5)
 
 
 def test_a_result_ends_with_its_last_whole_sentence_that_reports():

@@ -5,7 +5,7 @@ import pytest
 from aether.clock import stamp
 from aether.errors import Conflict, InvalidInput
 from aether.memory import handoff, ingest, items, sessions
-from aether.memory.briefing.sections import revoked_in
+from aether.memory.briefing.sections import decisions, known_items, newest_sessions, revoked_in
 from aether.memory.signals import emit
 from tests.memory.states import (
     NOW,
@@ -544,3 +544,49 @@ def test_a_session_knows_when_the_newest_of_its_items_was_noted_but_no_later_tha
     assert ingested(documents, answer()).result.session["metadata"]["until"] == stamp(NOW)
     del session["metadata"]["until"]
     assert sessions.last_heard(session) == session["compressed_at"]
+
+
+def compressed(documents, phase, said, at, type="decision"):
+    documents = with_items(documents, said, at=at, type=type, phase=phase)
+    documents = opened(documents, phase, f"phase_{phase}_x")
+    return after(
+        documents, ingested(documents, answer(f"phase_{phase}_x"), phase, compression_id=f"phase_{phase}_x")
+    )
+
+
+def test_history_that_is_imported_out_of_order_leaves_by_its_own_time():
+    documents = shipped(sessions=2)
+    for phase, at in ((1, later(-100)), (2, later(-9_000)), (3, later(-5_000)), (4, later(-4_000))):
+        documents = compressed(documents, phase, f"Decision {phase}: use the parser of release {phase}", at)
+
+    assert names(documents) == ["phase_1_x", "phase_4_x"]
+
+
+def test_decisions_and_rules_of_an_evicted_session_hold_on_until_a_person_ends_them():
+    documents = shipped(sessions=2)
+    said = [
+        "We use SQLite for the index",
+        "Deploys go through Argo CD",
+        "Sessions live in Redis",
+        "Logs go to Loki",
+    ]
+    for phase, text in enumerate(said, 1):
+        documents = compressed(documents, phase, text, later(phase * 10))
+    ended = revoked_in(documents["memory"])
+
+    standing = [
+        line.text
+        for line in decisions(known_items(documents["memory"]), newest_sessions(documents["memory"]))
+    ]
+    assert len(names(documents)) == 2
+    assert not ended
+    assert {*said} <= {*standing}
+
+    documents = with_items(documents, "The Argo CD decision is gone.", at=later(60), type="user_input")
+    done = after(documents, ingest.promote_and_evict(documents, names(documents)[0], now=NOW, new_id=new_id))
+    [kept] = sessions.sessions_of(done["memory"])
+    assert [item["content"] for item in kept["metadata"]["items"]] == [
+        "We use SQLite for the index",
+        "Sessions live in Redis",
+        "Logs go to Loki",
+    ]

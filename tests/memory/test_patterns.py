@@ -467,12 +467,43 @@ def test_a_pattern_keeps_the_type_of_its_statement(type, made):
         ("Commit only the parser for now.", "constraint"),
         ("Do not touch the tests in this commit.", "constraint"),
         ("All 42 tests of the parser passed.", "outcome"),
+        ("The parser reads its tables once.", "outcome"),
+        ("The parser reads its tables once.", "observation"),
+        ("Ran `make lint`: 0 issues.", "outcome"),
+        ("`go test ./...`", "constraint"),
     ],
 )
 def test_what_ends_with_its_session_is_never_promoted(said, type):
     state = memory(*(session(f"s{at}", items=[entry(said, type)], day=at + 1) for at in range(3)))
 
     assert run(state)[0] == state
+
+
+@rows(
+    "said",
+    [
+        "let's do this as a separate PR",
+        "don't do a reply",
+        "use weasyprint for it, not reportlab.",
+        "Write your progress into docs/progress.md.",
+    ],
+)
+def test_a_rule_about_the_work_at_hand_is_promoted_only_if_it_repeats(said):
+    once = memory(session("s1", items=[entry(said, "constraint")]))
+    often = memory(*(session(f"s{at}", items=[entry(said, "constraint")], day=at + 1) for at in range(3)))
+
+    assert run(once)[0] == once
+    assert [each["type"] for each in patterns_of(run(often)[0])] == ["constraint"]
+
+
+def test_a_failure_is_no_evidence_for_a_rule_or_a_success():
+    said = "The lint step works with the pinned linter"
+    state, _ = run(memory(session("s1", items=[entry(said, "lesson")])))
+    state["short_term_memory"]["sessions"].append(session("s2", items=[entry(said, "error")], day=2))
+
+    known = patterns_of(run(state)[0])
+
+    assert [(each["type"], each["occurrences"]) for each in known] == [("success_pattern", 1)]
 
 
 def test_a_failure_of_three_sessions_is_a_failure_pattern():
@@ -499,7 +530,7 @@ def test_the_relevant_wording_becomes_the_pattern_of_two_sessions():
 def test_repeated_self_talk_of_an_agent_is_not_promoted():
     said = "I have gathered comprehensive information."
     state = memory(*(session(f"s{at}", outcomes=[said], day=at + 1) for at in range(3)))
-    decided = memory(*(session(f"s{at}", outcomes=["I decided on SQLite."], day=at + 1) for at in range(3)))
+    decided = memory(*(session(f"s{at}", decisions=["I decided on SQLite."], day=at + 1) for at in range(3)))
 
     assert run(state)[0] == state
     assert len(patterns_of(run(decided)[0])) == 1

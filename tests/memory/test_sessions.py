@@ -153,6 +153,24 @@ def test_the_text_of_a_session_reads_from_the_goal_to_what_is_next():
     ]  # fmt: skip
 
 
+def test_the_sections_of_a_session_leave_out_what_was_ended_and_what_is_empty():
+    high = [
+        {"content": said, "relevance_score": 0.5, "type": kind}
+        for said, kind in [
+            ("Push it", "next"), ("Never push", "constraint"), ("Use tabs", "constraint"), ("Make it fast", "user_input"),
+            ("The tables are sorted", "observation"), ("`make` failed: no rule", "error"), ("Ran `make`: ok", "command"),
+        ]
+    ]  # fmt: skip
+    made = session(high_value_items=high, key_decisions=[])
+    made["metadata"]["ended"] = ["Use tabs"]
+
+    assert [*sessions.session_sections(made).items()] == [
+        ("Summary", ["The colony chose JSON for its state."]), ("Asked", ["Make it fast"]), ("Done", ["Ran `make`: ok"]),
+        ("Results", ["The schema was created — State persists"]), ("Rules", ["Never push"]),
+        ("Failed and open", ["`make` failed: no rule"]), ("Next", ["Push it"]), ("Noted", ["The tables are sorted"]),
+    ]  # fmt: skip
+
+
 def test_a_reason_that_nobody_gave_leaves_no_dash():
     made = session(key_decisions=[{"decision": "Use JSON", "rationale": ""}], outcomes=[])
 

@@ -93,9 +93,10 @@ def number_of(held: Any) -> str:
 
 
 def answer(frame: Frame, form: Mapping[str, str]) -> str:
-    """Settle a doubt: keep everything, correct or forget its first entry."""
+    """Settle a doubt: keep everything, correct its first entry, or forget one."""
+    given = cast("Answer", form.get("answer", ""))
     done = settle(
-        form.get("doubt", ""), cast("Answer", form.get("answer", "")), form.get("text", ""), home=frame.home
+        form.get("doubt", ""), given, form.get("text", ""), newer=bool(form.get("newer")), home=frame.home
     )
     return {
         "keep": "Kept. It is not raised again, unless the text changes.",

@@ -26,6 +26,7 @@ _STAMP_CHARS = 27
 # Two lines that share less of the words of the longer one are about two things.
 SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
+_STARS = lazy(r"(`[^`\n]+`)|\*\*")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 
 # 64 bits: two of some thousand lines are never alike by accident.
@@ -235,13 +236,18 @@ def one_line(text: str, most: int) -> str:
     >>> one_line("Use **SQLite**  for now", 100), one_line("Use SQLite for now", 14)
     ('Use SQLite for now', 'Use SQLite...')
     """
-    whole = " ".join(without_injected(text).replace("**", "").split())
+    whole = " ".join(_without_stars(without_injected(text)).split())
     if len(whole) <= most:
         return whole
     # Cut between words if possible, so that no name is torn.
     space = whole.rfind(" ", most // 3, most - 2)
     # The counter handles ASCII dots ten times faster than an ellipsis.
     return whole[: space if space > 0 else most - 3].rstrip(" ,;:.") + "..."
+
+
+def _without_stars(text: str) -> str:
+    """Return `text` without the marks of bold words; in code they are something else."""
+    return _STARS.sub(lambda found: found[1] or "", text) if "**" in text else text
 
 
 def timestamp(text: object) -> str:

@@ -212,7 +212,7 @@ def _gather(
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
         "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
-        "earlier": lambda: sections.earlier_work(sessions, items),
+        "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }
     found: dict[str, list[Line]] = {}

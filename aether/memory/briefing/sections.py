@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import says_state
+from aether.memory.briefing.standing import accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
@@ -636,7 +636,7 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     # Conversations that say where their work is come first.
     ordered = [*filter(says_state, newest), *newest]
     conversations = list(dict.fromkeys(item["metadata"].get("conversation", "") for item in ordered))
-    wanted = {item["id"] for item in newest if _outlasts(item)}
+    wanted = {item["id"] for item in newest if outlasts(item)}
     for conversation in conversations[:KEPT_CONVERSATIONS]:
         own = [item for item in newest if item["metadata"].get("conversation", "") == conversation]
         kinds = Counter[str]()
@@ -650,7 +650,7 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
     return [item for item in held if item["id"] in wanted]
 
 
-def _outlasts(item: Item) -> bool:
+def outlasts(item: Item) -> bool:
     """Return whether an item holds beyond the work that it was said in."""
     if item["metadata"].get("protected") or item["type"] in RULE_TYPES:
         return True
@@ -662,7 +662,7 @@ def session_items(sessions: Sequence[tuple[str, Mapping[str, Any]]]) -> Iterator
     for at, (when, session) in enumerate(sessions):
         if keeps_items(session):
             found: list[Item] = session["metadata"]["items"]
-            yield from (item for item in reversed(found) if at < RECENT_SESSIONS or _outlasts(item))
+            yield from (item for item in reversed(found) if at < RECENT_SESSIONS or outlasts(item))
         elif at < RECENT_SESSIONS:
             yield from _items_of_texts(when, session)
 
@@ -854,23 +854,68 @@ def results(items: Iterable[Item]) -> Iterator[Line]:
             yield Line("results", text, item["metadata"]["timestamp"], "", *origin_of(item))
 
 
-def earlier_work(sessions: Sequence[tuple[str, Mapping[str, Any]]], items: Iterable[Item]) -> Iterator[Line]:
-    """Yield the summaries of earlier sessions, without those whose content is among `items`.
+def earlier_work(
+    sessions: Sequence[tuple[str, Mapping[str, Any]]], items: Iterable[Item], *, ended: Collection[str] = ()
+) -> Iterator[Line]:
+    """Yield what earlier sessions were about, without those whose content is among `items`, the newest first.
 
-    That is the content of a session whose own items these are, unless a host summed it up in another form than by parts.
+    Of a session that keeps items it is one sentence: the last commit, or what the person asked for first, unless it is
+    among `ended`. Of others it is the start of the summary. The content of a session is among `items` if these are its own,
+    unless a host summed it up in another form than by parts.
     """
     shown = {item.get("id") for item in items}
     for at, session in sessions:
         known = session.get("metadata") or {}
         kept: list[Item] = known.get("items") or []
-        own = any(item["id"] in shown for item in kept if not _outlasts(item))
-        hosts = "summary" in (known.get("architect") or {}).get("task", "")
-        if not own or (hosts and not SUMMARY_HEAD.search(session["summary"])):
+        own = any(item["id"] in shown for item in kept if not outlasts(item))
+        by = known.get("architect") or {}
+        hosts = "summary" in by.get("task", "")
+        if own and not (hosts and not SUMMARY_HEAD.search(session["summary"])):
+            continue
+        if (
+            "items" in known and by.get("backend") == EXTRACTIVE and not hosts
+        ):  # it joins what several items say
+            yield from _earlier(at, session, [item for item in kept if item["id"] not in ended])
+        else:
             parts = SUMMARY_HEAD.split(session["summary"])[::2]  # every second is a name
-            text = one_line(next(filter(str.strip, parts), ""), SUMMARY_CHARS)
-            yield Line(
-                "earlier", f"Phase {session['phase']}: {text}", at, "", (session["session_id"],), "agent"
-            )
+            said = sentences(next(filter(str.strip, parts), ""))
+            text = " ".join(one for one in whole_front(said, SUMMARY_CHARS) if not ended_in(session, one))
+            yield Line("earlier", text, at, "", (session["session_id"],), "agent")
+
+
+def _earlier(at: str, session: Mapping[str, Any], kept: Sequence[Item]) -> Iterator[Line]:
+    """Yield one sentence on the work of `session`, from the items that it keeps, if a machine or a person said one."""
+    done = [one for one in accounts(_newest_first(reversed(kept))) if one.published][:1]
+    if done:
+        text, ids, evidence = done[0].paragraphs[0].text, (done[0].item["id"],), "machine"
+    else:
+        asked = [one for one in kept if one["type"] == "user_input" and not noting_agent(one)]
+        said = [
+            (one["id"], first)
+            for one in asked
+            if _answer(one["content"]) and not (_DIALOGUE.match(one["content"]) or _is_chat(one["content"]))
+            for first in sentences(one["content"].strip().partition("\n")[0].lstrip("# "))[:1]
+        ]
+        if not said:
+            return
+        text, ids, evidence = f"Asked: {said[0][1]}", (said[0][0],), "person"
+    if len(text) <= SUMMARY_CHARS and len(text.split()) >= LEAST_WORDS and not ended_in(session, text):
+        yield Line("earlier", one_line(text, SUMMARY_CHARS), at, "", ids, evidence)
+
+
+def whole_front(said: Sequence[str], most: int) -> list[str]:
+    """Return the first sentences of `said` that have at most `most` characters together.
+
+    >>> whole_front(["It works.", "It is fast."], 15)
+    ['It works.']
+    """
+    found: list[str] = []
+    for one in said:
+        most -= len(one) + 1
+        if most < -1:
+            break
+        found.append(one)
+    return found
 
 
 def done_by_caste(items: Sequence[Item], caste: str) -> Iterator[Line]:

@@ -22,7 +22,7 @@ from typing import Any
 from aether.errors import AetherError, CorruptDocument
 from aether.memory import handoff, snapshots
 from aether.memory.capture.notes import title_of
-from aether.memory.forgetting.find import STATEMENT_FIELDS
+from aether.memory.sessions import STATEMENT_FIELDS
 from aether.schemas import check
 from aether.store import archive_store, documents, files
 from aether.store.conversations import FILE as CONVERSATION

@@ -7,17 +7,15 @@ remove by itself.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aether.memory import graph, items, sessions
+from aether.memory.sessions import STATEMENT_FIELDS, verbatim_texts
 from aether.text.similarity import supporting
 from aether.text.words import STOPWORDS, sentences, words
 from aether.types import JsonObject
 
-STATEMENT_FIELDS = {"key_decisions": ("decision", "rationale"), "outcomes": ("result", "impact"), "high_value_items": ("content",)}  # fmt: skip
-# The metadata of a session that keep its items, or texts of them, word for word.
-VERBATIM_FIELDS = ("items", "ended", "protected", "noted", "files", "open", "asked", "found", "state", "next")
 # Precedes the name of an entity of the knowledge graph in an id.
 ENTITY = "entity:"
 # A shorter text is part of too many others: it only equals a whole text.
@@ -73,17 +71,39 @@ def find_repeats(documents: Mapping[str, Any], archived: Iterable[JsonObject], t
 
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
     """Return those of `targets` that repeat one of `texts`, or a part of it, word for word."""
-    sought = [
-        _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text)))) for text in texts
-    ]
-    same: list[Target] = []
-    for target in targets:
-        lines = [_padded_words(line) for line in _lines(target)]
-        # Each wording of a pattern is compared by itself, the texts of another target together.
-        readings = [[line] for line in lines] if target.layer == "long_term_memory" else [lines]
-        if any(_repeats(reading, text) for reading in readings for text in sought):
-            same.append(target)
-    return same
+    sought = [*map(_search_text, texts)]
+    return [one for one in targets if _holds(_readings(one), sought)]
+
+
+def forgotten_with(
+    documents: Mapping[str, Any], archived: Iterable[JsonObject], ids: Iterable[str]
+) -> dict[str, int]:
+    """Return how many entries `find_by_ids` finds by each of `ids` alone, those of no entry left out."""
+    records, wanted = list(archived), {*ids}
+    named: dict[str, list[Target]] = {}
+    for target in (*_whole_targets(documents), *_archived_targets(documents, records)):
+        if target.id in wanted:
+            named.setdefault(target.id, []).append(target)
+    others = [(one.id, _readings(one)) for one in _all_targets(documents, records)]
+    found = {}
+    for name, own in named.items():
+        sought = [*map(_search_text, statement_texts(own))]
+        found[name] = len(own) + sum(other != name and _holds(readings, sought) for other, readings in others)
+    return found
+
+
+def _search_text(text: str) -> _SearchText:
+    return _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text))))
+
+
+def _readings(target: Target) -> list[list[str]]:
+    """Return the lines of a target that are compared together; each wording of a pattern is compared by itself."""
+    lines = [_padded_words(line) for line in _lines(target)]
+    return [[line] for line in lines] if target.layer == "long_term_memory" else [lines]
+
+
+def _holds(readings: list[list[str]], sought: Sequence[_SearchText]) -> bool:
+    return any(_repeats(reading, text) for reading in readings for text in sought)
 
 
 def quotes(text: str, texts: Iterable[str]) -> bool:
@@ -122,7 +142,7 @@ def find_similar(
 def statement_texts(targets: Iterable[Target]) -> list[str]:
     """Return the texts of the items and patterns of `targets`, which others may repeat."""
     layers = ("working_memory", "archive", "long_term_memory")
-    statements = (target for target in targets if target.layer in layers and target.type != "session")
+    statements = (one for one in targets if one.layer in layers and one.type != "session" and not one.part)
     return [line for target in statements for line in _lines(target)]
 
 
@@ -163,12 +183,13 @@ def _lines(target: Target) -> list[str]:
 
 
 def _all_targets(documents: Mapping[str, Any], archived: Iterable[JsonObject]) -> Iterator[Target]:
-    """Yield every target once; sessions and entities as their statements."""
-    for target in (*_whole_targets(documents), *_archived_targets(documents, archived)):
+    """Yield every target once; sessions, archived ones too, and entities as their statements."""
+    for target in _whole_targets(documents):
         if target.layer == "graph":
             yield target._replace(text=target.text.partition("\n")[0])
         elif target.layer != "short_term_memory":
             yield target
+    yield from _archived_targets(documents, archived, cut=True)
     yield from _statements(documents)
     known = _graph(documents)
     for entity in known["entities"]:
@@ -204,25 +225,22 @@ def _whole_targets(documents: Mapping[str, Any]) -> Iterator[Target]:
 def _statements(documents: Mapping[str, Any]) -> Iterator[Target]:
     for session in sessions.sessions_of(documents["memory"]):
         name = session["session_id"]
-        for nth, line in enumerate(session["summary"].split("\n")):
-            yield Target(name, "short_term_memory", "summary", line, f"summary/{nth}")
-        for part, fields in STATEMENT_FIELDS.items():
-            for nth, entry in enumerate(session[part]):  # type: ignore[literal-required]  # the parts are keys of a session
-                text = "\n".join(str(entry[field]) for field in fields)
-                yield Target(name, "short_term_memory", part, text, f"{part}/{nth}")
+        yield from parts_of(session, "short_term_memory")
         for part, kept in verbatim_texts(session).items():
             for nth, one in enumerate(kept):
                 text = one["content"] if isinstance(one, dict) else str(one)
                 yield Target(name, "short_term_memory", part, text, f"{part}/{nth}")
 
 
-def verbatim_texts(session: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the items that a session keeps, and the texts that an older one keeps of its items, by kind."""
-    return {
-        name: texts
-        for name, texts in session["metadata"].items()
-        if name in VERBATIM_FIELDS and isinstance(texts, list)
-    }
+def parts_of(session: Mapping[str, Any], layer: str) -> Iterator[Target]:
+    """Yield the statements of a session that a search reads."""
+    name = session["session_id"]
+    for nth, line in enumerate(session["summary"].split("\n")):
+        yield Target(name, layer, "summary", line, f"summary/{nth}")
+    for part, fields in STATEMENT_FIELDS.items():
+        for nth, entry in enumerate(session[part]):
+            text = "\n".join(str(entry[field]) for field in fields)
+            yield Target(name, layer, part, text, f"{part}/{nth}")
 
 
 def _graph(documents: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -230,9 +248,19 @@ def _graph(documents: Mapping[str, Any]) -> Mapping[str, Any]:
     return found
 
 
-def _archived_targets(documents: Mapping[str, Any], archived: Iterable[JsonObject]) -> Iterator[Target]:
+def _archived_targets(
+    documents: Mapping[str, Any], archived: Iterable[JsonObject], *, cut: bool = False
+) -> Iterator[Target]:
+    """Yield the archived items, and the sessions whole or, with `cut`, as those of their statements that are left."""
     live = {item["id"] for item in items.items_of(documents["memory"])}
-    newest = {record["item"]["id"]: record["item"] for record in archived}
-    for name, item in newest.items():
-        if name not in live:
+    live |= {session["session_id"] for session in sessions.sessions_of(documents["memory"])}
+    hidden = items.forgotten_parts(documents["memory"])
+    newest = {record["item"]["id"]: record for record in archived}
+    for name, record in newest.items():
+        item, session = record["item"], record.get("session")
+        if name in live:
+            continue
+        if cut and session:
+            yield from (one for one in parts_of(session, "archive") if one.part not in hidden.get(name, ()))
+        else:
             yield Target(name, "archive", item["type"], item["content"], "")

@@ -1,7 +1,8 @@
 """Forgetting: remove targets from memory in one change, so that one undo brings all of them back.
 
 Targets (`find`) are items, sessions or single statements of them, patterns, signals, entities and relations. Archived
-items are hidden by their ids (`memory.forgotten`), because the archive is only appended to. The text itself stays in the
+items, and statements of archived sessions, are hidden by their ids (`memory.forgotten`), because the archive is only
+appended to. The text itself stays in the
 history of the home until it is erased (`erasing`).
 """
 
@@ -16,11 +17,9 @@ from aether import clock
 from aether.memory import graph, items, sessions
 from aether.memory.forgetting.find import (
     ENTITY,
-    STATEMENT_FIELDS,
     Target,
     quotes,
     statement_texts,
-    verbatim_texts,
 )
 from aether.store.patch import chain_changes, diff
 from aether.tokens.counters import session_tokens
@@ -29,8 +28,6 @@ from aether.types import Change, Counter, Item, JsonObject
 # The reason in the archive records.
 WHY = "forgotten"
 RECEIPT_KIND = "forgetting"
-# Replaces a forgotten line in the prose of a session.
-FORGOTTEN_LINE = "[forgotten]"
 
 
 def forget(
@@ -95,10 +92,15 @@ def _memory_without(
         "long_term_memory": {**long, "patterns": patterns},
         "compression": {**memory["compression"], "open": records},
     }
-    hidden = items.forgotten_ids(memory)
-    hide = [target.id for target in chosen if target.layer in ("archive", "working_memory")]
+    hidden, cut = items.forgotten_ids(memory), items.forgotten_parts(memory)
+    hide = [target for target in chosen if target.layer in ("archive", "working_memory")]
     if hide:
-        fresh = ({"id": each, "at": clock.stamp(now)} for each in hide if each not in hidden)
+        at = clock.stamp(now)
+        fresh = [
+            {"id": each.id, "at": at, **({"part": each.part} if each.part else {})}
+            for each in hide
+            if each.id not in hidden and each.part not in cut.get(each.id, ())
+        ]
         made["forgotten"] = [*memory.get("forgotten", []), *fresh]
     unlinked: JsonObject = _unlinked(made, whole)
     return unlinked
@@ -154,19 +156,7 @@ def _session_without(
         made["metadata"] = {**session["metadata"], "items": [_unquoting(item, texts) for item in quoting]}
     if not parts:
         return made
-    for name in STATEMENT_FIELDS:
-        made[name] = [entry for nth, entry in enumerate(session[name]) if f"{name}/{nth}" not in parts]
-    prose = session["summary"].split("\n")
-    made["summary"] = "\n".join(
-        FORGOTTEN_LINE if f"summary/{nth}" in parts else line for nth, line in enumerate(prose)
-    )
-    kept = {
-        name: [one for nth, one in enumerate(found) if f"{name}/{nth}" not in parts]
-        for name, found in verbatim_texts(made).items()
-    }
-    made["metadata"] = {
-        name: kept.get(name, value) for name, value in made["metadata"].items() if kept.get(name, True)
-    }
+    made = sessions.without_parts(made, parts)
     made["compressed_tokens"] = session_tokens(made, count)
     made["compression_ratio"] = sessions.compression_ratio(made["original_tokens"], made["compressed_tokens"])
     return made

@@ -429,7 +429,7 @@ def test_a_doubt_is_settled_one_by_one(home):
     assert "sk-ant-api03-abcdefghijkl" not in page.text
     reader.follow(reader.submit(page, "review", nth=1))
 
-    assert "Nothing is doubtful." in reader.get("/review").text
+    assert "Nothing to review." in reader.get("/review").text
     assert aether.list_working_memory_items(home=home) == []
 
 
@@ -448,9 +448,12 @@ def test_an_answer_about_an_entry_that_was_changed_meanwhile_is_a_conflict(home)
         assert ("Keep", "Forget")[answer] in stale.text
         assert reader.forms(stale, "review") == []
         aether.undo(home=home)
-    written = reader.submit(page, "review", nth=2, text="Use spaces.")
+    written = reader.submit(page, "review", nth=3, text="Use spaces.")
     assert len(aether.list_working_memory_items(home=home)) == 2
     assert written.status_code == 303, "the entries are again as they were shown"
+    aether.undo(home=home)
+    reader.follow(reader.submit(reader.get("/review"), "review", nth=2))
+    assert [one["content"] for one in aether.list_working_memory_items(home=home)] == [texts[0]]
 
 
 def test_after_an_action_a_person_is_back_where_she_was(home, rule):
