@@ -41,10 +41,10 @@ PATH_CHARS = 4_096
 # Characters that are redacted around a cut: as many as the longest private key has.
 SLACK_CHARS = 1 << 14
 
-# Tools that change nothing, and to-do lists: no note is ever made of them.
+# Tools that change nothing, nor the list of tasks: no note is ever made of them.
 READ_ONLY_TOOLS = frozenset(
-    "Read Grep Glob LS NotebookRead TodoRead TodoWrite WebSearch WebFetch BashOutput KillShell KillBash ToolSearch "
-    "TaskCreate TaskUpdate TaskList TaskGet TaskOutput TaskStop Skill ListMcpResourcesTool ReadMcpResourceTool".split()
+    "Read Grep Glob LS NotebookRead TodoRead WebSearch WebFetch BashOutput KillShell KillBash ToolSearch "
+    "TaskList TaskGet TaskOutput TaskStop Skill ListMcpResourcesTool ReadMcpResourceTool".split()
 )
 AGENT_TOOLS = frozenset({"Task", "Agent"})
 # Fields of an entry with those of the payload that they come from: short names, and texts.
@@ -233,6 +233,8 @@ def response_text(response: Any) -> str:
     if isinstance(response.get("answers"), dict):
         pairs = ", ".join(f'"{asked}"="{_flat(chosen, 1)}"' for asked, chosen in response["answers"].items())
         return f"{QUESTIONS_ANSWERED}: {pairs}. You can now continue with these answers in mind."
+    if isinstance(task := response.get("task"), dict) and _text(task, "id"):
+        return f"Task #{_text(task, 'id')} created successfully: {_text(task, 'subject')}"
     named = next(
         (response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)), None
     )

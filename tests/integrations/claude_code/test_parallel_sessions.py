@@ -150,3 +150,30 @@ def test_a_rule_that_was_compressed_can_still_be_revoked_and_forgotten(project):
 
     assert "rule" not in project.brief()
     assert "rule" not in project.brief("compact", INVOICE)
+
+
+def test_the_list_of_tasks_of_a_running_turn_steers_its_compaction_and_is_next_at_a_start(tmp_path):
+    shop = Project(tmp_path / "shop")
+    session = WEBHOOK
+    shop.hook("UserPromptSubmit", session, prompt="Add retries to the webhook in src/webhook.py.", prompt_id="p1")
+    for number, subject in enumerate(["Add the delay", "Test the delay against staging"], start=1):
+        shop.hook(
+            "PostToolUse", session, tool_name="TaskCreate", tool_input={"subject": subject}, tool_use_id=f"t{number}",
+            tool_response={"task": {"id": str(number), "subject": subject}},
+        )  # fmt: skip
+    shop.hook(
+        "PostToolUse", session, tool_name="TaskUpdate", tool_input={"taskId": "1", "status": "completed"},
+        tool_response={"success": True, "taskId": "1"}, tool_use_id="t3",
+    )  # fmt: skip
+
+    steering = shop.hook("PreCompact", session, trigger="auto")
+
+    assert "Test the delay against staging" in steering
+    assert "Add the delay" not in steering
+    tasks = [{"content": "Write docs/webhook.md", "status": "in_progress", "activeForm": "Writing"}]
+    shop.hook(
+        "PostToolUse", session, tool_name="TodoWrite", tool_input={"todos": tasks}, tool_use_id="t4",
+        tool_response={"oldTodos": [], "newTodos": tasks},
+    )  # fmt: skip
+    shop.hook("Stop", session, last_assistant_message="The delay is in src/webhook.py.")
+    assert shop.brief()["next"] == ["Write docs/webhook.md"]
