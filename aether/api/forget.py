@@ -108,6 +108,12 @@ def preview_forget(
     return Forgotten(targets, like, elsewhere, None, 0)
 
 
+def count_entries(ids: Iterable[str], *, home: Home = None) -> dict[str, int]:
+    """Return for each of `ids` that names something how many entries `forget` would remove with it alone."""
+    snapshot = read(home)
+    return finding.count_each(snapshot.documents, remembered_archive(snapshot), ids)
+
+
 @public
 def forget(
     ids: Iterable[str] = (),

@@ -740,7 +740,10 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         title = str(hit.get("title") or hit.get("conversation") or "")
-        found.append((hit["at"][:10], hit.get("speaker") or metadata.get("evidence"), project, title))
+        by = hit.get("speaker") or metadata.get("evidence")
+        if isinstance(by, list):  # the statements that a pattern was learned from, one of each session
+            by = f"learned in {pluralize(len(by), 'sessions')}"
+        found.append((hit["at"][:10], by, project, title))
     is_shown = [nth < 2 or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(4)]
     return [
         " ".join(str(part) for part, says in zip(one, is_shown, strict=True) if says and part)

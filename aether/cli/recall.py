@@ -99,8 +99,8 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     """Show what a new session gets.
 
     Prints exactly the text that the hook of Claude Code injects when a session starts. With --why each line is followed
-    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), its entries, and the
-    command that forgets or corrects them.
+    by its kind, who vouches for it (a person said it, a machine showed it, an agent wrote it), its time, and the
+    commands that forget its entry, with all that repeat it, or correct it.
 
     \b
     Example:
@@ -110,7 +110,12 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
     from aether.api import briefing
 
     found = briefing.brief(ask.place(), occasion=occasion, session=session, caste=caste)
-    lines = [part for line in found["lines"] for part in _why(line)] if why else found["block"].split("\n")
+    lines = found["block"].split("\n")
+    if why:
+        from aether.api.forget import count_entries
+
+        reach = count_entries([one for line in found["lines"] for one in line["ids"][:1]], home=ask.place())
+        lines = [part for line in found["lines"] for part in _why(line, reach)]
     emit(ask, found, lines if found["lines"] else [])
     if not found["lines"]:
         note(ask, "Nothing is known that a session should get.")
@@ -119,10 +124,14 @@ def brief_command(ask: Ask, *, occasion: str, session: str, caste: str, why: boo
 _VOUCHERS = {"person": "a person said it", "machine": "a machine showed it", "agent": "an agent wrote it"}
 
 
-def _why(line: dict[str, Any]) -> list[str]:
-    about = [line["kind"], _VOUCHERS.get(line["evidence"], "its source is not recorded")]
+def _why(line: dict[str, Any], reach: Mapping[str, int]) -> list[str]:
+    about = [line["kind"], _VOUCHERS.get(line["evidence"], "who said it is not known")]
     about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
-    how = [f"    aether memory forget {one}" for one in line["ids"][:1]]
+    how = [
+        f"    aether memory forget {one} --yes  # forgets {pluralize(reach[one], 'entries')}"
+        for one in line["ids"][:1]
+        if one in reach
+    ]
     how += [
         f"    aether memory update {one} --content TEXT" for one in line["ids"][:1] if line["correctable"]
     ]
@@ -135,8 +144,8 @@ def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:
 
 def _note_cost(ask: Ask, number: int, tokens: int) -> None:
     if number:
-        these = "these are" if number > 1 else "this is"
-        note(ask, f"In full {these} {pluralize(tokens, 'tokens')}: aether recall --full ID…")
+        all_of_them = "All of them" if number > 1 else "It"
+        note(ask, f"{all_of_them} in full: aether recall --full ID… ({pluralize(tokens, 'tokens')})")
     else:
         note(ask, "Nothing found.")
 

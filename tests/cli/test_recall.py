@@ -15,7 +15,7 @@ def test_the_index_has_a_line_per_entry_and_says_what_all_cost(here, capsys):
     lines = done.out.splitlines()
     assert lines[0].split() == ["id", "type", "tokens", "from", "text"]
     assert here["ITEM"] in lines[2]
-    assert "tokens: aether recall --full ID…" in done.err
+    assert "in full: aether recall --full ID… (27 tokens)" in done.err
 
 
 def test_a_pipe_gets_the_whole_part_that_matches(here, capsys):
@@ -73,3 +73,26 @@ def test_one_of_the_three_steps_is_needed(here, capsys):
     assert "one of QUERY, --timeline ID and --full ID… is needed" in shown(capsys, "recall", code=2).err
     assert "one of QUERY" in shown(capsys, "recall", "x", "--timeline", "y", code=2).err
     assert "one of QUERY" in shown(capsys, "recall", "--full", "x", "--timeline", "y", code=2).err
+
+
+def test_a_pattern_says_in_words_from_where_it_was_learned(here, capsys):
+    shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
+    shown(capsys, "memory", "compress")
+
+    said = shown(capsys, "recall", "temporary file").out
+    found = shown(capsys, "memory", "search", "temporary file", "--layer", "long_term_memory").out
+
+    for text in (said, found):
+        assert "learned in 1 session" in text
+        assert "session_id" not in text
+
+
+def test_the_reasons_of_a_brief_name_the_commands_that_work_without_a_question(here, capsys):
+    shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
+    before = shown(capsys, "brief", "--why").out
+
+    (command,) = re.findall(r"aether (memory forget \S+ --yes)  # forgets (?:1 entry|2 entries)\n", before)[:1]
+
+    assert "temporary file" in before
+    shown(capsys, *command.split())
+    assert before != shown(capsys, "brief", "--why").out

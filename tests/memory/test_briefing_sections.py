@@ -188,7 +188,7 @@ def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
         ("rules", "Always run the linter before every commit"),
         ("rules", "Never use floats for money"),
     ]
-    assert {line.note for line in sections.learned_patterns(memory)} == {"learned, 3x"}
+    assert {line.note for line in sections.learned_patterns(memory)} == {"learned in 3 sessions"}
 
 
 @rows(("ended", "listed"), [(at(4), True), (at(5), False), (at(6), False), ("", True)])
@@ -206,7 +206,7 @@ def test_of_the_users_own_home_only_rules_are_listed_and_marked():
 
     assert [line.note for line in sections.rules(memory, known_items(memory), wide=True)] == ["all projects"]
     assert [line.note for line in sections.learned_patterns(memory, wide=True)] == [
-        "learned, 3x, all projects"
+        "learned in 3 sessions, all projects"
     ]
 
 
@@ -250,9 +250,9 @@ def test_a_file_is_listed_once_with_all_its_edits():
     )
 
     assert changed_files(items) == [
-        Line("files", "/p/b c.py (changed, 1x)", at(3), ids=(items[1]["id"],), evidence="machine"),
-        Line("files", "/p/a.py (changed, 4x): parse, read", at(2), ids=(items[2]["id"],), evidence="machine"),
-        Line("files", "/p/old.py (deleted, 1x)", at(1, 2), ids=(items[3]["id"],), evidence="machine"),
+        Line("files", "/p/b c.py (changed, 1 edit)", at(3), ids=(items[1]["id"],), evidence="machine"),
+        Line("files", "/p/a.py (changed, 4 edits): parse, read", at(2), ids=(items[2]["id"],), evidence="machine"),
+        Line("files", "/p/old.py (deleted, 1 edit)", at(1, 2), ids=(items[3]["id"],), evidence="machine"),
     ]
 
 
@@ -304,7 +304,7 @@ def test_one_file_named_in_two_ways_is_one():
     items = changed("/home/me/p/src/a.py", "src/a.py", "src/b.py")
 
     assert [line.text for line in changed_files(items)] == [
-        "src/b.py (changed, 1x)", "/home/me/p/src/a.py (changed, 2x)",
+        "src/b.py (changed, 1 edit)", "/home/me/p/src/a.py (changed, 2 edits)",
     ]  # fmt: skip
 
 
@@ -337,12 +337,12 @@ def test_the_foremost_files_are_those_edited_most_and_lately():
 def test_a_first_line_that_many_files_have_says_nothing(about):
     [line] = changed_files(newest(item(f"Changed src/a.go: {about}", "code_change")))
 
-    assert line.text == "src/a.go (changed, 1x)"
+    assert line.text == "src/a.go (changed, 1 edit)"
 
 
 def test_the_root_is_the_deepest_directory_that_holds_most_files():
     def root(*paths):
-        return common_root([Line("files", f"{path} (changed, 1x)") for path in paths])
+        return common_root([Line("files", f"{path} (changed, 1 edit)") for path in paths])
 
     assert root("/home/me/p/src/a.py", "/home/me/p/src/b.py", "/home/me/notes.md") == "/home/me/p/src/"
     assert root("/home/me/p/src/a.py", "/home/me/q/b.py", "/srv/c.py") == ""

@@ -233,11 +233,11 @@ def response_text(response: Any) -> str:
     if isinstance(response.get("answers"), dict):
         pairs = ", ".join(f'"{asked}"="{_flat(chosen, 1)}"' for asked, chosen in response["answers"].items())
         return f"{QUESTIONS_ANSWERED}: {pairs}. You can now continue with these answers in mind."
-    if isinstance(task := response.get("task"), dict) and _text(task, "id"):
-        return f"Task #{_text(task, 'id')} created successfully: {_text(task, 'subject')}"
     named = next(
         (response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)), None
     )
+    if isinstance(task := response.get("task"), dict) and _text(task, "id"):
+        named = f"Task #{_text(task, 'id')} created successfully: {_text(task, 'subject')}"
     if named is not None:
         return _flat(named, _RESPONSE_DEPTH)
     return json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]

@@ -37,18 +37,19 @@ ASKED: dict[str, bool] = {}
 HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
-    "state": "State of the work, by the last account of the agent:",
+    "state": "State of the work, by the agent's last report:",
     "next": "Next:",
-    "rules": "Constraints and preferences:",
+    "rules": "Constraints and preferences of this project:",
     "signals": "Active signals:",
     "decisions": "Decisions:",
+    "elsewhere": "Decisions of other sessions of this project:",
     "open": "Open errors and blockers:",
-    "requests": "Asked last by the user:",
+    "requests": "Requests of the user:",
     "results": "Last results:",
     "files": "Files changed:",
     "commands": "Commits and commands, the last of each:",
-    "caste": "What this caste did last:",
-    "noted": "Noted by agents, said by no person:",
+    "caste": "What this caste did last in this project:",
+    "noted": "Notes of agents, not confirmed by a person:",
     "learned": "Learned over sessions:",
     "earlier": "Earlier work:",
 }
@@ -57,7 +58,7 @@ _ECHOES = frozenset({"state", "next", "requests", "results"})
 # The word for the lines of a section to programs.
 KINDS = {
     "goal": "state", "protected": "rule", "state": "state", "next": "next", "rules": "rule", "signals": "rule",
-    "decisions": "decision", "open": "open", "requests": "request", "results": "outcome", "files": "file",
+    "decisions": "decision", "elsewhere": "decision", "open": "open", "requests": "request", "results": "outcome", "files": "file",
     "commands": "command", "caste": "outcome", "noted": "lesson", "learned": "lesson",
     "earlier": "outcome",
 }  # fmt: skip

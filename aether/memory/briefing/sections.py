@@ -30,7 +30,7 @@ from aether.text.accounts import announces
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
-from aether.text.words import sentences, stems
+from aether.text.words import pluralize, sentences, stems
 from aether.tuples import NamedTuple
 from aether.types import Item
 
@@ -295,7 +295,9 @@ def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterat
     ):
         binds = pattern["type"] in RULE_TYPES and judged("rule", pattern["pattern"])
         if (binds or not wide) and not pattern_ended_at(pattern):
-            times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
+            times = f"learned in {pluralize(pattern['occurrences'], 'sessions')}" + (
+                ", all projects" if wide else ""
+            )
             section = "rules" if binds else "learned"
             text, at = one_line(pattern["pattern"], RULE_CHARS), timestamp(pattern["last_seen"])
             yield Line(section, text, at, times, (pattern["id"],))
@@ -414,7 +416,7 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
 
 def _line(path: str, known: _Changed) -> Line:
     about = f": {known.about}" if known.about else ""
-    text = f"{path} ({known.action.lower()}, {known.edits}x){about}"
+    text = f"{path} ({known.action.lower()}, {pluralize(known.edits, 'edits')}){about}"
     return Line("files", text, known.at, "", (known.id,) if known.id else (), "machine")
 
 

@@ -73,17 +73,39 @@ def find_repeats(documents: Mapping[str, Any], archived: Iterable[JsonObject], t
 
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
     """Return those of `targets` that repeat one of `texts`, or a part of it, word for word."""
-    sought = [
+    sought = _sought(texts)
+    return [target for target in targets if _is_same(_readings(target), sought)]
+
+
+def count_each(
+    documents: Mapping[str, Any], archived: Iterable[JsonObject], ids: Iterable[str]
+) -> dict[str, int]:
+    """Return for each of `ids` that names something how many targets `find_by_ids` finds for it alone."""
+    records = list(archived)
+    whole = {one.id: one for one in (*_whole_targets(documents), *_archived_targets(documents, records))}
+    read = [(target.id, _readings(target)) for target in _all_targets(documents, records)]
+    found = {}
+    for one in dict.fromkeys(ids):
+        if one in whole:
+            sought = _sought(statement_texts([whole[one]]))
+            found[one] = 1 + sum(name != one and _is_same(readings, sought) for name, readings in read)
+    return found
+
+
+def _sought(texts: Iterable[str]) -> list[_SearchText]:
+    return [
         _SearchText(_padded_words(text), frozenset(map(_padded_words, sentences(text)))) for text in texts
     ]
-    same: list[Target] = []
-    for target in targets:
-        lines = [_padded_words(line) for line in _lines(target)]
-        # Each wording of a pattern is compared by itself, the texts of another target together.
-        readings = [[line] for line in lines] if target.layer == "long_term_memory" else [lines]
-        if any(_repeats(reading, text) for reading in readings for text in sought):
-            same.append(target)
-    return same
+
+
+def _readings(target: Target) -> list[list[str]]:
+    """Return the words of a target: of a pattern each wording by itself, the texts of another together."""
+    lines = [_padded_words(line) for line in _lines(target)]
+    return [[line] for line in lines] if target.layer == "long_term_memory" else [lines]
+
+
+def _is_same(readings: list[list[str]], sought: list[_SearchText]) -> bool:
+    return any(_repeats(reading, text) for reading in readings for text in sought)
 
 
 def quotes(text: str, texts: Iterable[str]) -> bool:
