@@ -251,7 +251,13 @@ def test_a_file_is_listed_once_with_all_its_edits():
 
     assert changed_files(items) == [
         Line("files", "/p/b c.py (changed, 1 edit)", at(3), ids=(items[1]["id"],), evidence="machine"),
-        Line("files", "/p/a.py (changed, 4 edits): parse, read", at(2), ids=(items[2]["id"],), evidence="machine"),
+        Line(
+            "files",
+            "/p/a.py (changed, 4 edits): parse, read",
+            at(2),
+            ids=(items[2]["id"],),
+            evidence="machine",
+        ),
         Line("files", "/p/old.py (deleted, 1 edit)", at(1, 2), ids=(items[3]["id"],), evidence="machine"),
     ]
 
@@ -869,3 +875,51 @@ def test_the_latest_work_of_a_caste_is_listed():
     )
 
     assert texts(sections.done_by_caste(items, "scout")) == ["Chose to retry", "Found three bugs"]
+
+
+def asked_on(day, text, conversation="c"):
+    return item(text, "user_input", day=day, role="request", conversation=conversation)
+
+
+def committed_on(day, text="[main 1a2b3c4] Add retries"):
+    return item(text, "outcome", day=day, role="commit", evidence="machine", conversation="c")
+
+
+def test_requests_that_a_commit_settled_come_last_and_say_so():
+    changed = item("Changed a.py: parse", "code_change", conversation="c")
+    items = [
+        committed_on(9), asked_on(8, "Now write the handbook of the queue."),
+        changed, asked_on(7, "Why does src/queue.py sleep?"),
+        committed_on(6), changed, asked_on(5, "Add retries to src/webhook.py, please."),
+        changed, asked_on(4, "nah, roll that back"), committed_on(3), changed, asked_on(2, "Move src/db.py into a package."),
+    ]  # fmt: skip
+
+    lines = [*sections.requests(items)]
+
+    assert [(line.text.split()[0], line.note) for line in lines] == [
+        ("Now", ""), ("Move", ""), ("Why", ""), ("nah,", ""), ("Add", "done"),
+    ]  # fmt: skip
+
+
+def test_a_request_that_the_person_dropped_is_left_out():
+    dropped = asked_on(1, "Also update the README some time.")
+    other = asked_on(2, "Update the README and the changelog. Then push.", "d")
+    kept = asked_on(3, "Write the release notes.")
+    ending = asked_on(4, "We don't need the README any more.")
+
+    assert texts(sections.requests([ending, kept, dropped])) == ["Write the release notes."]
+    # Of two that it may mean, and of several sentences, none is dropped.
+    again = asked_on(2, "Translate the README.")
+    several = {**other, "metadata": {**other["metadata"], "conversation": "c"}}
+    for held in ([ending, again, dropped], [ending, several], [ending, other]):
+        assert sections.request_fates(held) == {}
+
+
+def test_a_session_keeps_the_fate_of_its_requests():
+    items = [asked_on(1, "Add retries to src/webhook.py."), committed_on(2), asked_on(3, "Write the notes.")]
+
+    kept = sections.kept_items(items)
+
+    assert [one["metadata"].get("fate") for one in kept] == ["done", None, None]
+    assert [line.note for line in sections.requests([*reversed(kept)])] == ["", "done"]
+    assert [line.note for line in sections.requests([kept[2], kept[0]])] == ["", "done"]

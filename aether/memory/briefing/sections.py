@@ -27,6 +27,7 @@ from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, 
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
 from aether.text.accounts import announces
+from aether.text.choices import refuses
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
@@ -580,6 +581,8 @@ CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
 REMARK_WORDS = 12
 LEAST_RESULT_WORDS = 12
+# Fates of requests; of others it is not known whether they are open.
+DONE, DROPPED = "done", "dropped"
 _WORK = frozenset({"code_change", "command", "solution", "error"})
 # How many of the newest items of each role or type a session keeps, and of how many conversations.
 KEPT = {
@@ -646,7 +649,13 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
                 wanted.add(item["id"])
         requests = [item["id"] for item in own if item["metadata"].get("role") == "request"]
         wanted.update(requests[-1:])
-    return [item for item in held if item["id"] in wanted]
+    fates = request_fates(newest)
+    return [_with_fate(item, fates) for item in held if item["id"] in wanted]
+
+
+def _with_fate(item: Item, fates: Mapping[str, str]) -> Item:
+    fate = fates.get(item["id"])
+    return {**item, "metadata": {**item["metadata"], "fate": fate}} if fate else item
 
 
 def _outlasts(item: Item) -> bool:
@@ -719,12 +728,55 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 
 
 def requests(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the person's requests: the last one in any case, then the first, then earlier ones unless they are momentary."""
-    found = list(_requests(items))
+    """Yield the person's requests: the last one, then the first, then earlier ones unless they are momentary.
+
+    Those that are done come last, with a note; those that were dropped are left out.
+    """
+    fates = request_fates(items)
+    found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
     ordered = [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found
+    ordered.sort(key=lambda item: str(item.get("id")) in fates)
     for at, item in enumerate(ordered):
         text = _answer(item["content"], TEXT_CHARS if at else CURRENT_CHARS)
-        yield Line("requests", text, item["metadata"]["timestamp"], "", *origin_of(item))
+        note = fates.get(str(item.get("id")), "")
+        yield Line("requests", text, item["metadata"]["timestamp"], note, *origin_of(item))
+
+
+def request_fates(items: Sequence[Item]) -> dict[str, str]:
+    """Return by id the fate of the requests that a machine or the person settled: `done` or `dropped`.
+
+    `items` are the newest first. A request is done if a commit followed before the person's next message, which did not
+    turn it down; the last one may go on. It is dropped if later words of the conversation end what it asks, and only it;
+    of several sentences one may be left.
+    """
+    found: dict[str, str] = {}
+    by_conversation: dict[str, list[Item]] = {}
+    for item in items:
+        if _is_request(item) or item["metadata"].get("role") == "commit":
+            by_conversation.setdefault(item["metadata"].get("conversation", ""), []).append(item)
+    for own in by_conversation.values():
+        asked = [item for item in own if _is_request(item)]
+        committed, refused = False, True
+        for item in own:
+            if not _is_request(item):
+                committed = True
+                continue
+            if committed and not refused and item["type"] == "user_input":
+                found[item["id"]] = DONE
+            committed, refused = False, refuses(_said(item))
+        for at, item in enumerate(asked):
+            for end in endings(_said(item)):
+                over = [one for one in asked[at + 1 :] if end.words and end.concerns(_said(one))]
+                if len(over) == 1 and len(sentences(_said(over[0]))) == 1:
+                    found[over[0]["id"]] = DROPPED
+                    if len(sentences(_said(item))) == 1:  # it asks for nothing else
+                        found[item["id"]] = DROPPED
+    known = {item["id"]: item["metadata"]["fate"] for item in items if "fate" in item["metadata"]}
+    return known | found
+
+
+def _is_request(item: Item) -> bool:
+    return item["metadata"].get("role") == "request" and "id" in item
 
 
 def _requests(items: Iterable[Item]) -> Iterator[Item]:
