@@ -434,8 +434,8 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     """Compress the items of each phase into a session.
 
-    With --phase one session is made, of the items up to that phase. Items without a phase go with the first. This is the
-    Queen's own trigger and needs no signal.
+    With --phase one session is made, of the items up to that phase. Items without a phase are part of the first. It works
+    at any time, however full working memory is.
 
     \b
     Example:
@@ -569,10 +569,10 @@ def review(
     if settled:
         note(
             ask,
-            f"{pluralize(len(settled), 'doubts')} settled, {len(found)} left. aether undo reverses the last answer.",
+            f"{len(settled)} reviewed, {len(found)} left. aether undo reverses the last answer.",
         )
     elif not found:
-        note(ask, "Nothing is doubtful.")
+        note(ask, "Nothing to review.")
 
 
 def _commands(doubt: str) -> dict[str, str]:
@@ -601,7 +601,9 @@ def _ask_about(doubts: Sequence[Any], place: Any) -> list[Any]:
     settled = []
     for number, doubt in enumerate(doubts, 1):
         say(f"{number} of {len(doubts)}", *doubt_lines(doubt))
-        letter = click.prompt("1. keep, correct, forget, skip, quit", type=choices, default="s", err=True)
+        letter = click.prompt(
+            "Keep, correct or forget entry 1, skip, quit", type=choices, default="s", err=True
+        )
         if letter == "q":
             break
         if letter != "s":

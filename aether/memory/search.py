@@ -89,6 +89,8 @@ REPEATED = 0.8
 # words that have nothing to do with it; the message of a commit says what was done, and why.
 ASKED_FACTOR = 0.5
 COMMIT_FACTOR = 1.2
+# To a question about a commit: the message of one does not say that it is one.
+COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
 # The label of a request to a sub-agent.
 _TASK = "task"
 _ASKING = lazy(
@@ -287,6 +289,8 @@ def _candidates(
         answer.length + sum(entry.row.length for entry in entries),
         {term: answer.held[term] + sum(term in each for each in found) for term in terms},
     )
+    for entry, inside in zip(entries, found, strict=True):
+        _say_commit(entry.row, inside, ask.said.weights)
     known = {entry.row.id for entry in entries}
     for candidate in reversed(answer.candidates):  # of two records of one item the newer counts
         row = candidate.row
@@ -294,7 +298,14 @@ def _candidates(
             known.add(row.id)
             entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), {}))
             found.append(term_counts(entries[-1], marked_terms))
+            _say_commit(row, found[-1], ask.said.weights)
     return entries, found, corpus
+
+
+def _say_commit(row: Row, inside: dict[str, float], asked: Mapping[str, float]) -> None:
+    """Let the message of a commit that has words of the query have that for a commit, too."""
+    if inside and row.role == COMMIT and COMMIT in asked:
+        inside.setdefault(COMMIT, 1.0)
 
 
 def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> list[int]:
@@ -571,8 +582,8 @@ def _factor(entry: SearchEntry, question: Question) -> float:
     factor = 1 + CONFIDENCE * (row.relevance - 0.5)
     if question.asks and (entry.layer == "short_term_memory" or _is_request(row)):
         factor *= ASKED_FACTOR
-    if question.asks and row.role == "commit":
-        factor *= COMMIT_FACTOR
+    if question.asks and row.role == COMMIT:
+        factor *= COMMIT_ASKED_FACTOR if COMMIT in question.words else COMMIT_FACTOR
     if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
         factor *= LABEL_FACTOR
     if question.dates:

@@ -258,8 +258,8 @@ def test_a_review_lists_doubts_with_the_commands_that_settle_them(here, capsys):
     assert listed.startswith("secret: it holds what looks like a secret\n  1. ")
     assert "AKIA" not in listed
     assert all(command in listed for command in doubt["commands"].values())
-    assert "1 doubt settled, 0 left" in done.err
-    assert shown(capsys, "memory", "review").err == "Nothing is doubtful.\n"
+    assert "1 reviewed, 0 left" in done.err
+    assert shown(capsys, "memory", "review").err == "Nothing to review.\n"
 
 
 def test_a_person_is_asked_about_each_doubt(here, capsys, monkeypatch):
@@ -273,7 +273,7 @@ def test_a_person_is_asked_about_each_doubt(here, capsys, monkeypatch):
     done = shown(capsys, "memory", "review")
 
     assert "1 of 4" in done.err
-    assert "3 doubts settled, 1 left" in done.err
+    assert "3 reviewed, 1 left" in done.err
     assert "Key 20 is in the vault." in [item["content"] for item in aether.list_working_memory_items()]
 
 

@@ -91,7 +91,9 @@ def test_the_reasons_of_a_brief_name_the_commands_that_work_without_a_question(h
     shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
     before = shown(capsys, "brief", "--why").out
 
-    (command,) = re.findall(r"aether (memory forget \S+ --yes)  # forgets (?:1 entry|2 entries)\n", before)[:1]
+    (command,) = re.findall(r"aether (memory forget \S+ --yes)  # forgets (?:1 entry|2 entries)\n", before)[
+        :1
+    ]
 
     assert "temporary file" in before
     shown(capsys, *command.split())

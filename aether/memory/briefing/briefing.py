@@ -242,7 +242,12 @@ def _gather(
     if own is not None:
         said = found["decisions"]
         found["decisions"] = [line for line in said if not own.isdisjoint(line.ids)]
-        found["elsewhere"] = [line._replace(section="elsewhere") for line in said if own.isdisjoint(line.ids)]
+        # What "it" is, only its own session knows.
+        found["elsewhere"] = [
+            line._replace(section="elsewhere")
+            for line in said
+            if own.isdisjoint(line.ids) and not sections.POINTS_BACK.search(line.text)
+        ]
     return found
 
 

@@ -591,6 +591,10 @@ KEPT = {
 }  # fmt: skip
 KEPT_CONVERSATIONS = 2
 
+# Words for something that was said before.
+POINTS_BACK = lazy(
+    r"\b(?:it|its|them|they|their|these|those|this|that)\b(?!.* \((?:asked|about): )", re.IGNORECASE
+)
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
@@ -755,7 +759,6 @@ def request_fates(items: Sequence[Item]) -> dict[str, str]:
         if _is_request(item) or item["metadata"].get("role") == "commit":
             by_conversation.setdefault(item["metadata"].get("conversation", ""), []).append(item)
     for own in by_conversation.values():
-        asked = [item for item in own if _is_request(item)]
         committed, refused = False, True
         for item in own:
             if not _is_request(item):
@@ -764,15 +767,20 @@ def request_fates(items: Sequence[Item]) -> dict[str, str]:
             if committed and not refused and item["type"] == "user_input":
                 found[item["id"]] = DONE
             committed, refused = False, refuses(_said(item))
-        for at, item in enumerate(asked):
-            for end in endings(_said(item)):
-                over = [one for one in asked[at + 1 :] if end.words and end.concerns(_said(one))]
-                if len(over) == 1 and len(sentences(_said(over[0]))) == 1:
-                    found[over[0]["id"]] = DROPPED
-                    if len(sentences(_said(item))) == 1:  # it asks for nothing else
-                        found[item["id"]] = DROPPED
+        found |= dict.fromkeys(_dropped([item for item in own if _is_request(item)]), DROPPED)
     known = {item["id"]: item["metadata"]["fate"] for item in items if "fate" in item["metadata"]}
     return known | found
+
+
+def _dropped(asked: Sequence[Item]) -> Iterator[str]:
+    """Yield the ids of the requests that a later one of `asked`, the newest first, ends, and of one that only does that."""
+    for at, item in enumerate(asked):
+        for end in endings(_said(item)):
+            over = [one for one in asked[at + 1 :] if end.words and end.concerns(_said(one))]
+            if len(over) == 1 and len(sentences(_said(over[0]))) == 1:
+                yield over[0]["id"]
+                if len(sentences(_said(item))) == 1:
+                    yield item["id"]
 
 
 def _is_request(item: Item) -> bool:

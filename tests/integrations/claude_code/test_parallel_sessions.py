@@ -163,7 +163,10 @@ def test_a_decision_of_another_session_steers_a_compaction_under_a_heading_that_
         "UserPromptSubmit", WEBHOOK, prompt="let's drop an event after five retries", prompt_id="p10"
     )
 
+    project.hook("UserPromptSubmit", INVOICE, prompt="let's keep them in one directory", prompt_id="p11")
+
     for given in project.compact(WEBHOOK):
+        assert "one directory" not in given
         own, _, others = given.partition("Decisions of other sessions of this project")
         assert "drop an event after five retries" in own.partition("Decisions")[2]
         assert "use Parquet in the exporter" in others

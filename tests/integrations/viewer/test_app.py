@@ -429,7 +429,7 @@ def test_a_doubt_is_settled_one_by_one(home):
     assert "sk-ant-api03-abcdefghijkl" not in page.text
     reader.follow(reader.submit(page, "review", nth=1))
 
-    assert "Nothing is doubtful." in reader.get("/review").text
+    assert "Nothing to review." in reader.get("/review").text
     assert aether.list_working_memory_items(home=home) == []
 
 
