@@ -20,6 +20,7 @@ from aether.cli.output import (
     cut_to,
     emit,
     facts,
+    is_typed,
     note,
     one_line,
     pass_ask,
@@ -88,7 +89,7 @@ def add(
 ) -> None:  # fmt: skip
     """Store one item and print its id.
 
-    TEXT is the content, or - for standard input.
+    TEXT is the content, or - for standard input. Typed at a terminal it has the evidence of a person.
 
     \b
     Example:
@@ -100,6 +101,8 @@ def add(
     extra |= {
         name: value for name, value in (("phase", phase), ("protected", protect or None)) if value is not None
     }
+    if is_typed():
+        extra.setdefault("evidence", "person")
     content = read_text("-") if text == "-" else text
     added = working.add_working_memory_item(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
@@ -206,6 +209,8 @@ def update(
     extra = _object(metadata, "--metadata") if metadata else {}
     if protected is not None:
         extra["protected"] = protected or None
+    if content is not None and is_typed():
+        extra.setdefault("evidence", "person")
     if extra:
         updates["metadata"] = extra
     place = ask.place()
