@@ -923,3 +923,26 @@ def test_a_session_keeps_the_fate_of_its_requests():
     assert [one["metadata"].get("fate") for one in kept] == ["done", None, None]
     assert [line.note for line in sections.requests([*reversed(kept)])] == ["", "done"]
     assert [line.note for line in sections.requests([kept[2], kept[0]])] == ["", "done"]
+
+
+def test_a_picked_answer_comes_before_its_question():
+    picked = item(
+        '"When should it start?"="Now, beside the rest" user notes: not on Friday',
+        "decision",
+        evidence="person",
+    )
+
+    assert texts(sections.decisions([picked], [])) == [
+        "Now, beside the rest user notes: not on Friday (asked: When should it start?)"
+    ]
+
+
+@rows(
+    ("text", "shown"),
+    [
+        ("Keep one log for each worktree (key on the path, not on the name)", "Keep one log for each worktree..."),
+        ("Keep one log (see above) for each worktree, and key on the path", "Keep one log (see above) for each worktree, and..."),
+    ],
+)  # fmt: skip
+def test_a_cut_leaves_no_parenthesis_open(text, shown):
+    assert one_line(text, 51) == shown

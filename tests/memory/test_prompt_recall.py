@@ -276,3 +276,15 @@ def test_a_question_for_a_reason_is_answered_by_a_choice_that_gives_one(prompt, 
     ]
 
     assert called(prompt, records) == found
+
+
+def test_a_question_is_no_answer_to_another():
+    asked = "Shall we document the choice of the interactive ledger beside its parser and printer?"
+
+    assert (
+        called("When did we make the choice that the ledger is interactive?", memory(asked, type="outcome"))
+        == []
+    )
+    assert called(
+        "When did we make the choice that the ledger is interactive?", memory(asked[:-1], type="outcome")
+    )

@@ -235,8 +235,12 @@ def one_line(text: str, most: int) -> str:
         return whole
     # Cut between words if possible, so that no name is torn.
     space = whole.rfind(" ", most // 3, most - 2)
+    shown = whole[: space if space > 0 else most - 3]
+    opened = shown.rfind("(")
+    if opened > max(shown.rfind(")"), most // 2):  # no parenthesis is cut
+        shown = shown[:opened]
     # The counter handles ASCII dots ten times faster than an ellipsis.
-    return whole[: space if space > 0 else most - 3].rstrip(" ,;:.") + "..."
+    return shown.rstrip(" ,;:.") + "..."
 
 
 def timestamp(text: object) -> str:

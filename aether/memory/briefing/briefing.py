@@ -246,7 +246,7 @@ def _gather(
         found["elsewhere"] = [
             line._replace(section="elsewhere")
             for line in said
-            if own.isdisjoint(line.ids) and not sections.POINTS_BACK.search(line.text)
+            if own.isdisjoint(line.ids) and not sections.POINTS_BACK.match(line.text)
         ]
     return found
 

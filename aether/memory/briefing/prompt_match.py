@@ -22,7 +22,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from aether.memory.recall import Record, excerpt
-from aether.memory.search import HISTORY, is_question
+from aether.memory.search import HISTORY, asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
@@ -91,11 +91,7 @@ _SNAKE = lazy(r"[^\W_]_+[^\W_]")
 _FILE = lazy(r"[\w-]{2}\.[a-z][a-z0-9]{0,4}\Z")
 _TICKET = lazy(r"[A-Z]{2,}-\d+")
 _CODE = lazy(r"[{;]\s*\Z|:=|[=!]=|\w\(\w+(?:\.\w+)*(?:, \w+(?:\.\w+)*)+\)")
-# A question whether something was committed, and one for a reason.
-_ASKS_COMMIT = lazy(
-    r"\b(?:did|have|has|was|were|is|are|when|which|what)\b[^?!\n]*\b(?:commit(?:s|ted)?|push(?:ed)?|merged?|landed)\b",
-    re.IGNORECASE,
-)
+# A question for a reason.
 _ASKS_WHY = lazy(
     r"\b(?:why|what (?:for|was the reason|is the reason)|how come|reasons? (?:for|behind|why))\b",
     re.IGNORECASE,
@@ -166,7 +162,7 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
     if not named and len(significant) < (LEAST_WORDS if not _ASKS_WHY.search(prompt) else 1):
         return None
     asks = is_question(prompt)
-    commit, why = bool(_ASKS_COMMIT.search(prompt)), bool(_ASKS_WHY.search(prompt))
+    commit, why = asks_for_commit(prompt), bool(_ASKS_WHY.search(prompt))
     return PromptQuery(tuple(named), significant, frozenset(weights), asks, asks and commit, asks and why)
 
 
@@ -316,7 +312,9 @@ def _best_passage(
     for passage in passages:
         folded = passage.casefold()
         by_name = _named(folded, names) if names else []
-        if not by_name and record.type in ONLY_BY_NAME:
+        # A question is no answer to another; a decision has its question beside it.
+        only_asks = asked_for.asks and record.type != "decision" and passage.rstrip().endswith("?")
+        if not by_name and (only_asks or record.type in ONLY_BY_NAME):
             continue
         # Cutting a passage into words takes far longer than looking for their starts.
         if not by_name:

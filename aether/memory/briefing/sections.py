@@ -591,14 +591,17 @@ KEPT = {
 }  # fmt: skip
 KEPT_CONVERSATIONS = 2
 
-# Words for something that was said before.
+# A sentence that starts with what was said before it; later on, "it" may be what the sentence names.
 POINTS_BACK = lazy(
-    r"\b(?:it|its|them|they|their|these|those|this|that)\b(?!.* \((?:asked|about): )", re.IGNORECASE
+    r"(?:\W*\w[\w'’-]*\W+){0,3}(?:it|its|them|they|their|these|those|this|that)\b(?!.* \((?:asked|about): )",
+    re.IGNORECASE,
 )
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
+# As Claude Code writes a question and what a person picked.
+_PICKED = lazy(r'"([^"]+)"="([^"]+)"(.*)', re.DOTALL)
 _PLACEHOLDER = lazy(r"\[[^\]]*\]")
 _TROUBLE = lazy(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
@@ -812,6 +815,9 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
 
 def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
+    if picked := _PICKED.fullmatch(text):
+        asked, chosen, more = (one_line(part, most) for part in picked.groups())
+        return f"{' '.join(filter(None, (chosen, more)))} (asked: {asked})"
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     said = _LOGGED.sub("[…]\n", dialogue[2] if dialogue else text)
     answer = one_line(said, most).lstrip("-*• ")
