@@ -8,7 +8,7 @@ the same memory at the same time gives the same text. The lines are made in `sec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -195,14 +195,7 @@ def _gather(
     sessions, everything = newest_sessions(memory), [*sections.with_short_paths(known_items(memory), root)]
     # Around a compaction and for a sub-agent, what is said of the work is that of the same conversation or nothing.
     items = standing.of_conversation(everything, session, only=shares is not _START)
-    own: set[str] | None = None
-    if session and "elsewhere" in shares:
-        own = {str(item.get("id", "")) for item in items}
-        own |= {
-            held["session_id"]
-            for _, held in sessions
-            if ((held.get("metadata") or {}).get("architect") or {}).get("session") == session
-        }
+    own = _own_ids(items, sessions, session) if session and "elsewhere" in shares else None
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     ended = sections.revoked_in(memory, everything)
@@ -240,15 +233,31 @@ def _gather(
             lines = without_repeats(read, most=most, replacing=section in _REPLACING)
         found[section] = [*lines]
     if own is not None:
-        said = found["decisions"]
-        found["decisions"] = [line for line in said if not own.isdisjoint(line.ids)]
-        # What "it" is, only its own session knows.
-        found["elsewhere"] = [
-            line._replace(section="elsewhere")
-            for line in said
-            if own.isdisjoint(line.ids) and not sections.POINTS_BACK.match(line.text)
-        ]
+        found |= _apart(found["decisions"], own)
     return found
+
+
+def _own_ids(
+    items: Iterable[Item], sessions: Iterable[tuple[str, Mapping[str, Any]]], conversation: str
+) -> set[str]:
+    """Return the ids of `items`, which are those of `conversation`, and of the sessions that were made of it."""
+    made = {
+        held["session_id"]
+        for _, held in sessions
+        if ((held.get("metadata") or {}).get("architect") or {}).get("session") == conversation
+    }
+    return made | {str(item.get("id", "")) for item in items}
+
+
+def _apart(decisions: Sequence[Line], own: Collection[str]) -> dict[str, list[Line]]:
+    """Return the decisions by section: those of the conversation with the ids `own`, and those made elsewhere."""
+    mine = [line for line in decisions if any(one in own for one in line.ids)]
+    others = [line._replace(section="elsewhere") for line in decisions if line not in mine]
+    # What "it" is, only its own session knows.
+    return {
+        "decisions": mine,
+        "elsewhere": [line for line in others if not sections.POINTS_BACK.match(line.text)],
+    }
 
 
 def _work(

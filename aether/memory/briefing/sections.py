@@ -816,8 +816,8 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
 def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
     if picked := _PICKED.fullmatch(text):
-        asked, chosen, more = (one_line(part, most) for part in picked.groups())
-        return f"{' '.join(filter(None, (chosen, more)))} (asked: {asked})"
+        question, chosen, more = (one_line(part, most) for part in picked.groups())
+        return f"{' '.join(filter(None, (chosen, more)))} (asked: {question})"
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     said = _LOGGED.sub("[…]\n", dialogue[2] if dialogue else text)
     answer = one_line(said, most).lstrip("-*• ")
