@@ -141,6 +141,12 @@ def _refresh(place: Path) -> None:
             REFUSALS[place] = reason.what
 
 
+def looked(place: Path, done: Committed) -> None:
+    """Note that a change of a shared home was just taken by its ledger, so that there is no news to ask for."""
+    if done.changed and done.revision and place in _NEXT_LOOK:
+        _NEXT_LOOK[place] = time.monotonic() + FRESH_SECONDS
+
+
 def change(
     home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author, *, settings: Config | None = None
 ) -> Committed:
@@ -169,6 +175,7 @@ def change_snapshot(
 
     place = drained(find(home))
     done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
+    looked(place, done)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from aether.api.home import Home, change, copied, counter_of, drained, find, instant, now, read
+from aether.api.home import Home, change, copied, counter_of, drained, find, instant, looked, now, read
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
 from aether.memory import items
@@ -134,7 +134,9 @@ def store_entries(
         }
         return Change(patches, appends, (chosen, *added.result))
 
-    done = commit(drained(find(home)), plan, author, now=at, may_wait=not author.part)
+    place = drained(find(home))
+    done = commit(place, plan, author, now=at, may_wait=not author.part)
+    looked(place, done)
     chosen, added, needed = done.result
     path = prepare_handoff(home) if needed and is_last else ""
     made = []

@@ -291,6 +291,17 @@ def files_of(calls: Iterable[Call]) -> tuple[FileFact, ...]:
         if call.result is not None and not call.result.is_error:
             for fact in _touched(call):
                 _count(found, fact)
+    return _each_once(found)
+
+
+def _each_once(found: dict[str, FileFact]) -> tuple[FileFact, ...]:
+    """Return `found` with each relative path that ends exactly one absolute one joined to that."""
+    absolute = [path for path in found if path.startswith("/")]
+    for path in [one for one in found if absolute and not one.startswith(("/", "~"))]:
+        whole = [one for one in absolute if one.endswith(f"/{path.removeprefix('./')}")]
+        if len(whole) == 1 and whole[0] in found:
+            fact = found.pop(path)
+            _count(found, fact._replace(path=whole[0]))
     return tuple(found.values())
 
 
@@ -303,7 +314,7 @@ def merged_files(older: Iterable[FileFact], newer: Iterable[FileFact]) -> tuple[
     found = {fact.path: fact for fact in older}
     for fact in newer:
         _count(found, fact)
-    return tuple(found.values())
+    return _each_once(found)
 
 
 def _count(found: dict[str, FileFact], fact: FileFact) -> None:

@@ -15,6 +15,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -565,9 +566,7 @@ def _acquire(path: Path, timeout: float, *, for_reading: bool) -> int | None:
             _wait(handle, path, timeout, give_up)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
             if os.path.samestat(os.fstat(handle), os.stat(path)):
-                words = " ".join(map(os.path.basename, sys.argv[:2]))[:60]
-                words = f"process {os.getpid()}: {words} on {os.uname().nodename}"
-                name = words.encode(errors="replace")[:100].ljust(100) + b"\n"
+                name = _own_name(os.getpid(), *sys.argv[:2])
                 _HELD[str(path)] = b""
                 with contextlib.suppress(OSError):  # a full disk shows in the write that follows
                     os.pwrite(handle, name, 0)
@@ -577,6 +576,13 @@ def _acquire(path: Path, timeout: float, *, for_reading: bool) -> int | None:
             os.close(handle)
             raise
         os.close(handle)
+
+
+@lru_cache(maxsize=8)
+def _own_name(pid: int, *command: str) -> bytes:
+    words = " ".join(map(os.path.basename, command))[:60]
+    words = f"process {pid}: {words} on {os.uname().nodename}"
+    return words.encode(errors="replace")[:100].ljust(100) + b"\n"
 
 
 def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
@@ -618,6 +624,7 @@ def move_to_quarantine(home: Path, path: Path) -> Path:
     return kept
 
 
+@lru_cache(maxsize=64)
 def head_path(home: Path) -> Path:
     """Return the head of the journal of `home`."""
     return home / "data" / HEAD
@@ -643,20 +650,15 @@ def read_head(path: Path) -> int | None:
         return -1
 
 
-def set_head(path: Path, number: int) -> int:
-    """Write the head at `path` and return the number it had, -1 without one; a head that cannot be written is left."""
-    old = -1
+def set_head(path: Path, number: int) -> None:
+    """Write the head at `path`; one that cannot be written is left."""
     if not hasattr(os, "pwrite"):
-        return old  # pragma: no cover - Windows: the end of a file is not watched
+        return  # pragma: no cover - Windows: the end of a file is not watched
     with contextlib.suppress(OSError, UnsafePath):
         handle = regular.handle(path, os.O_RDWR | os.O_CREAT)
         try:
             line = head_line(number)
-            before = os.pread(handle, len(line), 0)
-            if before != line:
-                with contextlib.suppress(AetherError, KeyError, TypeError, ValueError):
-                    old = int((unsealed(before) or {})["head"])
+            if os.pread(handle, len(line), 0) != line:
                 os.pwrite(handle, line, 0)
         finally:
             close(handle)
-    return old

@@ -165,11 +165,12 @@ class Ledger(Protocol):
             Unsettled: it was sent, and the server could not be asked again whether it was stored.
         """
 
-    def turn(self, stream: str, mark: Mark) -> AbstractContextManager[News]:
+    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> AbstractContextManager[News]:
         """Keep other writers of a stream waiting during the block, and yield what is new since `mark`.
 
         A writer that has met a conflict plans again inside: its next `append_if` on this stream, in this thread, meets
         none, and ends the turn. The server ends a turn that is longer than a few seconds. Writers get it in order.
+        With `early` what is new may become durable only with that append: without it nobody may store or show it.
         """
 
     def wait(self, stream: str, revision: int, timeout: float) -> bool:

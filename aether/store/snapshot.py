@@ -129,6 +129,8 @@ class Snapshot(NamedTuple):
     """Of each document whose hand edit is not in force: the edited revision, the reason, and the edit as a patch."""
     harm: Harm | None = None
     """The damage of the journal, which the next writer writes down."""
+    unwritten: tuple[bytes, ...] = ()
+    """Lines of the ledger that are not in the journal yet: what follows them is written with them, or neither."""
 
 
 _CACHE: dict[Path, Snapshot] = {}
@@ -172,6 +174,7 @@ def require_home(place: Path) -> Path:
     return place
 
 
+@lru_cache(maxsize=64)
 def journal_path(home: Path) -> Path:
     """Return the journal of `home`."""
     return home / "data" / "journal.jsonl"
@@ -223,15 +226,17 @@ def advance(
     old: Snapshot, entries: list[Entry], *, end: int, torn: bool, files: tuple[FileId, ...]
 ) -> Snapshot:
     """Return `old` after `entries`."""
-    state, changed, pending = dict(old.documents), set(old.changed), list(old.pending)
+    state, pending = dict(old.documents), list(old.pending)
+    patches: dict[str, Patch] = {}
     for entry in entries:
         for name, patch in entry.patches.items():
-            state[name] = apply(state.get(name), patch)
-            changed.add(name)
+            patches.setdefault(name, []).extend(patch)
         if entry.appends:
             pending.append(Pending(entry.revision, entry.at, entry.appends))
+    for name, patch in patches.items():  # of all entries at once, so that a long list is copied once
+        state[name] = apply(state.get(name), patch)
     return old._replace(
-        revision=old.revision + len(entries), documents=state, changed=frozenset(changed),
+        revision=old.revision + len(entries), documents=state, changed=old.changed | patches.keys(),
         pending=tuple(pending), end=end, torn=torn, files=files,
     )  # fmt: skip
 
@@ -590,16 +595,12 @@ def entry_fields(entry: Entry) -> JsonObject:
 
 def entry_of(fields: JsonObject) -> Entry:
     """Return the entry that a line's fields describe."""
-    words = {name: fields.get(name, "") for name in ("at", "by", "operation", "reason")}
-    tables = {name: fields.get(name, {}) for name in ("patches", "inverse", "appends")}
+    get = fields.get
     return Entry(
-        int(fields["revision"]),
-        **words,
-        **tables,
-        erased=fields.get("erased", False),
-        part=fields.get("part", ""),
-        key=fields.get("key", ""),
-    )
+        int(fields["revision"]), get("at", ""), get("by", ""), get("operation", ""), get("reason", ""),
+        get("patches", {}), get("inverse", {}), get("appends", {}), get("erased", False), get("part", ""),
+        get("key", ""),
+    )  # fmt: skip
 
 
 def month_files(home: Path) -> list[Path]:

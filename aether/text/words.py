@@ -328,7 +328,8 @@ def _blocks(text: str) -> list[tuple[str, bool]]:
             _flush(wrapped, blocks)
         else:
             before = wrapped[-1] if wrapped else ""
-            ended = len(before) < WRAPPED_LINE_CHARS or before[-1] in ".!?:;。！？"
+            inside = before[-1:] in (":", ";") and before.count("(") > before.count(")")
+            ended = len(before) < WRAPPED_LINE_CHARS or (before[-1] in ".!?:;。！？" and not inside)
             if ended or _OWN_LINE.match(bare):
                 _flush(wrapped, blocks)
             wrapped.append(bare)

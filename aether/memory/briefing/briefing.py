@@ -64,7 +64,7 @@ _COMPACT = _FIRST | {
     "requests": Share(0, 2, 6),
     "decisions": Share(1, 0.5, 12),
     "elsewhere": Share(2, 1, 6),
-    "results": Share(2, 0.5, 14),
+    "results": Share(2, 0.5, 8),
     "files": Share(3, 0.5, 10),
     "commands": Share(1, 1.5, 5),
     "noted": Share(8, 4, 4),

@@ -462,6 +462,7 @@ _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
 _CHECK = lazy(
     r"\b(?:test\w*|pytest|tox|nox|jest|vitest|mocha|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
 )
+_FETCHES = lazy(r"\b(?:install|add|get|fetch|download|pull|clone|init|create|i)\Z")
 # A test that failed alone passes when all tests do.
 _TESTS = lazy(r"\b(?:test\w*|pytest|jest|vitest|mocha|rspec)\b")
 _ALL_TESTS = lazy(
@@ -557,7 +558,9 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
 def _is_check(parts: Iterable[str]) -> bool:
     from aether.messages.shell import command_signature
 
-    return any(_CHECK.search(command_signature(part)) for part in parts)
+    names = map(command_signature, parts)
+    # What cannot be installed or fetched is done in another way.
+    return any(_CHECK.search(name) and not _FETCHES.search(name) for name in names)
 
 
 LOOKED_AT_OPEN = 30

@@ -18,7 +18,6 @@ from hashlib import sha256
 from typing import NotRequired
 
 from aether.memory.capture.notes import (
-    RULE_RELEVANCE,
     RULE_TYPES,
     STATEMENT_CHARS,
     STATES,
@@ -399,13 +398,7 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
         if digest in state["texts"] and note.role not in STATES:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
-        relevance = RULE_RELEVANCE.get(note.kind) if note.by_person else None
-        made.append(
-            draft(
-                note, file=state["file"], phase=_phase(state), relevance=relevance,
-                title=state.get("title", ""),
-            )
-        )  # fmt: skip
+        made.append(draft(note, file=state["file"], phase=_phase(state), title=state.get("title", "")))
     return made
 
 
