@@ -584,6 +584,8 @@ CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
 REMARK_WORDS = 12
 LEAST_RESULT_WORDS = 12
+# As many as a briefing shows: an older one of unknown fate is seldom open, so that none takes the place of one that is done.
+SHOWN_REQUESTS = 6
 # Fates of requests; of others it is not known whether they are open.
 DONE, DROPPED = "done", "dropped"
 _WORK = frozenset({"code_change", "command", "solution", "error"})
@@ -740,12 +742,13 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 def requests(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the person's requests: the last one, then the first, then earlier ones unless they are momentary.
 
-    Those that are done come last, with a note; those that were dropped are left out.
+    Of those that are shown, the ones that are done come last, with a note; those that were dropped are left out.
     """
     fates = request_fates(items)
     found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
     ordered = [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found
-    ordered.sort(key=lambda item: str(item.get("id")) in fates)
+    shown = sorted(ordered[:SHOWN_REQUESTS], key=lambda item: str(item.get("id")) in fates)
+    ordered = [*shown, *ordered[SHOWN_REQUESTS:]]
     for at, item in enumerate(ordered):
         text = _answer(item["content"], TEXT_CHARS if at else CURRENT_CHARS)
         note = fates.get(str(item.get("id")), "")

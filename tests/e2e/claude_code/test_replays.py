@@ -165,7 +165,9 @@ def test_a_session_between_is_sent_what_the_summary_of_the_compaction_says_of_th
 
 def test_a_rule_that_was_revoked_after_its_compression_is_sent_to_nobody(replay):
     heading, account, *rest = OF_INVOICE
-    without_rule = [line for line in rest if line not in ("Constraints and preferences of this project:", RULE)]
+    without_rule = [
+        line for line in rest if line not in ("Constraints and preferences of this project:", RULE)
+    ]
 
     assert given(replay["after all"], "startup") == [
         heading,
