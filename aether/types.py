@@ -60,6 +60,7 @@ class ItemMetadata(TypedDict):
     role: NotRequired[str]
     reply: NotRequired[str]
     ended_at: NotRequired[str]
+    fate: NotRequired[str]
     conversation: NotRequired[str]
     title: NotRequired[str]
     project: NotRequired[str]

@@ -37,7 +37,15 @@ def session(path: Path) -> Session:
     records = list(read_records(path))
     said = [one for one in records if one.kind == "user" and not one.agent and clean(one.text)]
     notes = [
-        Record(f"{path.name}/{nth}", "working_memory", one["type"], "", one["content"], 1, {})
+        Record(
+            f"{path.name}/{nth}",
+            "working_memory",
+            one["type"],
+            one["metadata"].get("timestamp") or "",
+            one["content"],
+            1,
+            {"metadata": one["metadata"]},
+        )
         for nth, one in enumerate(capture(records, file=path.name))
     ]
     return Session(said[0].time if said else "", [clean(one.text) for one in said], notes)

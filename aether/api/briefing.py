@@ -55,7 +55,7 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
     count = asked["count"]
     if occasion == SUBAGENT:
         given = {name: asked[name] for name in ("documents", "now", "count", "root")}
-        given |= {"caste": caste, "budget": int(asked["budget"] * AGENT_SHARE)}
+        given |= {"caste": caste, "session": session, "budget": int(asked["budget"] * AGENT_SHARE)}
         lines, block = briefing.agent_lines(**given), briefing.agent_brief(**given)
     else:
         lines, block = briefing.brief_lines(**asked), briefing.briefing(**asked)
@@ -124,8 +124,8 @@ def _asked(snapshot: Snapshot, source: str, session: str, wide: Path | None) -> 
     }  # fmt: skip
 
 
-def subagent_brief(home: Home, caste: str) -> str:
-    """Return the block for a sub-agent of `caste`, or ""."""
+def subagent_brief(home: Home, caste: str, session: str = "") -> str:
+    """Return the block for a sub-agent of `caste` that the conversation `session` starts, or ""."""
     from aether.memory.briefing import briefing
 
     place = find(home)
@@ -133,7 +133,7 @@ def subagent_brief(home: Home, caste: str) -> str:
     budget = int(config.or_default(place).claude_brief_tokens * AGENT_SHARE)
     count = counter_of(documents["memory"])
     return briefing.agent_brief(
-        documents, caste, now=now(), count=count, budget=budget, root=project_root(place)
+        documents, caste, now=now(), count=count, budget=budget, root=project_root(place), session=session
     )
 
 

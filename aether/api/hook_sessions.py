@@ -180,7 +180,8 @@ def is_idle(known: Session) -> bool:
         answer = turns[""]["answer"]
         return (
             len(turns) == 1
-            and not any(turns[""]["work"].values())
+            # A list of tasks that is noted goes on.
+            and not any(known for name, known in turns[""]["work"].items() if name != "plan")
             and (answer is None or bool(answer.get("noted")))
         )
     except (AttributeError, KeyError, TypeError):  # a state that another version wrote

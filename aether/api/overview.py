@@ -56,6 +56,7 @@ def overview(*, home: Home = None) -> JsonObject:
         "compression_needed": fill.needed,
         "sessions": len(held),
         "patterns": len(memory["long_term_memory"]["patterns"]),
+        "compressions": memory["metrics"]["total_compressions"],
         **in_force(snapshot.documents, now=clock.now()),
         "goal": goal
         and {name: goal[name] for name in ("id", "description", "status", "progress", "evidence")},

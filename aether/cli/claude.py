@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -286,7 +287,11 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
     read = sum(one.state in {"imported", "planned"} for one in done)
     total = f"{pluralize(items, 'items')} {'would be stored' if dry_run else 'stored'}, from {read} of {pluralize(len(done), 'transcripts')}."
     data = {"dry_run": dry_run, "transcripts": [one._asdict() for one in done], "items": items}
-    emit(ask, data, [Table(rows, head=head, right=range(1, 6)), total])
+    skipped = Counter(one.reason for one in done if one.state == "skipped")
+    why = [
+        plain(f"{pluralize(number, 'transcripts')} skipped: {reason}.") for reason, number in skipped.items()
+    ]
+    emit(ask, data, [Table(rows, head=head, right=range(1, 6)), total, *why])
     if not done:
         where = install.claude_directory() / "projects"
         note(ask, f"No session {'' if everywhere else 'that was started in this project '}is in {where}.")

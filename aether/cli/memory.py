@@ -20,6 +20,7 @@ from aether.cli.output import (
     cut_to,
     emit,
     facts,
+    is_typed,
     note,
     one_line,
     pass_ask,
@@ -88,7 +89,7 @@ def add(
 ) -> None:  # fmt: skip
     """Store one item and print its id.
 
-    TEXT is the content, or - for standard input.
+    TEXT is the content, or - for standard input. Typed at a terminal it has the evidence of a person.
 
     \b
     Example:
@@ -100,6 +101,8 @@ def add(
     extra |= {
         name: value for name, value in (("phase", phase), ("protected", protect or None)) if value is not None
     }
+    if is_typed():
+        extra.setdefault("evidence", "person")
     content = read_text("-") if text == "-" else text
     added = working.add_working_memory_item(
         content, type_, relevance, source=source, caste=caste, metadata=extra, home=ask.place()
@@ -208,6 +211,8 @@ def update(
     extra = _object(metadata, "--metadata") if metadata else {}
     if protected is not None:
         extra["protected"] = protected or None
+    if content is not None and is_typed():
+        extra.setdefault("evidence", "person")
     if extra:
         updates["metadata"] = extra
     place = ask.place()
@@ -436,8 +441,8 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     """Compress the items of each phase into a session.
 
-    With --phase one session is made, of the items up to that phase. Items without a phase go with the first. This is the
-    Queen's own trigger and needs no signal.
+    With --phase one session is made, of the items up to that phase. Items without a phase are part of the first. It works
+    at any time, however full working memory is.
 
     \b
     Example:
@@ -755,7 +760,8 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         again = len({one["conversation"] for one in hit.get("repeats") or ()})
         also = f"(and in {pluralize(again, 'other conversations')})" if again else ""
         by = hit.get("speaker") or metadata.get("evidence")
-        by = pluralize(len(by), "sessions") if isinstance(by, list) else by  # of a pattern
+        if isinstance(by, list):  # the statements that a pattern was learned from, one of each session
+            by = f"learned in {pluralize(len(by), 'sessions')}"
         found.append((hit["at"][:10], by, project, title, also))
     is_shown = [
         nth in (0, 1, 4) or len(found) == 1 or len({one[nth] for one in found}) > 1 for nth in range(5)

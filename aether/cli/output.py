@@ -34,6 +34,10 @@ LEAST_COLUMNS = 12
 PROGRESS_AFTER_SECONDS = 1.0
 # Beyond these the closing words of an import would be a list: `aether log` has all.
 MOST_UNDOS = 3
+# Set by coding agents in the commands that they run; with a terminal of their own, they are no person all the same.
+AGENT_VARIABLES = (
+    "CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT", "CODEX_SANDBOX", "CODEX_SANDBOX_NETWORK_DISABLED", "CURSOR_AGENT", "GEMINI_CLI",
+)  # fmt: skip
 LAYER_NAMES = {
     "working_memory": "working", "short_term_memory": "session", "long_term_memory": "pattern",
     "archive": "archive",
@@ -526,6 +530,11 @@ def write_file(output: str, data: bytes) -> None:
                 file.write(data)
         else:
             write_whole(path, data)
+
+
+def is_typed() -> bool:
+    """Return whether a person typed the command: at a terminal, and in no session of a coding agent."""
+    return sys.stdin.isatty() and not any(name in os.environ for name in AGENT_VARIABLES)
 
 
 def confirmed(question: str, *, yes: bool) -> bool:

@@ -129,14 +129,14 @@ def _whys(found: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
 
 
 def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -> list[str]:
-    about = [line["kind"], _VOUCHERS.get(line["evidence"], "its source is not recorded")]
+    about = [line["kind"], _VOUCHERS.get(line["evidence"], "who said it is not known")]
     about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
     how = []
     for one in line["ids"][:1]:
         lines, entries = named.count(one), taken.get(one, 0)
         here = f"{pluralize(lines, 'lines')} here" if lines > 1 else ""
         with_it = ", ".join(filter(None, [f"{entries} entries" if entries > 1 else "", here]))
-        how.append(f"    aether memory forget {one}" + (f"  # {with_it}" if with_it else ""))
+        how.append(f"    aether memory forget {one} --yes" + (f"  # {with_it}" if with_it else ""))
         if line["correctable"]:
             change = f"    aether memory update {one} --content TEXT"
             how.append(change + (f"  # {here}" if here else ""))
@@ -149,8 +149,8 @@ def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:
 
 def _note_cost(ask: Ask, number: int, tokens: int) -> None:
     if number:
-        these = "these are" if number > 1 else "this is"
-        note(ask, f"In full {these} {pluralize(tokens, 'tokens')}: aether recall --full ID…")
+        all_of_them = "All of them" if number > 1 else "It"
+        note(ask, f"{all_of_them} in full: aether recall --full ID… ({pluralize(tokens, 'tokens')})")
     else:
         note(ask, "Nothing found.")
 

@@ -128,8 +128,14 @@ def empty_words(found: dict[str, Any]) -> str:
     if not last:
         return "empty"
     went = pluralize(last["items"], "items") if last["items"] else "its items"
+    into = f"session {last['session_id']}"
+    if found["compressions"] > 1:
+        went, into = (
+            "its items",
+            f"{pluralize(found['compressions'], 'sessions')}, last into {last['session_id']}",
+        )
     return (
-        f"empty: {went} went into session {last['session_id']}; "
+        f"empty: {went} went into {into}; "
         f"{pluralize(found['rules'], 'rules')} in force; to search all: aether recall WORDS"
     )
 

@@ -175,7 +175,7 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
         )
     if done.evicted:
         lines.append(
-            f"Working memory was full: {pluralize(len(done.evicted), 'items')} moved to the archive. Compress more often."
+            f"{pluralize(len(done.evicted), 'items')} did not fit into working memory and went to the archive, where a search finds them."
         )
     return lines
 

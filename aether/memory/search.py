@@ -89,10 +89,18 @@ REPEATED = 0.8
 # words that have nothing to do with it; the message of a commit says what was done, and why.
 ASKED_FACTOR = 0.5
 COMMIT_FACTOR = 1.2
+# To a question about a commit: the message of one does not say that it is one.
+COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
 # The label of a request to a sub-agent.
 _TASK = "task"
 _ASKING = lazy(
     r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
+    re.IGNORECASE,
+)
+_ASKING_FOR_COMMIT = lazy(
+    r"\b(?:did|do|have|has|had) (?:we|you|i|they|it|he|she|anyone|somebody) (?:already |ever |really |also )?(?:commit|push|merge|land)(?:ted|ed|d)?\b"
+    r"|^\W*(?:did|was|were|is|are|has|have|had|when (?:did|was|were))\b[^?!\n]*\b(?:committed|pushed|merged|landed)\b"
+    r"|\b(?:which|what) commits?\b",
     re.IGNORECASE,
 )
 
@@ -204,6 +212,15 @@ def is_question(query: str) -> bool:
     return query.rstrip().endswith("?") or bool(_ASKING.match(query))
 
 
+def asks_for_commit(query: str) -> bool:
+    """Return whether a query asks whether or by what something was committed.
+
+    >>> asks_for_commit("did we commit load.py?"), asks_for_commit("Which commit has it?"), asks_for_commit("why does the commit hook fail?")
+    (True, True, False)
+    """
+    return _ASKING_FOR_COMMIT.search(query) is not None
+
+
 def _without_repeats(
     matches: Sequence[_Match], most: int | None, of_layer: int | None
 ) -> tuple[list[_Match], dict[str, list[JsonObject]]]:
@@ -277,7 +294,7 @@ def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.means,
+        ask.means, asks_for_commit(ask.query),
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
     tiers = _tiers(entries, ask, archived)
@@ -303,6 +320,8 @@ def _candidates(
         answer.length + sum(entry.row.length for entry in entries),
         {term: answer.held[term] + sum(term in each for each in found) for term in terms},
     )
+    for entry, inside in zip(entries, found, strict=True):
+        _say_commit(entry.row, inside, ask)
     known = {entry.row.id for entry in entries}
     for candidate in reversed(answer.candidates):  # of two records of one item the newer counts
         row = candidate.row
@@ -310,7 +329,14 @@ def _candidates(
             known.add(row.id)
             entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), {}))
             found.append(term_counts(entries[-1], marked_terms))
+            _say_commit(row, found[-1], ask)
     return entries, found, corpus
+
+
+def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
+    """Let the message of a commit that has words of a query for one have that word, too."""
+    if inside and row.role == COMMIT and COMMIT in ask.said.weights and asks_for_commit(ask.query):
+        inside.setdefault(COMMIT, 1.0)
 
 
 def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> list[int]:
@@ -489,6 +515,7 @@ class Question(NamedTuple):
     now: datetime
     asks: bool = False
     synonyms: Mapping[str, str] = MappingProxyType({})
+    commit: bool = False
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -587,8 +614,8 @@ def _factor(entry: SearchEntry, question: Question) -> float:
     factor = 1 + CONFIDENCE * (row.relevance - 0.5)
     if question.asks and (entry.layer == "short_term_memory" or _is_request(row)):
         factor *= ASKED_FACTOR
-    if question.asks and row.role == "commit":
-        factor *= COMMIT_FACTOR
+    if question.asks and row.role == COMMIT:
+        factor *= COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
     if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
         factor *= LABEL_FACTOR
     if question.dates:

@@ -70,7 +70,7 @@ def test_the_next_session_gets_the_same_rules(noted):
     protected, rules = reported.index("Protected"), reported.index("Constraints")
     assert protected < reported.index("ledger format v3") < rules < reported.index("Never commit")
     assert "/p/src/index.py" in reported
-    assert reported.index("Noted by agents") < reported.index("Always run the exporter twice.")
+    assert reported.index("Notes of agents") < reported.index("Always run the exporter twice.")
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,9 @@ def test_rescuing_reports_each_file_and_how_to_take_it_back(here, capsys, tmp_pa
     assert "5 items would be stored, from 5 of 6 transcripts." in planned.out
     assert "5 items stored, from 5 of 6 transcripts." in done.out
     assert "odd.jsonl: skipped, " in done.err
+    assert (
+        "1 transcript skipped: names no directory of its session: no transcript of Claude Code." in done.out
+    )
     assert "To undo it: aether undo " in done.err
     assert "…" in done.err
     for line in done.err.partition("To undo it: ")[2].strip().split(", ")[:1]:

@@ -13,7 +13,7 @@ import pytest
 
 import aether
 from aether.api import compress as compressing
-from aether.cli import memory
+from aether.cli import memory, output
 from aether.cli.main import main
 from aether.errors import Conflict
 from tests.cli.stage import shown
@@ -530,3 +530,22 @@ def test_stats_without_sessions_have_no_table():
              "working_memory_evictions": 0, "short_term_evictions": 0}  # fmt: skip
 
     assert len(memory.stats_lines(found)) == 5
+
+
+@pytest.mark.parametrize(
+    ("terminal", "agent", "evidence"), [(True, False, "person"), (True, True, None), (False, False, None)]
+)
+def test_what_a_person_types_at_a_terminal_has_the_evidence_of_a_person(
+    here, capsys, monkeypatch, terminal, agent, evidence
+):
+    for name in output.AGENT_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    if agent:
+        monkeypatch.setenv("CLAUDECODE", "1")
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: terminal)
+
+    added = shown(capsys, "memory", "add", "Never deploy on Fridays.", "--type", "constraint").out.split()[0]
+    shown(capsys, "memory", "update", here["ITEM"], "--content", "State is written atomically, everywhere.")
+
+    held = {item["id"]: item["metadata"].get("evidence") for item in aether.list_working_memory_items()}
+    assert (held[added], held[here["ITEM"]]) == (evidence, evidence)

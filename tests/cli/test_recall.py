@@ -15,7 +15,7 @@ def test_the_index_has_a_line_per_entry_and_says_what_all_cost(here, capsys):
     lines = done.out.splitlines()
     assert lines[0].split() == ["id", "type", "tokens", "from", "text"]
     assert here["ITEM"] in lines[2]
-    assert "tokens: aether recall --full ID…" in done.err
+    assert "in full: aether recall --full ID… (27 tokens)" in done.err
 
 
 def test_a_pipe_gets_the_whole_part_that_matches(here, capsys):
@@ -80,7 +80,9 @@ def test_why_says_how_much_a_command_takes_with_it(here, capsys):
     name = aether.add_working_memory_item(rule, "constraint")
     aether.add_working_memory_item(f"{rule} Ask first.", "observation")
 
-    assert f"    aether memory forget {name}  # 2 entries" in shown(capsys, "brief", "--why").out.split("\n")
+    assert f"    aether memory forget {name} --yes  # 2 entries" in shown(capsys, "brief", "--why").out.split(
+        "\n"
+    )
     taken = shown(capsys, "memory", "forget", name, "--dry-run", "--json").out
     assert len(json.loads(taken)["targets"]) == 2
 
@@ -107,12 +109,24 @@ def test_notes_that_repeat_in_other_conversations_are_listed_once_with_their_pla
     ]
 
 
-def test_a_pattern_says_of_how_many_sessions_it_is(here, capsys):
-    for _ in range(2):
-        aether.add_working_memory_item("Never touch the vendor directory.", "constraint", 0.9)
-        shown(capsys, "memory", "compress")
+def test_a_pattern_says_in_words_from_where_it_was_learned(here, capsys):
+    shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
+    shown(capsys, "memory", "compress")
 
-    printed = shown(capsys, "memory", "search", "vendor", "--layer", "long_term_memory").out
+    said = shown(capsys, "recall", "temporary file").out
+    found = shown(capsys, "memory", "search", "temporary file", "--layer", "long_term_memory").out
 
-    assert re.search(r"\d{4}-\d\d-\d\d 2 sessions ", printed)
-    assert "session_id" not in printed
+    for text in (said, found):
+        assert "learned in 1 session" in text
+        assert "session_id" not in text
+
+
+def test_the_reasons_of_a_brief_name_the_commands_that_work_without_a_question(here, capsys):
+    shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
+    before = shown(capsys, "brief", "--why").out
+
+    (command,) = re.findall(r"aether (memory forget \S+ --yes)", before)[:1]
+
+    assert "temporary file" in before
+    shown(capsys, *command.split())
+    assert before != shown(capsys, "brief", "--why").out

@@ -23,7 +23,7 @@ def found(**changes):
     hooks = {"paused": False, "waiting": 0, "last_event": ""}
     return {
         "home": "/p/.aether", "revision": 3, "items": 2, "tokens": 12_345, "max_tokens": 200_000, "percent": 6.2,
-        "compression_needed": False, "sessions": 1, "patterns": 0, "rules": 2, "decisions": 0, "goal": None, "state": "IDLE", "phase": None,
+        "compression_needed": False, "sessions": 1, "patterns": 0, "compressions": 1, "rules": 2, "decisions": 0, "goal": None, "state": "IDLE", "phase": None,
         "last_compression": None, "hooks": hooks, "problems": [], "log": [], **changes,
     }  # fmt: skip
 
@@ -72,6 +72,20 @@ def test_an_emptied_memory_says_where_its_items_went():
     assert "200000" not in text
     emptied["last_compression"]["items"] = None  # stored by an older version
     assert "empty: its items went into session s1" in "\n".join(status._lines(emptied, NOW))
+
+
+def test_a_memory_that_several_sessions_emptied_names_their_number():
+    last = {
+        "session_id": "s21",
+        "compressed_at": "2026-03-02T11:00:00Z",
+        "compression_ratio": 2.5,
+        "items": 3,
+    }
+    emptied = found(items=0, tokens=0, percent=0, compressions=21, last_compression=last)
+
+    assert "empty: its items went into 21 sessions, last into s21; 2 rules" in "\n".join(
+        status._lines(emptied, NOW)
+    )
 
 
 def test_what_keeps_it_from_working_is_reported_and_exits_with_one(here, capsys, tmp_path, monkeypatch):

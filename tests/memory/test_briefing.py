@@ -67,7 +67,7 @@ def test_a_start_gets_the_relevant_lines_rules_first():
         "Phase 2 is IDLE",
         "Protected, to be kept word for word:",
         "- 2026-02-01 Ledger format v3 is frozen",
-        "Constraints and preferences:",
+        "Constraints and preferences of this project:",
         "- 2026-02-02 Never push to main.",
         "Active signals:",
     ]
@@ -79,8 +79,8 @@ def test_a_small_memory_is_included_whole(occasion):
     reported = brief(full(), occasion)
 
     for said in (
-        "FOCUS 0.90: the parser", "make test", "make lint", "TOML", "no server", "a.py (changed, 3x): parse", "lexer",
-        "twelve parser tests", "Windows runs are slow (learned, 3x)",
+        "FOCUS 0.90: the parser", "make test", "make lint", "TOML", "no server", "a.py (changed, 3 edits): parse", "lexer",
+        "twelve parser tests", "Windows runs are slow (learned in 3 sessions)",
     ):  # fmt: skip
         assert said in reported
 
@@ -264,17 +264,17 @@ def test_a_section_has_no_more_than_its_share_and_may_be_missing():
 
 def test_lines_are_listed_below_the_heading_of_their_section():
     given = [
-        *lines("files", "/p/a.py (changed, 1x)"),
+        *lines("files", "/p/a.py (changed, 1 edit)"),
         *lines("rules", "Never push."),
         *lines("goal", "Goal: Ship it"),
     ]
 
     assert lay_out(given, now=NOW, root="/p/") == [
         "2026-02-20 Goal: Ship it",
-        "Constraints and preferences:",
+        "Constraints and preferences of this project:",
         "- 2026-02-20 Never push.",
         "Files changed (below /p/):",
-        "- 2026-02-20 a.py (changed, 1x)",
+        "- 2026-02-20 a.py (changed, 1 edit)",
     ]
 
 
@@ -287,7 +287,7 @@ def test_a_common_day_is_in_the_heading_with_its_age():
     ]
 
     assert lay_out(given, now=NOW) == [
-        "Constraints and preferences (2026-02-20):",
+        "Constraints and preferences of this project (2026-02-20):",
         "- Never push.",
         "- Prefer tabs.",
         "Decisions (2026-01-02, 58 days ago):",
@@ -305,7 +305,7 @@ def test_lines_of_several_days_or_of_none_say_their_own():
     ]
 
     assert lay_out(given, now=NOW) == [
-        "Constraints and preferences:", "- 2026-02-20 Never push.", "- 2026-02-21 Prefer tabs.",
+        "Constraints and preferences of this project:", "- 2026-02-20 Never push.", "- 2026-02-21 Prefer tabs.",
         "Open errors and blockers:", "- A", "- B",
     ]  # fmt: skip
 

@@ -188,7 +188,7 @@ def test_learned_rules_go_with_the_rules_and_say_that_they_were_learned():
         ("rules", "Always run the linter before every commit"),
         ("rules", "Never use floats for money"),
     ]
-    assert {line.note for line in sections.learned_patterns(memory)} == {"learned, 3x"}
+    assert {line.note for line in sections.learned_patterns(memory)} == {"learned in 3 sessions"}
 
 
 @rows(("ended", "listed"), [(at(4), True), (at(5), False), (at(6), False), ("", True)])
@@ -206,7 +206,7 @@ def test_of_the_users_own_home_only_rules_are_listed_and_marked():
 
     assert [line.note for line in sections.rules(memory, known_items(memory), wide=True)] == ["all projects"]
     assert [line.note for line in sections.learned_patterns(memory, wide=True)] == [
-        "learned, 3x, all projects"
+        "learned in 3 sessions, all projects"
     ]
 
 
@@ -250,9 +250,15 @@ def test_a_file_is_listed_once_with_all_its_edits():
     )
 
     assert changed_files(items) == [
-        Line("files", "/p/b c.py (changed, 1x)", at(3), ids=(items[1]["id"],), evidence="machine"),
-        Line("files", "/p/a.py (changed, 4x): parse, read", at(2), ids=(items[2]["id"],), evidence="machine"),
-        Line("files", "/p/old.py (deleted, 1x)", at(1, 2), ids=(items[3]["id"],), evidence="machine"),
+        Line("files", "/p/b c.py (changed, 1 edit)", at(3), ids=(items[1]["id"],), evidence="machine"),
+        Line(
+            "files",
+            "/p/a.py (changed, 4 edits): parse, read",
+            at(2),
+            ids=(items[2]["id"],),
+            evidence="machine",
+        ),
+        Line("files", "/p/old.py (deleted, 1 edit)", at(1, 2), ids=(items[3]["id"],), evidence="machine"),
     ]
 
 
@@ -304,7 +310,7 @@ def test_one_file_named_in_two_ways_is_one():
     items = changed("/home/me/p/src/a.py", "src/a.py", "src/b.py")
 
     assert [line.text for line in changed_files(items)] == [
-        "src/b.py (changed, 1x)", "/home/me/p/src/a.py (changed, 2x)",
+        "src/b.py (changed, 1 edit)", "/home/me/p/src/a.py (changed, 2 edits)",
     ]  # fmt: skip
 
 
@@ -337,12 +343,12 @@ def test_the_foremost_files_are_those_edited_most_and_lately():
 def test_a_first_line_that_many_files_have_says_nothing(about):
     [line] = changed_files(newest(item(f"Changed src/a.go: {about}", "code_change")))
 
-    assert line.text == "src/a.go (changed, 1x)"
+    assert line.text == "src/a.go (changed, 1 edit)"
 
 
 def test_the_root_is_the_deepest_directory_that_holds_most_files():
     def root(*paths):
-        return common_root([Line("files", f"{path} (changed, 1x)") for path in paths])
+        return common_root([Line("files", f"{path} (changed, 1 edit)") for path in paths])
 
     assert root("/home/me/p/src/a.py", "/home/me/p/src/b.py", "/home/me/notes.md") == "/home/me/p/src/"
     assert root("/home/me/p/src/a.py", "/home/me/q/b.py", "/srv/c.py") == ""
@@ -907,3 +913,74 @@ def test_the_latest_work_of_a_caste_is_listed():
     )
 
     assert texts(sections.done_by_caste(items, "scout")) == ["Chose to retry", "Found three bugs"]
+
+
+def asked_on(day, text, conversation="c"):
+    return item(text, "user_input", day=day, role="request", conversation=conversation)
+
+
+def committed_on(day, text="[main 1a2b3c4] Add retries"):
+    return item(text, "outcome", day=day, role="commit", evidence="machine", conversation="c")
+
+
+def test_requests_that_a_commit_settled_come_last_and_say_so():
+    changed = item("Changed a.py: parse", "code_change", conversation="c")
+    items = [
+        committed_on(9), asked_on(8, "Now write the handbook of the queue."),
+        changed, asked_on(7, "Why does src/queue.py sleep?"),
+        committed_on(6), changed, asked_on(5, "Add retries to src/webhook.py, please."),
+        changed, asked_on(4, "nah, roll that back"), committed_on(3), changed, asked_on(2, "Move src/db.py into a package."),
+    ]  # fmt: skip
+
+    lines = [*sections.requests(items)]
+
+    assert [(line.text.split()[0], line.note) for line in lines] == [
+        ("Now", ""), ("Move", ""), ("Why", ""), ("nah,", ""), ("Add", "done"),
+    ]  # fmt: skip
+
+
+def test_a_request_that_the_person_dropped_is_left_out():
+    dropped = asked_on(1, "Also update the README some time.")
+    other = asked_on(2, "Update the README and the changelog. Then push.", "d")
+    kept = asked_on(3, "Write the release notes.")
+    ending = asked_on(4, "We don't need the README any more.")
+
+    assert texts(sections.requests([ending, kept, dropped])) == ["Write the release notes."]
+    # Of two that it may mean, and of several sentences, none is dropped.
+    again = asked_on(2, "Translate the README.")
+    several = {**other, "metadata": {**other["metadata"], "conversation": "c"}}
+    for held in ([ending, again, dropped], [ending, several], [ending, other]):
+        assert sections.request_fates(held) == {}
+
+
+def test_a_session_keeps_the_fate_of_its_requests():
+    items = [asked_on(1, "Add retries to src/webhook.py."), committed_on(2), asked_on(3, "Write the notes.")]
+
+    kept = sections.kept_items(items)
+
+    assert [one["metadata"].get("fate") for one in kept] == ["done", None, None]
+    assert [line.note for line in sections.requests([*reversed(kept)])] == ["", "done"]
+    assert [line.note for line in sections.requests([kept[2], kept[0]])] == ["", "done"]
+
+
+def test_a_picked_answer_comes_before_its_question():
+    picked = item(
+        '"When should it start?"="Now, beside the rest" user notes: not on Friday',
+        "decision",
+        evidence="person",
+    )
+
+    assert texts(sections.decisions([picked], [])) == [
+        "Now, beside the rest user notes: not on Friday (asked: When should it start?)"
+    ]
+
+
+@rows(
+    ("text", "shown"),
+    [
+        ("Keep one log for each worktree (key on the path, not on the name)", "Keep one log for each worktree..."),
+        ("Keep one log (see above) for each worktree, and key on the path", "Keep one log (see above) for each worktree, and..."),
+    ],
+)  # fmt: skip
+def test_a_cut_leaves_no_parenthesis_open(text, shown):
+    assert one_line(text, 51) == shown

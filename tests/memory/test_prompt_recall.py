@@ -228,3 +228,63 @@ def test_of_very_many_only_the_likeliest_are_cut_into_words():
 
     assert [one.record.id for one in match_prompt(asked, [*many, record("it", WEBHOOK)])] == []
     assert match_prompt(asked, []) == []
+
+
+def kept(id, text, type, at, **metadata):
+    return Record(id, "archive", type, f"2026-03-01T00:00:{at:02}.000000Z", text, 5, {"metadata": metadata})
+
+
+@rows(
+    ("prompt", "found"),
+    [
+        ("did we commit webhook.py?", ["tree"]), ("was src/webhook.py pushed?", ["tree"]),
+        ("did we commit the probe count visibility tests", ["commit"]),
+        ("When was load.py merged?", ["ran"]),
+        ("did we commit the colours of the login page?", []), ("commit webhook.py", []),
+    ],
+)  # fmt: skip
+def test_a_question_for_a_commit_is_answered_by_commits_and_the_state_of_the_work_tree(prompt, found):
+    same = {"conversation": "c"}
+    records = [
+        *(kept(f"f{nth}", text, "outcome", 1) for nth, text in enumerate(FILLER)),
+        *(kept(f"asked{nth}", f"Look at webhook.py, part {nth}.", "user_input", 1) for nth in range(4)),
+        kept("change", "Changed src/webhook.py: send", "code_change", 2, **same),
+        kept("old", "Uncommitted: webhook.py.", "observation", 2, role="tree", **same),
+        kept("commit", "[main be94300] Add probe count visibility tests\n\nAdd probe count visibility tests", "outcome", 3, role="commit", **same),
+        kept("tree", "The last commit, 617fc5e, was pushed.", "observation", 4, role="tree", **same),
+        kept("other", "Nothing was committed in this conversation.", "observation", 5, role="tree", conversation="d"),
+        kept("ran", "Ran `git commit -q -m x load.py`: 1a2b3c4 x", "command", 6, conversation="d"),
+    ]  # fmt: skip
+
+    assert called(prompt, records) == found
+
+
+@rows(
+    ("prompt", "found"),
+    [
+        ("Why does the Stripe webhook use jitter?", ["why"]), ("why jitter?", ["why"]),
+        ("what is `src/webhook.py` about and why did we choose jitter?", ["why"]),
+        ("Why is the login page blue?", []), ("add jitter to the mails", []), ("why though?", []),
+    ],
+)  # fmt: skip
+def test_a_question_for_a_reason_is_answered_by_a_choice_that_gives_one(prompt, found):
+    records = [
+        *memory("The mails got a new layout."),
+        record("why", "let's use jitter in the webhook, because all clients retry at once", "decision"),
+        record("without", "Jitter is in the handbook of the webhook now.", "outcome"),
+        record("change", "Changed /p/src/webhook.py: send, jitter", "code_change"),
+    ]
+
+    assert called(prompt, records) == found
+
+
+def test_a_question_is_no_answer_to_another():
+    asked = "Shall we document the choice of the interactive ledger beside its parser and printer?"
+
+    assert (
+        called("When did we make the choice that the ledger is interactive?", memory(asked, type="outcome"))
+        == []
+    )
+    assert called(
+        "When did we make the choice that the ledger is interactive?", memory(asked[:-1], type="outcome")
+    )

@@ -533,3 +533,15 @@ def test_the_message_of_a_commit_answers_a_question_before_another_note_of_the_s
     state = memory(item("a", said), item("commit", said, kind="outcome", role="commit"))
     assert found(state, "how is the cache flushed?")[0] == "commit"
     assert found(state, "cache job")[0] == "a"
+
+
+def test_a_question_for_a_commit_finds_it_before_what_was_said_about_it():
+    said = "I will commit the probe count visibility tests next, once the probe count is right."
+    state = memory(
+        item("a", "[main be94300] Add probe count visibility tests", kind="outcome", days=9, role="commit"),
+        *(item(f"b{nth}", f"{said} ({nth})", kind="outcome", days=1) for nth in range(3)),
+    )
+
+    (first, *_) = search(state, "did we commit the probe count visibility tests", now=NOW)
+
+    assert first["id"] == "a"

@@ -54,7 +54,7 @@ def test_line_ends_are_plain():
 
 TOLD = [
     '<aether-memory occasion="startup">',
-    "Constraints and preferences:",
+    "Constraints and preferences of this project:",
     "- 2026-09-01 (81 days ago) Never retry the webhook.",
     "- Use pnpm, not npm.",
     "</aether-memory>",
@@ -84,7 +84,7 @@ def test_a_repeated_injected_line_is_removed(line):
         "Use pnpm, not npm.",
         "- Use yarn, not npm.",
         "- 2026-09-01 Fixed the webhook.",
-        "Constraints and preferences:",
+        "Constraints and preferences of this project:",
         "See [wm_1772359200000000_9f86d081].",
         "- see [1]",
     ],

@@ -41,10 +41,10 @@ PATH_CHARS = 4_096
 # Characters that are redacted around a cut: as many as the longest private key has.
 SLACK_CHARS = 1 << 14
 
-# Tools that change nothing, and to-do lists: no note is ever made of them.
+# Tools that change nothing, nor the list of tasks: no note is ever made of them.
 READ_ONLY_TOOLS = frozenset(
-    "Read Grep Glob LS NotebookRead TodoRead TodoWrite WebSearch WebFetch BashOutput KillShell KillBash ToolSearch "
-    "TaskCreate TaskUpdate TaskList TaskGet TaskOutput TaskStop Skill ListMcpResourcesTool ReadMcpResourceTool".split()
+    "Read Grep Glob LS NotebookRead TodoRead WebSearch WebFetch BashOutput KillShell KillBash ToolSearch "
+    "TaskList TaskGet TaskOutput TaskStop Skill ListMcpResourcesTool ReadMcpResourceTool".split()
 )
 AGENT_TOOLS = frozenset({"Task", "Agent"})
 # Fields of an entry with those of the payload that they come from: short names, and texts.
@@ -236,6 +236,8 @@ def response_text(response: Any) -> str:
     named = next(
         (response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)), None
     )
+    if isinstance(task := response.get("task"), dict) and _text(task, "id"):
+        named = f"Task #{_text(task, 'id')} created successfully: {_text(task, 'subject')}"
     if named is not None:
         return _flat(named, _RESPONSE_DEPTH)
     return json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]

@@ -127,6 +127,12 @@ def _installed(scope: str, path: Path) -> Installed:
         for event, groups in hooks.items()
         if (places := install.own_positions(groups))
     }
+    old = [
+        event
+        for event in ours
+        for group, _ in install.own_positions(hooks[event])
+        if not install.is_current(event, hooks[event][group])
+    ]
     words = {tuple(install.program_of(handler)) for handlers in ours.values() for handler in handlers}
     plugins = settings.get("enabledPlugins")
     enabled = [name for name, on in plugins.items() if on] if isinstance(plugins, dict) else []
@@ -134,7 +140,7 @@ def _installed(scope: str, path: Path) -> Installed:
         scope, str(path), list(ours), [list(one) for one in sorted(words)],
         hooks_disabled=settings.get("disableAllHooks") is True,
         plugin=any(name.partition("@")[0] == PLUGIN for name in enabled),
-        problem="",
+        problem=f'{path}: the hook for {", ".join(old)} is that of an earlier release. Run "aether claude install --{scope}".' if old else "",
     )  # fmt: skip
 
 

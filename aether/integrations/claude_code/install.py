@@ -44,11 +44,15 @@ HEAVY_TIMEOUT = 15
 COMPACTION_TIMEOUT = 30
 # A person waits for the end of a session; it only writes one small file.
 SESSION_END_TIMEOUT = 2
-# Tools that change or run something or bring an answer; not aether's own MCP tools.
+# Tools that change or run something, keep the list of tasks or bring an answer; not aether's own MCP tools.
 TOOLS = (
     "^(Bash|PowerShell|Monitor|Edit|Write|MultiEdit|NotebookEdit|Task|Agent|SendMessage|ExitPlanMode|AskUserQuestion"
-    "|mcp__(?!aether__|plugin_aether_).+)$"
+    "|TodoWrite|TaskCreate|TaskUpdate|mcp__(?!aether__|plugin_aether_).+)$"
 )
+
+
+# With `claude.file_history`.
+WITH_READS = TOOLS.replace("^(", "^(Read|", 1)
 
 
 class EventHook(NamedTuple):
@@ -390,8 +394,14 @@ def wanted_groups(scope: str) -> JsonObject:
     groups = shared_groups() if scope == "project" else own_groups(own_program())
     home = project_of.home_of(os.getcwd())
     if home and config.or_default(Path(home)).claude_file_history:
-        groups["PostToolUse"]["matcher"] = TOOLS.replace("^(", "^(Read|", 1)
+        groups["PostToolUse"]["matcher"] = WITH_READS
     return groups
+
+
+def is_current(event: str, group: JsonObject) -> bool:
+    """Return whether a group with our handler of `event` is for the tools of this release, if it is for tools."""
+    wanted = EVENTS[event].matcher if event in EVENTS else ""
+    return not wanted or group.get("matcher") in (None, "", wanted, WITH_READS)
 
 
 def own_server() -> JsonObject:

@@ -34,8 +34,8 @@ COMPRESS_SECONDS = 3.0
 # Processes of one event start together; on a busy machine the last is ten seconds late. The same event again, such
 # as a second compaction of one turn, comes later.
 SAME_EVENT_SECONDS = 15.0
-# Rules and characters of each that the user is shown after a turn.
-MOST_RULES, RULE_CHARS = 3, 160
+# Characters of each rule, and of all together, that the user is shown after a turn; of many each is cut.
+RULE_CHARS, LEAST_RULE_CHARS, RULES_CHARS = 160, 40, 640
 DIRECTORY_NAME = "answering"
 DIRECTORY = os.path.join("hooks", DIRECTORY_NAME)
 # The identity of an event; a session that is resumed again has another parent process.
@@ -96,7 +96,7 @@ def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Calla
         case "SubagentStart" if settings.claude_inject:
             from aether.api.briefing import subagent_brief
 
-            return subagent_brief(home, str(entry.get("caste", "")))
+            return subagent_brief(home, str(entry.get("caste", "")), session)
         case "UserPromptSubmit" if settings.claude_recall and entry.get("prompt"):
             from aether.api.recall import prompt_recall
 
@@ -156,16 +156,20 @@ def learned_rules(rules: Sequence[tuple[str, str]]) -> str:
 
     >>> learned_rules([("item_1", "No mocks in integration tests.")])
     'aether noted a rule: "No mocks in integration tests." To forget it: aether memory forget item_1'
+    >>> learned_rules([("item_1", "No mocks."), ("item_2", "use uv")])
+    'aether noted 2 rules: "No mocks."; "use uv". To forget them: aether memory forget item_1 item_2'
     """
     if not rules:
         return ""
     from aether.memory.briefing.block import one_line
 
-    shown = "; ".join(f'"{one_line(text, RULE_CHARS)}"' for _, text in rules[:MOST_RULES])
-    more = f" and {len(rules) - MOST_RULES} more" if len(rules) > MOST_RULES else ""
-    ids = " ".join(one for one, _ in rules[:MOST_RULES])
+    most = max(LEAST_RULE_CHARS, min(RULE_CHARS, RULES_CHARS // len(rules)))
+    shown = [one_line(text, most) for _, text in rules]
+    quoted = "; ".join(f'"{text}"' for text in shown)
+    end = "" if shown[-1].endswith((".", "!", "?", "…")) else "."
+    ids = " ".join(one for one, _ in rules)
     named, pronoun = ("a rule", "it") if len(rules) == 1 else (f"{len(rules)} rules", "them")
-    return f"aether noted {named}: {shown}{more} To forget {pronoun}: aether memory forget {ids}"
+    return f"aether noted {named}: {quoted}{end} To forget {pronoun}: aether memory forget {ids}"
 
 
 def _stored_starts(home: str, session: str) -> bool:

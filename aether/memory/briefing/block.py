@@ -40,18 +40,19 @@ ASKED: dict[str, bool] = {}
 HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
-    "state": "State of the work, by the last account of the agent:",
+    "state": "State of the work, by the agent's last report:",
     "next": "Next:",
-    "rules": "Constraints and preferences:",
+    "rules": "Constraints and preferences of this project:",
     "signals": "Active signals:",
     "decisions": "Decisions:",
+    "elsewhere": "Decisions of other sessions of this project:",
     "open": "Open errors and blockers:",
-    "requests": "Asked last by the user:",
+    "requests": "Requests of the user:",
     "results": "Last results:",
     "files": "Files changed:",
     "commands": "Commits and commands, the last of each:",
-    "caste": "What this caste did last:",
-    "noted": "Noted by agents, said by no person:",
+    "caste": "What this caste did last in this project:",
+    "noted": "Notes of agents, not confirmed by a person:",
     "learned": "Learned over sessions:",
     "earlier": "Earlier work:",
 }
@@ -60,7 +61,7 @@ _ECHOES = frozenset({"state", "next", "requests", "results"})
 # The word for the lines of a section to programs.
 KINDS = {
     "goal": "state", "protected": "rule", "state": "state", "next": "next", "rules": "rule", "signals": "rule",
-    "decisions": "decision", "open": "open", "requests": "request", "results": "outcome", "files": "file",
+    "decisions": "decision", "elsewhere": "decision", "open": "open", "requests": "request", "results": "outcome", "files": "file",
     "commands": "command", "caste": "outcome", "noted": "lesson", "learned": "lesson",
     "earlier": "outcome",
 }  # fmt: skip
@@ -241,8 +242,12 @@ def one_line(text: str, most: int) -> str:
         return whole
     # Cut between words if possible, so that no name is torn.
     space = whole.rfind(" ", most // 3, most - 2)
+    shown = whole[: space if space > 0 else most - 3]
+    opened = shown.rfind("(")
+    if opened > max(shown.rfind(")"), most // 2):  # no parenthesis is cut
+        shown = shown[:opened]
     # The counter handles ASCII dots ten times faster than an ellipsis.
-    return whole[: space if space > 0 else most - 3].rstrip(" ,;:.") + "..."
+    return shown.rstrip(" ,;:.") + "..."
 
 
 def _without_stars(text: str) -> str:

@@ -8,7 +8,7 @@ the same memory at the same time gives the same text. The lines are made in `sec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -63,6 +63,7 @@ _COMPACT = _FIRST | {
     "open": Share(0, 1, 10),
     "requests": Share(0, 2, 6),
     "decisions": Share(1, 0.5, 12),
+    "elsewhere": Share(2, 1, 6),
     "results": Share(2, 0.5, 8),
     "files": Share(3, 0.5, 10),
     "commands": Share(1, 1.5, 5),
@@ -128,18 +129,23 @@ def in_force(documents: Mapping[str, Any], *, now: datetime) -> dict[str, int]:
 
 
 def agent_brief(
-    documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = ""
-) -> str:
-    """Return the briefing of a sub-agent of `caste` as one block, or ""."""
-    lines = agent_lines(documents, caste, now=now, count=count, budget=budget, root=root)
+    documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = "",
+    session: str = "",
+) -> str:  # fmt: skip
+    """Return the briefing of a sub-agent of `caste` as one block, or "".
+
+    `session` is the conversation that started it, whose own work is shown; without it, the newest.
+    """
+    lines = agent_lines(documents, caste, now=now, count=count, budget=budget, root=root, session=session)
     return _text(lines, occasion="subagent", now=now) if lines else ""
 
 
 def agent_lines(
-    documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = ""
-) -> list[Line]:
+    documents: Mapping[str, Any], caste: str, *, now: datetime, count: Counter, budget: int, root: str = "",
+    session: str = "",
+) -> list[Line]:  # fmt: skip
     """Return the lines of `agent_brief`, in order of importance."""
-    found = _gather(documents, _AGENT, now=now, root=root, caste=caste)
+    found = _gather(documents, _AGENT, now=now, root=root, caste=caste, session=session)
     return _fitting(rank(found, _AGENT), occasion="subagent", now=now, count=count, budget=budget)
 
 
@@ -182,12 +188,14 @@ def _gather(
 ) -> dict[str, list[Line]]:  # fmt: skip
     """Return the lines of each section with a share, the newest first, without repetitions.
 
-    Files, commands, requests, results, errors and the state of the work are those of one conversation.
+    Files, commands, requests, results, errors and the state of the work are those of one conversation. Where `session`
+    is compacted, the decisions of others have a section of their own.
     """
     memory = documents["memory"]
     sessions, everything = newest_sessions(memory), [*sections.with_short_paths(known_items(memory), root)]
-    # After a compaction, what is said of the work is that of the same conversation or nothing.
-    items = standing.of_conversation(everything, session, only=shares is _COMPACT)
+    # Around a compaction and for a sub-agent, what is said of the work is that of the same conversation or nothing.
+    items = standing.of_conversation(everything, session, only=shares is not _START)
+    own = _own_ids(items, sessions, session) if session and "elsewhere" in shares else None
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     ended = sections.revoked_in(memory, everything)
@@ -210,6 +218,7 @@ def _gather(
         "requests": lambda: sections.requests(items),
         "results": lambda: work["results"],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
+        "elsewhere": list,
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
         "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
         "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
@@ -220,9 +229,35 @@ def _gather(
         lines: Iterable[Line] = (line for line in make[section]() if ended.keys().isdisjoint(line.ids))
         if section not in _DISTINCT:
             read = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
-            lines = without_repeats(read, most=share.most, replacing=section in _REPLACING)
+            most = _LOOKED_AT if section == "decisions" and own is not None else share.most
+            lines = without_repeats(read, most=most, replacing=section in _REPLACING)
         found[section] = [*lines]
+    if own is not None:
+        found |= _apart(found["decisions"], own)
     return found
+
+
+def _own_ids(
+    items: Iterable[Item], sessions: Iterable[tuple[str, Mapping[str, Any]]], conversation: str
+) -> set[str]:
+    """Return the ids of `items`, which are those of `conversation`, and of the sessions that were made of it."""
+    made = {
+        held["session_id"]
+        for _, held in sessions
+        if ((held.get("metadata") or {}).get("architect") or {}).get("session") == conversation
+    }
+    return made | {str(item.get("id", "")) for item in items}
+
+
+def _apart(decisions: Sequence[Line], own: Collection[str]) -> dict[str, list[Line]]:
+    """Return the decisions by section: those of the conversation with the ids `own`, and those made elsewhere."""
+    mine = [line for line in decisions if any(one in own for one in line.ids)]
+    others = [line._replace(section="elsewhere") for line in decisions if line not in mine]
+    # What "it" is, only its own session knows.
+    return {
+        "decisions": mine,
+        "elsewhere": [line for line in others if not sections.POINTS_BACK.match(line.text)],
+    }
 
 
 def _work(

@@ -7,6 +7,10 @@ sentence or a line) must answer the prompt, not words scattered over it, and the
 - by *words*: it has at least `LEAST_WORDS` significant words of the prompt, `LEAST_RARE` of them rare in this memory, and
   with them at least `COVERAGE` of the prompt's weight.
 
+Two kinds of question have an answer of their own. "Did we commit load.py?" is answered by the newest commit with that name
+or most of those words, or by a later state of the work tree that names it. "Why jitter?" is answered by a decision or fix
+that gives a reason and has a rare word of the question; a changed line is no reason.
+
 Everyday words of the trade, addresses and pasted pages are not significant. A passage that only repeats the prompt is
 no match. The numbers were measured: `benchmarks/prompt_recall.py`.
 """
@@ -18,7 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aether.memory.recall import Record, excerpt
-from aether.memory.search import HISTORY, is_question
+from aether.memory.search import HISTORY, asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
@@ -87,6 +91,19 @@ _SNAKE = lazy(r"[^\W_]_+[^\W_]")
 _FILE = lazy(r"[\w-]{2}\.[a-z][a-z0-9]{0,4}\Z")
 _TICKET = lazy(r"[A-Z]{2,}-\d+")
 _CODE = lazy(r"[{;]\s*\Z|:=|[=!]=|\w\(\w+(?:\.\w+)*(?:, \w+(?:\.\w+)*)+\)")
+# A question for a reason.
+_ASKS_WHY = lazy(
+    r"\b(?:why|what (?:for|was the reason|is the reason)|how come|reasons? (?:for|behind|why))\b",
+    re.IGNORECASE,
+)
+_REASON = lazy(
+    r"\b(?:because|since|so that|otherwise|due to|to (?:avoid|prevent|keep)|the reason|in order to|root cause)\b",
+    re.IGNORECASE,
+)
+_COMMITTED = lazy(r"\b(?:uncommitted|committed|commits?)\b", re.IGNORECASE)
+_COMMITS = lazy(r"\bgit (?:-\S+ \S+ )?(?:commit|push|merge)\b")
+# What gives reasons that hold: a person's choice, a demand, a fix that worked.
+_REASONED = frozenset({"constraint", "preference", "decision", "solution"})
 _PASSAGES = lazy(r"(?<=[.!?])\s+|\n+")
 
 
@@ -101,6 +118,10 @@ class PromptQuery(NamedTuple):
     """All terms of the prompt."""
     asks: bool = False
     """Whether the prompt is a question."""
+    commit: bool = False
+    """Whether it asks for a commit."""
+    why: bool = False
+    """Whether it asks for a reason."""
 
 
 class PromptMatch(NamedTuple):
@@ -138,9 +159,11 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
         for one, weight in weights.items()
         if weight == 1.0 and len(one) > 2 and not one.isdigit() and one not in _EVERYDAY
     )
-    if not named and len(significant) < LEAST_WORDS:
+    if not named and len(significant) < (LEAST_WORDS if not _ASKS_WHY.search(prompt) else 1):
         return None
-    return PromptQuery(tuple(named), significant, frozenset(weights), is_question(prompt))
+    asks = is_question(prompt)
+    commit, why = asks_for_commit(prompt), bool(_ASKS_WHY.search(prompt))
+    return PromptQuery(tuple(named), significant, frozenset(weights), asks, asks and commit, asks and why)
 
 
 def _unless_address(run: re.Match[str]) -> str:
@@ -182,9 +205,72 @@ def match_prompt(
         and records[at].id not in out
         and records[at].type not in NEVER_MATCHED
         and (records[at].type != HISTORY or asked_for.asks)
+        and not (asked_for.why and records[at].type == "code_change")
     ]
+    if asked_for.why:
+        made += [
+            _reason(asked_for, record, weights, rare)
+            for record, text in zip(records, texts, strict=True)
+            if record.type in _REASONED and record.id not in out and _number_in(text, clues)
+        ]
     found = sorted(filter(None, made), key=lambda one: (-one.score, one.record.id))
+    if asked_for.commit:
+        found = _commits(asked_for, [one for one in records if one.id not in out]) or found
     return _unique(found)[:MOST_MATCHES]
+
+
+def _reason(
+    asked_for: PromptQuery, record: Record, weights: Mapping[str, float], rare: set[str]
+) -> PromptMatch | None:
+    """Return the passage of a record that gives a reason with a rare word of the question, or None."""
+    for passage in _PASSAGES.split(record.text):
+        if not _REASON.search(passage):
+            continue
+        said = terms(passage)
+        held = [word for word in asked_for.words if word in {*said.words, *said.parts}]
+        if rare.intersection(held) and 2 * len(held) >= len(asked_for.words):
+            worth = sum(map(weights.__getitem__, held))
+            return PromptMatch(record, excerpt(passage, PASSAGE_CHARS), worth * WEIGHT_OF_TYPE[record.type])
+    return None
+
+
+def _commits(asked_for: PromptQuery, records: Sequence[Record]) -> list[PromptMatch]:
+    """Return the newest state of the work tree that says whether a thing is committed, and the newest commit of it."""
+    newest = sorted(records, key=lambda one: one.at, reverse=True)
+    changed = next((one for one in newest if one.type == "code_change" and _says(one, asked_for)), None)
+    trees: list[Record] = []
+    commits: list[Record] = []
+    for record in newest:
+        role = (record.value.get("metadata") or {}).get("role")
+        # What the state of its conversation does not list since then is committed.
+        if role == "tree" and changed and record.at >= changed.at and _place(record) == _place(changed):
+            trees.append(record)
+        is_commit = role == "commit" or (record.type == "command" and _COMMITS.search(record.text))
+        if is_commit and _says(record, asked_for, words=role == "commit"):
+            commits = [record]
+            break
+    found = [*(one for one in trees[:1] if _COMMITTED.search(one.text)), *commits]
+    return [PromptMatch(one, excerpt(_subject(one.text), PASSAGE_CHARS), NAME_WEIGHT) for one in found]
+
+
+def _says(record: Record, asked_for: PromptQuery, *, words: bool = False) -> bool:
+    """Return whether a record has a name of the prompt or, with `words`, most of its words."""
+    if _named(record.text.casefold(), asked_for.names):
+        return True
+    said = terms(record.text) if words else None
+    held = [word for word in asked_for.words if said and word in {*said.words, *said.parts}]
+    return len(held) >= max(LEAST_WORDS, COVERAGE * len(asked_for.words))
+
+
+def _place(record: Record) -> object:
+    return (record.value.get("metadata") or {}).get("conversation")
+
+
+def _subject(text: str) -> str:
+    """Return the name of a commit or pull request, with its subject or title if that is not part of it."""
+    named, _, message = text.partition("\n\n")
+    subject = message.partition("\n")[0]
+    return named if subject in named else f"{named} {subject}"
 
 
 def _start(word: str) -> str:
@@ -226,7 +312,9 @@ def _best_passage(
     for passage in _passages(record.text, names, clues):
         folded = passage.casefold()
         by_name = _named(folded, names) if names else []
-        if not by_name and record.type in ONLY_BY_NAME:
+        # A question is no answer to another; a decision has its question beside it.
+        only_asks = asked_for.asks and record.type != "decision" and passage.rstrip().endswith("?")
+        if not by_name and (only_asks or record.type in ONLY_BY_NAME):
             continue
         # Cutting a passage into words takes far longer than looking for their starts.
         if not by_name:

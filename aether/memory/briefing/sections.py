@@ -27,10 +27,11 @@ from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, 
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
 from aether.text.accounts import announces
+from aether.text.choices import refuses
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
-from aether.text.words import sentences, stems
+from aether.text.words import pluralize, sentences, stems
 from aether.tuples import NamedTuple
 from aether.types import Item
 
@@ -295,7 +296,9 @@ def learned_patterns(memory: Mapping[str, Any], *, wide: bool = False) -> Iterat
     ):
         binds = pattern["type"] in RULE_TYPES and judged("rule", pattern["pattern"])
         if (binds or not wide) and not pattern_ended_at(pattern):
-            times = f"learned, {pattern['occurrences']}x" + (", all projects" if wide else "")
+            times = f"learned in {pluralize(pattern['occurrences'], 'sessions')}" + (
+                ", all projects" if wide else ""
+            )
             section = "rules" if binds else "learned"
             text, at = one_line(pattern["pattern"], RULE_CHARS), timestamp(pattern["last_seen"])
             yield Line(section, text, at, times, (pattern["id"],))
@@ -414,7 +417,7 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
 
 def _line(path: str, known: _Changed) -> Line:
     about = f": {known.about}" if known.about else ""
-    text = f"{path} ({known.action.lower()}, {known.edits}x){about}"
+    text = f"{path} ({known.action.lower()}, {pluralize(known.edits, 'edits')}){about}"
     return Line("files", text, known.at, "", (known.id,) if known.id else (), "machine")
 
 
@@ -581,6 +584,10 @@ CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
 REMARK_WORDS = 12
 LEAST_RESULT_WORDS = 12
+# As many as a briefing shows: an older one of unknown fate is seldom open, so that none takes the place of one that is done.
+SHOWN_REQUESTS = 6
+# Fates of requests; of others it is not known whether they are open.
+DONE, DROPPED = "done", "dropped"
 _WORK = frozenset({"code_change", "command", "solution", "error"})
 # How many of the newest items of each role or type a session keeps, and of how many conversations.
 KEPT = {
@@ -589,10 +596,17 @@ KEPT = {
 }  # fmt: skip
 KEPT_CONVERSATIONS = 2
 
+# A sentence that starts with what was said before it; later on, "it" may be what the sentence names.
+POINTS_BACK = lazy(
+    r"(?:\W*\w[\w'’-]*\W+){0,3}(?:it|its|them|they|their|these|those|this|that)\b(?!.* \((?:asked|about): )",
+    re.IGNORECASE,
+)
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
+# As Claude Code writes a question and what a person picked.
+_PICKED = lazy(r'"([^"]+)"="([^"]+)"(.*)', re.DOTALL)
 _PLACEHOLDER = lazy(r"\[[^\]]*\]")
 _TROUBLE = lazy(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
@@ -647,7 +661,13 @@ def kept_items(held: Sequence[Item], ended: Collection[str] = ()) -> list[Item]:
                 wanted.add(item["id"])
         requests = [item["id"] for item in own if item["metadata"].get("role") == "request"]
         wanted.update(requests[-1:])
-    return [item for item in held if item["id"] in wanted]
+    fates = request_fates(newest)
+    return [_with_fate(item, fates) for item in held if item["id"] in wanted]
+
+
+def _with_fate(item: Item, fates: Mapping[str, str]) -> Item:
+    fate = fates.get(item["id"])
+    return {**item, "metadata": {**item["metadata"], "fate": fate}} if fate else item
 
 
 def outlasts(item: Item) -> bool:
@@ -720,12 +740,60 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 
 
 def requests(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the person's requests: the last one in any case, then the first, then earlier ones unless they are momentary."""
-    found = list(_requests(items))
+    """Yield the person's requests: the last one, then the first, then earlier ones unless they are momentary.
+
+    Of those that are shown, the ones that are done come last, with a note; those that were dropped are left out.
+    """
+    fates = request_fates(items)
+    found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
     ordered = [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found
+    shown = sorted(ordered[:SHOWN_REQUESTS], key=lambda item: str(item.get("id")) in fates)
+    ordered = [*shown, *ordered[SHOWN_REQUESTS:]]
     for at, item in enumerate(ordered):
         text = _answer(item["content"], TEXT_CHARS if at else CURRENT_CHARS)
-        yield Line("requests", text, item["metadata"]["timestamp"], "", *origin_of(item))
+        note = fates.get(str(item.get("id")), "")
+        yield Line("requests", text, item["metadata"]["timestamp"], note, *origin_of(item))
+
+
+def request_fates(items: Sequence[Item]) -> dict[str, str]:
+    """Return by id the fate of the requests that a machine or the person settled: `done` or `dropped`.
+
+    `items` are the newest first. A request is done if a commit followed before the person's next message, which did not
+    turn it down; the last one may go on. It is dropped if later words of the conversation end what it asks, and only it;
+    of several sentences one may be left.
+    """
+    found: dict[str, str] = {}
+    by_conversation: dict[str, list[Item]] = {}
+    for item in items:
+        if _is_request(item) or item["metadata"].get("role") == "commit":
+            by_conversation.setdefault(item["metadata"].get("conversation", ""), []).append(item)
+    for own in by_conversation.values():
+        committed, refused = False, True
+        for item in own:
+            if not _is_request(item):
+                committed = True
+                continue
+            if committed and not refused and item["type"] == "user_input":
+                found[item["id"]] = DONE
+            committed, refused = False, refuses(_said(item))
+        found |= dict.fromkeys(_dropped([item for item in own if _is_request(item)]), DROPPED)
+    known = {item["id"]: item["metadata"]["fate"] for item in items if "fate" in item["metadata"]}
+    return known | found
+
+
+def _dropped(asked: Sequence[Item]) -> Iterator[str]:
+    """Yield the ids of the requests that a later one of `asked`, the newest first, ends, and of one that only does that."""
+    for at, item in enumerate(asked):
+        for end in endings(_said(item)):
+            over = [one for one in asked[at + 1 :] if end.words and end.concerns(_said(one))]
+            if len(over) == 1 and len(sentences(_said(over[0]))) == 1:
+                yield over[0]["id"]
+                if len(sentences(_said(item))) == 1:
+                    yield item["id"]
+
+
+def _is_request(item: Item) -> bool:
+    return item["metadata"].get("role") == "request" and "id" in item
 
 
 def _requests(items: Iterable[Item]) -> Iterator[Item]:
@@ -753,6 +821,9 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
 
 def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
+    if picked := _PICKED.fullmatch(text):
+        question, chosen, more = (one_line(part, most) for part in picked.groups())
+        return f"{' '.join(filter(None, (chosen, more)))} (asked: {question})"
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     said = _LOGGED.sub("[…]\n", dialogue[2] if dialogue else text)
     answer = one_line(said, most).lstrip("-*• ")

@@ -325,7 +325,7 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
         for step in map(as_object, steps):
             text = as_text(step.get("content")) or as_text(step.get("step"))
             if text:
-                plan[str(len(plan))] = [as_text(step.get("status")) or "pending", redact(text)]
+                plan[f"step {len(plan)}"] = [as_text(step.get("status")) or "pending", redact(text)]
     elif known := plan.get(str(given.get("taskId", ""))):
         known[0] = as_text(given.get("status")) or known[0]
         if as_text(given.get("subject")) or as_text(given.get("description")):

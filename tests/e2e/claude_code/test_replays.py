@@ -47,27 +47,27 @@ SUMMARIES = {
 NOTHING = "Nothing was committed in this conversation."
 # What memory knows of each session.
 OF_WEBHOOK = [
-    "State of the work, by the last account of the agent:",
+    "State of the work, by the agent's last report:",
     RETRIES,
-    "Constraints and preferences:",
+    "Constraints and preferences of this project:",
     RULE,
-    "Asked last by the user:",
+    "Requests of the user:",
     RETRY,
     "Files changed:",
-    "webhook.py (created, 1x): send",
+    "webhook.py (created, 1 edit): send",
     "Commits and commands, the last of each:",
     f"Uncommitted, as far as the calls show: webhook.py. {NOTHING}",
     "Ran `make test`: 12 passed",
 ]
 OF_INVOICE = [
-    "State of the work, by the last account of the agent:",
+    "State of the work, by the agent's last report:",
     EXPORTER,
-    "Constraints and preferences:",
+    "Constraints and preferences of this project:",
     RULE,
-    "Asked last by the user:",
+    "Requests of the user:",
     EXPORT,
     "Files changed:",
-    "invoice.py (created, 1x): export",
+    "invoice.py (created, 1 edit): export",
     "Commits and commands, the last of each:",
     f"Uncommitted, as far as the calls show: invoice.py. {NOTHING} Nothing was built or tested after the last edit.",
     "Earlier work:",
@@ -154,7 +154,7 @@ def test_a_session_between_is_sent_what_the_summary_of_the_compaction_says_of_th
     lines = given(replay["between"], "startup")
 
     assert lines[:5] == [
-        "State of the work, by the last account of the agent:",
+        "State of the work, by the agent's last report:",
         "`send` in webhook.py retries with a growing delay.",
         RETRIES,
         "Next:",
@@ -165,7 +165,9 @@ def test_a_session_between_is_sent_what_the_summary_of_the_compaction_says_of_th
 
 def test_a_rule_that_was_revoked_after_its_compression_is_sent_to_nobody(replay):
     heading, account, *rest = OF_INVOICE
-    without_rule = [line for line in rest if line not in ("Constraints and preferences:", RULE)]
+    without_rule = [
+        line for line in rest if line not in ("Constraints and preferences of this project:", RULE)
+    ]
 
     assert given(replay["after all"], "startup") == [
         heading,

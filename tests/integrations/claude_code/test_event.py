@@ -91,7 +91,7 @@ def test_each_event_keeps_its_own(payload, kept):
     "payload",
     [
         {}, event("PreToolUse", tool_name="Bash"), event("SomethingNew"), event("SubagentStop", agent_id="a", agent_type=""),
-        tool("Read", {"file_path": "a"}), tool("TodoWrite", {"todos": []}), event("PostToolBatch", tool_calls=[]),
+        tool("Read", {"file_path": "a"}), tool("TodoRead", {}), event("PostToolBatch", tool_calls=[]),
         event("PostToolBatch", tool_calls=[{"tool_name": "Grep"}]), event("PostToolBatch", tool_calls={"a": 1}),
         event("PostToolUse", tool_input={"command": "ls"}), event("PostToolUse", tool_name=["Bash"]),
     ],

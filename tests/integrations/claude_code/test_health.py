@@ -272,3 +272,17 @@ def test_a_home_that_leads_out_of_the_project_is_named_and_not_looked_into(proje
 
     assert "leads elsewhere" in found.problems[0]
     assert (found.home, found.waiting, found.paused) == ("", 0, False)
+
+
+@needs_posix
+def test_hooks_of_an_earlier_release_work_on_and_are_reported(project):
+    (change, _) = install.install()
+    path = Path(change.path)
+    path.write_text(path.read_text().replace("|TodoWrite|TaskCreate|TaskUpdate", ""))
+
+    (problem,) = status().problems
+
+    assert "the hook for PostToolUse, PostToolUseFailure is that of an earlier release" in problem
+    assert status().installed[0].events == list(install.EVENTS)
+    install.install()
+    assert status().problems == []

@@ -645,6 +645,7 @@ def test_the_programs_are_linked_once_and_nobody_elses_are_replaced(monkeypatch,
         ("Write", {"file_path": "a", "content": "x"}), ("MultiEdit", {"file_path": "a", "edits": [{"new_string": "y"}]}),
         ("NotebookEdit", {"notebook_path": "a", "new_source": "x"}), ("Task", {"prompt": "x"}), ("Agent", {"prompt": "x"}),
         ("ExitPlanMode", {"plan": "Do it."}), ("mcp__tickets__create_ticket", {"title": "x"}), ("SendMessage", {"to": "x"}),
+        ("TodoWrite", {"todos": [{"content": "Test it", "status": "pending"}]}), ("TaskCreate", {"subject": "Test it"}),
     ],
 )  # fmt: skip
 def test_a_tool_that_can_give_a_note_is_asked_for(tool, arguments):
@@ -654,7 +655,7 @@ def test_a_tool_that_can_give_a_note_is_asked_for(tool, arguments):
 
 @rows(
     "tool",
-    ["Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoWrite", "BashOutput", "KillShell", "ToolSearch", "TaskCreate"],
+    ["Read", "Grep", "Glob", "LS", "WebFetch", "WebSearch", "TodoRead", "BashOutput", "KillShell", "ToolSearch", "TaskList"],
 )  # fmt: skip
 def test_a_tool_that_merely_reads_starts_no_process(tool):
     assert not re.search(TOOLS, tool)

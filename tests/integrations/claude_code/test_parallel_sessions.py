@@ -112,7 +112,7 @@ def test_each_session_is_given_its_own_work_and_the_rules_of_the_project(project
         assert "src/webhook.py now" not in given
         assert "12 passed" not in given
     lines = project.brief("compact", WEBHOOK)
-    assert lines["file"] == ["src/webhook.py (changed, 1x): send"]
+    assert lines["file"] == ["src/webhook.py (changed, 1 edit): send"]
     assert "src/webhook.py now retries" in lines["state"][0]
 
 
@@ -150,3 +150,75 @@ def test_a_rule_that_was_compressed_can_still_be_revoked_and_forgotten(project):
 
     assert "rule" not in project.brief()
     assert "rule" not in project.brief("compact", INVOICE)
+
+
+def test_a_decision_of_another_session_steers_a_compaction_under_a_heading_that_says_so(project):
+    project.hook(
+        "UserPromptSubmit",
+        INVOICE,
+        prompt="let's use Parquet in the exporter, because CSV is slow",
+        prompt_id="p9",
+    )
+    project.hook(
+        "UserPromptSubmit", WEBHOOK, prompt="let's drop an event after five retries", prompt_id="p10"
+    )
+
+    project.hook("UserPromptSubmit", INVOICE, prompt="let's keep them in one directory", prompt_id="p11")
+
+    for given in project.compact(WEBHOOK):
+        assert "one directory" not in given
+        own, _, others = given.partition("Decisions of other sessions of this project")
+        assert "drop an event after five retries" in own.partition("Decisions")[2]
+        assert "use Parquet in the exporter" in others
+        assert "use Parquet in the exporter" not in own
+        assert "Constraints and preferences of this project" in given
+    assert {
+        "let's drop an event after five retries",
+        "let's use Parquet in the exporter, because CSV is slow",
+    } <= {*project.brief()["decision"]}
+
+
+def test_a_sub_agent_is_given_the_work_of_the_session_that_started_it(project):
+    started = {"agent_id": "a1", "agent_type": "Explore"}
+    webhook = project.hook("SubagentStart", WEBHOOK, **started)
+    invoice = project.hook("SubagentStart", INVOICE, **started | {"agent_id": "a2"})
+    third = project.hook(
+        "SubagentStart", "33333333-3333-4333-8333-333333333333", **started | {"agent_id": "a3"}
+    )
+
+    assert "src/webhook.py" in webhook
+    assert "nvoice" not in webhook
+    assert "src/invoice.py" in invoice
+    assert "src/webhook.py" not in invoice
+    for given in (webhook, invoice, third):
+        assert "Never retry more than five times." in given
+    assert "src/" not in third
+
+
+def test_the_list_of_tasks_of_a_running_turn_steers_its_compaction_and_is_next_at_a_start(tmp_path):
+    shop = Project(tmp_path / "shop")
+    session = WEBHOOK
+    shop.hook(
+        "UserPromptSubmit", session, prompt="Add retries to the webhook in src/webhook.py.", prompt_id="p1"
+    )
+    for number, subject in enumerate(["Add the delay", "Test the delay against staging"], start=1):
+        shop.hook(
+            "PostToolUse", session, tool_name="TaskCreate", tool_input={"subject": subject}, tool_use_id=f"t{number}",
+            tool_response={"task": {"id": str(number), "subject": subject}},
+        )  # fmt: skip
+    shop.hook(
+        "PostToolUse", session, tool_name="TaskUpdate", tool_input={"taskId": "1", "status": "completed"},
+        tool_response={"success": True, "taskId": "1"}, tool_use_id="t3",
+    )  # fmt: skip
+
+    steering = shop.hook("PreCompact", session, trigger="auto")
+
+    assert "Test the delay against staging" in steering
+    assert "Add the delay" not in steering
+    tasks = [{"content": "Write docs/webhook.md", "status": "in_progress", "activeForm": "Writing"}]
+    shop.hook(
+        "PostToolUse", session, tool_name="TodoWrite", tool_input={"todos": tasks}, tool_use_id="t4",
+        tool_response={"oldTodos": [], "newTodos": tasks},
+    )  # fmt: skip
+    shop.hook("Stop", session, last_assistant_message="The delay is in src/webhook.py.")
+    assert shop.brief()["next"] == ["Write docs/webhook.md"]

@@ -56,7 +56,7 @@ def reply(home, event, *, left=8.0, note=None, **more):
     ("event", "given", "done", "said"),
     [
         ("SessionStart", {"source": "compact"}, [("drain", "s"), ("session_brief", "compact", "s")], "brief"),
-        ("SubagentStart", {"caste": "scout"}, [("subagent_brief", "scout")], "agent brief"),
+        ("SubagentStart", {"caste": "scout"}, [("subagent_brief", "scout", "s")], "agent brief"),
         ("SubagentStop", {}, [("drain", "")], ""),
         ("PreCompact", {}, [("drain", ""), ("compaction_steering", "s", "hook")], "keep this"),
         (
