@@ -708,6 +708,28 @@ def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
     )
 
 
+def test_a_check_that_failed_was_a_check_of_the_last_edit():
+    edit = {"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"}
+    noted = brief(
+        user("Fix it."),
+        Record("call", tool="Edit", arguments=edit, call_id="c"),
+        Record("result", "ok", call_id="c"),
+        Record("call", tool="Bash", arguments={"command": "cargo test"}, call_id="d"),
+        Record("result", "test result: FAILED. 1 failed", call_id="d", is_error=True),
+        said("One test fails."),
+    )
+
+    tree = "Uncommitted, as far as the calls show: a.rs. Nothing was committed in this conversation."
+    assert ("observation", tree) in noted
+
+
+def test_a_quiet_commit_is_noted_by_the_name_shown_behind_it():
+    work = new_work()
+    noted = shell(work, "git commit -q -m 'Add retries' && git log --oneline -1", "617fc5e Add retries")
+
+    assert noted == [("outcome", "617fc5e Add retries\n\nAdd retries")]
+
+
 def test_a_check_whose_filter_hides_its_failure_is_an_error():
     work = new_work()
     shell(work, "make lint 2>&1 | tail -5", "[lint] a.go:3:1: unused x\n[lint] 1 issues:")

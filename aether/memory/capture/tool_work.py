@@ -27,6 +27,7 @@ from aether.messages.tool_calls import (
     FileChange,
     WorkTree,
     answers_in,
+    commits_in,
     failure_key,
     file_changes,
     is_harmless,
@@ -210,13 +211,13 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
             record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]])
             tree["at"] = call["at"]
         return []
-    if record.is_error or hides_failure(call["command"], record.text):
-        return _failed(work, call, record)
+    failed = record.is_error or hides_failure(call["command"], record.text)
+    paths = [str(path) for path, *_ in call["changes"]]
     if tree is not None and record_in_work_tree(
-        tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"], record.text
+        tree["shown"], paths, call["command"], record.text, failed=failed
     ):
         tree["at"] = call["at"]
-    return _succeeded(work, call, record)
+    return _failed(work, call, record) if failed else _succeeded(work, call, record)
 
 
 def close_tree(tree: Tree) -> list[Note]:
@@ -352,10 +353,11 @@ def _published(call: Call, output: str) -> list[Note]:
     if here and (title := _MESSAGE.search(command[: here.start()])) and title[1][:2] != '"$':
         texts = [_unquoted(title[1]), *texts]
     said = _TRAILERS.sub("", clean("\n\n".join(filter(None, texts)))).strip()
-    named = _COMMITTED.search(output) or _PUBLISHED_AT.search(output)
+    shown = _COMMITTED.search(output) or _PUBLISHED_AT.search(output)
+    named = shown[0] if shown else " ".join(next(iter(commits_in(call["command"], output)), ()))
     if not said or not named:
         return []
-    text = f"{redact(named[0])}\n\n{shorten(said, FINDING_CHARS)}"
+    text = f"{redact(named)}\n\n{shorten(said, FINDING_CHARS)}"
     return [Note(call["at"], text, "outcome", "published", role="commit", machine=True)]
 
 
