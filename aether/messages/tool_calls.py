@@ -468,20 +468,22 @@ def record_in_work_tree(
         tree.pop("in_place", None)
     elif not _COMMITS.search(command) and _PROVES.search(command_signature(command)):
         tree["unchecked"] = False
-    if _lists_rest(command) and (output.strip() or _ONLY_LISTS.fullmatch(command.strip())):
-        listed = (path.strip('"').rstrip("/").rpartition("/")[2] for path in _LISTED_CHANGE.findall(output))
-        tree["edited"] = [*dict.fromkeys(listed)][-MOST_EDITED:]
-        tree.pop("in_place", None)
+    _record_listing(tree, command, output)
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
     return tree != before
 
 
-def _lists_rest(command: str) -> bool:
-    """Return whether `command` lists the changed files, after all it does to them."""
+def _record_listing(tree: WorkTree, command: str, output: str) -> None:
+    """Record the changed files that `command` lists behind all that it does to them."""
     listed = [found.end() for found in _LISTS_CHANGES.finditer(command)]
     moved = [found.start() for each in (_COMMITS, _TAKES_BACK) for found in each.finditer(command)]
-    return bool(listed) and listed[-1] > max(moved, default=0)
+    if not listed or listed[-1] < max(moved, default=0):
+        return
+    if output.strip() or _ONLY_LISTS.fullmatch(command.strip()):
+        names = (path.strip('"').rstrip("/").rpartition("/")[2] for path in _LISTED_CHANGE.findall(output))
+        tree["edited"] = [*dict.fromkeys(names)][-MOST_EDITED:]
+        tree.pop("in_place", None)
 
 
 def _record_branch(tree: WorkTree, command: str, output: str) -> None:
