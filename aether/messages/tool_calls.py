@@ -614,14 +614,14 @@ def failure_key(label: str) -> str:
     return label.partition(" ")[2] or label
 
 
-def resolves(done: str, failed: str) -> bool:
-    """Return, by their keys, whether the successful call is the failed one, or includes it.
+def resolves(done: str, failed: str, *, whole: bool = False) -> bool:
+    """Return, by their keys, whether the successful call is the failed one, or includes it; with `whole`, all of its chain.
 
     >>> resolves("$ pytest", "$ pytest tests/a.py"), resolves("$ pytest tests/b.py", "$ pytest tests/a.py")
     (True, False)
     """
     if done.startswith(SHELL) and failed.startswith(SHELL):
-        return covers(done[len(SHELL) :], failed[len(SHELL) :])
+        return covers(done[len(SHELL) :], failed[len(SHELL) :], whole=whole)
     return done == failed
 
 

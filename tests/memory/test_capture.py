@@ -723,6 +723,49 @@ def test_a_check_that_failed_was_a_check_of_the_last_edit():
     assert ("observation", tree) in noted
 
 
+@rows(
+    ("failed", "later"),
+    [
+        ("git stash push && git rebase origin/main", "git stash pop"),
+        ("git add a.py && git commit -m 'Read a'", "git add b.py && git commit -m 'Read b'"),
+        ("brain inspect --kind workflow", "brain inspect --kind route"),
+        ("python3 - <<'EOF'\nbuild()\nEOF", "python3 - <<'EOF'\nprint('ok')\nEOF"),
+        ("pip install a && python -c 'import a'", "pip install b"),
+        ("mise run fmt && mise run lint", "mise run fmt"),
+        ("gh pr create --fill", "gh pr view"),
+    ],
+)
+def test_another_command_is_no_solution(failed, later):
+    work = new_work()
+    shell(work, failed, "error: no", failed=True)
+
+    assert "solution" not in [kind for kind, _ in shell(work, later)]
+    assert [note.kind for note in close_failures(work)] == ["error"]
+
+
+def test_a_chain_is_solved_by_its_last_part():
+    work = new_work()
+    shell(work, "go vet ./... && go test ./...", "FAIL", failed=True)
+
+    assert shell(work, "go vet ./...") == []
+    assert shell(work, "go build && go test ./...", "ok") == [
+        (
+            "solution",
+            "`go vet ./... && go test ./...` failed: FAIL\nIts last part worked as `go build && go test ./...`: ok",
+        )
+    ]
+
+
+def test_a_solution_names_what_was_installed_since():
+    work = new_work()
+    shell(work, "pytest -q", "ModuleNotFoundError: weasyprint", failed=True)
+    shell(work, "pip install weasyprint", "Successfully installed weasyprint")
+    [(kind, text)] = shell(work, "pytest -q", "3 passed")
+
+    assert kind == "solution"
+    assert text.endswith("\nWorked after `pip install weasyprint`: 3 passed")
+
+
 def test_a_quiet_commit_is_noted_by_the_name_shown_behind_it():
     work = new_work()
     noted = shell(work, "git commit -q -m 'Add retries' && git log --oneline -1", "617fc5e Add retries")

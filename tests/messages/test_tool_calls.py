@@ -406,9 +406,11 @@ def test_failures_in_the_text_of_a_file_do_not_count():
     assert failures(bash("cat build.log", "1 failed in 0.3s")) == ()
 
 
-def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
+def test_looking_around_is_no_failure():
     assert failures(bash("rg -n 'a|b' src", "Exit code 1", failed=True)) == ()
-    assert failures(bash("rg -n 'a|b' src", "Exit code 2\nrg: src: No such file", failed=True))
+    assert failures(bash("rg -n 'a|b' src", "Exit code 2\nrg: src: No such file", failed=True)) == ()
+    assert failures(bash("awk 'NR > 2 && /x/ {print; n++}' a.py | head", "awk: no a.py", failed=True)) == ()
+    assert failures(bash("rg x src | python3 a.py", "Exit code 1\nno a.py", failed=True))
 
 
 @rows(

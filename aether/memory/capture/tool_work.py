@@ -15,11 +15,13 @@ from aether.memory.capture.notes import Note, Origin, shorten
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.shell import (
+    ANY_SCRIPT,
     command_signature,
     error_excerpt,
     hides_failure,
     is_notable,
     outcome_line,
+    prepares,
     short_command,
 )
 from aether.messages.tool_calls import (
@@ -33,6 +35,7 @@ from aether.messages.tool_calls import (
     is_harmless,
     is_refusal,
     new_work_tree,
+    publishes,
     record_in_work_tree,
     record_refusal,
     resolves,
@@ -52,6 +55,7 @@ OPEN_FAILURES = 64
 FILES = 256
 COMMANDS = 128
 CHANGED_SINCE = 8
+PREPARED_SINCE = 3
 FINDING_CHARS = 2_000
 PLAN_CHARS = 2_400
 ARGUMENT_CHARS = 200
@@ -87,6 +91,7 @@ _PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b")
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
 _COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
 _PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
+_ONLY_PUSHES = lazy(r"git (?:-C \S+ )?push\b[^;&|\n]*")
 _HEREDOC = lazy(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?[^\n]*\n(?P<text>.*?)\n\s*(?P=end)\b", re.DOTALL)
 _MESSAGE = lazy(
     r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
@@ -127,6 +132,8 @@ class Failure(TypedDict):
     changed: list[str]
     """The files changed since, newest first."""
     at: Origin
+    prepared: NotRequired[list[str]]
+    """The commands since that installed or set up something."""
 
 
 class Call(TypedDict):
@@ -270,6 +277,8 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
         times=known["times"] + 1 if known else 1, changed=known["changed"] if known else [],
         at=known["at"] if known else call["at"],
     )  # fmt: skip
+    if known and (prepared := known.get("prepared")):
+        work["failures"][name]["prepared"] = prepared
     if ran:
         work["commands"].pop(_run_key(ran), None)
     if len(work["failures"]) > OPEN_FAILURES:
@@ -296,10 +305,15 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     _record_plan(work, call, text)
     notes = _published(call, text) if call["command"] else []
     done = _failure_key(call)
-    solved = [name for name in work["failures"] if resolves(done, name)]
-    notes += [_solution_note(work["failures"].pop(name), call, text) for name in solved]
+    known = work["failures"]
+    solved = {name: how for name, each in known.items() if (how := _solves(call, done, name, each))}
+    notes += [_solution_note(known.pop(name), how, call, text) for name, how in solved.items()]
     for change in call["changes"]:
         notes += _changed(work, FileChange(*change), call["at"])
+    if prepares(call["command"]):
+        for failure in work["failures"].values():
+            others = [one for one in failure.get("prepared", []) if one != short_command(call["command"])]
+            failure["prepared"] = [*others, short_command(call["command"])][-PREPARED_SINCE:]
     if call["command"] and is_notable(call["command"]) and not solved:
         notes += _ran(work, call["command"], text, call["at"])
     elif call["text"]:
@@ -410,6 +424,18 @@ def _failure_key(call: Call) -> str:
     return failure_key(f"{SHELL}{call['command']}") if call["command"] else _target(call)
 
 
+def _solves(call: Call, done: str, failed: str, failure: Failure) -> str:
+    """Return how the `call`, with the key `done`, is the `failure` with the key `failed` tried again; "" if it is not."""
+    shown = failure["shown"]
+    # Another commit says nothing of one that failed; a push alone goes as far as the last one.
+    again = not publishes(shown) or _ONLY_PUSHES.fullmatch(shown) or shown == short_command(call["command"])
+    if not again or failed.endswith(ANY_SCRIPT):
+        return ""
+    if resolves(done, failed, whole=True):
+        return "Worked"
+    return "Its last part worked" if resolves(done, failed) else ""
+
+
 def _target(call: Call) -> str:
     return str(call["changes"][0][0]) if call["changes"] else call["tool"]
 
@@ -436,12 +462,14 @@ def _failure_note(failure: Failure) -> Note:
     return Note(failure["at"], content, "error", "failed", machine=True)
 
 
-def _solution_note(failure: Failure, call: Call, output: str) -> Note:
+def _solution_note(failure: Failure, how: str, call: Call, output: str) -> Note:
     shown = short_command(call["command"]) if call["command"] else failure["shown"]
-    way = f"after changes to {', '.join(failure['changed'])}" if failure["changed"] else "when run again"
+    since = [f"changes to {', '.join(failure['changed'])}"] if failure["changed"] else []
+    since += [f"`{one}`" for one in failure.get("prepared", [])]
+    way = f"after {' and '.join(since)}" if since else "when run again"
     if shown != failure["shown"]:
-        way = f"as `{shown}`" + (f" {way}" if failure["changed"] else "")
+        way = f"as `{shown}`" + (f" {way}" if since else "")
     end = outcome_line(output)
-    content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
+    content = f"{_failure_note(failure).content}\n{how} {way}" + (f": {end}" if end else ".")
     solved = failure["at"] | {"time": call["at"]["time"]}  # keyed by the failure, dated by its fix
     return Note(solved, content, "solution", "fixed", machine=True)
