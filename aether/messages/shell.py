@@ -234,7 +234,7 @@ def _holds(outer: str, inner: str) -> bool:
 
 
 _ALONE = frozenset(
-    "pytest make tox nox mypy eslint tsc jest vitest golangci-lint gofmt black prettier".split()
+    "pytest make tox nox mypy eslint tsc jest vitest gofmt black prettier".split()
 )
 _WITH_VERB = [each.split() for each in ("mise run", "npm run", "docker compose", "git stash", "git worktree")]
 # A program that is part of the command: another one may do anything else.

@@ -527,12 +527,12 @@ def commits_in(command: str, output: str) -> list[tuple[str, str]]:
     >>> commits_in("git commit -qm Retry && git log --oneline -1", "617fc5e Retry\n")
     [('617fc5e', 'Retry')]
     """
-    made = [found.end() for found in _MAKES_COMMITS.finditer(command)]
-    if not made:
+    if not _MAKES_COMMITS.search(command):
         return []
     if named := _COMMIT_NAME.findall(output):
         return list(named)
-    shown = _SHOWS_COMMIT.search(command, made[-1]) and not _NO_COMMIT.search(output)
+    made = [found.end() for found in _COMMITS.finditer(command)]
+    shown = made and _SHOWS_COMMIT.search(command, made[-1]) and not _NO_COMMIT.search(output)
     return _LOGGED_COMMIT.findall(output)[:1] if shown else []
 
 

@@ -198,6 +198,13 @@ def test_a_diagnostic_of_a_check_is_part_of_the_error():
     assert error_excerpt(output) == "[lint] app/a.go:12:16: string `x` has 3 uses, make it a constant"
 
 
+def test_a_linter_of_everything_covers_one_of_some_paths():
+    everything, some = "golangci-lint run ./...", "golangci-lint run ./auth/... ./git/..."
+
+    assert covers(command_target(everything), command_target(some))
+    assert not covers(command_target(some), command_target(everything))
+
+
 def test_what_is_quoted_separates_no_commands():
     assert only_reads("git ls-files | rg -n '\\.(png|jpg)$|(^|/)tmp/'")
     assert not is_notable("git log --grep 'x; pytest -q'")
