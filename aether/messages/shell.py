@@ -166,8 +166,8 @@ def _target_of(chosen: str) -> str:
 def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     """Return whether a run with the target `later` does all that a run with the target `earlier` did.
 
-    The last part of a chain runs after all others succeeded: it counts for the chain, unless the `whole` of it is
-    wanted. A script that is part of the command is then another one each time.
+    The last part of a chain runs after all others succeeded: it counts for the chain, and one of several picked tests for
+    all, unless the `whole` is wanted. A script that is part of the command is then another one each time.
 
     >>> covers("pytest", "pytest tests/a.py"), covers("pytest tests", "pytest tests/a.py::test_b")
     (True, True)
@@ -179,15 +179,15 @@ def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     done, wanted = later.split(_AND), earlier.split(_AND)
     if whole and any(each.endswith(ANY_SCRIPT) for each in wanted):
         return False
-    return all(any(_covers(one, each) for one in done) for each in (wanted if whole else wanted[-1:]))
+    return all(any(_covers(one, each, whole) for one in done) for each in (wanted if whole else wanted[-1:]))
 
 
-def _covers(later: str, earlier: str) -> bool:
+def _covers(later: str, earlier: str, whole: bool) -> bool:
     if not _is_known(earlier):
         return later == earlier
     name, targets, picks = _parts(later)
     other, wanted, picked = _parts(earlier)
-    if name != other or (picks and picks != picked):
+    if name != other or (picks and not (picked <= picks if picked and whole else picked & picks)):
         return False
     if not targets:
         return not wanted or name not in _NAMED_TARGETS
@@ -220,11 +220,16 @@ def _target(word: str, *, is_value: bool, alone: list[str]) -> str:
     return bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix(".")
 
 
-def _parts(aim: str) -> tuple[str, list[str], list[str]]:
+def _parts(aim: str) -> tuple[str, list[str], set[str]]:
+    """Return the program of a target, its paths and goals, and each of the tests that it picks."""
     name = " ".join(_programs(aim))
     rest = aim[len(name) :].split()
-    picks = [word for word in rest if word.startswith("-")]
-    return name, [word for word in rest if word not in picks], picks
+    picks = {
+        f"{flag}={one}"
+        for flag, _, picked in (word.partition("=") for word in rest if word.startswith("-"))
+        for one in picked.split("|")
+    }
+    return name, [word for word in rest if not word.startswith("-")], picks
 
 
 def _holds(outer: str, inner: str) -> bool:
@@ -233,9 +238,7 @@ def _holds(outer: str, inner: str) -> bool:
     return holder in held or holder.endswith(held)
 
 
-_ALONE = frozenset(
-    "pytest make tox nox mypy eslint tsc jest vitest gofmt black prettier".split()
-)
+_ALONE = frozenset("pytest make tox nox mypy eslint tsc jest vitest gofmt black prettier".split())
 _WITH_VERB = [each.split() for each in ("mise run", "npm run", "docker compose", "git stash", "git worktree")]
 # A program that is part of the command: another one may do anything else.
 _SCRIPT = lazy(

@@ -64,6 +64,12 @@ _NEXT = lazy(
     r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
 )
+# A sentence of its own about what comes next, wherever it is in a paragraph.
+_STEP = lazy(
+    r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
+    r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])",
+    re.IGNORECASE,
+)
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
     r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
@@ -111,6 +117,7 @@ _ASIDE = lazy(
     re.IGNORECASE,
 )
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
+_REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
 _EMPHASIS = lazy(r"(`[^`]*`)|\*\*")
 # The agent speaks to itself: it looks around, understands, or announces.
@@ -359,6 +366,37 @@ def announces(sentence: str) -> bool:
     return bool(_ANNOUNCES.match(sentence.replace("’", "'")))
 
 
+def names_step(sentence: str) -> bool:
+    """Return whether a `sentence` of an account says what comes next.
+
+    >>> names_step("**Next I will run the load test.**"), names_step("Next:"), names_step("The next release has it.")
+    (True, False, False)
+    """
+    said = sentence.replace("’", "'").rstrip("*_ ")
+    return bool(_STEP.match(said)) and not said.endswith(":")
+
+
+def step_of(one: Paragraph) -> str:
+    """Return the sentences at the end of a paragraph that say what comes next, or ""."""
+    said = sentences(without_emphasis(one.text))
+    first = next((at for at, sentence in enumerate(said) if names_step(sentence)), len(said))
+    return whole(" ".join(said[first:]))
+
+
+def question_of(one: Paragraph) -> str:
+    """Return a paragraph from its first question on, with the sentence before it if the question refers to that; or ""."""
+    said = sentences(without_emphasis(one.text))
+    first = next((at for at, each in enumerate(said) if each.rstrip("_ )").endswith("?")), len(said))
+    if first and first < len(said) and refers(said[first]):
+        first -= 1
+    return whole(" ".join(said[first:]), tail=True)
+
+
+def refers(question: str) -> bool:
+    """Return whether a `question` does not say by itself what it asks."""
+    return bool(_REFERS.search(question)) and len(question.split()) <= OPENING_WORDS
+
+
 def _opens_next(one: Paragraph) -> bool:
     """Return whether a paragraph is below a heading of open work; a whole sentence above a list reports."""
     return bool(_NEXT_HEADING.search(one.heading)) and len(one.heading.split()) <= OPENING_WORDS
@@ -451,6 +489,8 @@ def reported(one: Paragraph, most: int) -> str:
     for sentence in sentences(without_emphasis(one.text)):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most
         if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
+            break
+        if kept and names_step(sentence):
             break
         kept.append(sentence)
     if len(kept) > 1 and kept[-1].endswith(":"):

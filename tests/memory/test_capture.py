@@ -751,9 +751,21 @@ def test_a_chain_is_solved_by_its_last_part():
     assert shell(work, "go build && go test ./...", "ok") == [
         (
             "solution",
-            "`go vet ./... && go test ./...` failed: FAIL\nIts last part worked as `go build && go test ./...`: ok",
+            "`go vet ./... && go test ./...` failed: FAIL\nPart of it worked as `go build && go test ./...`: ok",
         )
     ]
+
+
+def test_one_of_several_picked_tests_is_a_part_of_them():
+    work = new_work()
+    shell(work, "go test ./a -run 'TestA|TestB'", "--- FAIL: TestA", failed=True)
+
+    assert shell(work, "go test ./a -run TestC", "ok") == []
+    [(kind, text)] = shell(work, "go test ./a -run TestA", "ok")
+    assert (kind, text.partition("\n")[2]) == (
+        "solution",
+        "Part of it worked as `go test ./a -run TestA`: ok",
+    )
 
 
 def test_a_solution_names_what_was_installed_since():
@@ -764,6 +776,12 @@ def test_a_solution_names_what_was_installed_since():
 
     assert kind == "solution"
     assert text.endswith("\nWorked after `pip install weasyprint`: 3 passed")
+
+
+def test_the_last_message_of_a_turn_that_says_what_comes_next_is_noted():
+    assert ("outcome", "Jitter is in. Next I will run the load test.") in brief(
+        user("Use jitter."), said("Jitter is in. Next I will run the load test.")
+    )
 
 
 def test_a_quiet_commit_is_noted_by_the_name_shown_behind_it():

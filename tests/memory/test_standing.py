@@ -116,6 +116,37 @@ def test_the_options_of_the_last_question_are_the_next_step():
     ]
 
 
+def test_a_question_that_the_person_replied_to_is_no_next_step():
+    asked = answer("Fixed `parser.py`. Should the parser use jitter or a fixed step?", day=3)
+
+    assert injected(asked)[2] == ["Should the parser use jitter or a fixed step?"]
+    assert injected(asked, request("Use jitter.", 4))[2] == []
+
+
+@rows(
+    ("said", "state", "ahead"),
+    [
+        (
+            "Jitter is in `a.py`, and 14 tests pass. **Next I will run the load test.**",
+            ["Jitter is in `a.py`, and 14 tests pass."],
+            ["Next I will run the load test."],
+        ),
+        (
+            "Jitter is in `a.py`, and 14 tests pass. Remaining: the load test.",
+            ["Jitter is in `a.py`, and 14 tests pass."],
+            ["Remaining: the load test."],
+        ),
+        (
+            "Jitter is in `a.py`, 14 tests pass, and the next release has it.",
+            ["Jitter is in `a.py`, 14 tests pass, and the next release has it."],
+            [],
+        ),
+    ],
+)
+def test_a_sentence_about_what_comes_next_is_no_state(said, state, ahead):
+    assert injected(changed(), answer(said)) == (state, [], ahead)
+
+
 def test_the_tasks_that_are_not_done_are_the_next_step_of_the_newest_plan():
     def plan(text, day):
         return item(text, day=day, role="plan", evidence="machine", conversation="c")

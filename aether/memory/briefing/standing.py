@@ -7,14 +7,12 @@ next step is what the last account asks or announces, the tasks that are not don
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from aether.memory.briefing.block import Line
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
-    OPENING_WORDS,
     OPTION,
     Paragraph,
     asks,
@@ -24,8 +22,11 @@ from aether.text.accounts import (
     is_aside,
     left_open,
     paragraphs,
+    question_of,
     rate_change,
     reason_of,
+    refers,
+    step_of,
     supposes,
     whole,
 )
@@ -45,7 +46,6 @@ _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull
 _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
 _ISSUE = lazy(r"https://\S+/issues/\d+")
-_REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 
 
 class Account(NamedTuple):
@@ -56,6 +56,8 @@ class Account(NamedTuple):
     worked: bool
     published: bool = False
     """Whether it is the message of a commit or pull request."""
+    replied: bool = False
+    """Whether the person wrote something after it."""
 
     @property
     def at(self) -> str:
@@ -69,10 +71,11 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     `items` are those of the conversation, the newest first.
     """
     found: list[Account] = []
-    turned_down = False
+    turned_down = replied = False
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request" or (not role and item["type"] == "user_input"):
+            replied = True
             turned_down = refuses(item["metadata"].get("reply") or _words(item["content"]))
         elif item["type"] == "code_change" or role == "commit":
             if found and not found[-1].worked:
@@ -81,7 +84,8 @@ def accounts(items: Sequence[Item]) -> list[Account]:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item):
             if not turned_down:
-                found.append(Account(item, tuple(paragraphs(item["content"], tables=True)), worked=False))
+                said = tuple(paragraphs(item["content"], tables=True))
+                found.append(Account(item, said, worked=False, replied=replied))
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
             break
@@ -177,10 +181,17 @@ def work_tree(items: Sequence[Item]) -> Iterator[Line]:
 def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     """Yield the next steps: the last account's question with its options, its announcements, then the open tasks."""
     for last in [one for one in found if not one.published][:1]:
-        asked = [one for one in last.paragraphs[-2:] if asks(one)][-1:]
-        ahead = [one for one in last.paragraphs if one not in asked and is_ahead(one)]
-        for one in [*_proposed(last, asked), *asked, *ahead[:MOST_TASKS]]:
-            if text := whole(one.text, tail=one in asked):
+        closing = [one for one in last.paragraphs[-2:] if asks(one)][-1:]
+        # What the person replied to is no question any more.
+        asked = [] if last.replied else closing
+        ahead = [
+            whole(one.text) if is_ahead(one) else step_of(one)
+            for one in last.paragraphs
+            if one not in closing
+        ]
+        proposed = [whole(one.text) for one in _proposed(last, asked)]
+        for text in [*proposed, *map(question_of, asked), *[*filter(None, ahead)][:MOST_TASKS]]:
+            if text:
                 yield _line("next", text, last)
         if asked:
             lines = (one.strip("#* \t") for one in last.item["content"].split("\n") if HEADING.fullmatch(one))
@@ -222,7 +233,7 @@ def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
 
 def _proposed(last: Account, asked: Sequence[Paragraph]) -> list[Paragraph]:
     """Return the paragraph that a closing question refers to, if it does not say by itself what it asks."""
-    if not asked or not _REFERS.search(asked[0].text) or len(asked[0].text.split()) > OPENING_WORDS:
+    if not asked or not refers(asked[0].text):
         return []
     before = last.paragraphs[: last.paragraphs.index(asked[0])]
     return [one for one in before[-3:] if supposes(one.text) and not asks(one)][-1:]

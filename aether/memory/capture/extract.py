@@ -47,6 +47,7 @@ from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
+from aether.text.accounts import names_step
 from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
@@ -61,6 +62,7 @@ from aether.text.classify import (
 )
 from aether.text.cleaning import SUMMARY_HEAD, clean, without_echoes, without_thoughts
 from aether.text.regex import lazy
+from aether.text.words import sentences
 from aether.tuples import TypedDict
 
 # Characters, at about four to a token: an answer of two pages.
@@ -280,7 +282,8 @@ def _account(answer: Answer | None) -> list[Note]:
     """Return the note of the last message of a turn, none if it says nothing that lasts."""
     if not answer or answer.get("noted"):
         return []
-    if not is_account(answer["text"]) and not answer.get("going_on"):
+    says = is_account(answer["text"]) or any(map(names_step, sentences(answer["text"])))
+    if not says and not answer.get("going_on"):
         return []
     said = shorten(answer["text"], ANSWER_CHARS)
     return [Note(answer["at"], said, "outcome", "answered", role="answer")]

@@ -433,7 +433,7 @@ def _solves(call: Call, done: str, failed: str, failure: Failure) -> str:
         return ""
     if resolves(done, failed, whole=True):
         return "Worked"
-    return "Its last part worked" if resolves(done, failed) else ""
+    return "Part of it worked" if resolves(done, failed) else ""
 
 
 def _target(call: Call) -> str:
