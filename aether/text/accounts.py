@@ -29,7 +29,8 @@ MOST_LEFT = 3
 
 _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
-HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]+\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
+# A bold line that ends like a sentence is one.
+HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]*[^*.!]\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
 _TABLE = lazy(r"\s*[|│┌└├+>]")
 # What a host's window acts on and shows as a button: `::git-commit{cwd="…"}`.
 _DIRECTIVE = lazy(r"\s*::[a-z][\w-]*\{")
@@ -95,6 +96,20 @@ _PUT_OFF = lazy(
     r"|\bthere(?:'s| is| are) (?:still )?no\b[^.?]*\btests?\b(?! (?:is|are) needed)",
     re.IGNORECASE,
 )
+# A finding of a review, or what is said to be wrong with the code.
+_DEFECT = lazy(
+    r"^\W*(?:\[?P[0-4]\b|(?:critical|high|medium|low|major|minor|blocker|bug|finding)(?: (?:priority|severity))?\W*(?:#?\d+\W*)?[:\])—–-])"
+    r"|\bis (?:also )?a bug\b|\binsufficient\b|\bfails? to\b|\b(?:is|are) (?:still )?(?:missing|broken|wrong|incorrect|unsafe)\b|\bcan still\b|\bincorrectly\b|\bwrongly\b",
+    re.IGNORECASE,
+)
+_FIXES_ALL = lazy(
+    r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b"
+    r"|\b(?:all|both|every|each)\b.{0,60}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|items?|of (?:them|these|those))\b"
+    r".{0,20}?\b(?:(?:is|are|were|was|have been|has been) (?:now )?|now )?(?:fixed|addressed|resolved|handled|closed)\b",
+    re.IGNORECASE,
+)
+_NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
+_OF_TREE = lazy(r"\b(?:unstaged|uncommitted|unpushed|untracked)\b", re.IGNORECASE)
 # An entry of a checklist was the state when it was ticked.
 _TICKED = lazy(r"\W*[✅✓✔☑]")
 _REASON = lazy(
@@ -432,7 +447,12 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
             kept.append((at, text))
             room -= len(text)
     kept += [(at, text) for at, text in _openings(said, {at for at, _ in kept}) if len(text) <= room]
-    return [text for _, text in sorted(kept)]
+    headings = {said[at].heading for at, _ in kept if said[at].entry}
+    # Without what it opens, a line ends where its words do.
+    return [
+        text if said[at].text.rstrip("*_ ").rstrip(":*_ ") in headings else text.rstrip(":")
+        for at, text in sorted(kept)
+    ]
 
 
 def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
@@ -448,8 +468,12 @@ def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tu
 
 
 def changes(said: Sequence[Paragraph], room: int) -> list[str]:
-    """Return what an earlier account says that its work changed, in its order, within `room` characters."""
+    """Return what an earlier account says that its work changed, in its order, within `room` characters.
+
+    One that says that all was fixed says in each paragraph how it is now.
+    """
     found: list[str] = []
+    least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
     for one in said:
         if _PUT_OFF.search(one.text) and (text := whole(one.text, SHORT_CHARS)):
             found.append(text)
@@ -461,9 +485,10 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
             or _DETAIL_HEADING.search(one.heading)
             or _WAS_WRONG.match(text)
             or _NEXT.search(text)
+            or _OF_TREE.search(text)
         ):
             continue
-        if rate_change(text) >= LEAST_CHANGE:
+        if rate_change(text) >= least:
             found.append(text)
     best: list[str] = []
     for text in sorted(found, key=rate_change, reverse=True):
@@ -471,6 +496,24 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
             best.append(text)
             room -= len(text)
     return [text for text in found if text in best]
+
+
+def names_defect(text: str) -> bool:
+    """Return whether `text` says what is wrong, as a finding of a review does.
+
+    >>> names_defect("[P1] Links are followed."), names_defect("The check is insufficient."), names_defect("Added a check.")
+    (True, True, False)
+    """
+    return bool(_DEFECT.search(without_emphasis(text)))
+
+
+def fixes_all(said: Sequence[Paragraph]) -> bool:
+    """Return whether an account says that all that was found, or named in it, is fixed."""
+    return any(
+        _FIXES_ALL.search(plain) and not _NOT_ALL.search(plain)
+        for one in said
+        for plain in sentences(without_emphasis(one.text).replace("’", "'"))
+    )
 
 
 def left_open(said: Sequence[Paragraph]) -> list[str]:
@@ -497,7 +540,7 @@ def reported(one: Paragraph, most: int) -> str:
         # Where only the opening of the list names something ("Yes, fixed. I changed `a` in two places:"), it says more.
         kept = kept[:-1] if _NAMES.search(" ".join(kept[:-1])) or not _NAMES.search(kept[-1]) else kept[-1:]
     text = " ".join(kept)
-    if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text)):
+    if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text) or "?" in text):
         return ""  # the opening of a list says nothing without it
     return (
         text

@@ -7,7 +7,7 @@ next step is what the last account asks or announces, the tasks that are not don
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from aether.memory.briefing.block import Line
 from aether.text.accounts import (
@@ -18,9 +18,11 @@ from aether.text.accounts import (
     asks,
     changes,
     claims,
+    fixes_all,
     is_ahead,
     is_aside,
     left_open,
+    names_defect,
     paragraphs,
     question_of,
     rate_change,
@@ -43,6 +45,7 @@ MOST_ACCOUNTS = 60
 MOST_TASKS = 4
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
+_CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
 _ISSUE = lazy(r"https://\S+/issues/\d+")
@@ -71,25 +74,40 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     `items` are those of the conversation, the newest first.
     """
     found: list[Account] = []
-    turned_down = replied = False
+    turned_down = replied = fixed = False
+    touched: set[str] = set()
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request" or (not role and item["type"] == "user_input"):
             replied = True
             turned_down = refuses(item["metadata"].get("reply") or _words(item["content"]))
         elif item["type"] == "code_change" or role == "commit":
+            if changed := _CHANGED_FILE.match(item["content"]):
+                touched.add(changed[1])
             if found and not found[-1].worked:
                 found[-1] = found[-1]._replace(worked=True)
             if role == "commit" and not turned_down:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item):
             if not turned_down:
-                said = tuple(paragraphs(item["content"], tables=True))
-                found.append(Account(item, said, worked=False, replied=replied))
+                said = paragraphs(item["content"], tables=True)
+                left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed))
+                found.append(Account(item, left, worked=False, replied=replied))
+                fixed = fixed or fixes_all(said)
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
             break
     return found
+
+
+def _is_over(one: Paragraph, touched: Collection[str], *, fixed: bool) -> bool:
+    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all was `fixed`."""
+    return names_defect(one.text) and (fixed or any(_names(one.text, name) for name in touched))
+
+
+def _names(text: str, name: str) -> bool:
+    at = text.find(name)
+    return at >= 0 and not (text[at - 1 : at].isalnum() or text[at + len(name) :][:1].isalnum())
 
 
 def _is_account(item: Item) -> bool:
@@ -159,7 +177,8 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
         if item["metadata"].get("role") != "change" or item["metadata"]["caste"]:
             continue
         text = reason_of(item["content"])
-        if text and not is_aside(text):
+        # What is wrong is no result: the edit that followed changed it.
+        if text and not is_aside(text) and not names_defect(text):
             yield Line(
                 "results", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )
