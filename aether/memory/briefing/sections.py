@@ -609,6 +609,15 @@ _ENCOURAGEMENT = frozenset(
     "please proceed really right same so sorry sounds super sure thank thanks that that's the then this try very wait "
     "well with wonderful works would y yeah yep yes you".split()
 )
+# How a reply to a question starts, and how another question does.
+_REPLIES = lazy(
+    r"\W*(?:y|yes|yeah|yep|yup|sure|n|na|no|nope|nah|let'?s|both|either|neither|all|none|do|go|please|option|[a-d1-9]\b)(?![\w'])",
+    re.IGNORECASE,
+)
+_ASKS = lazy(
+    r"\W*(?:what|how|why|when|where|who|which|is|are|was|were|does|did|can|could|should|would)\b",
+    re.IGNORECASE,
+)
 _CHAT_START = lazy(
     r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|lol|haha+|ugh|fml|a+r+gh+|hang on|hold on|and(?! (?:also|then|please|now|let's|can)\b)|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
     r"can (?:you|i|we)|could you|should|would|will|have you|really|oops|never mind|nevermind|i (?:see|think|guess|meant)|still)\b",
@@ -721,7 +730,7 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     found = list(_requests(items))
     ordered = [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found
     for at, item in enumerate(ordered):
-        text = _answer(item["content"], TEXT_CHARS if at else CURRENT_CHARS)
+        text = _answer(_said_alone(item["content"]), TEXT_CHARS if at else CURRENT_CHARS)
         yield Line("requests", text, item["metadata"]["timestamp"], "", *origin_of(item))
 
 
@@ -763,6 +772,18 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
     asked = dialogue[1].rstrip("*_ ").endswith("?")
     beside = one_line(dialogue[1], TEXT_CHARS // 2 if asked else TEXT_CHARS)
     return f"{answer} ({'asked' if asked else 'about'}: {beside})"
+
+
+def _said_alone(text: str) -> str:
+    """Return a person's message without the question before it, if it does not answer that."""
+    dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
+    if not dialogue or not dialogue[1].rstrip("*_ ").endswith("?"):
+        return text
+    said = dialogue[2].strip()
+    asks = said.endswith("?") or _ASKS.match(said)
+    apart = topic_words(said).isdisjoint(topic_words(dialogue[1]))
+    answers = _REPLIES.match(said) or not (asks or (apart and len(said.split()) > CHAT_WORDS))
+    return text if answers else said
 
 
 def _is_chat(text: str) -> bool:
