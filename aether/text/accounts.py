@@ -475,7 +475,7 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
     found: list[str] = []
     least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
     for one in said:
-        if _PUT_OFF.search(one.text) and (text := whole(one.text, SHORT_CHARS)):
+        if _puts_off(one) and (text := whole(one.text, SHORT_CHARS)):
             found.append(text)
             continue
         text = reported(one, SHORT_CHARS)
@@ -516,9 +516,13 @@ def fixes_all(said: Sequence[Paragraph]) -> bool:
     )
 
 
+def _puts_off(one: Paragraph) -> bool:
+    return bool(_PUT_OFF.search(_CODE.sub("``", one.text)))
+
+
 def left_open(said: Sequence[Paragraph]) -> list[str]:
     """Return what an account says was put off, or has no test; the first few."""
-    left = (whole(one.text, SHORT_CHARS) for one in said if _PUT_OFF.search(one.text))
+    left = (whole(one.text, SHORT_CHARS) for one in said if _puts_off(one))
     return [text for text in left if text][:MOST_LEFT]
 
 

@@ -836,6 +836,14 @@ def test_answers_to_questions_are_decisions_one_each():
     ]
 
 
+def test_an_approved_plan_is_the_agents_and_confirmed_by_the_person():
+    plan = Record("call", tool="ExitPlanMode", arguments={"plan": "Use SQLite."}, call_id="c")
+    approved = Record("result", "User has approved your plan.", call_id="c")
+    [noted] = [one for one in notes(user("Plan it."), plan, approved) if one["content"] == "Use SQLite."]
+
+    assert (noted["metadata"]["evidence"], noted["metadata"]["confirmed_by"]) == ("agent", "person")
+
+
 def test_tools_that_act_are_noted_and_tools_that_read_are_not():
     work = new_work()
 

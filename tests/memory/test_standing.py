@@ -172,6 +172,13 @@ def test_what_an_earlier_account_put_off_is_injected_first():
     ]
 
 
+def test_a_name_puts_nothing_off():
+    asked = answer("Want me to change either? This is the branch `fix-deferred-helper` of `a.py`.", day=2)
+    now = answer("`load()` now reads `b.py` instead of `a.py`.", day=6)
+
+    assert injected(changed(1), asked, request("Both.", 4), changed(5), now)[1] == []
+
+
 def test_a_question_that_names_nothing_comes_with_the_proposal_before_it():
     asked = "The map is written twice.\n\nWe could search the registered agents instead.\n\nWant me to make that change?"
 

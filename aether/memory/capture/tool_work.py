@@ -319,7 +319,7 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     elif call["text"]:
         answer = redact(" ".join(without_escapes(text).split()))
         did = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
-        plan = Note(call["at"], call["text"], "outcome", "plan", by_person=True, role="plan")
+        plan = Note(call["at"], call["text"], "outcome", "plan", confirmed=True, role="plan")
         notes.append(
             plan if call["tool"] == "ExitPlanMode" else Note(call["at"], did, "command", "did", machine=True)
         )
