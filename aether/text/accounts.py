@@ -65,7 +65,7 @@ _NEXT = lazy(
     r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
 )
-# A sentence of its own about what comes next, wherever it is in a paragraph.
+# A sentence of its own about what comes next, in any place of a paragraph.
 _STEP = lazy(
     r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
     r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])",

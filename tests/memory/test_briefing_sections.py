@@ -877,12 +877,11 @@ def test_the_latest_work_of_a_caste_is_listed():
         ("Ready to look at the next comment?", "yeah let's fix the rest of them, even the small ones in here", True),
         ("Want me to push, and draft the reply?", "what were the other things to fix in `a.py`", False),
         ("Anything else on this branch?", "okay, I have the test repo open, what do I need to test by hand?", False),
-        ("Want me to review the tokens, or is it ready to merge?", "that second definition of the constant and its map in `a.py` is ugly", False),
         ("Should `a.py` use jitter or a fixed step?", "jitter seems to be what all the others in this package use now", True),
         ("Should `a.py` use jitter or a fixed step?", "the first of the two", True),
     ],
 )  # fmt: skip
-def test_a_request_is_shown_with_the_question_only_if_it_answers_that(asked, said, shown):
+def test_a_request_that_asks_something_itself_is_shown_without_the_question_before_it(asked, said, shown):
     made = item(f"Asked: {asked}\nAnswered: {said}", "user_input", role="request")
 
     [line] = sections.requests([made])

@@ -775,15 +775,13 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
 
 
 def _said_alone(text: str) -> str:
-    """Return a person's message without the question before it, if it does not answer that."""
+    """Return a person's message without the question before it, if it asks something itself rather than answering."""
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     if not dialogue or not dialogue[1].rstrip("*_ ").endswith("?"):
         return text
     said = dialogue[2].strip()
-    asks = said.endswith("?") or _ASKS.match(said)
-    apart = topic_words(said).isdisjoint(topic_words(dialogue[1]))
-    answers = _REPLIES.match(said) or not (asks or (apart and len(said.split()) > CHAT_WORDS))
-    return text if answers else said
+    asks = (said.endswith("?") or _ASKS.match(said)) and not _REPLIES.match(said)
+    return said if asks else text
 
 
 def _is_chat(text: str) -> bool:
