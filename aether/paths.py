@@ -6,18 +6,18 @@ it touches the disk; comparison is by path components with symlinks resolved, ne
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
 
 from aether import project
 from aether.errors import InvalidInput, NotFound, UnsafePath, shown
+from aether.regular import sha256
 
 HOME_NAME = project.HOME_NAME
 # 255 bytes is the limit of common file systems; suffixes such as `.json` and temp names need room.
 MAX_NAME_CHARS = 120
-_SAFE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SAFE_NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 # Windows keeps these for devices, with any extension.
 RESERVED = frozenset({"con", "prn", "aux", "nul", *(f"{d}{n}" for d in ("com", "lpt") for n in range(1, 10))})
@@ -168,7 +168,7 @@ def directory_name(text: str, *, what: str) -> str:
         name = f"%{ord(name[0]):02x}{name[1:]}"
     if name[-1] == ".":
         name = f"{name[:-1]}%2e"
-    return name if len(name) <= MAX_NAME_CHARS else f"{name[:80]}~{hashlib.sha256(data).hexdigest()[:32]}"
+    return name if len(name) <= MAX_NAME_CHARS else f"{name[:80]}~{sha256(data).hexdigest()[:32]}"
 
 
 def file_name(text: str, *, what: str) -> str:
@@ -178,7 +178,7 @@ def file_name(text: str, *, what: str) -> str:
         InvalidInput: it is empty, too long, a device name, or has other than letters, digits, `.`, `_`, `-`.
     """
     safe = (
-        _SAFE_NAME.fullmatch(text)
+        re.fullmatch(_SAFE_NAME, text)
         and not text.endswith(".")
         and text.partition(".")[0].lower() not in RESERVED
     )

@@ -30,6 +30,8 @@ _AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | _NO_WAIT
 _MARK = b',"checksum":"'
 # 64 bits of sha256: they show accidents, and are no protection against the owner of the file.
 _CHECKSUM_CHARS = 16
+# Of so much, OpenSSL's is faster by more than the time to load it.
+_LARGE_BYTES = 1 << 20
 # What systems answer for a link, a FIFO without a reader, a socket, a device without a driver.
 _NO_FILE = frozenset({errno.ELOOP, errno.EMLINK, errno.ENXIO, errno.ENODEV, errno.EOPNOTSUPP})
 
@@ -167,9 +169,18 @@ def sealed_body(line: bytes) -> bytes | None:
 
 def checksum(data: bytes) -> str:
     """Return the checksum of a line or a document."""
-    # Another thread may be importing it.
-    sha256 = getattr(sys.modules.get("hashlib"), "sha256", None) or _sha256()
-    return str(sha256(data).hexdigest()[:_CHECKSUM_CHARS])
+    return sha256(data).hexdigest()[:_CHECKSUM_CHARS]
+
+
+if TYPE_CHECKING:
+    from hashlib import sha256 as sha256  # noqa: PLC0414 - it is to be imported from here
+else:
+
+    def sha256(data: bytes) -> Any:
+        """Return the SHA-256 of `data` as that of `hashlib`; OpenSSL is loaded for much data only: it takes too long."""
+        # Another thread may be importing it.
+        known = getattr(sys.modules.get("hashlib"), "sha256", None)
+        return (known or (_sha256() if len(data) < _LARGE_BYTES else _openssl()))(data)
 
 
 def _sha256() -> Any:
@@ -177,4 +188,11 @@ def _sha256() -> Any:
     try:
         return __import__("_sha2" if sys.version_info >= (3, 12) else "_sha256").sha256
     except ImportError:  # pragma: no cover - another Python
+        return __import__("hashlib").sha256
+
+
+def _openssl() -> Any:
+    try:
+        return __import__("_hashlib").openssl_sha256
+    except (ImportError, AttributeError):  # pragma: no cover - another Python
         return __import__("hashlib").sha256

@@ -13,7 +13,8 @@ from typing import Any
 import aether
 from aether import clock
 from aether.memory.items import archive_records
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.types import Change
 
 TOKENS, SESSIONS, PATTERNS, ARCHIVED = 157_000, 10, 500, 20_000

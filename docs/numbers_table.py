@@ -46,13 +46,13 @@ def _speed() -> list[tuple[str, str, str]]:
         ("`aether memory status` and `--help`, cold", f"{status:.1f} × and {shown:.1f} ×", "startup"),
         (
             "import of the largest real transcript",
-            f"{largest['capture_mb_per_s']:.0f} MB/s, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",
+            f"{largest['capture_mb_per_s']:.0f} MB per second of the processor, {largest['capture_peak_mib']:.0f} MiB at the peak, flat",
             "import_speed",
         ),
         *(
             (
                 f"`aether import` of {row['format']}, {row['mb']:.0f} MB, the whole command",
-                f"{row['mb_per_s']:.1f} MB/s",
+                f"{row['mb_per_cpu_s']:.1f} MB per second of the processor (goal {row['goal_mb_per_s']})",
                 "import_speed",
             )
             for row in result("import_speed").get("commands", ())
@@ -177,25 +177,25 @@ def _compaction() -> list[tuple[str, str, str]]:
 
 def _hooks() -> list[tuple[str, str, str]]:
     measured = result("hook_latency")
-    empty, full = (measured["homes"][name]["times_python_c_pass"] for name in ("empty", "full"))
+    empty, full = (measured["homes"][name]["times_python_c_pass_cpu"] for name in ("empty", "full"))
     goals = measured["goals_over_python_c_pass"]
     starts = ("SessionStart startup", "SessionStart compact")
     told = result("prompt_recall")
     kept = result("briefing_value")["told_of_a_compaction"]
     return [
         (
-            "hook after a tool call, against `python -c pass`, empty and full home",
+            "processor time of a hook after a tool call, against `python -c pass`, empty and full home",
             f"{empty['PostToolUse']['median']:.1f} × and {full['PostToolUse']['median']:.1f} × (goal {goals['PostToolUse']:.0f})",
             "hook_latency",
         ),
         (
-            "hook at the start of a session and after a compaction, full home",
+            "processor time of a hook at the start of a session and after a compaction, full home",
             " and ".join(f"{full[name]['median']:.1f} ×" for name in starts)
             + f" (goal {goals['SessionStart']:.0f})",
             "hook_latency",
         ),
         (
-            "hook at a prompt and at the end of a turn, full home",
+            "processor time of a hook at a prompt and at the end of a turn, full home",
             f"{full['UserPromptSubmit']['median']:.1f} × and {full['Stop']['median']:.1f} ×"
             + (f" (goal {goals['Stop']:.0f})" if "Stop" in goals else ""),
             "hook_latency",

@@ -99,3 +99,5 @@ def colony(request, tmp_path, monkeypatch):
     yield Colony(tmp_path, url)
     while ledger._OPEN:
         ledger._OPEN.popitem()[1][2].close()
+    if request.param == "postgres":
+        request.getfixturevalue("postgres").drop(url)

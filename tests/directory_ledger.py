@@ -132,7 +132,7 @@ class DirectoryLedger:
         return Appended(True, mark.revision + len(lines), [], mark.revision + 1)
 
     @contextmanager
-    def turn(self, stream: str, mark: Mark) -> Iterator[News]:
+    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> Iterator[News]:
         self.fault("turn")
         with contextlib.ExitStack() as held:
             held.enter_context(self._locked(stream))

@@ -12,7 +12,8 @@ from typing import Any
 
 from aether.clock import stamp
 from aether.store import snapshot, trust
-from aether.store.commit import Author, Committed, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import Committed, commit, fold_home
 from aether.store.snapshot import Snapshot
 from aether.types import Change
 

@@ -1,6 +1,8 @@
 """A PostgreSQL of its own for tests: on a socket in a temporary directory, without a port, killed and started at will.
 
-It syncs the disk as a server does if `AETHER_TEST_FSYNC=on`; else not, because a killed process loses nothing either way.
+It is the newest of this machine, or the one whose directory of programs `AETHER_TEST_POSTGRES` names; a user other than
+root must be able to run these. It syncs the disk as a server does if `AETHER_TEST_FSYNC=on`; else not, because a killed
+process loses nothing either way.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import glob
 import os
 import pwd
 import random
+import re
 import shutil
 import signal
 import socket
@@ -22,6 +25,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+
+from tests import homes
 
 OWNER = "owner"
 # Of these roles a password is wanted.
@@ -50,12 +55,28 @@ def programs() -> Path | None:
     return Path(found[-1]) if found else None
 
 
+def dumping() -> Path:
+    """Return a directory of pg_dump and psql that fit `programs`, or skip: some servers come without, Debian's have them."""
+    server = require()
+    for found in (server, *map(Path, sorted(glob.glob("/usr/lib/postgresql/*/bin")))):
+        if (found / "pg_dump").exists() and _version(found / "pg_dump") >= _version(server / "postgres"):
+            return found
+    return pytest.skip("no pg_dump that is as new as the server")
+
+
+def _version(program: Path) -> int:
+    said = subprocess.run([program, "--version"], check=True, capture_output=True, text=True).stdout
+    return int(re.findall(r"\d+", said)[0])
+
+
 def require() -> Path:
     """Return the programs of PostgreSQL, or skip the test with the reason."""
     pytest.importorskip("psycopg", reason="psycopg is not installed")
     found = programs()
     if found is None:
-        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+        pytest.skip(
+            "no PostgreSQL here: apt-get install postgresql, or name its programs in AETHER_TEST_POSTGRES"
+        )
     return found
 
 
@@ -171,13 +192,20 @@ class Server:
         self.sql(f'create database "{name}"')
         return self.url(database=name)
 
+    def drop(self, url: str) -> None:
+        """Remove a database that was made, whoever is connected to it: it takes 8 MB of memory."""
+        name = url.split("/")[3].partition("?")[0]
+        self.sql(f'drop database if exists "{name}" with (force)')
+
 
 @contextmanager
 def running(**settings: str) -> Iterator[Server]:
     """Run a server of its own."""
     found = require()
-    directory = Path(tempfile.mkdtemp(prefix="aether-pg"))
-    server = Server(directory, found, **settings)
+    syncs = (SETTINGS | settings)["fsync"] == "on"
+    # Making a database takes ten times as long on a disk, which has nothing to show without syncing it.
+    directory = Path(tempfile.mkdtemp(prefix="aether-pg", dir=None if syncs else homes.IN_MEMORY))
+    server = Server(directory, found, **({} if syncs else {"max_wal_size": "64MB"}) | settings)
     try:
         server.make()
         server.start()

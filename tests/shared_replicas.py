@@ -25,7 +25,8 @@ from aether import clock
 from aether.api import share as sharing
 from aether.errors import AetherError, NotFound
 from aether.store import conversations, doctor, documents, ledger, snapshot
-from aether.store.commit import Author, commit
+from aether.store.authors import Author
+from aether.store.commit import commit
 from tests.children import ended, start
 from tests.homes import removal
 from tests.shared_history import DONE, REFUSED, UNKNOWN, Call, faults

@@ -8,6 +8,8 @@ import subprocess
 import sys
 import typing
 
+import pytest
+
 from aether import tuples
 
 BODY = '''
@@ -55,6 +57,17 @@ def test_a_named_tuple_is_that_of_typing():
     assert (ours, repr(ours), ours.both, ours._asdict()) == (other, repr(other), other.both, other._asdict())
     assert ours.more() == Made(2, ()) == tuple(other.more())
     assert type(pickle.loads(pickle.dumps(ours))) is type(copy.deepcopy(ours)) is Made
+
+
+def test_a_class_makes_its_methods_with_its_first_instance():
+    by_call, by_make = made_by(tuples.NamedTuple), made_by(tuples.NamedTuple)
+    assert all("__new__" not in vars(made) for made in (by_call, by_make))
+
+    assert by_call(second=("b",), first=1) == by_make._make([1, ("b",)]) == (1, ("b",))
+    assert all("__new__" in vars(made) for made in (by_call, by_make))
+    for wrong in ({}, {"first": 1, "third": 2}):
+        with pytest.raises(TypeError):
+            made_by(tuples.NamedTuple)(**wrong)
 
 
 def test_a_typed_dictionary_is_that_of_typing():

@@ -54,7 +54,8 @@ from aether.store import archive_store as store_aged
 from aether.store import conversations as store_conversations
 from aether.store import doctor as store_doctor
 from aether.store import undo as undoing
-from aether.store.commit import HAND, Author, commit, fold_home, write_lock
+from aether.store.authors import HAND, Author
+from aether.store.commit import commit, fold_home, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.merge import merge, rules_of
 from aether.store.patch import diff, join_changes

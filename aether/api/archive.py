@@ -31,7 +31,7 @@ from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, 
 from aether.messages.transcripts import load_conversation
 from aether.redact.redact import redact, redacted
 from aether.store import archive_steps, archive_store, config, conversation_list, conversations, files
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.store.snapshot import load
 from aether.text.cleaning import clean
 from aether.text.words import query_terms

@@ -15,7 +15,7 @@ from aether.clock import new_id
 from aether.errors import AetherError, Conflict, public
 from aether.memory import colony as colony_state
 from aether.memory import phases, signals
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.store.patch import chain_changes
 from aether.types import ActiveSignal, Change, EmittedSignal, Finding, JsonObject, Signal
 

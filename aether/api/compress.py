@@ -48,7 +48,7 @@ from aether.memory.ingest import IngestResult
 from aether.memory.items import items_of
 from aether.redact.redact import redacted
 from aether.store import config, ledger
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.store.files import require_writable
 from aether.store.keys import Config
 from aether.store.snapshot import Snapshot

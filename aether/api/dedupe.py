@@ -8,7 +8,6 @@ way: an act that was repeated is noted twice.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from hashlib import sha256
 from typing import Any
 
 from aether import clock
@@ -16,6 +15,7 @@ from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
 from aether.memory import items
 from aether.memory.snapshots import REMOVED
+from aether.regular import sha256
 from aether.store import files, record_files
 from aether.store.snapshot import Snapshot
 from aether.types import Counter, JsonObject

@@ -33,7 +33,8 @@ from aether.memory.items import add_items, token_usage
 from aether.memory.phases import apply_marker
 from aether.messages.model import as_text
 from aether.store import config, record_files, spool
-from aether.store.commit import HOOK, Author, commit, fold_home
+from aether.store.authors import HOOK, Author
+from aether.store.commit import commit, fold_home
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot, load, require_home

@@ -31,7 +31,8 @@ from aether.memory.forgetting.erase import MARK, MIN_CHARS
 from aether.memory.forgetting.find import Target
 from aether.schemas import check
 from aether.store import archive_steps, archive_store, config, documents, files, ledger, record_files, seals
-from aether.store.commit import Author, fold, settle, write_lock
+from aether.store.authors import Author
+from aether.store.commit import fold, settle, write_lock
 from aether.store.conversation_list import list_lock
 from aether.store.conversations import path_of
 from aether.store.files import locked, storage_errors

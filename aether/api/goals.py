@@ -16,7 +16,7 @@ from aether.context import goals as pure
 from aether.context.goals import Applied
 from aether.errors import public
 from aether.redact.redact import redact, without_whole_blocks
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.types import Change, JsonObject, SubtaskStatus
 
 Document = Mapping[str, Any]

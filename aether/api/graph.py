@@ -19,7 +19,7 @@ from aether.memory.graph import AddedObservations, Entity, Graph, Match, NewObse
 from aether.messages.records import BadLine
 from aether.messages.sources import knowledge_graph
 from aether.redact.redact import redact, without_whole_blocks
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.types import Change, JsonObject
 
 # Share of the words of a query, two of three: an entity with fewer is about another subject.

@@ -15,26 +15,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from aether import clock, paths
-from aether.api import telemetry
 from aether.errors import AetherError, LockTimeout
-from aether.store import config, ledger, offline
-from aether.store.commit import (
-    ACTING,
-    Author,
-    Committed,
-    catch_up,
-    commit,
-    fold_home,
-    send_queue,
-    settle,
-    write_lock,
-)
+from aether.store import config, ledger
+from aether.store.authors import ACTING, Author
 from aether.store.keys import Config
-from aether.store.snapshot import Entry, Snapshot, load, require_home
+from aether.store.snapshot import REPLANNERS, Entry, Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
 
+# What writes, or asks a server, is imported by the functions that need it: a hook mostly reads.
 if TYPE_CHECKING:
     from aether.redact.redact import Rules
+    from aether.store.commit import Committed
 
 Home = str | os.PathLike[str] | None
 
@@ -44,7 +35,7 @@ READER_PATIENCE_SECONDS = 0.5
 # Homes whose last drain failed: a caller that has waited once does not wait again at each step.
 _UNDRAINED: set[Path] = set()
 # A shared home is asked for news of other replicas no more often than this; one whose server failed, far less.
-FRESH_SECONDS, FAILED_SECONDS = 1.0, offline.TRIED_SECONDS
+FRESH_SECONDS, FAILED_SECONDS = 1.0, ledger.TRIED_SECONDS
 _NEXT_LOOK: dict[Path, float] = {}
 # Why the colony of a shared home gives it no news although its server answers: a right that was revoked, another history.
 REFUSALS: dict[Path, str] = {}
@@ -62,7 +53,7 @@ def _added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
     return made and Change(made.patches, {"items": made.appends.get("items", [])})
 
 
-offline.REPLANNERS.append(_added_again)
+REPLANNERS.append(_added_again)
 
 
 def find(home: Home) -> Path:
@@ -91,8 +82,10 @@ def read(home: Home) -> Snapshot:
 def present(place: Path) -> Snapshot:
     """Return the state of a home with what waits for the server of a shared one, for reading; nothing is drained."""
     snapshot = load(place)
-    if not os.path.exists(f"{place}/{offline.DIRECTORY}"):
+    if not os.path.exists(f"{place}/{ledger.QUEUE}"):
         return snapshot
+    from aether.store import offline
+
     return offline.present(snapshot)
 
 
@@ -121,6 +114,9 @@ def drained(place: Path) -> Path:
 
 
 def _refresh(place: Path) -> None:
+    from aether.store import offline
+    from aether.store.commit import catch_up, send_queue, settle, write_lock
+
     at = time.monotonic()
     if at < _NEXT_LOOK.get(place, at):
         return
@@ -139,6 +135,12 @@ def _refresh(place: Path) -> None:
             offline.note_try(place, failed=True)
         else:
             REFUSALS[place] = reason.what
+
+
+def looked(place: Path, done: Committed) -> None:
+    """Note that a change of a shared home was just taken by its ledger, so that there is no news to ask for."""
+    if done.changed and done.revision and place in _NEXT_LOOK:
+        _NEXT_LOOK[place] = time.monotonic() + FRESH_SECONDS
 
 
 def change(
@@ -160,6 +162,9 @@ def change_snapshot(
     ahead: bool = False,
 ) -> Committed:
     """Do the same as `change` for a plan that needs the journal and the archive as well; `ahead` as for `commit`."""
+    from aether.api import telemetry
+    from aether.store.commit import commit
+
     events: list[JsonObject] = []
 
     def planned(snapshot: Snapshot) -> Change:
@@ -169,6 +174,7 @@ def change_snapshot(
 
     place = drained(find(home))
     done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
+    looked(place, done)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))
 
@@ -182,6 +188,8 @@ def redaction_rules(home: Home) -> Rules:
 
 def fold_if_possible(home: Home) -> None:
     """Fold at a phase boundary; the change is committed, so a failure here is left to the next command."""
+    from aether.store.commit import fold_home
+
     with contextlib.suppress(AetherError):
         fold_home(find(home), now=now())
 

@@ -12,16 +12,15 @@ import json
 import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from aether import regular
 from aether.errors import AetherError
+from aether.regular import sha256
 from aether.store import record_files, spool
-from aether.store.files import locked, make_directory, storage_errors, write_whole
+from aether.store.files import files_ending, locked, make_directory, storage_errors, write_whole
 from aether.store.spool import is_real, require_real
-from aether.text.regex import lazy
 from aether.tuples import TypedDict
 from aether.types import JsonObject
 
@@ -54,7 +53,8 @@ NO_REVISION = -1
 HOOKS = "hooks"
 # Errors raised while reading an entry, or a state, of another shape than ours.
 MALFORMED_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
-_PLAIN_NAME = lazy(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+# Of a name of a session that is a file's, too.
+PLAIN_CHARS = 64
 _DAY_SECONDS = 86_400
 
 
@@ -109,7 +109,7 @@ def write_session(home: Path, session: str, known: Session) -> None:
         make_directory(path.parent)
         require_real(str(home), SESSIONS_DIRECTORY)
         oldest = time.time() - SESSION_DAYS * _DAY_SECONDS
-        for old in path.parent.glob("*.json"):
+        for old in files_ending(path.parent, ".json"):
             with suppress(OSError):
                 if old.stat().st_mtime < oldest:
                     old.unlink()
@@ -200,7 +200,13 @@ def _read(path: Path) -> Session | None:
 
 def session_file(home: Path, directory: str, session: str) -> Path:
     """Return the path of the file of `session` in a directory of `<home>/hooks/`, for any name of a session."""
-    plain = _PLAIN_NAME.fullmatch(session)
+    # An id of Claude Code is plain without its dashes, and compiles no pattern.
+    plain = (
+        len(session) <= PLAIN_CHARS
+        and session.isascii()
+        and session.replace("-", "").replace("_", "").isalnum()
+    )
+    plain = plain and session[0].isalnum()
     name = session if plain else sha256(session.encode("utf-8", "replace")).hexdigest()
     return home / "hooks" / directory / f"{name}.json"
 
@@ -229,7 +235,9 @@ def record_injected(home: Path, session: str, ids: Sequence[str]) -> None:
         make_directory(path.parent)
         require_real(str(home), INJECTED_DIRECTORY)
         write_whole(path, json.dumps(list(ids)).encode("ascii"))
-        old = sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-INJECTED_KEPT]
+        old = sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)[
+            :-INJECTED_KEPT
+        ]
         for file in old:
             file.unlink(missing_ok=True)
 

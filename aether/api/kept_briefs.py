@@ -20,7 +20,7 @@ from aether.api.hook_sessions import session_file
 from aether.errors import AetherError
 from aether.paths import project_root
 from aether.store import config
-from aether.store.files import make_directory, write_whole
+from aether.store.files import files_ending, make_directory, write_whole
 from aether.store.snapshot import FileId, file_ids
 from aether.store.spool import is_real, require_real
 from aether.text.tags import memory_block
@@ -77,7 +77,9 @@ def keep(home: Path, source: str, session: str, brief: str, *, state: str) -> No
         make_directory(path.parent)
         require_real(str(home), DIRECTORY)
         write_whole(path, json.dumps({"state": state, "lines": lines}).encode("ascii"))
-        for old in sorted(path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)[:-MOST_KEPT]:
+        for old in sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)[
+            :-MOST_KEPT
+        ]:
             old.unlink(missing_ok=True)
 
 

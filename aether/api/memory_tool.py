@@ -22,7 +22,7 @@ from aether.errors import AetherError, UnsafePath, public
 from aether.memory import memory_tool as tool
 from aether.memory.memory_tool import MAX_FILE_BYTES, ROOT, Files, checksum, compare
 from aether.store import config, files
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.store.files import locked, make_directory, storage_errors, write_whole
 from aether.types import Change, Finding
 

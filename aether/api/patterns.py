@@ -12,7 +12,7 @@ from aether.api.home import Home, change, now, read
 from aether.clock import new_id
 from aether.errors import public
 from aether.memory import patterns
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.types import Change, JsonObject
 
 

@@ -26,7 +26,7 @@ from aether.memory.search import HISTORY, LIMIT, best_passage, search
 from aether.memory.sessions import session_text
 from aether.redact.redact import redact
 from aether.store import archive_store, record_files, search_index
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot
 from aether.text.synonyms import with_synonyms

@@ -6,6 +6,7 @@ number of compactions. Summaries are left out: the messages that they replaced a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator
 from math import log as logarithm
 from typing import Literal, NamedTuple
@@ -105,11 +106,31 @@ def message_lines(message: RemovedMessage) -> Iterator[str]:
     yield f"[{message.number}] {message.role}{mark}"
     for part in message.parts:
         if part.kind == "call":
-            yield f"→ {part.tool} {part.text}".rstrip()
+            yield from _call_lines(part)
         elif part.kind == "result":
             yield f"← {part.tool}{' failed' if part.failed else ''}:".replace("← :", "←")
             yield from part.text.splitlines()
         elif part.kind == "reasoning":
-            yield f"(reasoning) {part.text}".rstrip()
+            yield from [f"(reasoning) {part.text}"] if part.text.strip() else []
         else:
             yield from (part.text or f"[{part.kind}]").splitlines()
+
+
+def _call_lines(part: RemovedPart) -> Iterator[str]:
+    """Yield the lines of a call; arguments of several lines, such as the text of an edit, each as a block of its own."""
+    try:
+        given = json.loads(part.text)
+    except ValueError:
+        given = None
+    texts = isinstance(given, dict) and [one for one in given.values() if isinstance(one, str)]
+    if not texts or not any("\n" in one for one in texts):
+        yield f"→ {part.tool} {part.text}".rstrip()
+        return
+    yield f"→ {part.tool}"
+    for name, value in given.items():
+        lines = value.splitlines() if isinstance(value, str) else [json.dumps(value, ensure_ascii=False)]
+        if len(lines) > 1:
+            yield f"  {name}:"
+            yield from (f"    {line}" for line in lines)
+        else:
+            yield f"  {name}: {''.join(lines)}"

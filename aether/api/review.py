@@ -15,7 +15,7 @@ from aether.errors import Conflict, InvalidInput, NotFound, shown
 from aether.memory import review as reviewing
 from aether.memory.forgetting.find import find_by_ids
 from aether.memory.review import Doubt
-from aether.store.commit import Author
+from aether.store.authors import Author
 from aether.types import Change
 
 Answer = Literal["keep", "correct", "forget"]

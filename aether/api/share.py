@@ -87,11 +87,11 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
     with write_lock(place):
         unfinished = ledger.shared(place)
         _require_alone(place, besides=name)
-        for stored in conversations.stored_conversations(place):
-            ledger.require_name(stored.id, what="id of a conversation")
         address = ledger.url(url)
         if unfinished and _upgraded(address, unfinished, place):
             return Shared(place, name, unfinished.replica, load(place).revision)
+        for stored in conversations.stored_conversations(place):
+            ledger.require_name(stored.id, what="id of a conversation")
         snapshot = settle(load(place), now=now())
         # Every document is stamped with the revision that changed it last, as it is in every other replica.
         snapshot = fold(snapshot._replace(changed=frozenset(snapshot.stamps)), now=now())
@@ -453,10 +453,19 @@ def _blobs(server: Ledger) -> Blobs:
 
     def drop(name: str) -> None:
         require_place()
-        target.remove(f"{identity}/{name}")
+        if name not in shared_base.parts(server):
+            target.remove(f"{identity}/{name}")
         server.drop_blob(name)
 
     return Blobs(put, get, drop)
+
+
+def _has_blob(server: Ledger, name: str) -> bool:
+    try:
+        server.get_blob(name)
+    except NotFound:
+        return False
+    return True
 
 
 def _blob_of(server: Ledger, name: str) -> bytes:
@@ -473,12 +482,16 @@ def _blob_of(server: Ledger, name: str) -> bytes:
 def _require_place(server: Ledger, target: NamedFiles) -> None:
     """Check that the files of a colony are where `AETHER_SHARE_FILES` says; the first who puts some makes the place.
 
+    A place has a mark, or a part of the base. Earlier releases made no mark, and what they put is not in the database.
+
     Raises:
         StorageFailed: they are not, as in the empty directory of a file system that is not mounted.
     """
     mark, is_placed = f"{server.identity}/{ledger.PLACED}", server.head(ledger.PLACED) > 0
     if not target.has(mark):
-        if is_placed:
+        parts = shared_base.parts(server)
+        is_there = any(target.has(f"{server.identity}/{part}") for part in parts)
+        if not is_there and (is_placed or not all(_has_blob(server, part) for part in parts)):
             what = "the files of the colony are not there, and nothing was put."
             fix = f"Mount the file system, or correct {ledger.FILES}."
             raise StorageFailed(what, fix=fix, where=target.where(mark))

@@ -30,7 +30,8 @@ from aether.events.delivery import warn
 from aether.memory.items import items_of, recount
 from aether.paths import resource
 from aether.store import config, files, record_files
-from aether.store.commit import Author, write_lock
+from aether.store.authors import Author
+from aether.store.commit import write_lock
 from aether.store.files import storage_errors, write_whole
 from aether.store.snapshot import FileId, file_id
 from aether.tokens import counters as calibration

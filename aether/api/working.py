@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
-from aether.api.home import Home, change, copied, counter_of, drained, find, instant, now, read
+from aether.api.home import Home, change, copied, counter_of, drained, find, instant, looked, now, read
 from aether.clock import new_id
 from aether.errors import SHOWN_CHARS, AetherError, InvalidDocument, LockTimeout, StorageFailed, public
 from aether.memory import items
 from aether.memory.items import TokenUsage, add_items, signal_threshold, token_usage
 from aether.store import files
-from aether.store.commit import AETHER, Author, commit
+from aether.store.authors import AETHER, Author
+from aether.store.commit import commit
 from aether.store.patch import chain_changes
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize
@@ -88,7 +89,7 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
     else:
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
-    return store_entries(entries, author, home=home).ids
+    return store_entries(copied(files.checked_json(entries, where="item")), author, home=home).ids
 
 
 class StoredEntries(NamedTuple):
@@ -111,13 +112,12 @@ def store_entries(
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
 ) -> StoredEntries:
-    """Store checked entries in one commit and return the result.
+    """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
     these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`.
     """
     at = now()
-    entries = copied(files.checked_json(entries, where="item"))
 
     def plan(snapshot: Snapshot) -> Change:
         memory = snapshot.documents["memory"]
@@ -134,7 +134,9 @@ def store_entries(
         }
         return Change(patches, appends, (chosen, *added.result))
 
-    done = commit(drained(find(home)), plan, author, now=at, may_wait=not author.part)
+    place = drained(find(home))
+    done = commit(place, plan, author, now=at, may_wait=not author.part)
+    looked(place, done)
     chosen, added, needed = done.result
     path = prepare_handoff(home) if needed and is_last else ""
     made = []

@@ -7,7 +7,6 @@ refuses a conversation because of a time, a title or a message: each such fault 
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from datetime import date
@@ -21,6 +20,7 @@ from aether.messages.convert import META, read
 from aether.messages.findings import warning
 from aether.messages.model import Message, as_object, as_text
 from aether.messages.tool_calls import answers_in
+from aether.regular import sha256
 from aether.text.cleaning import clean, without_escapes
 from aether.text.regex import lazy
 from aether.types import DETAILS, Detail, Finding, JsonObject
@@ -318,7 +318,7 @@ def _name(given: Any) -> str:
 
 
 def _digest(given: JsonObject) -> str:
-    return hashlib.sha256(as_json(given).encode()).hexdigest()[:16]
+    return sha256(as_json(given).encode()).hexdigest()[:16]
 
 
 def _number(given: Any) -> int:

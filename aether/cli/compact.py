@@ -232,7 +232,9 @@ def _findings(findings: Any) -> list[str]:
 @click.option("--all", "everything", is_flag=True, help="Show unchanged messages too")
 @pass_ask
 def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> None:
-    """Show what a compaction kept and removed, and its summary.
+    """Show the summary of a compaction, and what it kept and removed.
+
+    Messages are numbered from 1 in the list that was compacted; in --json their places are counted from 0.
 
     \b
     Example:
@@ -244,7 +246,7 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     data = {"receipt": found.receipt, "rows": [row._asdict() for row in found.rows]}
     shown = [row for row in found.rows if everything or row.change != "kept"]
     rows = [
-        (_SIGNS[row.change], "" if row.before is None else row.before, row.role, row.text)
+        (_SIGNS[row.change], "" if row.before is None else row.before + 1, row.role, row.text)
         for row in shown
         if row.change != "added"
     ]
@@ -253,7 +255,7 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     head = f"Compaction {receipt['step']} of {conversation}: "
     head += f"{receipt['tokens_before']:,} -> {receipt['tokens_after']:,} tokens, "
     head += f"{receipt['messages_before']} -> {receipt['messages_after']} messages."
-    emit(ask, data, [head, Table(rows, right=[1]), *map(plain, added), "- removed   ~ shortened   + added"])
+    emit(ask, data, [head, *map(plain, added), Table(rows, right=[1]), "- removed   ~ shortened   + added"])
     note(ask, f"The removed text: aether compact show {shlex.quote(conversation)} {receipt['step']}")
 
 

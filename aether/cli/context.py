@@ -363,15 +363,15 @@ def import_(
       aether context import ollm --dry-run
       aether context import ollm --backup ollm-backup
     """
-    from aether.api import importing
+    from aether.api import ollm_import
     from aether.errors import InvalidDocument
 
     if bool(sources) == bool(rollback):
         raise click.UsageError("Name a SOURCE, or an import with --rollback.")
     if rollback:
-        done = importing.undo_ollm_import(rollback, home=ask.home)
+        done = ollm_import.undo_ollm_import(rollback, home=ask.home)
     else:
-        done = importing.import_ollm(sources, dry_run=dry_run, backup=backup, home=ask.home)
+        done = ollm_import.import_ollm(sources, dry_run=dry_run, backup=backup, home=ask.home)
     rows = [
         (one.state, one.kind, one.messages, one.checkpoints, one.conversation, one.file) for one in done.files
     ]

@@ -90,9 +90,6 @@ def import_command(
 
 def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
     """Return the content of the only source if it is an export, else None."""
-    from aether.api import admin
-    from aether.store import files
-
     source = sources[0]
     if (
         len(sources) > 1
@@ -100,6 +97,10 @@ def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
         or (format_ is None and not _may_be_export(source))
     ):
         return None
+    # As long to load as a transcript of a megabyte takes.
+    from aether.api import admin
+    from aether.store import files
+
     data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
     try:
         found = files.parse_json(data, where=source)

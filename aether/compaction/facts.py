@@ -14,7 +14,7 @@ from functools import lru_cache, reduce
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
-from aether.compaction.progress import done_in, progress_of, words_of_person
+from aether.compaction.progress import done_in, progress_of, with_speaker, words_of_person
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
 from aether.messages.convert import new_message, reread
@@ -128,10 +128,11 @@ _BY_TOOLS = frozenset({"call", "result"})
 # Small bare numbers count things; they identify nothing.
 _SPECIFIC_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
 _LINE_NUMBER = re.compile(r"\d{1,4}")
-# A time of day, a range of lines, a place in a file, a duration, a mode and an estimate name nothing; nor do the sizes in a listing.
+# A time of day, a range of lines, a place in a file, a duration, a mode and an estimate name nothing; nor do the sizes in a
+# listing, a label of a list, a class of answers ("2xx"), a small number and the type of one.
 _CLOCK = re.compile(
     r"~.*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|\d+(?:-\d+)+(?<!\d{4}-\d\d-\d\d)|\d{1,2}x"
-    r"|[-+]\d+(?:,\d+)?|\d+,\d+p?|\d+p|\d+:(?://.*|[A-Za-z_]\w*)|0o?[0-7]{3,6}|100(?:644|755)|[\d.]+(?:ms|µs|s)|(?:\d+m)?\d+s|e\.g|i\.e|0\.0+"
+    r"|[-+]\d+(?:,\d+)?|\d+,\d+p?|\d+p|\d+:(?://.*|[A-Za-z_]\w*)|\d[a-h]|\dxx|\d{1,3}(?:/\d{1,3})*|#\d|(?:u?int|float)\d+|0o?[0-7]{3,6}|100(?:644|755)|[\d.]+(?:ms|µs|s)|(?:\d+m)?\d+s|e\.g|i\.e|0\.0+"
 )
 _LISTED = re.compile(r"^[-dlbcps][rwxsStT-]{9}[.+@]?\s.*$|^total \d+$", re.MULTILINE)
 _LISTED_NAME = re.compile(r"\S+(?: -> \S+)?$")
@@ -254,10 +255,12 @@ def _extracts(
                 if states_choice(one):
                     yield _Extract("decisions", one.lstrip("-*•+ ") or one)
         elif at == opening:
-            yield _Extract("goals", _head(said, GOAL_CHARS))
+            yield _Extract("goals", with_speaker(message, _head(said, GOAL_CHARS)))
             yield from (_Extract("constraints", one) for kind, one in message_by_kind(said) if kind in _RULES)
         else:
-            yield from _request_extracts(said, _text_before(messages, at))
+            for found in _request_extracts(said, _text_before(messages, at)):
+                asks = found.field in {"goals", "requests"}
+                yield found._replace(text=with_speaker(message, found.text)) if asks else found
 
 
 def _in_force(extracts: Iterable[_Extract]) -> list[_Extract]:

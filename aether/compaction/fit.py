@@ -42,7 +42,7 @@ LEAST_SUMMARY_SHARE = 0.05
 SUMMARY_OF_REMOVED = 0.5
 # Share of the limit that a summary may use before it omits facts: held messages are shortened and keep counts lowered
 # for it. With less, real sessions of 100k tokens and more lose decisions and files.
-FAIR_SHARE = 0.30
+FAIR_SHARE = 0.40
 # Share of the limit that the newest results keep while anything else can be shortened.
 NEWEST_SHARE = 0.25
 # Each round has a better estimate of what the facts need; goals and constraints seldom grow after the second.

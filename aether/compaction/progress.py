@@ -62,6 +62,7 @@ _PLAN_KEYS = ("todos", "plan", "tasks", "items")
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
+_HEADING = lazy(r"#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?|[^.!?\n]{1,80}:")
 _RULER = lazy(r"[-*_=]{3,}")
 # A longer block of code is looked up in the file.
 _LONG_CODE = lazy(r"^```[^\n]*\n(?:(?!```).){400,}?^```[^\n]*$\n?", re.DOTALL | re.MULTILINE)
@@ -152,7 +153,7 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
                 turns.append(turn._replace(under_way=()))
             turn = Turn()
             if not (is_empty_reply(said) and requests):
-                requests.append(_with_its_matter(said[:REQUEST_CHARS], before))
+                requests.append(with_speaker(message, _with_its_matter(said[:REQUEST_CHARS], before)))
             before = ""
         elif message.role == "assistant" and not is_summary(message):
             before = text or before
@@ -171,6 +172,13 @@ def _with_its_matter(said: str, before: str) -> str:
     return whole if len(whole) <= REQUEST_CHARS else f"Asked: {choice.text}\nAnswered: {said}"
 
 
+def with_speaker(message: Message, text: str) -> str:
+    """Return `text` after the name of its speaker, if the message has one: a chat may have more than two."""
+    name = message.raw.get("name")
+    named = isinstance(name, str) and name.strip() and not text.startswith((f"{name}:", "Asked: "))
+    return f"{name}: {text}" if named and text else text
+
+
 def words_of_person(message: Message, text: str) -> str:
     """Return what a person says in `message`: its clean `text`, or the words with which a call was refused."""
     if message.role == "user" and text:
@@ -186,7 +194,7 @@ def _with_text(turn: Turn, text: str, message: Message, *, stays: bool) -> Turn:
     turn = turn._replace(said=turn.said if stays else (*turn.said, text)[-ANNOUNCEMENTS:])
     calls = any(block.kind == "call" for block in message.blocks)
     if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
-        return turn._replace(answer=text, stays=stays, under_way=())
+        return turn._replace(answer=with_speaker(message, text), stays=stays, under_way=())
     if calls:
         return turn._replace(
             answer=turn.answer if len(turn.answer) >= LEAST_ANSWER else "",
@@ -220,8 +228,18 @@ def _shown_answers(answers: Sequence[str]) -> list[str]:
             break
         chosen.append(_head(_LONG_CODE.sub("", text), min(room, ANSWER_CHARS)))
         room -= len(chosen[-1])
-    parts = (part.strip() for text in reversed(chosen) for part in re.split(r"\n\s*\n", text))
-    return [part for part in parts if part and not _RULER.fullmatch(part)]
+    return [part for text in reversed(chosen) for part in _parts(text)]
+
+
+def _parts(text: str) -> Iterator[str]:
+    """Yield the paragraphs of an answer; a heading belongs to the paragraph below it, and one above nothing is left out."""
+    heading = ""
+    for part in map(str.strip, re.split(r"\n\s*\n", text)):
+        if _HEADING.fullmatch(part):
+            heading = part
+        elif part and not _RULER.fullmatch(part):
+            yield f"{heading}\n{part}" if heading else part
+            heading = ""
 
 
 def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]:

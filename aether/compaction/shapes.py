@@ -54,7 +54,7 @@ class Policy(NamedTuple):
     """Least share of the tokens to remove: less is not worth the prompt cache it costs."""
     min_progress: float = 0.05
     """Least growth since the last compaction, as share of the window, before another one is tried."""
-    summary_share: float = 0.45
+    summary_share: float = 0.55
     """Most of the target that the summary may take."""
     strategy: Strategy = "task_state"
     """The subject of a summary; one prompt each."""

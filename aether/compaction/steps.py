@@ -60,8 +60,9 @@ _VIEWS = frozenset({"view", "read", "open"})
 _WRITES = re.compile(
     r"(?<![-=])>(?!&|\s*/dev/null)|\s-(?:delete|exec|execdir|i)\b|\bxargs\s+(?!grep|wc|ls|cat|head|rg)\S"
 )
-# Several steps of a compaction ask about the same messages.
-_asserts = lru_cache(maxsize=4_096)(asserts)
+# Several steps of a compaction, and all compactions of a conversation, ask about the same messages.
+_REMEMBERED = 4_096
+_asserts = lru_cache(maxsize=_REMEMBERED)(asserts)
 
 
 class Draft(NamedTuple):
@@ -457,10 +458,20 @@ def only_reads(call: Block) -> bool:
     True
     """
     ran, verb = shell_command(call.arguments), as_text(call.arguments.get("command"))
-    named_so = bool(_READS.search(_CAMEL.sub("_", call.tool)))
+    named_so = _names_reading(call.tool)
     if (ran or verb) and not named_so:
-        return verb in _VIEWS or (bool(ran) and shell.only_reads(ran) and not _WRITES.search(ran))
+        return verb in _VIEWS or (bool(ran) and _command_reads(ran))
     return named_so and next(file_changes(dict(call.arguments), ran), None) is None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _names_reading(tool: str) -> bool:
+    return _READS.search(_CAMEL.sub("_", tool)) is not None
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _command_reads(command: str) -> bool:
+    return shell.only_reads(command) and not _WRITES.search(command)
 
 
 def exploration_runs(candidates: Iterable[tuple[int, bool]]) -> Iterator[list[int]]:

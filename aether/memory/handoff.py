@@ -7,7 +7,6 @@ meanwhile stay. The file `compressions/<id>.json` can be built again from that r
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -17,6 +16,7 @@ from aether import clock
 from aether.errors import CorruptDocument
 from aether.memory import phases, signals
 from aether.memory.items import items_of
+from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.types import Change, Handoff, Item, JsonObject, Patch
 
@@ -51,7 +51,7 @@ def item_digest(item: Item) -> str:
     """Return a digest of the type, content, phase and protection of `item`."""
     metadata = item["metadata"]
     fields = [item["type"], item["content"], metadata.get("phase"), bool(metadata.get("protected"))]
-    return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:16]
+    return sha256(json.dumps(fields).encode()).hexdigest()[:16]
 
 
 def session_room(handoff: Mapping[str, Any]) -> int:
@@ -185,4 +185,4 @@ def require_intact(handoff: Any, *, where: str) -> Handoff:
 
 
 def _checksum(value: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -7,7 +7,6 @@ patterns were extracted. `answers` decides which answers of an architect become 
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
 from datetime import datetime
@@ -15,6 +14,7 @@ from typing import Any, cast
 
 from aether import clock
 from aether.errors import Conflict, NotFound, shown
+from aether.regular import sha256
 from aether.text.words import sentences
 from aether.tokens.counters import ANSWER_FIELDS, session_tokens
 from aether.types import Change, Counter, JsonObject, Patch, Session
@@ -66,7 +66,7 @@ def compression_ratio(original: int, compressed: int) -> float:
 def answer_digest(answer: Mapping[str, Any]) -> str:
     """Return a hash of the fields that an architect writes, equal for equal answers."""
     fields = {field: answer.get(field) for field in ANSWER_FIELDS}
-    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
+    return sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
 
 
 def build_session(

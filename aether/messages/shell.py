@@ -25,20 +25,29 @@ _ERROR_LINES = 6
 _SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
 _QUOTED = lazy(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
-_LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+")
-_TRAILING = lazy(r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z")
+_LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
+_TRAILING = lazy(
+    r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z", needs=(">", "|")
+)
 # A message given as a here-document; its text is in the answer.
-_DOCUMENT = lazy(r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""")
+_DOCUMENT = lazy(
+    r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""",
+    needs=("$(cat", "-F"),
+)
 
+# Programs that matter whatever they are given.
+_RUNNERS = "pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright"
+_BUILDERS = "make|cmake|ninja|just|task|gradle|mvn|ant|bazel|rake|dotnet|swift|xcodebuild"
+_CHECKERS = "ruff|mypy|black|flake8|pyright|golangci-lint|gofmt|eslint|prettier|tsc|shellcheck|rustfmt|clippy"
+_PROGRAMS = frozenset(f"{_RUNNERS}|{_BUILDERS}|{_CHECKERS}".split("|"))
 _MATTERS = lazy(
-    r"""(?:
-    \S*(?:pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright)\b
+    rf"""(?:
+    \S*(?:{_RUNNERS})\b
     | python[\d.]*\s+-m\s+(?:pytest|unittest|build|pip|mypy|ruff|alembic)\b
     | go\s+(?:test|build|vet|install|get|mod|generate)\b
     | cargo\s+(?:test|build|check|clippy|add|install|publish|fmt|bench)\b
     | (?:npm|pnpm|yarn|bun)\s+(?:run|test|install|i|ci|add|build|publish|remove|create|exec)\b | npx\s+\S+
-    | (?:make|cmake|ninja|just|mise\s+run|task|gradle|\./gradlew|mvn|ant|bazel|rake|dotnet|swift|xcodebuild)\b
-    | (?:ruff|mypy|black|flake8|pyright|golangci-lint|gofmt|eslint|prettier|tsc|shellcheck|rustfmt|clippy)\b
+    | (?:{_BUILDERS}|mise\s+run|\./gradlew|{_CHECKERS})\b
     | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge(?!-)|rebase|cherry-pick|revert|reset|tag\s+\S+|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
     | gh\s+(?:pr|issue|release|workflow|repo|api\s+.*-X)\s*(?:create|merge|close|comment|edit|ready|review|reopen|run|delete|fork)?\b
     | (?:pip[\d.]*|uv|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum)\s+(?:install|add|sync|remove|uninstall|lock|upgrade|pip)\b
@@ -49,7 +58,8 @@ _MATTERS = lazy(
     re.VERBOSE,
 )
 _READ_ONLY = lazy(
-    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)\b|gh\s+(?:pr|issue|repo)\s*\Z|git\s+stash\s+list"
+    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)\b|gh\s+(?:pr|issue|repo)\s*\Z|git\s+stash\s+list",
+    needs=("gh", "git"),
 )
 _PREPARES = lazy(
     r"(?:python[\d.]*\s+-m\s+)?(?:pip[\d.]*|uv(?:\s+pip)?|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum|npm|pnpm|yarn|bun|cargo|bundle|mise)\s+(?:install|i|add|ci|sync|upgrade|update|use)\b|"
@@ -66,7 +76,7 @@ _SUMMARY = lazy(
     r"\b(?:all checks passed|no issues|test result|tests?:|successfully|up to date|error:|fatal:)|^\[[^\]]+ [0-9a-f]{7,}\]|->|^https?://",
     re.IGNORECASE,
 )
-_COMMITTED = lazy(r"\[[^\]]+ [0-9a-f]{7,}\] ")
+_COMMITTED = lazy(r"\[[^\]]+ [0-9a-f]{7,}\] ", needs=("[",))
 _ERROR = lazy(
     r"\b(?:error|failed|failure|fatal|panic|exception|undefined|cannot|can't|could not|unable|denied|refused|not found|no such|"
     r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)|^(?:\[[\w:.-]+\] )?[\w./-]+\.\w+:\d+(?::\d+)?: \S",
@@ -94,7 +104,7 @@ def is_notable(command: str) -> bool:
     >>> is_notable("cd app && go test ./... 2>&1 | tail -5"), is_notable("git status && ls -la")
     (True, False)
     """
-    return any(_MATTERS.match(part) and not _READ_ONLY.match(part) for part in _segments(command))
+    return any(_matters(part) and not _READ_ONLY.match(part) for part in _segments(command))
 
 
 def prepares(command: str) -> bool:
@@ -202,8 +212,13 @@ def _is_known(part: str) -> bool:
 def _chosen(command: str) -> str:
     """Return the segment of `command` that is its purpose."""
     parts = _segments(command)
-    chosen = next((part for part in parts if _MATTERS.match(part)), None)
+    chosen = next((part for part in parts if _matters(part)), None)
     return chosen or next((part for part in parts if not _LOOKING.match(part)), command)
+
+
+def _matters(part: str) -> bool:
+    # The name of the program decides most, and compiles nothing.
+    return part.partition(" ")[0] in _PROGRAMS or _MATTERS.match(part) is not None
 
 
 def _programs(chosen: str) -> list[str]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from hashlib import sha256
 from typing import Literal, NotRequired
 
 from aether.messages.model import Block, Message, as_text
@@ -27,6 +26,7 @@ from aether.messages.shell import (
     short_command,
 )
 from aether.redact.redact import redact, without_blocks
+from aether.regular import sha256
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
@@ -52,12 +52,13 @@ _PATCH_ACTIONS: dict[str, Action] = {"Add": "created", "Update": "changed", "Del
 _ANSWERED = lazy(
     r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
     re.DOTALL,
+    needs=("answered",),
 )
 _ANSWER_PAIR = lazy(r'"[^"]+"="[^"]+"')
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
-_WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<")
-_CATTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)")
-_IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./~@+-]+)")
+_WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<", needs=("<<",))
+_CATTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)", needs=(">",))
+_IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./~@+-]+)", needs=("sed",))
 _DEFINED = lazy(
     r"^\+?\s*(?:(?:export|default|async|pub|public|private|protected|static|abstract|final|override)\s+)*"
     r"(?:def|func|function|class|type|interface|struct|enum|fn|trait|const)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_]\w*)",
@@ -77,27 +78,32 @@ _SHOWS = frozenset({"cat", "head", "tail", "less", "more", "nl", "bat"})
 _PRINTS = lazy(r"sed\s+-n\s+\S+\s+(?P<path>[\w./~@+-]+)\s*$")
 _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
 _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
-_COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* commit\b")
-_PUSHES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* push\b")
+_COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* commit\b", needs=("git",))
+_PUSHES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* push\b", needs=("git",))
 _REBASES = lazy(r"\bgit (?:-\S+ \S+ )?rebase (?:-(?!-(?:abort|continue|skip|onto))\S+ )*([A-Za-z][\w./-]*)")
-_REBASED = lazy(r"\bSuccessfully rebased and updated refs/heads/(\S+?)\.?$", re.MULTILINE)
-_EDITS_IN_PLACE = lazy(r"\b(?:g?sed|perl)(?: -\w+)* (?:-[a-zA-Z]*i\b|--in-place|-i\.)|\bperl -\w*i\b")
+_REBASED = lazy(r"\bSuccessfully rebased and updated refs/heads/(\S+?)\.?$", re.MULTILINE, needs=("rebased",))
+_EDITS_IN_PLACE = lazy(
+    r"\b(?:g?sed|perl)(?: -\w+)* (?:-[a-zA-Z]*i\b|--in-place|-i\.)|\bperl -\w*i\b", needs=("sed", "perl")
+)
 _TAKES_BACK = lazy(
-    r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b"
+    r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b",
+    needs=("git",),
 )
 _PROVES = lazy(
     r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
 )
 # Each prints the commit that it makes.
-_MAKES_COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:commit|revert|cherry-pick|merge)\b")
-_REWRITES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* rebase\b(?! --abort)")
+_MAKES_COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* (?:commit|revert|cherry-pick|merge)\b", needs=("git",))
+_REWRITES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?)* rebase\b(?! --abort)", needs=("git",))
 _DROPS_COMMITS = lazy(
-    r"\bgit(?: -\S+(?: [^-\s]\S*)?)* reset\b[^;&|\n]* (?:\S*(?:HEAD|@)[~^]|\S+/\S|[0-9a-f]{7,40}\b)"
+    r"\bgit(?: -\S+(?: [^-\s]\S*)?)* reset\b[^;&|\n]* (?:\S*(?:HEAD|@)[~^]|\S+/\S|[0-9a-f]{7,40}\b)",
+    needs=("git",),
 )
 _AMENDS = lazy(r"\s--amend\b")
 # The whole list of changed files: not filtered, and not that of some paths.
 _LISTS_CHANGES = lazy(
-    r"(?:^|[;&\n])\s*git(?: -C \S+)? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*[ \t]*(?=$|[;&\n])"
+    r"(?:^|[;&\n])\s*git(?: -C \S+)? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*[ \t]*(?=$|[;&\n])",
+    needs=("git",),
 )
 _ONLY_LISTS = lazy(r"git(?: -C \S+)? status(?: \S+)*")
 _LISTED_CHANGE = lazy(
@@ -105,7 +111,7 @@ _LISTED_CHANGE = lazy(
     re.MULTILINE,
 )
 # The branch of the work, as git prints it; that of another directory is not this one.
-_SHOWS_BRANCH = lazy(r"\bgit (?:commit|status|checkout|switch|branch --show-current)\b")
+_SHOWS_BRANCH = lazy(r"\bgit (?:commit|status|checkout|switch|branch --show-current)\b", needs=("git",))
 _BRANCH = lazy(
     r"^\[(?!detached )([^\]\s]+)(?: \(root-commit\))? [0-9a-f]{7,}\] |^On branch (\S+)$|^## (?!HEAD )(\S+?)(?:\.\.\.\S+)?(?: \[.*\])?$"
     r"|^Switched to (?:a new )?branch '([^'\n]+)'$",
@@ -132,7 +138,10 @@ _SLIP = lazy(
     r"The user doesn't want to|Claude requested permissions|Permission to use)"
 )
 
-_REFUSED = lazy(r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected")
+_REFUSED = lazy(
+    r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected",
+    needs=("doesn't want to", "rejected"),
+)
 _REFUSAL_REASON = lazy(r"the user said:\s*(.+)", re.DOTALL)
 # A refusal opens with its own words.
 _REFUSAL_CHARS = 160
@@ -295,6 +304,17 @@ def files_of(calls: Iterable[Call]) -> tuple[FileFact, ...]:
         if call.result is not None and not call.result.is_error:
             for fact in _touched(call):
                 _count(found, fact)
+    return _each_once(found)
+
+
+def _each_once(found: dict[str, FileFact]) -> tuple[FileFact, ...]:
+    """Return `found` with each relative path that ends exactly one absolute one joined to that."""
+    absolute = [path for path in found if path.startswith("/")]
+    for path in [one for one in found if absolute and not one.startswith(("/", "~"))]:
+        whole = [one for one in absolute if one.endswith(f"/{path.removeprefix('./')}")]
+        if len(whole) == 1 and whole[0] in found:
+            fact = found.pop(path)
+            _count(found, fact._replace(path=whole[0]))
     return tuple(found.values())
 
 
@@ -307,7 +327,7 @@ def merged_files(older: Iterable[FileFact], newer: Iterable[FileFact]) -> tuple[
     found = {fact.path: fact for fact in older}
     for fact in newer:
         _count(found, fact)
-    return tuple(found.values())
+    return _each_once(found)
 
 
 def _count(found: dict[str, FileFact], fact: FileFact) -> None:

@@ -30,7 +30,8 @@ from aether.store import (
     record_files,
     seals,
 )
-from aether.store.commit import ARCHIVE, Author, commit_locked, write_lock
+from aether.store.authors import ARCHIVE, Author
+from aether.store.commit import commit_locked, write_lock
 from aether.store.files import storage_errors
 from aether.store.snapshot import Snapshot
 from aether.text.words import pluralize

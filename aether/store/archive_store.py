@@ -8,7 +8,6 @@ Writers hold the lock of the home. What a level is, and when a conversation ages
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import os
@@ -34,7 +33,9 @@ from aether.errors import (
     shown,
 )
 from aether.paths import directory_name, inside, is_plain, own_file
+from aether.regular import sha256
 from aether.store import files, index_file, postings, recovery, spool
+from aether.text.regex import lazy
 from aether.text.words import terms
 from aether.tuples import NamedTuple
 from aether.types import DETAILS, JsonObject
@@ -55,15 +56,15 @@ OLDER = ".json.gz"
 TITLE_CHARS = 50
 # Words of one conversation that the index holds: those of a long book.
 MOST_WORDS = 200_000
-_NO_NAME = re.compile(r"[^A-Za-z0-9_-]+")
-_MONTH = re.compile(r"\d{4}/\d{2}", re.ASCII)
+_NO_NAME = lazy(r"[^A-Za-z0-9_-]+")
+_MONTH = lazy(r"\d{4}/\d{2}", re.ASCII)
 # What a step or an archive file may name: archive files, and fuller forms in grace.
 _FILE, _REST = (
-    re.compile(r"archive/\d{4}/\d{2}/[^/\0]+\.json(?:\.zst)?", re.ASCII),
-    re.compile(r"archive/grace/[^/\0]+\.zst"),
+    lazy(r"archive/\d{4}/\d{2}/[^/\0]+\.json(?:\.zst)?", re.ASCII),
+    lazy(r"archive/grace/[^/\0]+\.zst"),
 )
-_SEAL = re.compile(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
-_VERSION = re.compile(rb'"version": (.),')
+_SEAL = lazy(rb',\n  "checksum": "([0-9a-f]{64})"\n\}\n\Z')
+_VERSION = lazy(rb'"version": (.),')
 _TEXT_KEYS = ("content", "text", "thinking", "input", "arguments", "output", "summary")
 
 
@@ -85,16 +86,16 @@ def grace_kind(name: str) -> str:
 
 def grace_of(id: str, kind: str, level: str, data: bytes, *, until: str) -> JsonObject:
     """Return what an archive file says of `data`, the fuller form of its conversation, which rests in grace."""
-    sha256 = hashlib.sha256(data).hexdigest()
-    name = f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.{sha256[:8]}.zst"
-    return {"file": name, "level": level, "sha256": sha256, "bytes": len(data), "until": until}
+    digest = sha256(data).hexdigest()
+    name = f"{GRACE}/{directory_name(id, what='conversation')}.{kind}.{level}.{digest[:8]}.zst"
+    return {"file": name, "level": level, "sha256": digest, "bytes": len(data), "until": until}
 
 
 def encoded(value: JsonObject) -> bytes:
     """Return the content of the archive file of `value`, sealed."""
     fields = {key: one for key, one in value.items() if key != "checksum"}
     body = files.json_document(fields, size=files.SMALL_CHARS).removesuffix(b"\n}\n")
-    return body + b',\n  "checksum": "%s"\n}\n' % hashlib.sha256(body).hexdigest().encode()
+    return body + b',\n  "checksum": "%s"\n}\n' % sha256(body).hexdigest().encode()
 
 
 def parsed(data: bytes, *, where: str) -> JsonObject:
@@ -121,7 +122,7 @@ def parsed(data: bytes, *, where: str) -> JsonObject:
 
 def _is_sealed(data: bytes) -> bool:
     found = _SEAL.search(data)
-    return bool(found and hashlib.sha256(data[: found.start()]).hexdigest() == found[1].decode())
+    return bool(found and sha256(data[: found.start()]).hexdigest() == found[1].decode())
 
 
 def _without_flipped_version(data: bytes) -> bytes | None:
@@ -137,6 +138,8 @@ def without_flip(data: bytes) -> bytes | None:
     """Return the archive file from which `data` differs by one flipped bit, None if there is no such file."""
     if made := _without_flipped_version(data):
         return made
+    import hashlib  # it is faster, and this hashes the file once for each of its bits
+
     found = _SEAL.search(data)
     if not found or len(data) > recovery.MOST_BYTES:
         return None
@@ -271,7 +274,7 @@ def read_grace(home: Path, grace: JsonObject) -> bytes:
         CorruptDocument: it is not what was written.
     """
     data = read_bytes(home, grace["file"])
-    if hashlib.sha256(data).hexdigest() != grace["sha256"]:
+    if sha256(data).hexdigest() != grace["sha256"]:
         raise CorruptDocument("it is not what was written.", fix='Run "aether doctor".', where=grace["file"])
     return data
 

@@ -8,11 +8,10 @@ is done again.
 
 from __future__ import annotations
 
+import operator
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
-from contextvars import ContextVar
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -21,6 +20,7 @@ from aether import clock, regular
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, shown
 from aether.schemas import check, migrations
 from aether.store import config, documents, ledger, offline, record_files, recovery, rewrite, seals, spool
+from aether.store.authors import ACTING, AETHER, HAND, INIT, QUEEN, Author
 from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
@@ -35,7 +35,6 @@ from aether.store.files import (
     unsealed,
     write_whole,
 )
-from aether.store.index_file import LEFT_ALONE
 from aether.store.patch import apply_with_inverse, diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
@@ -50,6 +49,7 @@ from aether.store.snapshot import (
     folded_entries,
     journal_header,
     journal_path,
+    last_folded,
     load,
     month_files,
     read_journal,
@@ -57,34 +57,13 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
-_TIME = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
-# Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
-HOOK, AETHER = "hook", "aether"
-# The author of steps of the archive, which change no document.
-ARCHIVE = "archive"
-# The author of edits that a person made in a file.
-HAND = "hand"
-# The operation that makes the documents: there is nothing before it to restore.
-INIT = "init"
-
-
-# The author where nobody else is named: the person whose colony it is.
-QUEEN = "queen"
-
-
-class Author(NamedTuple):
-    """Who changes what, and why, as `aether log` shows it."""
-
-    operation: str
-    by: str = QUEEN
-    reason: str = ""
-    part: str = ""
-    """See `snapshot.Entry`."""
+_TIME = lazy(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
 
 
 class Committed(NamedTuple):
@@ -95,38 +74,8 @@ class Committed(NamedTuple):
     changed: bool
 
 
-class Acting(NamedTuple):
-    """A surface through which a person acts: what it commits in place of the Queen, and under which condition."""
-
-    by: str
-    revisions: list[int]
-    """The revisions that were made, in their order; it grows."""
-    require: Callable[[Snapshot], None] = lambda snapshot: None
-    """Raises an error if what the person saw has changed; asked under the lock, of the first change."""
-    read_only: bool = False
-
-
-ACTING: ContextVar[Acting | None] = ContextVar("acting", default=None)
-
-
-@contextmanager
-def acting(
-    by: str, require: Callable[[Snapshot], None] | None = None, *, read_only: bool = False
-) -> Iterator[Acting]:
-    """Commit changes of the Queen under the name `by` during the block, in this thread or task only.
-
-    `read_only` refuses all of them, and leaves the spool and the indexes as they are.
-    """
-    found = Acting(by, [], read_only=read_only)
-    token, alone = (
-        ACTING.set(found._replace(require=require) if require else found),
-        LEFT_ALONE.set(read_only),
-    )
-    try:
-        yield found
-    finally:
-        ACTING.reset(token)
-        LEFT_ALONE.reset(alone)
+# Shared homes where the last change of this process met lines of another replica: the next one waits for its turn at once.
+_MET: set[Path] = set()
 
 
 def commit(
@@ -230,7 +179,8 @@ def _committed(
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
     shared = _is_shared(home)
     for attempt in range(CONFLICT_TRIES):
-        with _in_turn(snapshot, now) if shared and attempt else nullcontext(snapshot) as found:
+        in_turn = shared and (attempt or home in _MET)
+        with _in_turn(snapshot, now, early=True) if in_turn else nullcontext(snapshot) as found:
             seen, change = _planned(found, plan, now, shared=shared)
             if not _does_something(change):
                 return Committed(seen.revision, change.result, changed=False)
@@ -431,14 +381,14 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
     entry, state = _entry(snapshot, change, author, now, key=key)
     patches, records = entry.patches, entry.appends
     line = entry_line(entry)
-    end = snapshot.end
+    end, data = snapshot.end, b"".join((*snapshot.unwritten, line))
     with storage_errors(home):
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
         taken = _agree(snapshot, line, key, now)
         try:
-            append(journal_path(home), line, at=end)
+            append(journal_path(home), data, at=end)
         except ConcurrentWrite as reason:
             reason.tried = entry.revision, line
             raise
@@ -447,7 +397,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
                 raise
             # It is in the ledger: acknowledged here, and in the journal when this home catches up.
             return snapshot._replace(revision=entry.revision, documents=state)
-        end += len(line)
+        end += len(data)
         set_head(head_path(home), entry.revision)
         grown = None  # if it cannot be asked for, the next load reads again
         with suppress(OSError):
@@ -456,7 +406,7 @@ def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *
     after = snapshot._replace(
         revision=entry.revision, documents=state, changed=snapshot.changed | patches.keys(),
         pending=(*snapshot.pending, Pending(entry.revision, entry.at, records)) if records else snapshot.pending,
-        end=end, files=(grown, *snapshot.files[1:]),
+        end=end, files=(grown, *snapshot.files[1:]), unwritten=(),
     )  # fmt: skip
     remember(after)
     return after
@@ -492,9 +442,11 @@ def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
     if answer.done and answer.lines in ([], [line]):
         return True
     if answer.done:
-        catch_up(snapshot, now=now)
+        catch_up(load(home) if snapshot.unwritten else snapshot, now=now)
         raise _Known(answer.revision)
-    snapshot = take_in(snapshot, answer.lines)
+    _MET.add(home)
+    # What is unwritten was read in a turn that is over.
+    snapshot = catch_up(load(home), now=now) if snapshot.unwritten else take_in(snapshot, answer.lines)
     if snapshot.revision < answer.head:
         catch_up(snapshot, now=now)
     raise ConcurrentWrite(home)
@@ -539,29 +491,52 @@ def _offline(reason: StorageFailed) -> ledger.Offline:
 
 
 @contextmanager
-def _in_turn(snapshot: Snapshot, now: datetime) -> Iterator[Snapshot]:
-    """Keep writers of other replicas waiting, and yield the newest state of a shared home."""
+def _in_turn(snapshot: Snapshot, now: datetime, *, early: bool = False) -> Iterator[Snapshot]:
+    """Keep writers of other replicas waiting, and yield the newest state of a shared home.
+
+    With `early` what is new is not written yet: it may become durable with the change that is planned on it.
+    """
+    early = early and bool(snapshot.end) and not (snapshot.irregular or snapshot.known)
     with ExitStack() as turn:
         try:
             server = ledger.of(snapshot.home)
-            news = turn.enter_context(server.turn(ledger.JOURNAL, mark_of(snapshot))) if server else None
+            taken = server and server.turn(ledger.JOURNAL, mark_of(snapshot), early=early)
+            news = turn.enter_context(taken) if taken else None
         except StorageFailed as reason:
             raise _offline(reason) from reason
-        # Without a server it has left the colony meanwhile.
-        yield settle(take_in(snapshot, news.lines), now=now) if news else snapshot
+        (_MET.add if news and news.lines else _MET.discard)(snapshot.home)
+        found = snapshot  # without a server it has left the colony meanwhile
+        if news and news.lines and early:
+            try:
+                found = after_lines(snapshot, news.lines)._replace(unwritten=tuple(news.lines))
+            except CorruptDocument:
+                found = settle(
+                    catch_up(snapshot, now=now), now=now
+                )  # it stores those before the one that it names
+        elif news:
+            found = settle(take_in(snapshot, news.lines), now=now)
+        yield found
 
 
 def _newer(snapshot: Snapshot, now: datetime) -> Snapshot | None:
     """Return the state of a shared home after what is new in its ledger; None if nothing is, or it cannot be asked."""
-    with suppress(StorageFailed):
+    unsure = bool(snapshot.unwritten)
+    if unsure:  # they may not be durable, until they are read again
+        snapshot = load(snapshot.home)
+    try:
         found = catch_up(snapshot, now=now)
-        return settle(found, now=now) if found.revision != snapshot.revision else None
-    return None
+    except StorageFailed:
+        if unsure:
+            raise
+        return None
+    return settle(found, now=now) if found.revision != snapshot.revision else None
 
 
 def mark_of(snapshot: Snapshot) -> ledger.Mark:
     """Return how far the journal of a shared home reaches."""
     home, line = snapshot.home, b""
+    if snapshot.unwritten:
+        return ledger.Mark(snapshot.revision, ledger.checksum_of(snapshot.unwritten[-1]))
     with storage_errors(home), suppress(FileNotFoundError), regular.opened(journal_path(home)) as file:
         if snapshot.end > len(file.readline()):
             file.seek(max(0, snapshot.end - ledger.CHECKSUM_END))
@@ -695,6 +670,8 @@ def _unlike(before: Any, after: Any) -> Any:
             if key not in before or before[key] is not value
         }
     if isinstance(before, list) and isinstance(after, list):
+        if all(map(operator.is_, before, after)):
+            return after[len(before) :]  # most changes append
         held = set(map(id, before))
         return [entry for entry in after if id(entry) not in held]
     return after
@@ -1026,10 +1003,10 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         if snapshot.end and found.base + len(found.entries) != snapshot.revision:
             raise ConcurrentWrite(home)
         # The lines move byte for byte; a fold that is done again adds nothing.
-        last, months = next(folded_entries(home, newest_first=True), None), month_files(home)
+        last, months = last_folded(home), month_files(home)
         fresh: dict[Path, list[bytes]] = {}
         for entry, line in zip(found.entries, found.lines, strict=True):
-            if last is None or entry.revision > last.revision:
+            if entry.revision > last:
                 # Never an earlier file than the last one: a clock that was set back must not break the order.
                 path = max([home / "data" / "journal" / f"{entry.at[:7]}.jsonl", *months[-1:], *fresh])
                 fresh.setdefault(path, []).append(line)

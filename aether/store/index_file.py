@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import os
 import stat
-import threading
+from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from aether.store.authors import only_looks
 
 if TYPE_CHECKING:
     import sqlite3
 
 T = TypeVar("T")
-# Whether the files of indexes stay as they are: who only looks at a home works on copies in memory.
-LEFT_ALONE: ContextVar[bool] = ContextVar("LEFT_ALONE", default=False)
 _COPIES: dict[Path, sqlite3.Connection] = {}
-_COPIES_LOCK = threading.Lock()
+_COPIES_LOCK = allocate_lock()
 
 
 def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_seconds: float) -> tuple[T] | None:
@@ -31,7 +30,7 @@ def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_second
     """
     import sqlite3
 
-    if LEFT_ALONE.get():
+    if only_looks():  # the file stays as it is
         return _in_memory(path, work)
     for _ in range(2):
         try:

@@ -10,7 +10,6 @@ Without `data/share.json` a home is not shared: its journal file is its ledger, 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
@@ -20,20 +19,25 @@ from typing import Any, Protocol
 from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
 from aether.store import files, spool
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 
 # What a shared home knows of its colony; neither an address nor a password.
 PLACE = "data/share.json"
+# The changes that wait for the server.
+QUEUE = "share/queue"
 URL = "AETHER_SHARE_URL"
 # Where the files of a colony are if not in the database: a directory that all machines have, or s3://bucket/prefix.
 FILES = "AETHER_SHARE_FILES"
 # How an address starts, and the module whose `open_ledger` and `create_colony` know such servers.
 MODULES = dict.fromkeys(("postgresql://", "postgres://"), "aether.store.postgres")
 # The other form that libpq knows: `service=NAME`, `user=ana host=db`.
-_PARAMETERS = re.compile(r"\s*[a-z_]+\s*=")
+_PARAMETERS = lazy(r"\s*[a-z_]+\s*=")
 # libpq's own variables: with one of them an empty address is enough.
 _OWN = ("PGSERVICE", "PGHOST", "PGDATABASE")
 TIMEOUT_SECONDS = 10.0
+# A server that failed is not asked again for as long.
+TRIED_SECONDS = 30.0
 # What is said of a home that came with a repository, and what to do.
 TRACKED = (
     "git tracks it, so it came with the repository: nothing is sent to the colony or taken from it.",
@@ -165,11 +169,12 @@ class Ledger(Protocol):
             Unsettled: it was sent, and the server could not be asked again whether it was stored.
         """
 
-    def turn(self, stream: str, mark: Mark) -> AbstractContextManager[News]:
+    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> AbstractContextManager[News]:
         """Keep other writers of a stream waiting during the block, and yield what is new since `mark`.
 
         A writer that has met a conflict plans again inside: its next `append_if` on this stream, in this thread, meets
         none, and ends the turn. The server ends a turn that is longer than a few seconds. Writers get it in order.
+        With `early` what is new may become durable only with that append: without it nobody may store or show it.
         """
 
     def wait(self, stream: str, revision: int, timeout: float) -> bool:

@@ -9,9 +9,8 @@ the history already is never sent twice.
 from __future__ import annotations
 
 import os
-import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,23 +18,28 @@ from typing import Any
 from aether import regular
 from aether.errors import AetherError, UnsafePath
 from aether.schemas import check
-from aether.store import files, recovery, spool
+from aether.store import files, ledger, recovery, spool
 from aether.store.merge import rules_of
 from aether.store.patch import apply
-from aether.store.snapshot import Entry, Snapshot, entry_fields, entry_of, folded_entries, read_journal
+from aether.store.snapshot import (
+    REPLANNERS,
+    Entry,
+    Snapshot,
+    entry_fields,
+    entry_of,
+    folded_entries,
+    read_journal,
+)
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, Patch
 
-DIRECTORY = "share/queue"
+DIRECTORY = ledger.QUEUE
 # How the name of a change in quarantine starts.
 UNFIT = "queued-"
-_NAME = re.compile(r"\d{8,}-[0-9a-f]{32}\.json")
+_NAME = lazy(r"\d{8,}-[0-9a-f]{32}\.json")
 # Touched at each try that failed: for some seconds no other process waits for the server again.
-TRIED, TRIED_SECONDS = "share/tried", 30.0
-
-# What plans a change again on newer documents, given its entry, or returns None: memory knows how, and this module does not.
-# The records in its `appends` replace those of the entry.
-REPLANNERS: list[Callable[[Mapping[str, Any], Entry], Change | None]] = []
+TRIED, TRIED_SECONDS = "share/tried", ledger.TRIED_SECONDS
 
 
 class Queued(NamedTuple):

@@ -8,7 +8,8 @@ two changes of one document is in `merge`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from aether.errors import InvalidInput, shown
@@ -35,6 +36,11 @@ def keys_of(path: str) -> list[str]:
     return [key.replace("~1", "/").replace("~0", "~") for key in path.split("/")[1:]]
 
 
+@lru_cache(maxsize=256)
+def _keys(path: str) -> tuple[str, ...]:
+    return tuple(keys_of(path))
+
+
 def apply(state: Any, patch: Iterable[Operation]) -> Any:
     """Return `state` after `patch`.
 
@@ -55,9 +61,9 @@ def apply_with_inverse(state: Any, patch: Iterable[Operation]) -> tuple[Any, Pat
         for simple in _simple(root[0], operation):
             if "from" in operation:
                 fresh.clear()  # a value in two places must not be changed in place
-            _step(root, ["0", *keys_of(simple["path"])], simple, inverse, fresh)
-            if operation["op"] != "add":
-                fresh.clear()  # the inverse holds the removed value
+            _step(root, ("0", *_keys(simple["path"])), simple, inverse, fresh)
+            if "from" in operation:
+                fresh.clear()
     inverse.reverse()
     return root[0], inverse
 
@@ -92,7 +98,7 @@ def get(state: Any, path: str) -> Any:
 
 
 def _step(
-    container: Any, keys: list[str], operation: Operation, inverse: Patch, fresh: dict[int, Any]
+    container: Any, keys: Sequence[str], operation: Operation, inverse: Patch, fresh: dict[int, Any]
 ) -> None:
     for key in keys[:-1]:
         at = _place(container, key, operation["path"], adding=False)

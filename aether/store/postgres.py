@@ -39,6 +39,8 @@ from aether.store.ledger import JOURNAL, Appended, Mark, News, OldTables, Unsett
 from aether.tuples import NamedTuple
 
 RIGHTS = ("read", "write", "admin")
+# The oldest version of PostgreSQL that the tests run.
+OLDEST_SERVER = 14
 # A home may read a line of so many bytes at once with others; a longer one is read alone.
 READ_BYTES = 8_000_000
 # Where notifications do not arrive: behind a pooler, and when another thread has the connection that listens.
@@ -364,8 +366,10 @@ class PostgresLedger:
                 return self._settled(arguments, lost)
 
     @contextmanager
-    def turn(self, stream: str, mark: Mark) -> Iterator[News]:
+    def turn(self, stream: str, mark: Mark, *, early: bool = False) -> Iterator[News]:
         """Keep other writers of a stream waiting during the block, and yield what is new since `mark`.
+
+        With `early` that may not be durable before an append in the block is done.
 
         Raises:
             Conflict: the stream ends before the mark, or has another line there.
@@ -381,7 +385,7 @@ class PostgresLedger:
             )  # fmt: skip
             cursor.nextset()
             head, lines = cursor.fetchone()
-            if lines:
+            if lines and not early:
                 self.call("select aether.sync()")  # by another connection: this one must not commit yet
             turns = self._turns.__dict__.setdefault("of", {})
             turns[stream] = connection
@@ -531,6 +535,10 @@ class PostgresLedger:
             made = _connection_type().connect(**self._address, autocommit=True, prepare_threshold=None)
         except self._driver.Error as reason:
             raise self._unreachable(str(reason)) from None
+        if (version := made.info.server_version // 10000) < OLDEST_SERVER:
+            made.close()
+            what = f"the server has version {version}, and aether needs {OLDEST_SERVER} or newer."
+            raise StorageFailed(what, fix="Upgrade it, or name another server.", where=self.where)
         made.seconds = self.timeout
         return made
 
@@ -555,6 +563,13 @@ class PostgresLedger:
         except (self._driver.errors.InvalidSchemaName, self._driver.errors.UndefinedFunction):
             what = "this database has no tables of aether, or not all of them."
             raise StorageFailed(what, fix=_INIT, where=self.where) from None
+        except self._driver.DatabaseError as reason:
+            # Older functions take the partitions of a table for what a backup left.
+            if reason.sqlstate == "AE003":
+                (version,) = _row(connection, "select max(version) from aether.migrations", ())
+                if version:
+                    _require_version(version, self.where)
+            raise
         _require_version(found["version"], self.where)
         if found["colony"] is None:
             if found["owner"]:
@@ -727,8 +742,9 @@ _REASONS: dict[str, tuple[type[AetherError], str, str]] = {
     "AE004": (
         UnsafePath,
         "the server refuses",
-        "Let a superuser run: grant aether_read, aether_write, aether_admin to OWNER with admin option.",
+        "Let a superuser, or who made these roles, run: grant aether_read, aether_write, aether_admin to OWNER with admin option.",
     ),
+    "AE005": (UnsafePath, "the server refuses", "Run: alter role NAME inherit; then grant the right again."),
     "P0002": (NotFound, "the server refuses", "Put the blob first."),
 }  # fmt: skip
 # After these the transaction may have been committed: canceled, and the ends of a session.

@@ -24,6 +24,7 @@ from aether.store.files import (
     json_line,
     lines_backwards,
     make_directory,
+    months_in,
     parse_json,
     read_head,
     seal_json,
@@ -39,6 +40,8 @@ KINDS = (*MONTHLY, *SINGLE)
 # Positions order records by revision, then by place; no transaction carries more records than this.
 RECORDS_PER_REVISION = 1 << 22
 _START = b'{"revision":'
+# Records of one transaction from which loading the faster encoder pays.
+_MANY = 100
 # To look for more values than this in a file takes longer than to read all its records.
 _MOST_SOUGHT = 16
 # A stretch of a file this short is read line by line.
@@ -57,7 +60,7 @@ def files_of(home: Path, kind: str) -> list[Path]:
         NotFound: there is no such kind.
     """
     if kind in MONTHLY:
-        return sorted((home / MONTHLY[kind]).glob("[0-9]*-[0-9]*.jsonl"))
+        return months_in(home / MONTHLY[kind])
     if kind not in SINGLE:
         kinds = ", ".join((*MONTHLY, *SINGLE))
         raise NotFound(
@@ -271,9 +274,9 @@ def record_of(line: bytes) -> JsonObject | None:
     return None if "checksum" in record else record
 
 
-def line_of(record: JsonObject) -> bytes:
+def line_of(record: JsonObject, *, is_one_of_many: bool = False) -> bytes:
     """Return the line of a numbered record."""
-    return seal_json(record)
+    return seal_json(record, is_large=is_one_of_many)
 
 
 def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[bytes]]:
@@ -286,7 +289,8 @@ def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[b
             # Never an earlier file than the last one: a clock that was set back must not break the order.
             path = max([file_of(home, kind, one.at), *files[-1:], *ours])
             if fresh := [record for record in numbered(one, kind) if position(record) > done]:
-                lines.setdefault(path, []).extend(map(line_of, fresh))
+                many = len(fresh) >= _MANY
+                lines.setdefault(path, []).extend(line_of(record, is_one_of_many=many) for record in fresh)
                 ours.append(path)
     return lines
 

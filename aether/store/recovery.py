@@ -15,11 +15,12 @@ from aether.errors import AetherError, InvalidInput
 from aether.store.files import sealed_body
 from aether.store.merge import Place, Rules, merge, strip
 from aether.store.patch import apply, entry_id, get, json_equal, keys_of, pointer
+from aether.text.regex import lazy
 from aether.types import JsonObject, Operation, Patch
 
 # Trying all bits costs the square of the length: a third of a second here.
 MOST_BYTES = 8192
-_SEAM = re.compile(rb'"\}(.)\{"', re.DOTALL)
+_SEAM = lazy(rb'"\}(.)\{"', re.DOTALL)
 
 
 def lines_of(data: bytes, is_good: Callable[[bytes], bool] = lambda line: sealed_body(line) is not None) -> Iterator[tuple[bytes, bool]]:  # fmt: skip

@@ -11,7 +11,6 @@ lines is sealed, and git does not track it. What is otherwise goes to quarantine
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterable
 from contextlib import nullcontext, suppress
@@ -34,6 +33,7 @@ from aether.store.files import (
     unsealed,
     write_whole,
 )
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 
 # `commit.write_lock` looks for it.
@@ -42,9 +42,9 @@ PLAN = "plan.json"
 # Files that are only appended to, some without the lock.
 GROWING = (".jsonl", ".log")
 # The logs of conversations, each with a lock of its own; a note of the memory tool may have the same name.
-_TALK = re.compile(r"conversations/[^/]+/history\.jsonl")
+_TALK = lazy(r"conversations/[^/]+/history\.jsonl")
 # What a rewrite may remove: indexes, which are made again, and the locks of conversations that have another name now.
-_DERIVED = re.compile(r"(?:archive/)?index\.sqlite(?:-\w+)?|conversations/[^/]+/lock")
+_DERIVED = lazy(r"(?:archive/)?index\.sqlite(?:-\w+)?|conversations/[^/]+/lock")
 
 
 class Step(NamedTuple):

@@ -12,7 +12,6 @@ come with a repository: one that names anything but files that it can be about i
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from contextlib import suppress
 from datetime import datetime
@@ -24,6 +23,7 @@ from typing import Any
 from aether import clock, regular
 from aether.errors import AetherError, UnsafePath
 from aether.paths import inside, is_plain
+from aether.regular import sha256
 from aether.store import documents, files
 from aether.tuples import NamedTuple
 from aether.types import JsonObject
@@ -76,7 +76,7 @@ class Grown(NamedTuple):
         size, number, chain = self
         for line in lines:
             size, number = size + len(line), number + 1
-            chain = hashlib.sha256(chain.encode() + line).hexdigest()[:_CHAIN_CHARS]
+            chain = sha256(chain.encode() + line).hexdigest()[:_CHAIN_CHARS]
         return Grown(size, number, chain)
 
 

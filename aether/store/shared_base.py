@@ -105,6 +105,15 @@ def read(server: Ledger) -> Base | None:
     return base
 
 
+def parts(server: Ledger) -> set[str]:
+    """Return the names of the blobs that the newest base of a colony consists of; none without one.
+
+    Raises:
+        NotFound, CorruptDocument: as `read`.
+    """
+    return _names_of(read(server))
+
+
 def _manifest(server: Ledger, name: str) -> Base:
     with suppress(KeyError, TypeError, ValueError):
         value = files.unsealed(server.get_blob(name)) or {}

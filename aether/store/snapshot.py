@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -26,11 +26,20 @@ from aether.project import link_out_of
 from aether.schemas import check, migrations
 from aether.store import documents, recovery
 from aether.store.documents import Document
-from aether.store.files import head_path, lines_backwards, read_head, seal_json, storage_errors, unsealed
+from aether.store.files import (
+    head_path,
+    lines_backwards,
+    months_in,
+    read_head,
+    seal_json,
+    sealed_body,
+    storage_errors,
+    unsealed,
+)
 from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.tuples import NamedTuple
-from aether.types import JsonObject, Patch
+from aether.types import Change, JsonObject, Patch
 
 JOURNAL_FORMAT = 1
 # A fold replaces files for about ten milliseconds; this waits out many of them.
@@ -129,9 +138,15 @@ class Snapshot(NamedTuple):
     """Of each document whose hand edit is not in force: the edited revision, the reason, and the edit as a patch."""
     harm: Harm | None = None
     """The damage of the journal, which the next writer writes down."""
+    unwritten: tuple[bytes, ...] = ()
+    """Lines of the ledger that are not in the journal yet: what follows them is written with them, or neither."""
 
 
 _CACHE: dict[Path, Snapshot] = {}
+
+# What plans a change that waited for a server again on newer documents, given its entry, or returns None: memory knows
+# how, and the store does not. The records in its `appends` replace those of the entry.
+REPLANNERS: list[Callable[[Mapping[str, Any], Entry], Change | None]] = []
 
 
 def load(home: Path) -> Snapshot:
@@ -172,6 +187,7 @@ def require_home(place: Path) -> Path:
     return place
 
 
+@lru_cache(maxsize=64)
 def journal_path(home: Path) -> Path:
     """Return the journal of `home`."""
     return home / "data" / "journal.jsonl"
@@ -223,15 +239,17 @@ def advance(
     old: Snapshot, entries: list[Entry], *, end: int, torn: bool, files: tuple[FileId, ...]
 ) -> Snapshot:
     """Return `old` after `entries`."""
-    state, changed, pending = dict(old.documents), set(old.changed), list(old.pending)
+    state, pending = dict(old.documents), list(old.pending)
+    patches: dict[str, Patch] = {}
     for entry in entries:
         for name, patch in entry.patches.items():
-            state[name] = apply(state.get(name), patch)
-            changed.add(name)
+            patches.setdefault(name, []).extend(patch)
         if entry.appends:
             pending.append(Pending(entry.revision, entry.at, entry.appends))
+    for name, patch in patches.items():  # of all entries at once, so that a long list is copied once
+        state[name] = apply(state.get(name), patch)
     return old._replace(
-        revision=old.revision + len(entries), documents=state, changed=frozenset(changed),
+        revision=old.revision + len(entries), documents=state, changed=old.changed | patches.keys(),
         pending=tuple(pending), end=end, torn=torn, files=files,
     )  # fmt: skip
 
@@ -578,9 +596,14 @@ def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False)
     return seal_json({"journal": JOURNAL_FORMAT, "base": base, **more})
 
 
+# Changes of this many items and more are written by the encoder of large documents.
+_LARGE_STEPS = 100
+
+
 def entry_line(entry: Entry) -> bytes:
     """Return the line of `entry`, with checksum and newline; empty fields are left out."""
-    return seal_json(entry_fields(entry))
+    steps = sum(map(len, (*entry.patches.values(), *entry.appends.values())))
+    return seal_json(entry_fields(entry), is_large=steps >= _LARGE_STEPS)
 
 
 def entry_fields(entry: Entry) -> JsonObject:
@@ -590,21 +613,31 @@ def entry_fields(entry: Entry) -> JsonObject:
 
 def entry_of(fields: JsonObject) -> Entry:
     """Return the entry that a line's fields describe."""
-    words = {name: fields.get(name, "") for name in ("at", "by", "operation", "reason")}
-    tables = {name: fields.get(name, {}) for name in ("patches", "inverse", "appends")}
+    get = fields.get
     return Entry(
-        int(fields["revision"]),
-        **words,
-        **tables,
-        erased=fields.get("erased", False),
-        part=fields.get("part", ""),
-        key=fields.get("key", ""),
-    )
+        int(fields["revision"]), get("at", ""), get("by", ""), get("operation", ""), get("reason", ""),
+        get("patches", {}), get("inverse", {}), get("appends", {}), get("erased", False), get("part", ""),
+        get("key", ""),
+    )  # fmt: skip
 
 
 def month_files(home: Path) -> list[Path]:
     """Return the files of folded lines, oldest first."""
-    return sorted((home / "data" / "journal").glob("[0-9]*-[0-9]*.jsonl"))
+    return months_in(home / "data" / "journal")
+
+
+def last_folded(home: Path) -> int:
+    """Return the revision of the newest folded transaction, 0 without one; a damaged line is skipped."""
+    for path in reversed(month_files(home)):
+        for line in lines_backwards(path):
+            # A line of an import is half a megabyte, and starts with its revision.
+            start, _, rest = line[:40].partition(b":")
+            number = rest.partition(b",")[0]
+            if start == b'{"revision"' and number.isdigit() and sealed_body(line) is not None:
+                return int(number)
+            if (fields := unsealed(line)) is not None:
+                return int(fields["revision"])
+    return 0
 
 
 def folded_entries(home: Path, *, after: int = 0, newest_first: bool = False) -> Iterator[Entry]:

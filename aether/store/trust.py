@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import json
 import os
-from hashlib import sha256
 from pathlib import Path
 
 from aether import regular
 from aether.errors import AetherError
 from aether.project import state_directory
+from aether.regular import sha256
 from aether.store import files
 
 

@@ -56,6 +56,11 @@ _OPTION_HEADING = lazy(
     re.IGNORECASE,
 )
 OPTION = lazy(r"(?:option|approach|alternative|variant)\W+\w{1,2}\b|\(?[a-d1-9][.)]", re.IGNORECASE)
+# A formula, a definition or a made-up case explains; it reports no work.
+_EXPLAINS = lazy(
+    r"^\W*(?:`[^`]+`|\w[\w.]*(?: \w[\w.]*){0,3}) = |^\W*(?:scenario|example|case|given|suppose|assume|imagine|say)\b[^.:]{0,30}:",
+    re.IGNORECASE,
+)
 _ANNOUNCES = lazy(
     r"^\W*(?:now,? |so,? |next,? |then,? |first,? |right\W+|ok\W+)*(?:let me|let's|i'll|i will|i need to|i'm going to)\b",
     re.IGNORECASE,
@@ -527,11 +532,17 @@ def left_open(said: Sequence[Paragraph]) -> list[str]:
 
 
 def reported(one: Paragraph, most: int) -> str:
-    """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose or announce."""
+    """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose, explain or announce.
+
+    >>> [reported(Paragraph(one, ""), 200) for one in ("`removed` = 0 here.", "Scenario: two agents edit.", "Moved `x` to `a.py`.")]
+    ['', '', 'Moved `x` to `a.py`.']
+    """
     if _OPTION_HEADING.search(one.heading) or _opens_next(one) or _announced(one):
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code
+    if _EXPLAINS.match(without_emphasis(one.text)) or _EXPLAINS.match(f"{one.heading}:"):
+        return ""
     kept: list[str] = []
     for sentence in sentences(without_emphasis(one.text)):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most

@@ -13,7 +13,7 @@ import re
 from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.regex import lazy
-from aether.text.words import sentences
+from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
 
 # A longer reply is a request of its own, and what it takes up is not its whole content.
@@ -43,7 +43,7 @@ _NO = lazy(
 )
 # "b", "do 1", "option 2", "let's go with A", "B seems like a good idea": what is taken up of a list.
 _PICKED = lazy(
-    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
+    r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|i'd|i would|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
     r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b)|(?<=\ba)\s+(?!then\b|is\b|seems\b|sounds\b|looks\b|please\b)\w)",
     re.IGNORECASE,
 )
@@ -51,11 +51,17 @@ _ANSWERS = lazy(r"\bto answer (?:your|the) question\b", re.IGNORECASE)
 _LABELS = (
     r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:option|variant|approach|alternative) \(?{label}\)?(?=\W{{0,4}}(?:[—–:.-]|\*\*))",
     r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?\(?{label}[.):]\)?(?:\*\*)?[ \t—–:-]*\S",
-    r"(?:^|[\s—])\({label}\) ",
+    r"^[ \t]*\({label}\) ",
 )
+# A sentence with two labels in it offers ("jitter (a) or a fixed step (b)?"); where its options start and end is not sure.
+_IN_SENTENCE = lazy(r"\(([a-h]|\d{1,2})\)", re.IGNORECASE)
 _ROW = (
     r"^[ \t]*\|[ \t]*(?:\*\*)?(?:option )?\(?{label}(?:[.):]\)?(?:\*\*)?|\)?(?:\*\*)?[ \t]*\|)[ \t]+[^|\n]*\S"
 )
+# "jitter" takes one of two up.
+OFFERED_WORDS = 4
+_BETWEEN_TWO = lazy(r",? \bor\b ", re.IGNORECASE)
+_POLITE = frozenset(stems("yes ok please the a use go with then take thanks"))
 # Between two choices "yes" says nothing, and to an act it says: now.
 _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
@@ -79,9 +85,11 @@ OWN_CHOICES = {
         r"\b(?:should|shouldn't|would be good to|must|wants? to|has to|needs? to)\b[^?]*, (?:and |but )?not\b(?! sure| yet| now| really)",
         re.IGNORECASE,
     ),
-    "let's": lazy(rf"{_LEADS}(?:let's|lets)\b", re.IGNORECASE),
+    "let's": lazy(rf"{_LEADS}(?:let's|lets)\b", re.IGNORECASE, needs=("let",)),
     # A proposal of the person, who need not wait for an answer; between two ways it asks.
-    _LETS_ASKED: lazy(rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", re.IGNORECASE),
+    _LETS_ASKED: lazy(
+        rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", re.IGNORECASE, needs=("let",)
+    ),
     "we will": lazy(rf"{_LEADS}we(?:'ll| will| should)\b", re.IGNORECASE),
     "I'll handle it": lazy(
         rf"{_LEADS}i(?:'ll| will) (?:handle|take|do (?:it|that)|fix)\b|, i(?:'ll| will) (?:handle|take care of|do) (?:it|that|this|them)\b",
@@ -90,6 +98,10 @@ OWN_CHOICES = {
     "go with, keep": lazy(rf"{_LEADS}(?:go with|stick (?:to|with)|keep(?! in mind| going))\b", re.IGNORECASE),
     "just do": lazy(
         rf"{_LEADS}just (?:define|use|keep(?! going)|drop|leave|make|put|store|skip|remove|append)\b(?! it\b| this\b| that\b)",
+        re.IGNORECASE,
+    ),
+    "back to": lazy(
+        rf"(?:{_LEADS}|[,;:–-] )(?:drop|scrap|ditch)\s(?!(?:the|an?|it|this|that|my|our)\b)\S+(?: \S+){{0,2}}[,;:.–-]* .{{0,20}}\bback to (?!(?:the (?:drawing board|start|beginning|tests?|issue|question|code|plan|top)|this|that|it|work)\b)\w",
         re.IGNORECASE,
     ),
     "so let's drop it": lazy(
@@ -143,6 +155,9 @@ def settled(reply: str, before: str) -> Choice | None:
         picked = _PICKED.match(said[to_question.start() :] if to_question else said)
         if picked and (option := option_of(before, picked["label"])) and not _opens_list(option):
             return Choice(option, own=False, more=_says_more(said, picked), about=about_of(before, option))
+        offer = _offer_with(before, picked["label"]) if picked else _offer_of_words(before, said)
+        if offer:
+            return Choice(offer, own=False, more=True)
         back = _BACK.search(said)
         agrees = _YES.match(said) or back
         taken = proposal_of(before, back=bool(back)) if agrees and not _BUT.search(said) else ""
@@ -222,6 +237,25 @@ def option_of(text: str, label: str) -> str:
     return first_statement(text[rows[-1].start() :][:_OPTION_CHARS]).strip("| ") if rows else ""
 
 
+def _offer_with(text: str, label: str) -> str:
+    """Return the last sentence of `text` that offers options in itself, `label` one of them; "" without one."""
+    for one in reversed(sentences(text)):
+        labels = [each.casefold() for each in _IN_SENTENCE.findall(one)]
+        if len(set(labels)) > 1 and label.casefold() in labels:
+            return one if len(one) <= _OPTION_CHARS else ""
+    return ""
+
+
+def _offer_of_words(text: str, reply: str) -> str:
+    """Return the closing question of `text` if it asks which of two, and `reply` only repeats one in its words."""
+    asked = closing_question(text)
+    if len(reply.split()) > OFFERED_WORDS or not _BETWEEN_TWO.search(asked):
+        return ""
+    said = {*stems(reply)} - _POLITE
+    takes = [side for side in _BETWEEN_TWO.split(asked) if said and said <= {*stems(side)}]
+    return asked if len(takes) == 1 else ""
+
+
 def about_of(text: str, option: str) -> str:
     r"""Return what the entry `option` of a list in `text` is about: what is said below it, else what is said above the list.
 
@@ -258,6 +292,8 @@ def proposal_of(text: str, *, back: bool = False) -> str:
     if found and len(found[-1].split()) >= CHOICE_WORDS:
         return found[-1]
     asked = closing_question(text)
+    if found and asked and (both := f"{asked} {found[-1]}") in text:
+        return both  # "Jitter or a fixed step? I recommend jitter."
     way = back and _MANNER.search(asked)
     if not asked or (not way and (_OFFERS.search(asked) or not asks_for_decision(asked))):
         return ""

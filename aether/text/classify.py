@@ -14,6 +14,7 @@ whole, an assistant's sentences that decide, find, solve or report a blocker, an
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -21,7 +22,7 @@ from typing import Literal
 
 from aether.text.described import describes, is_otherwise, options
 from aether.text.endings import ending
-from aether.text.regex import lazy
+from aether.text.regex import ODD_LETTERS, lazy
 from aether.text.words import STOPWORDS, sentences, unquoted, with_apostrophes, words
 from aether.tuples import NamedTuple
 
@@ -46,6 +47,11 @@ _EXPLORES = (
     r"i'll (?:look|check|try|start|see|explore|examine|investigate|read|search|first|now|need)|i(?:'m going| am going| want| need) to (?:look|check|see|"
     r"understand|explore|examine|find|read)|i will (?:look|check|try|see|explore|examine|first)|looking (?:at|into|for)|checking|searching|trying to|"
     r"reading|exploring)\b"
+)  # fmt: skip
+# Of which it has one.
+_EXPLORING = (
+    "let me", "let's", "i'll", "i will", "i'm", "i am", "i want", "i need", "looking", "checking", "searching", "trying",
+    "reading", "exploring",
 )  # fmt: skip
 # Order matters: a fix names the failure it ended, and a decision may mention limits.
 _CUES: dict[Kind, str] = {
@@ -83,8 +89,6 @@ _SIGNS: dict[Kind, str] = {
     "ref rep mov lau ach won gre ver con pro ret edi cha del ins",
 }
 _HEADS = lazy(r"(\w{1,3})\w*")
-# These the engine takes for an "s" or an "i", although they are no capitals of them.
-_ODD_LETTERS = "\u017f\u0130\u0131"
 
 
 class _Cue(NamedTuple):
@@ -124,7 +128,7 @@ def _may_have(cue: _Cue, said: _Said) -> bool:
 
 def _has(cue: _Cue, said: _Said) -> bool:
     # A search that ignores case takes three times as long, and nearly all letters have one small form.
-    if not said.text.isascii() and any(map(said.text.__contains__, _ODD_LETTERS)):
+    if not said.text.isascii() and any(map(said.text.__contains__, ODD_LETTERS)):
         return cue.any_case.search(said.text) is not None
     return _may_have(cue, said) and cue.small.search(said.small) is not None
 
@@ -138,7 +142,7 @@ _CHOSE = _cue(
 )
 _INSIDE: dict[Kind, tuple[str, ...]] = {"blocker": ("error", "exception")}
 _TABLE: tuple[tuple[Kind, _Cue], ...] = (
-    ("exploration", _cue(_EXPLORES)),
+    ("exploration", _cue(_EXPLORES, inside=_EXPLORING)),
     *((kind, _cue(cues, _SIGNS[kind], _INSIDE.get(kind, ()))) for kind, cues in _CUES.items()),
 )
 
@@ -207,6 +211,11 @@ _LEAD_IN = lazy(
     r"|^(?:please )?(?:remember|note|keep in mind|bear in mind|be aware|don't forget|do not forget) that\s+",
     re.IGNORECASE,
 )
+# How it starts if not with a bullet: other sentences, which are most, compile nothing.
+_LEADING = frozenset(
+    "ok okay yes yeah no good great perfect right thanks thank again reminder important note rule remember please and also so but "
+    "as one the same then next now first finally pls plz kindly let just to for like i keep bear be don do".split()
+)
 _PREFERS = lazy(
     r"^(?:always |generally |strongly )?(?:prefer|favou?r)\s|^stick (?:to|with)\s"
     r"|^(?:use|write|keep)\b[^,;.]{0,40}\b(?:spelling|style|naming|conventions?|indentation|tense)\b"
@@ -257,7 +266,7 @@ _ALWAYS = lazy(
     r"|\b(?:i|we) (?:always|never) (?:want(?! to\b)|use|do|allow|accept|commit|write)\b"
     r"|^(?:keep|use|leave|name|start|end|sign)\b.*\b(?:every|each|always|whenever|by default)\b"
     # To add something to each file is work that ends; what is done at each commit is not.
-    r"|^(?:run|write|store|put|ask|check|test|add|make|commit|document|log|send)\b.*\b(?:always|whenever|by default|(?:before|after) (?:every|each)|"
+    r"|^(?:run|write|store|put|ask|check|test|add|make|commit|document|log|send)\b.*\b(?:always|whenever|by default|(?:before|after) (?:every|each)(?! (?:other|line|word|character|item|entry|row|file|function|element|paragraph|field|column|argument)s?\b)|"
     r"(?:every|each) (?:single |new )?(?:commit|push|pull|pr|merge|release|deploy\w*|build|change|edit|time|session|step|day|week|new)\b)"
     r"|^(?:whenever|every time|each time|from now on|in (?:the )?future)\b"
     r"|\b(?:has to|have to|needs? to|must)\b.*\b(?:before|after|on|for|with) (?:each|every)\b",
@@ -269,7 +278,7 @@ _BINDS = lazy(
 )
 # Reports of recurring events, and of the reaction they force on somebody, are no rules.
 _HAPPENS = lazy(
-    r"\b(?:never|always) (?!as\b|has\b|is\b|was\b)\w+[^\Wsu]s\b(?!\W+(?:and|before|after)\b)|\bkeeps? \w+ing\b"
+    r"\b(?:never|always) (?!as\b|has\b|is\b|was\b)\w+[^\Wsu]s\b(?!\W+(?:and|before|after)\b)|\bkeeps \w+ing\b|\w(?<!\band)(?<!\bplease)(?<!\bto)(?<!\byou) keep (?!going\b)\w+ing\b"
     r"|\bi (?:(?:always|still|then|now) )?(?:must|have to|had to|need to)\b(?! (?:be asked|approve|review|confirm|agree)\b)"
     r"|\b(?:have|has|had) to (?:restart|retry|repeat|redo|re-?run|wait|click|kill)\b.*\b(?:every|each) time\b"
     r"|^(?:whenever|every time|each time|in (?:the )?future)\b(?!.*\b(?:must|should|shall|has to|have to)\b).*?(?:, (?:it|i|the|this|that|they|he|she|there|we)\b|\b(?:could|might|would)\b)"
@@ -277,6 +286,15 @@ _HAPPENS = lazy(
     r"|\b(?:ich|man) (?:muss|musste)\b|\b\w+t (?:nie|niemals|immer)(?:,|\W*$)",
     re.IGNORECASE,
 )
+# A demand that is put as a question: "can you always …?", "only use X, ok?".
+_ALWAYS_ASKED = lazy(
+    r"^(?:can|could) you (?:please )?always (?:run|use|write|ask|keep|add|check|put|commit|push|test|include|format|lint|update|document|explain|show|name|answer|reply|make|start|end)"
+    r"\s(?!(?:it|this|that|them)\b)\w.*\?\W*$",
+    re.IGNORECASE,
+)
+_TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE)
+# What is added in brackets is no part of the demand.
+_BESIDE = lazy(r"\([^()]*\)")
 # "That must not happen" means nothing without its context; "I must have mixed it up" binds nobody.
 _NEEDS_CONTEXT = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
@@ -307,6 +325,12 @@ _POLITE = r"(?:please|pls|plz|thanks|thank you|thx)"
 _NO_TROUBLE = (
     r"(?!(?:problems?|worries|idea|rush|hurry|need|questions?|further|thanks?|thank|big|biggie|clue|luck|doubt|way|changes|errors?|failures?|issues?|bugs?|warnings?)\b)"
     r"(?!.*\b(?:needed|necessary|found|required|left)\b)"
+)
+_CLAUSE_START = r"(?:^|[,;] (?:and |then |also |but )?|\band (?:also )?)(?:please )?"
+# What an agent is asked to do again and again.
+_ORDERS = (
+    r"(?:run|re-?run|do|make|commit|push|write|update|test|document|log|note|record|spawn|start|launch|dispatch|kick off|have|get|use|ask|check|review|lint|"
+    r"format|build|tag|report|tell|show|send|add|create|stop|wait|call|verify|report|summari[sz]e|keep|tick off|mark)\b"
 )
 # Wishes and half sentences that set a rule without a word of command; each is measured, see docs/judgement.md.
 WISHES = {
@@ -343,7 +367,7 @@ WISHES = {
     "please keep": lazy(
         rf"\b(?:keep (?:each|every|all|the|our|it)\b[^?]{{3,}}\b{_POLITE}\b|please keep (?:each|every|all|the|our)\b"
         r"|please keep (?:it|things|everything) (?!up\b|going\b|coming\b|open\b|running\b|as\b|in mind\b)\w)"
-        r"|^keep (?!(?:it|this|that|me|us)\b)(?:[\w-]+ ){1,2}(?:small|short|simple|minimal|local|private|plain|flat|sorted|separate|in sync|up to date)\W*$",
+        r"|^keep (?!(?:it|this|that|me|us)\b)(?:[\w-]+ ){1,2}(?:small|short|simple|minimal|local|private|plain|flat|sorted|separate|in sync|up to date)(?:\W*$|, )",
         re.IGNORECASE,
     ),
     "ensure": lazy(
@@ -441,6 +465,26 @@ WISHES = {
         rf"^(?!(?:it|this|that|there|i|we|you)\b)\w.*\b(?:everywhere|throughout|across the board|at all times|without exception),? {_POLITE}\W*$",
         re.IGNORECASE,
     ),
+    "rather you didn't": lazy(
+        r"\bi(?:'d| would) (?:(?:much |really )?rather|prefer(?: it)? if) you (?:didn't|did not|don't|never|always|only|left|kept|used)\s(?!(?:it|this|that|do (?:it|that|this))\b)\w",
+        re.IGNORECASE,
+    ),
+    "for this repo": lazy(
+        r"^(?:for|in) (?:this|our|the whole) (?:repo(?:sitory)?|project|codebase|team|package)\s?[:,]\s(?=.*\b(?:not|never|always|only|no|use|prefer|every|all|instead of|over)\b)\w",
+        re.IGNORECASE,
+    ),
+    "after each": lazy(
+        rf"{_CLAUSE_START}{_ORDERS}[^,;?]*\b(?:before|after) (?:each|every)\s(?!(?:other|line|word|character|item|entry|row|file|function|element|paragraph|field|column|argument)s?\b)\w",
+        re.IGNORECASE,
+    ),
+    "as you go": lazy(
+        rf"{_CLAUSE_START}(?!try\b){_ORDERS}[^,;?]*\b(?:as (?:you|we) go(?: along)?|along the way|in the meantime)\b",
+        re.IGNORECASE,
+    ),
+    "keep the present one": lazy(
+        r"^keep (?:\w+ing )?(?:the |our |all )?(?:current|existing|public|present)\s(?!one\b|session\b|work\b|branch\b)[\w`]",
+        re.IGNORECASE,
+    ),
     "not ever": lazy(
         r"^(?:no|not|can't|don't|we (?:can't|cannot|don't|never)|you (?:can't|cannot|don't))\b.*, ever\W*$|^don't you (?:ever|dare)\b",
         re.IGNORECASE,
@@ -455,6 +499,7 @@ _REJECTED = lazy(r", not you\b", re.IGNORECASE)
 _PASSED_ON = lazy(
     r"\A[^\n]{0,300}?\b(?:feedback|reviews?|reviewed|comments?|reports?|reported|look at this|in context of|see below|the following|logs?|output|error|says?|said|wrote|this)\b[^\n]{0,120}(?::|!|\?|\.\.\.)?[ \t]*\n",
     re.IGNORECASE,
+    needs=("\n",),
 )
 _PASTED_CHARS = 600
 # A short one needs a clearer opening; "For the docs:" opens rules of their own.
@@ -464,15 +509,18 @@ _QUOTED_BELOW = lazy(
     r"\b(?:feedback|review(?:er)?s?|comments?|logs?|output|docs?|documentation|readme|guide|error|issue|ticket|e?mail|message|thread|skill|prompt|article|blog|paper|snippet)\b[^\n:]{0,40}"
     r"|(?:the )?(?:review(?: comments?)?|feedback|logs?|error|output|readme)(?: (?:from|of|by|on) [^\n:]{1,40})?):[ \t]*\n",
     re.IGNORECASE,
+    needs=("\n",),
 )
 # The head of a document, such as a skill.
 _FRONT_MATTER = lazy(
-    r"\A---[ \t]*\n(?=(?:.*\n){0,9}?(?:name|description|title)[ \t]*:)(?=(?:.*\n){1,20}?---[ \t]*\n)"
+    r"\A---[ \t]*\n(?=(?:.*\n){0,9}?(?:name|description|title)[ \t]*:)(?=(?:.*\n){1,20}?---[ \t]*\n)",
+    needs=("---",),
 )
 # A heading above rules makes each entry of its list one.
 _RULE_HEADING = lazy(
     r"^\W*(?:[\w-]+ ){0,3}(?:rules|constraints|guidelines|conventions|principles|non-negotiables?)\b(?!.*\b(?:fail\w*|broken?|broke|violat\w*|conflicts?|missing|wrong|outdated|from|that|which)\b)[^.?!]{0,40}\Z|non-negotiable",
     re.IGNORECASE,
+    needs=("rules", "constraints", "guidelines", "conventions", "principles", "non-negotiable"),
 )
 _CONNECTED = lazy(r"(?:but|otherwise|if not|unless|except|then|else)\b", re.IGNORECASE)
 
@@ -492,11 +540,18 @@ def without_lead_in(sentence: str) -> str:
     """
     text = sentence.strip()
     for _ in range(MOST_LEAD_INS):
-        lead_in = _LEAD_IN.match(text)
+        lead_in = _LEAD_IN.match(text) if _may_lead_in(text) else None
         if lead_in is None:
             break
         text = text[lead_in.end() :]
     return text or sentence.strip()
+
+
+def _may_lead_in(text: str) -> bool:
+    """Return whether `text` starts with a bullet, or with a word that an introduction starts with."""
+    word = text.partition(" ")[0].lower()
+    letters = word[: next((at for at, sign in enumerate(word) if not sign.isalpha()), len(word))]
+    return not letters or not word.isascii() or word[1:2] == ")" or letters in _LEADING
 
 
 def rule(sentence: str) -> Rule | None:
@@ -511,25 +566,37 @@ def rule(sentence: str) -> Rule | None:
     said = unquoted(with_apostrophes(text)).rstrip("*_ ")
     found = _demand(sentence, text, said)
     # Few sentences look like a rule, and only those are looked at more closely.
-    return None if found is None or describes(said) or ending(sentence) else found
+    if found is None or describes(said):
+        return None
+    # "No more squashing" ends a rule, and sets one.
+    return found if _NO_MORE.match(said) or not ending(sentence) else None
+
+
+_NO_MORE = lazy(r"no more \w{3,}ing\b", re.IGNORECASE)
 
 
 def _demand(sentence: str, text: str, said: str) -> Rule | None:
     """Return what the words of `sentence` demand: `text` is without its lead-in, `said` without quotations too."""
-    if len(said) > MOST_CHARS or len(text.split()) < LEAST_WORDS or said.endswith(("?", "？")):
+    asked = _ALWAYS_ASKED.match(said)
+    said = _TAG.sub("", said)
+    if (
+        len(said) > MOST_CHARS
+        or len(text.split()) < LEAST_WORDS
+        or (said.endswith(("?", "？")) and not asked)
+    ):
         return None
-    if any(cue.search(said) for cue in (_HAPPENS, _CODE, _UNFINISHED)):
+    if any(cue.search(said) for cue in (_CODE, _UNFINISHED)) or _HAPPENS.search(_BESIDE.sub("", said)):
         return None
     if wish := wish_of(sentence):
         return Rule("constraint", _clause(text, WISHES[wish]) if wish in _CLAUSES else text)
     wanted = _FOR_GOOD.sub("", said)
-    if _MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted):
+    if not asked and (_MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted)):
         return None
     if _PREFERS.search(said) or _GERMAN_PREFERS.search(said):
         return Rule("preference", text)
     binds = _BINDS.match(said) and not _NEEDS_CONTEXT.match(said) and not _NO_SUBJECT.match(said)
     binds = binds or any(cue.search(said) for cue in (_FORBIDS, _ALWAYS, _WANTS, _GERMAN))
-    return Rule("constraint", text) if binds or _REMEMBER.match(sentence) else None
+    return Rule("constraint", text) if binds or asked or _REMEMBER.match(sentence) else None
 
 
 def wish_of(sentence: str) -> str:
@@ -538,7 +605,7 @@ def wish_of(sentence: str) -> str:
     >>> wish_of("let's do this as a separate PR"), wish_of("I wouldn't do the connect fallback"), wish_of("let's not worry")
     ('a place of its own', 'not if it were mine', '')
     """
-    said = unquoted(with_apostrophes(sentence)).strip().rstrip("*_ ")
+    said = _TAG.sub("", unquoted(with_apostrophes(sentence)).strip().rstrip("*_ "))
     if len(said) > MOST_CHARS or said.endswith(("?", "？")) or _CODE.search(said):
         return ""
     # What is not wanted now is wanted otherwise for good.
@@ -551,16 +618,29 @@ def wish_of(sentence: str) -> str:
 
 
 # These wishes are a clause of a sentence that may ask for more ("do 1, don't do a reply, but file an issue").
-_CLAUSES = frozenset({"let's not", "don't do", "ensure"})
+_CLAUSES = frozenset({"let's not", "don't do", "ensure", "after each", "as you go"})
 _BETWEEN = lazy(r"[,;] (?:(?:and|but|then|so|also) )?|\. ")
 
 
 def _clause(text: str, cue: re.Pattern[str]) -> str:
-    """Return the clause of `text` with the cue, whole; all of `text` if it starts with the cue."""
-    if cue.match(text.replace("’", "'")):
+    """Return the clause of `text` with the cue, with those beside it that demand something too; all of `text` if it starts with the cue."""
+    said = text.replace("’", "'")
+    if cue.match(said):
         return text
-    held = [one for one in _BETWEEN.split(text) if cue.search(one.replace("’", "'"))]
-    return held[0] if held and len(held[0].split()) >= LEAST_WORDS else text
+    ends = [(0, 0), *(one.span() for one in _BETWEEN.finditer(text)), (len(text), len(text))]
+    clauses = [(before[1], after[0]) for before, after in itertools.pairwise(ends)]
+    first = next((at for at, (start, end) in enumerate(clauses) if cue.search(said[start:end])), 0)
+    last = first
+    while first and _demands(said[slice(*clauses[first - 1])]):
+        first -= 1
+    while last + 1 < len(clauses) and _demands(said[slice(*clauses[last + 1])]):
+        last += 1
+    held = text[clauses[first][0] : clauses[last][1]]
+    return held if cue.search(held.replace("’", "'")) and len(held.split()) >= LEAST_WORDS else text
+
+
+def _demands(clause: str) -> bool:
+    return any(WISHES[name].search(clause) for name in _CLAUSES)
 
 
 def own_words(text: str) -> str:
@@ -710,6 +790,7 @@ _OFFERS = lazy(
     r"\b(?:how (?:can|may) i (?:help|assist)|what (?:can i|would you like(?: me)? to) (?:do|help|work)|(?:happy|glad|here) to help|anything else|"
     r"(?:wie|womit) kann ich (?:\w+ )?helfen)\b",
     re.IGNORECASE,
+    needs=("how ", "what ", "to help", "anything else", "kann ich"),
 )
 # A shorter remark that names nothing ("It is noon.") is of no use later.
 _LEAST_NAMELESS_WORDS = 4

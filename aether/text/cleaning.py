@@ -101,6 +101,7 @@ def without_escapes(text: str) -> str:
 _IDENTIFIED = lazy(
     r"\s*[-*•+>]\s.*\[(?:wm|phase|pattern)_\w+\]\W*\Z|\W*In full: aether recall --full \S+\s*\Z",
     re.IGNORECASE,
+    needs=("[wm_", "[phase_", "[pattern_", "aether recall --full"),
 )
 _BULLET = lazy(r"\s*(?:>\s*)?[-*•+]\s+")
 _DAY = lazy(r"\d{4}-\d\d-\d\d(?: \(\d+ days ago\))?:? ")
@@ -114,17 +115,25 @@ def without_echoes(text: str, injected: Collection[str] = ()) -> str:
     >>> without_echoes("Never retry.\nGo on.", ["- 2026-11-21 Never retry."])
     'Never retry.\nGo on.'
     """
-    known = {_words(line) for line in injected if _BULLET.match(line)}
-    if not known and "[" not in text and "In full" not in text:
+    lines = text.split("\n")
+    may_repeat = bool(injected) and any(map(_may_be_listed, lines))
+    if not may_repeat and "[" not in text and "in full" not in text.lower():
         return text
+    known = {_words(line) for line in injected if _BULLET.match(line)} if may_repeat else set()
     kept: list[str] = []
-    for line in text.split("\n"):
-        listed = _BULLET.match(line) or _DAY.match(line.lstrip())
+    for line in lines:
+        listed = known and (_BULLET.match(line) or _DAY.match(line.lstrip()))
         if not (_IDENTIFIED.match(line) or (listed and _words(line) in known)):
             kept.append(line)
         elif kept and kept[-1].rstrip(" *_").endswith(":"):
             kept.pop()  # it only announced them
     return "\n".join(kept)
+
+
+def _may_be_listed(line: str) -> bool:
+    """Return whether a line starts as an entry of a list or a day does."""
+    first = line.lstrip()[:1]
+    return first.isdecimal() or (bool(first) and first in "-*•+>")
 
 
 def _words(line: str) -> str:

@@ -38,6 +38,12 @@ _SUPPOSES = lazy(
     r"|\b(?:probably|apparently|presumably|supposedly|allegedly|maybe|it (?:seems|looks|appears)|seems (?:to|like|that)|looks like|vermutlich|wahrscheinlich)\b",
     re.IGNORECASE,
 )
+# "We should never have used it" regrets.
+_REGRETS = lazy(
+    r"\b(?:i|we|you|they|he|she|it|that|this|there) (?:should|shouldn't|could|would|must|ought to)(?: (?:never|always|not|only|probably|really))* have "
+    r"(?:been|gone|got|done|made|had|kept|left|seen|known|said|told|written|taken|put|run|\w+(?:ed|en))\b",
+    re.IGNORECASE,
+)
 # What is demanded of a thing, and then seen to be otherwise.
 _DEMANDS = r"\b(?:must(?:n't)?|should(?:n't)?|shall|may|has to|have to|needs? to|(?:is|are) (?:supposed|meant|expected) to|darf|muss|sollte)\b"
 _ALLOWS = r"(?!.*\b(?:may|can|could|should|must|shall|needs? not|allowed|fine|ok|okay|darf|dürfen|kann)\b)"
@@ -100,7 +106,9 @@ def describes(said: str) -> bool:
     (True, False)
     """
     said = said.lstrip("-*•+> \t")
-    if any(cue.search(said) for cue in (_OPTION, _SUPPOSES, _OTHERWISE, _HAPPENED)) or _ASKS.match(said):
+    if any(cue.search(said) for cue in (_OPTION, _SUPPOSES, _REGRETS, _OTHERWISE, _HAPPENED)) or _ASKS.match(
+        said
+    ):
         return True
     return bool(_SAID_BY_OTHERS.match(_OWN.sub("", _CONDITION.sub("", said))))
 

@@ -12,14 +12,18 @@ import re
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
+    from typing import Any, AnyStr
+
+
+# These the engine takes for an "s" or an "i" where it ignores case, although they are no capitals of them.
+ODD_LETTERS = "\u017f\u0130\u0131"
 
 
 class _Lazy:
     """A proxy for a compiled pattern: each attribute is taken from the pattern once, and kept."""
 
-    def __init__(self, pattern: str, flags: int) -> None:
-        self._given = pattern, flags
+    def __init__(self, pattern: str | bytes, flags: int) -> None:
+        self._given: tuple[Any, int] = pattern, flags
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(re.compile(*self._given), name)
@@ -27,13 +31,45 @@ class _Lazy:
         return found
 
 
-def lazy(pattern: str, flags: int = 0) -> re.Pattern[str]:
+class _Needing(_Lazy):
+    """A pattern that matches in no text without one of some words: such a text does not compile it."""
+
+    def __init__(self, pattern: str | bytes, flags: int, needs: tuple[str, ...]) -> None:
+        super().__init__(pattern, flags)
+        self._needs, self._any_case = needs, bool(flags & re.IGNORECASE)
+
+    def _may_match(self, text: str) -> bool:
+        small = text.lower() if self._any_case else text
+        return any(map(small.__contains__, self._needs)) or (
+            self._any_case and not text.isascii() and any(map(text.__contains__, ODD_LETTERS))
+        )
+
+    def search(self, text: str, *bounds: int) -> re.Match[str] | None:
+        return self.__getattr__("search")(text, *bounds) if self._may_match(text) else None
+
+    def match(self, text: str, *bounds: int) -> re.Match[str] | None:
+        return self.__getattr__("match")(text, *bounds) if self._may_match(text) else None
+
+    def sub(self, new: str, text: str, count: int = 0) -> str:
+        return self.__getattr__("sub")(new, text, count) if self._may_match(text) else text
+
+    def findall(self, text: str) -> list[Any]:
+        return self.__getattr__("findall")(text) if self._may_match(text) else []
+
+    def finditer(self, text: str) -> Iterable[re.Match[str]]:
+        return self.__getattr__("finditer")(text) if self._may_match(text) else ()
+
+
+def lazy(pattern: AnyStr, flags: int = 0, *, needs: tuple[str, ...] = ()) -> re.Pattern[AnyStr]:
     """Return `pattern`, to be compiled with `flags` at its first use.
+
+    Every match must hold one of the words that it `needs`, in small letters if it ignores case: a text without any is
+    answered without the pattern. A test compares them with the pattern.
 
     >>> lazy("a+", re.IGNORECASE).sub("b", "cAat")
     'cbt'
     """
-    return _Lazy(pattern, flags)  # type: ignore[return-value]  # it is used as one
+    return _Needing(pattern, flags, needs) if needs else _Lazy(pattern, flags)  # type: ignore[return-value]  # it is used as one
 
 
 def any_of(words: Iterable[str]) -> str:

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from threading import Lock
 from typing import Any
 
 from aether.text.regex import lazy
@@ -44,7 +44,7 @@ STOPWORDS = frozenset(
 )
 
 # The library's stemmer keeps the current word in its state: two threads would mix their words.
-_STEMMING = Lock()
+_STEMMING = allocate_lock()
 
 
 def runs(text: str) -> list[str]:
@@ -328,7 +328,8 @@ def _blocks(text: str) -> list[tuple[str, bool]]:
             _flush(wrapped, blocks)
         else:
             before = wrapped[-1] if wrapped else ""
-            ended = len(before) < WRAPPED_LINE_CHARS or before[-1] in ".!?:;。！？"
+            inside = before[-1:] in (":", ";") and before.count("(") > before.count(")")
+            ended = len(before) < WRAPPED_LINE_CHARS or (before[-1] in ".!?:;。！？" and not inside)
             if ended or _OWN_LINE.match(bare):
                 _flush(wrapped, blocks)
             wrapped.append(bare)
@@ -352,11 +353,12 @@ def _split(block: str) -> tuple[str, ...]:
         seen = end.end()
         head = block[max(start, end.end() - _LOOK_BACK_CHARS) : end.end()].rstrip()
         after = block[end.end() : end.end() + 1]
-        goes_on = _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
+        may_be_open = ".." in head or "…" in head
+        goes_on = may_be_open and _OPEN.search(head) and after and not (after.isupper() or after in _OPENERS)
         in_ticks = ticks % 2 and last_tick >= end.end()
         goes_on = goes_on or (head.endswith("`") and after.islower())  # the end of code: `src/*.tsx?` is
-        opens_another = _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
-        if goes_on or in_ticks or (_NO_END.search(head) and not opens_another):
+        opens_another = head[-2:-1].isdigit() and _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
+        if goes_on or in_ticks or (head[-1:] == "." and _NO_END.search(head) and not opens_another):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()
@@ -383,10 +385,13 @@ _SINGULAR = {
 
 
 _QUOTED = lazy(
-    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)"
+    r"[\"“„«][^\"“”„«»\n]*\s[^\"“”„«»\n]*[\"”“»]|(?<!\w)['‘][^'‘’\n]*\s(?:[^'‘’\n]|(?<=\w)['’](?=\w))*['’](?!\w)",
+    needs=('"', "“", "„", "«", "'", "‘"),
 )
 _NO_APOSTROPHE = lazy(
-    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b", re.IGNORECASE
+    r"\b(do|does|did|is|are|was|were|has|have|had|ca|wo|would|should|could|must|need)nt\b",
+    re.IGNORECASE,
+    needs=("nt",),
 )
 
 
@@ -405,7 +410,8 @@ def with_apostrophes(text: str) -> str:
     >>> with_apostrophes("dont, can’t, want")
     "don't, can't, want"
     """
-    return _NO_APOSTROPHE.sub(r"\1n't", text.replace("’", "'"))
+    straight = text.replace("’", "'")
+    return _NO_APOSTROPHE.sub(r"\1n't", straight) if "nt" in straight.lower() else straight
 
 
 def pluralize(number: int, plural: str) -> str:

@@ -8,7 +8,7 @@ import aether
 from aether.api import briefing, entries, forget
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.store import undo
-from aether.store.commit import acting
+from aether.store.authors import acting
 from aether.store.snapshot import load
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.api import admin, conversations, dedupe, importing, working
+from aether.api import admin, conversations, dedupe, importing, ollm_import, working
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
@@ -662,7 +662,7 @@ def test_files_of_ollm_become_conversations_and_bad_ones_are_named(home, tmp_pat
     source = ollm_files(tmp_path / "ollm")
     before = {path: path.read_bytes() for path in source.rglob("*.json")}
 
-    done = importing.import_ollm([source], backup=tmp_path / "backup", home=home)
+    done = ollm_import.import_ollm([source], backup=tmp_path / "backup", home=home)
 
     states = {os.path.basename(one.file): one.state for one in done.files}
     assert states == {
@@ -697,13 +697,13 @@ def test_each_file_that_is_read_is_copied_under_its_own_path_and_each_state_of_i
         )
     first = {str(path.resolve())[1:]: path.read_bytes() for path in names}
 
-    done = importing.import_ollm([source], backup=backup, home=home)
+    done = ollm_import.import_ollm([source], backup=backup, home=home)
     assert [one.state for one in done.files] == ["imported"] * 3
     assert copies(backup) == first
     for nth in (1, 2):
         names[0].write_text(json.dumps({"sessionId": "b-c.json", "messages": [], "nth": nth}))
         for _ in range(2):
-            importing.import_ollm([source], backup=backup, home=home)
+            ollm_import.import_ollm([source], backup=backup, home=home)
         assert names[0].read_bytes() in copies(backup).values()
         assert len(copies(backup)) == 3 + nth
     assert first.items() <= copies(backup).items()
@@ -716,7 +716,7 @@ def test_a_file_that_cannot_be_copied_is_named_and_not_imported(home, tmp_path):
     (blocked / "in its place").mkdir(parents=True)
     (backup / "changed").write_text("no directory")
 
-    done = importing.import_ollm([source], backup=backup, home=home)
+    done = ollm_import.import_ollm([source], backup=backup, home=home)
 
     states = {os.path.basename(one.file): one.state for one in done.files}
     assert (states["s1.json"], states["snapshot-a.json"]) == ("bad", "imported")
@@ -727,17 +727,17 @@ def test_an_import_from_ollm_changes_no_conversation_that_exists(home, tmp_path)
     source = ollm_files(tmp_path / "ollm")
     conversations.add_messages("s1", [{"role": "user", "content": "Mine"}], home=home)
 
-    done = importing.import_ollm([source / "s1.json"], home=home)
+    done = ollm_import.import_ollm([source / "s1.json"], home=home)
     assert (done.id, [one.state for one in done.files]) == ("", ["skipped"])
     assert [one["content"] for one in conversations.context("s1", home=home)] == ["Mine"]
 
-    importing.import_ollm([source / "snapshots"], home=home)
-    again = importing.import_ollm([source / "snapshots"], home=home)
+    ollm_import.import_ollm([source / "snapshots"], home=home)
+    again = ollm_import.import_ollm([source / "snapshots"], home=home)
     assert [one.state for one in again.files] == ["known", "skipped"]
 
 
 def test_a_dry_run_of_an_import_from_ollm_stores_nothing(home, tmp_path):
-    done = importing.import_ollm(
+    done = ollm_import.import_ollm(
         [ollm_files(tmp_path / "ollm")], dry_run=True, backup=tmp_path / "b", home=home
     )
 
@@ -745,14 +745,14 @@ def test_a_dry_run_of_an_import_from_ollm_stores_nothing(home, tmp_path):
     assert conversations.conversation_ids(home=home) == []
     assert not (tmp_path / "b").exists()
     with pytest.raises(NotFound):
-        importing.import_ollm([tmp_path / "nowhere"], home=home)
+        ollm_import.import_ollm([tmp_path / "nowhere"], home=home)
 
 
 def test_an_import_from_ollm_is_rolled_back_but_for_what_was_continued(home, tmp_path):
-    done = importing.import_ollm([ollm_files(tmp_path / "ollm")], home=home)
+    done = ollm_import.import_ollm([ollm_files(tmp_path / "ollm")], home=home)
     conversations.add_messages("s1", [{"role": "user", "content": "More"}], home=home)
 
-    back = importing.undo_ollm_import(done.id, home=home)
+    back = ollm_import.undo_ollm_import(done.id, home=home)
 
     assert {one.conversation: one.state for one in back.files} == {"s1": "changed", "s1-snap_a": "undone"}
     assert conversations.conversation_ids(home=home) == ["s1"]
@@ -760,4 +760,4 @@ def test_an_import_from_ollm_is_rolled_back_but_for_what_was_continued(home, tmp
     assert b"The port is 8080." in kept.read_bytes()
     assert [one.code for one in admin.examine(home=home) if one.level != "info"] == []
     with pytest.raises(NotFound, match="no conversation is of import"):
-        importing.undo_ollm_import("ollm_nobody", home=home)
+        ollm_import.undo_ollm_import("ollm_nobody", home=home)

@@ -20,7 +20,8 @@ from aether.api.memory_tool import memory_tool as memory_tool_memory_tool
 from aether.errors import LockTimeout, NotFound, UnsafePath
 from aether.memory.memory_tool import MAX_FILE_BYTES, checksum
 from aether.store import documents
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.store.files import write_whole
 from aether.store.undo import undo
 from aether.types import Change

@@ -29,6 +29,7 @@ from aether.store import (
     snapshot,
 )
 from aether.store.commit import fold_home
+from aether.types import Change
 from tests import children, directory_ledger, homes
 from tests.colonies import Colony, content, history
 
@@ -70,6 +71,86 @@ def test_a_refusal_counts_for_the_newest_state_only(colony):
         commits.commit(one, plan, commits.Author("remove"), now=homes.NOW)
 
     assert homes.ids(colony.agree()) == ["before"]
+
+
+@pytest.fixture
+def met(colony):
+    """Return two replicas; the second lacks a line of the first, and waits for its turn before it appends."""
+    one, two = colony.first(), colony.join()
+    homes.add(one, "a")
+    commits._MET.add(two)
+    return one, two
+
+
+def test_a_writer_in_its_turn_stores_what_others_wrote_together_with_its_own_line(colony, met, monkeypatch):
+    appended = []
+    monkeypatch.setattr(
+        commits, "append", lambda path, data, at: (appended.append(data), files.append(path, data, at=at))
+    )
+
+    homes.add(met[1], "b")
+
+    (data,) = appended
+    assert data.count(b"\n") == 2
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+def test_a_turn_that_fails_stores_nothing_of_what_others_wrote_and_the_next_one_does(
+    colony, met, monkeypatch
+):
+    journal = snapshot.journal_path(met[1])
+    before = journal.read_bytes()
+
+    def fail(*arguments, **named):
+        raise StorageFailed("the server is full.", fix="Make room.", where="here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(ledger.of(met[1])), "append_if", fail)
+        with pytest.raises(ledger.Offline):
+            homes.add(met[1], "b")
+    assert journal.read_bytes() == before
+
+    homes.add(met[1], "b")
+    assert homes.ids(colony.agree()) == ["before", "a", "b"]
+
+
+def test_what_a_turn_refuses_or_has_done_already_is_answered_by_what_is_stored(colony, met, monkeypatch):
+    one, two = met
+    unchanged = commits.commit(two, lambda found: Change({}), commits.Author("x"), now=homes.NOW)
+    assert (unchanged.changed, unchanged.revision) == (False, snapshot.load(two).revision)
+    assert homes.ids(two) == ["before", "a"]
+
+    def refuse(found):
+        raise NotFound("there is none.", fix="Add it.")
+
+    def fail(*arguments, **named):
+        raise StorageFailed("the server went away.", fix="Start it.", where="here")
+
+    homes.add(one, "b")
+    commits._MET.add(two)
+    monkeypatch.setattr(type(ledger.of(two)), "read_after", fail)
+    with pytest.raises(ledger.Offline):  # whether the line of the other is durable is not known
+        commits.commit(two, refuse, commits.Author("x"), now=homes.NOW)
+
+
+def test_a_turn_that_was_over_before_the_append_is_taken_again(colony, met):
+    one, two = met
+    seen = []
+
+    def plan(found):
+        seen.append(found.revision)
+        if len(seen) == 1:
+            if colony.url.startswith(directory_ledger.START):
+                ledger.of(two).turns.pop("").close()
+            else:
+                ledger.of(two)._turns.of.pop("").execute("rollback")
+            homes.add(one, "between")
+        return homes.addition(found, homes.item("b"))
+
+    commits.commit(two, plan, commits.Author("add"), now=homes.NOW)
+
+    assert seen == [3, 4]
+    assert homes.ids(colony.agree()) == ["before", "a", "between", "b"]
 
 
 def test_many_writers_of_many_replicas_lose_nothing(colony):
@@ -241,6 +322,30 @@ def test_a_reader_sees_what_others_wrote_and_a_hook_asks_nobody(colony, monkeypa
     monkeypatch.setattr(access, "_NEXT_LOOK", {})
 
     assert {each["id"] for each in aether.list_working_memory_items(home=two)} == {"before", "a"}
+
+
+def test_who_has_just_written_has_what_others_wrote_and_asks_for_no_news(colony, monkeypatch):
+    one = colony.first()
+    asked = []
+
+    def ask(*arguments, **named):
+        asked.append(arguments)
+        raise StorageFailed("the server went away.", fix="Start it.", where="here")
+
+    aether.add_working_memory_item("a", "note", home=one)
+    with monkeypatch.context() as patched:
+        patched.setitem(access._NEXT_LOOK, one, 0.0)
+        with monkeypatch.context() as late:
+            late.setattr(access, "_refresh", lambda place: None)
+            aether.add_working_memory_item("b", "note", home=one)
+        patched.setattr(type(ledger.of(one)), "read_after", ask)
+
+        assert len(aether.list_working_memory_items(home=one)) == 3
+        assert asked == []
+
+        patched.setitem(access._NEXT_LOOK, one, 0.0)
+        assert len(aether.list_working_memory_items(home=one)) == 3
+        assert len(asked) == 1
 
 
 def test_a_replica_waits_until_others_have_written(colony):

@@ -20,7 +20,7 @@ from aether.store import commit as commits
 from aether.store import conversations, documents, files, ledger, shared_base
 from aether.store.commit import commit, fold_home
 from aether.types import Change
-from tests import homes
+from tests import children, homes
 
 POSTGRES = pytest.mark.parametrize(
     "colony", [pytest.param("postgres", marks=pytest.mark.extras)], indirect=True
@@ -161,19 +161,26 @@ def test_a_full_disk_of_the_server_lets_a_change_wait(colony, monkeypatch):
 
 
 @POSTGRES
-def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony):
+@pytest.mark.parametrize("entries", ["in one table", "partitioned"])
+def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony, entries, monkeypatch):
     """Also by a replica with an edit by hand, which asks the server for what others wrote before it is folded."""
     one = colony.first()
     homes.add(one, "a")
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    monkeypatch.setattr(ledger, "NAME_BYTES", 3)  # its conversations may have longer names
     fold_home(one, now=homes.NOW)
+    if entries == "partitioned":  # that release takes a partition for a table that a backup left
+        blocks = (Path(__file__).parents[2] / "docs/shared.md").read_text().split("```sql\n")
+        sql(colony, *(block.partition("```")[0] for block in blocks if "partition by hash" in block))
     functions = resource("data/postgres/0002_functions.sql").read_text()
     sql(
         colony, "delete from aether.migrations where version > 3", "drop function aether.drop_blob",
         "create or replace function aether.create_colony(p_name text) returns integer language sql as 'select 0'",
         "drop function aether.set_base", "drop table aether.kept", "alter table aether.streams drop column origin",
+        "drop function aether.has_role",
         re.sub("create (function|procedure)", r"create or replace \1", functions),
     )  # fmt: skip
-    refuses(colony, one, StorageFailed, "aether share init")
+    refuses(colony, one, StorageFailed, "have version 3.*aether share init")
     path = documents.path_of(one, "memory")
     path.write_bytes(path.read_bytes().replace(b'"note"', b'"edited"'))
     member = f"m{os.getpid()}"
@@ -194,6 +201,57 @@ def test_tables_of_an_earlier_release_are_upgraded_by_who_owns_them(colony):
         server.drop_blob(part)  # a base of an earlier release stays as well
         assert server.get_blob(part)
     sql(colony, f"drop owned by {member}", f"drop role {member}")
+
+
+def killed_sharing(colony, name):
+    """Return a home whose sharing was killed when its base was made."""
+    home = homes.fresh(colony.directory / name)
+    homes.add(home, "before")
+
+    def die():
+        sharing._send_conversations = lambda *_: os._exit(9)
+        sharing.share(home, colony.url, "c")
+
+    assert children.ended(children.start(die)) == 9
+    return home
+
+
+def test_a_home_that_lost_its_claim_is_known_by_its_history(colony):
+    home = killed_sharing(colony, "first")
+    shutil.rmtree(home / "share")
+
+    sharing.share(home, colony.url, "c")
+
+    colony.made.append(home)
+    colony.join()
+    assert homes.ids(colony.agree()) == ["before"]
+
+
+@POSTGRES
+def test_the_name_of_a_home_that_was_lost_before_it_was_shared_can_be_freed(colony):
+    shutil.rmtree(killed_sharing(colony, "lost"))
+    docs = (Path(__file__).parents[2] / "docs/shared.md").read_text()
+    (statement,) = re.findall("`(update aether.colonies .*)`", docs)
+
+    sql(colony, statement.replace("'garden'", "'c'"))
+
+    colony.first()
+    colony.join()
+    assert homes.ids(colony.agree()) == ["before"]
+
+
+def test_a_conversation_that_the_colony_has_is_written_whatever_its_name(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    sharing.update_share(home=two)
+    monkeypatch.setattr(ledger, "NAME_BYTES", 3)
+
+    conversations.extend(two, "talk", [{"role": "user", "content": "1"}], now=homes.NOW)
+    with pytest.raises(InvalidInput, match="cannot be the id of a conversation"):
+        conversations.extend(two, "chat", [{"role": "user", "content": "1"}], now=homes.NOW)
+
+    sharing.update_share(home=one)
+    assert len(conversations.load(one, "talk").texts) == 2
 
 
 @POSTGRES
@@ -426,8 +484,12 @@ def test_a_call_that_is_longer_than_the_server_answers_at_once_is_taken(colony, 
     colony.agree()
 
 
-def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony):
+@pytest.mark.parametrize(
+    "read", [lambda home: sharing.update_share(home=home), lambda home: homes.add(home, "c")]
+)
+def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony, read):
     one, two = colony.first(), colony.join()
+    commits._MET.add(two)  # so that it adds in its turn
     homes.add(one, "a")
     homes.add(one, "b")
     server, head = ledger.of(one), ledger.of(one).head(ledger.JOURNAL)
@@ -435,7 +497,7 @@ def test_what_is_before_a_line_that_cannot_be_read_is_taken(colony):
     assert server.append_if(ledger.JOURNAL, ledger.Mark(head, ""), lines).done
 
     with pytest.raises(CorruptDocument, match=f"revision {head + 2} .*'evil' is not a document"):
-        sharing.update_share(home=two)
+        read(two)
 
     assert homes.ids(two) == ["before", "a", "b"]
     assert sharing.share_status(home=two)["revision"] == head + 1

@@ -514,6 +514,56 @@ def test_a_directory_of_files_that_is_not_mounted_swallows_nothing(colony, tmp_p
     assert tree(one) == tree(two) != {}
 
 
+def test_a_place_of_an_earlier_release_is_known_by_the_base(colony, tmp_path, monkeypatch):
+    """It had no mark, and an empty directory must not become the place of files that are elsewhere."""
+    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    one, two = colony.first(), colony.join()
+    aether.create_snapshot(home=one)
+    (mark,) = (tmp_path / "files").rglob(ledger.PLACED)
+    mark.unlink()
+    colony.shorten(ledger.PLACED, 0)
+    (tmp_path / "files").rename(tmp_path / "unmounted")
+    (tmp_path / "files").mkdir()
+
+    with pytest.raises(StorageFailed, match="Mount"):
+        sharing.update_share(home=one)
+    assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
+
+    (tmp_path / "files").rmdir()
+    (tmp_path / "unmounted").rename(tmp_path / "files")
+    colony.agree()
+    assert tree(one) == tree(two) != {}
+    assert mark.exists()
+
+
+def test_a_place_of_files_that_was_copied_without_its_mark_is_known_by_the_base(
+    colony, tmp_path, monkeypatch
+):
+    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    one, two = colony.first(), colony.join()
+    (mark,) = (tmp_path / "files").rglob(ledger.PLACED)
+    mark.unlink()
+
+    aether.create_snapshot(home=one)
+    colony.agree()
+
+    assert tree(one) == tree(two) != {}
+    assert mark.exists()
+
+
+def test_the_parts_of_the_base_stay_in_the_place_of_files(colony, tmp_path, monkeypatch):
+    monkeypatch.setenv(ledger.FILES, str(tmp_path / "files"))
+    one = colony.first()
+    server = ledger.of(one)
+    other = sharing._blobs(server).put(b"other")
+    for part in (*shared_base.parts(server), other):
+        sharing._blobs(server).drop(part)
+
+    assert other not in {path.name for path in (tmp_path / "files").rglob("*")}
+    colony.join()
+    colony.agree()
+
+
 def test_a_place_of_files_that_cannot_be_reached_stops_nothing_else(colony, tmp_path, monkeypatch):
     one, two = colony.first(), colony.join()
     (tmp_path / "files").write_text("no directory")

@@ -262,6 +262,7 @@ def test_the_removed_text_and_the_whole_summary_can_be_read(talk, capsys):
     assert all(part["tool"] for part in calls)
     for one in data["messages"]:
         assert f"[{one['number']}] {one['role']}" in removed
+        assert re.search(rf"^[-~]\s+{one['number']}\s+{one['role']}", difference, re.MULTILINE)
         assert all(line in removed for part in one["parts"] for line in part["text"].splitlines())
     summary = re.search(r"<COMPACT-SUMMARY v1>.*</COMPACT-SUMMARY>", difference, re.DOTALL)
     assert summary

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 
 import aether
@@ -34,6 +35,18 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
     assert (
         "were known from an earlier import." in shown(capsys, "import", "session.jsonl", "--phase", "7").out
     )
+
+
+def test_importing_a_transcript_loads_nothing_of_conversations_or_exports(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    aether.init()
+    (tmp_path / "chat.json").write_text('[{"role": "user", "content": "Never commit to main."}]')
+    code = (
+        "import sys; from aether.cli.main import main; assert main(['import', 'chat.json']) == 0; "
+        "assert not {'aether.api.admin', 'aether.api.conversations', 'aether.store.conversations'} & {*sys.modules}"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True, env=homes.plain_environment())
 
 
 def test_an_import_of_many_batches_says_how_to_take_it_back(here, capsys, monkeypatch):

@@ -615,7 +615,16 @@ def test_of_what_tools_say_only_what_cannot_be_a_word_counts():
     assert set(found) == {"9f3c2ab11d04", "run-4711", "48213"}
 
 
-@rows("text", ["I counted 3 of 12.", "Use -x and --verbose.", "Well, good and done."])
+@rows(
+    "text",
+    [
+        "I counted 3 of 12.",
+        "Use -x and --verbose.",
+        "Well, good and done.",
+        "2b then, or #1 with 2xx",
+        "an int64 of 111, 404/405",
+    ],
+)
 def test_small_counts_options_and_plain_words_are_no_names(text):
     assert names_in(text) == []
 

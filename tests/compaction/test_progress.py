@@ -6,6 +6,7 @@ from aether.compaction.facts import facts_of, merged_facts
 from aether.compaction.progress import ANSWER_CHARS, PLAN_ENTRIES, progress_of
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
+from aether.messages.convert import reread
 from aether.messages.tool_calls import calls_of
 from tests.compaction.conversations import bash, conversation, model, tool, user
 
@@ -53,6 +54,31 @@ def test_the_last_answer_is_the_state_by_paragraph_and_its_question_the_next_ste
 
     assert found.state == tuple(ANSWER.split("\n\n"))
     assert found.next == ("Want me to remove it next?",)
+
+
+def test_a_heading_is_shown_with_what_is_below_it_and_never_alone():
+    answer = f"## What changed\n\n{ANSWER}\n\nStill open:\n\n- the importer\n\n## Notes"
+
+    found = progress(user("Fix the parser."), model(answer))
+
+    said, asked = ANSWER.split("\n\n")
+    assert found.state == (f"## What changed\n{said}", asked, "Still open:\n- the importer")
+
+
+def test_in_a_chat_with_names_each_text_has_its_speaker():
+    climbed = "We climbed for nine hours, and the hut at the top had no water left for anybody."
+    messages = conversation(user("How was the hike?"), model(climbed), user("Never plan one on a Monday."))
+    named = [
+        reread(one, {**one.raw, "name": name})
+        for one, name in zip(messages, ("Ann", "Bob", "Ann"), strict=True)
+    ]
+
+    found = progress_of(named, [])
+
+    assert found.opening == ("Ann: How was the hike?",)
+    assert found.state[0] == f"Bob: {climbed}"
+    assert facts_of(named, range(3)).goals == ("Ann: How was the hike?",)
+    assert facts_of(named, range(3)).constraints == ("Never plan one on a Monday.",)
 
 
 def test_an_announcement_before_a_call_is_not_the_answer_of_a_turn():

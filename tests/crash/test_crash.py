@@ -13,7 +13,8 @@ import pytest
 
 from aether.errors import AetherError
 from aether.store import doctor, files, record_files, snapshot
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.store.undo import entries_newest_first
 from aether.types import Change
 from tests import homes

@@ -8,8 +8,10 @@ import pytest
 
 import aether
 from aether.api.compact import offers_recall, preflight, undo_compaction
+from aether.api.removed import RemovedMessage, RemovedPart, message_lines
 from aether.errors import InvalidInput
 from aether.integrations import recall_tool
+from aether.integrations.recall_tool import _start_of
 from tests.laws.histories import history
 from tests.tables import rows
 
@@ -32,6 +34,17 @@ def test_a_provider_gets_its_own_form_which_compaction_recognises(provider, home
     assert offers_recall([definition])
     assert not offers_recall([{"name": "recall", "input_schema": {"properties": {"query": {}}}}, "odd"])
     assert definition == aether.recall_tool(provider, "another", home=home).definition
+
+
+def test_an_edit_is_read_by_its_lines_and_a_list_of_requests_by_whole_words():
+    edit = json.dumps({"path": "a.py", "new": "x = 1\ny = 2", "all": True})
+    lines = [
+        *message_lines(RemovedMessage(3, "removed", "assistant", (RemovedPart("call", "Edit", edit, False),)))
+    ]
+
+    assert lines[1:] == ["→ Edit", "  path: a.py", "  new:", "    x = 1", "    y = 2", "  all: true"]
+    assert _start_of("word " * 40).endswith("word…")
+    assert _start_of("short") == "short"
 
 
 def test_an_unknown_provider_is_refused():

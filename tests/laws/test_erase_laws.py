@@ -13,7 +13,8 @@ from aether.api import forget
 from aether.errors import Conflict, NotFound
 from aether.memory.forgetting.erase import map_strings, marks, pattern_of, rewrite_file
 from aether.store import files, patch, snapshot
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.store.snapshot import folded_entries
 from aether.store.undo import states_since, undo
 from tests import homes

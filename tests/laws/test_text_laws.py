@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
-from hypothesis import example, given
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from aether.text import classify, words
@@ -132,3 +134,16 @@ def test_every_character_that_is_replaced_is_looked_for():
     every = "".join(map(chr, range(0x110000)))
 
     assert [one for one in UNPRINTABLE.findall(every) if one.isprintable() or one in "\n\t"] == []
+
+
+CUES = [cue for cue in vars(classify).values() if isinstance(cue, classify._Cue)]
+CUES += [cue for _, cue in classify._TABLE]
+
+
+@pytest.mark.parametrize("cue", CUES, ids=lambda cue: " ".join(sorted(cue.heads))[:20])
+@settings(max_examples=20)
+@given(data=st.data())
+def test_a_text_that_has_a_cue_is_searched_for_it(cue, data):
+    text = data.draw(st.from_regex(re.compile(cue.any_case.pattern, re.IGNORECASE)))
+
+    assert classify._has(cue, classify._said(text))

@@ -613,6 +613,8 @@ def test_failures_while_looking_around_are_not_open():
     mixed = item("`ls x | head; make test; echo done` failed: 2 tests", "error")
 
     assert texts(sections.open_problems(newest(probe, mixed))) == ["`make test` failed: 2 tests"]
+    fetched = item("`npm install left-pad@0.24` failed: no such version", "error")
+    assert texts(sections.open_problems(newest(fetched))) == []
 
 
 def test_a_line_of_commands_is_over_when_all_of_them_have_run():

@@ -10,7 +10,7 @@ import pytest
 from aether.memory.capture import extract as module
 from aether.memory.capture import tool_work
 from aether.memory.capture.extract import capture, end_agent, end_turn, finish, new_state, observe
-from aether.memory.capture.notes import Note, draft, note_key, origin, shorten
+from aether.memory.capture.notes import Note, draft, note_key, origin, relevance_of, shorten
 from aether.memory.capture.tool_work import (
     close_failures,
     close_stretch,
@@ -999,12 +999,31 @@ def test_a_note_becomes_an_item_with_relevance_and_pointer():
     made = draft(Note(at(uuid="u", time="t", part=2), "Use it.", "decision", "said"), file="a.jsonl", phase=2)
 
     assert (made["content"], made["type"], made["relevance_score"], made["source"], made["caste"]) == (
-        *("Use it.", "decision", 0.8),
+        *("Use it.", "decision", 0.7),
         *("queen", None),
     )
     pointer = made["metadata"]["pointer"]
     assert (pointer["file"], pointer["line"], pointer["uuid"], pointer["part"]) == ("a.jsonl", 3, "u", 2)
     assert (made["metadata"]["phase"], made["metadata"]["timestamp"]) == (2, "t")
+
+
+@rows(
+    ("more", "less"),
+    [
+        (("Never push to main.", "constraint", "person"), ("Don't do a reply.", "constraint", "person")),
+        (("Use it.", "decision", "person"), ("Use it.", "decision", "agent")),
+        (("Ran `make test` (3 runs)", "command", "machine"), ("Ran `make test`", "command", "machine")),
+        (("Fix the loader in src/load.py", "user_input", "person"), ("Fix it", "outcome", "agent")),
+        (("`make` failed 3 times: x", "error", "machine"), ("It failed.", "error", "machine")),
+    ],
+)
+def test_relevance_is_graded_within_a_type(more, less):
+    found = [
+        relevance_of(Note(at(), text, kind, "s", by_person=by == "person", machine=by == "machine"))
+        for text, kind, by in (more, less)
+    ]
+
+    assert found[0] > found[1]
 
 
 def test_the_notes_of_a_worker_have_its_caste():

@@ -255,6 +255,14 @@ def test_files_are_found_in_editors_patches_and_the_shell(part, expected):
     assert paths(part) == expected
 
 
+def test_a_relative_path_is_the_one_absolute_path_that_ends_in_it():
+    whole, part = FileFact("/srv/app/src/a.py", "read", 1), FileFact("src/a.py", "changed", 2)
+    other = FileFact("/srv/old/src/a.py", "read", 1)
+
+    assert merged_files([whole], [part]) == (FileFact("/srv/app/src/a.py", "changed", 2),)
+    assert merged_files([whole, other], [part]) == (whole, other, part)
+
+
 def test_merging_counts_on_and_puts_what_was_touched_last_at_the_end():
     older = (FileFact("a", "changed", 2), FileFact("b", "read", 1), FileFact("c", "read", 4))
     newer = (FileFact("a", "changed", 1), FileFact("b", "deleted", 1), FileFact("c", "read", 1, "0f"))

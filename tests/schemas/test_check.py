@@ -1,7 +1,10 @@
+import copy
 import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from aether.errors import InvalidDocument, NotFound
 from aether.paths import resource
@@ -102,3 +105,40 @@ def test_requiring_what_does_not_fit_names_the_first_place_and_counts_the_others
 def test_there_are_only_the_shipped_schemas():
     with pytest.raises(NotFound):
         check.schema("nothing")
+
+
+@rows("relative", cases("valid"), ids=str)
+def test_the_library_is_not_asked_about_a_valid_example(relative):
+    name, value = read(relative)
+
+    assert check._fits(name, "", partly=False)(value)
+
+
+def places(value, path=()):
+    """Yield the path to each value below `value`."""
+    for key, below in value.items() if isinstance(value, dict) else enumerate(value):
+        yield (*path, key)
+        if isinstance(below, dict | list):
+            yield from places(below, (*path, key))
+
+
+_ODD = [None, True, 0, -1, 1.0, 10**30, "", "x", "2026-03-01T10:00:00Z", [], [[]], ["x", "x"], {}, {"id": 1}]
+
+
+@given(st.data())
+def test_what_fits_at_once_has_no_finding_of_the_library(data):
+    name, value = read(data.draw(st.sampled_from(cases("valid")), "example"))
+    value = copy.deepcopy(value)
+    for _ in range(data.draw(st.integers(1, 3))):
+        *above, last = data.draw(st.sampled_from([*places(value)] or [("x",)]), "place")
+        into = value
+        for key in above:
+            into = into[key]
+        if data.draw(st.booleans(), "removed") and last in (into if isinstance(into, dict) else ()):
+            del into[last]
+        else:
+            into[last] = copy.deepcopy(data.draw(st.sampled_from(_ODD), "odd"))
+    partly = data.draw(st.booleans())
+
+    if check._fits(name, "", partly=partly)(value):
+        assert check.library_findings(name, value, partly=partly) == []

@@ -20,7 +20,8 @@ from aether.errors import (
 from aether.store import commit as commits
 from aether.store import doctor, documents, files, record_files, snapshot
 from aether.store import snapshot as store_snapshot
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.store.snapshot import Entry
 from aether.types import Change
 from tests import children, homes
@@ -133,6 +134,19 @@ def test_folding_moves_the_lines_byte_for_byte(home):
 
     assert snapshot.month_files(home)[0].read_bytes().endswith(b"".join(lines))
     assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2, sealed=True)
+
+
+def test_the_last_folded_revision_is_that_of_the_last_whole_line(home):
+    folded = []
+    for text in ("one", "two"):
+        homes.add(home, text)
+        folded.append(fold_home(home, now=homes.NOW).revision)
+    whole = snapshot.last_folded(home)
+    month = snapshot.month_files(home)[-1]
+    month.write_bytes(month.read_bytes().replace(b'"two"', b'"owt"'))
+
+    assert (whole, snapshot.last_folded(home)) == (folded[1], folded[0])
+    assert snapshot.last_folded(home / "nowhere") == 0
 
 
 def test_folding_a_folded_home_does_nothing(home):

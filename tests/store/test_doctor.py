@@ -2,7 +2,8 @@ import pytest
 
 from aether.errors import LockTimeout
 from aether.store import doctor, documents, files, record_files, seals, snapshot
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.store.files import locked
 from aether.types import Change
 from tests import homes

@@ -11,7 +11,8 @@ import pytest
 import aether
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidDocument, NotFound
 from aether.store import doctor, documents, files, snapshot
-from aether.store.commit import Author, commit, fold, fold_home, write_lock
+from aether.store.authors import Author
+from aether.store.commit import commit, fold, fold_home, write_lock
 from aether.store.undo import entries_newest_first, states_since, undo
 from aether.types import Change
 from tests import homes

@@ -73,8 +73,10 @@ def opened(url, colony, *, timeout=5.0):
 
 @pytest.fixture
 def database(postgres):
-    """Return the URL of a database of its own."""
-    return postgres.database(f"d{next(_NUMBERS)}_{os.getpid()}")
+    """Make a database, and yield its URL."""
+    made = postgres.database(f"d{next(_NUMBERS)}_{os.getpid()}")
+    yield made
+    postgres.drop(made)
 
 
 def url_of(postgres, role):
@@ -269,29 +271,72 @@ def test_rights_are_given_to_roles_that_are_there(postgres, colony):
         store.grant(postgres.url(), colony, "owner", "all")
 
 
-def test_an_owner_who_is_no_superuser_makes_the_tables(postgres, role):
-    """A managed server gives a role that may make roles, not a superuser."""
-    name, member = role(options="login createrole"), role()
-    postgres.sql(f'create database "of {name}" owner "{name}"')
-    url = f"postgresql:///of%20{name}?host={postgres.directory}&user={name}".replace(" ", "%20")
-    store.create_colony(url, "bees").close()
-    store.grant(url, "bees", member, "write")
+@pytest.fixture(scope="module")
+def managed():
+    """Run a server whose first tables of aether belong to "ana", who may make roles and is no superuser, and return it.
 
-    with opened(
-        url.replace(f"user={name}".replace(" ", "%20"), f"user={member}".replace(" ", "%20")), "bees"
-    ) as ledger:
-        assert ledger.append_if(JOURNAL, NEW, [b"one\n"]).done
+    The roles of aether are hers, as on a server that somebody else manages; "bea" owns a database of her own, "bob" none.
+    """
+    with postgres_server.running() as server:
+        for name, options in (("ana", "createrole"), ("bea", "createrole"), ("bob", "noinherit")):
+            server.sql(f"create role {name} login {options}")
+        for name in ("ana", "bea"):
+            server.sql(f"create database {name} owner {name}")
+        store.create_colony(server.url("ana", "ana"), "bees").close()
+        yield server
+
+
+def test_an_owner_who_is_no_superuser_makes_the_tables(managed):
+    managed.sql("create role eve login", role="ana")
+    store.grant(managed.url("ana", "ana"), "bees", "eve", "write")
+
+    with opened(managed.url("eve", "ana"), "bees") as ledger:
+        assert ledger.put_blob(b"b")
     with pytest.raises(UnsafePath):
-        store.create_colony(url_of(postgres, member), "mine")
+        store.create_colony(managed.url("eve", "ana"), "mine")
 
 
-def test_an_owner_who_may_not_give_the_roles_is_advised(postgres, role):
+def test_who_made_the_roles_may_be_a_member_elsewhere(managed):
+    """From version 16 on, the maker of a role may give it to others, and has nothing of it."""
+    managed.sql("grant aether_read, aether_write, aether_admin to bea with admin option", role="ana")
+    store.create_colony(managed.url("bea", "bea"), "wasps").close()
+    store.grant(managed.url("bea", "bea"), "wasps", "ana", "write")
+
+    with opened(managed.url("ana", "bea"), "wasps") as ledger:
+        assert ledger.put_blob(b"b")
+
+
+def test_who_made_a_group_has_not_its_right(managed):
+    """From version 16 on, the maker of a role counts as its member, and may neither use nor become it."""
+    managed.sql("create role team", role="bea")
+    store.grant(managed.url("ana", "ana"), "bees", "bea", "read")
+    store.grant(managed.url("ana", "ana"), "bees", "team", "admin")
+    with opened(managed.url("bea", "ana"), "bees") as ledger:
+        assert ledger.right == "read"
+    with pytest.raises(UnsafePath):
+        store.create_colony(managed.url("bea", "ana"), "mine")
+    store.revoke(managed.url("ana", "ana"), "bees", "bea")
+    assert managed.sql("select name from aether.colonies", "ana", role="bea") == []
+
+
+def test_a_role_that_inherits_nothing_is_a_member_or_refused(managed):
+    """Before version 16, nothing that is given to such a role lets it call a function."""
+    if managed.sql("select current_setting('server_version_num')::int >= 160000") == [(False,)]:
+        with pytest.raises(UnsafePath, match=r"inherits nothing.* alter role"):
+            store.grant(managed.url("ana", "ana"), "bees", "bob", "write")
+        managed.sql("alter role bob inherit")
+    store.grant(managed.url("ana", "ana"), "bees", "bob", "write")
+
+    with opened(managed.url("bob", "ana"), "bees") as ledger:
+        assert ledger.put_blob(b"b")
+
+
+def test_an_owner_who_may_not_give_the_roles_is_advised(postgres, colony, role):
     """The roles belong to the whole server, and may have been made by the owner of another database."""
-    name, member = role(options="login createrole"), role()
+    name, member = role(), role()
     postgres.sql(f'create database "of {name}" owner "{name}"')
     url = f"postgresql:///of%20{name}?host={postgres.directory}&user={name}".replace(" ", "%20")
     store.create_colony(url, "bees").close()
-    postgres.sql(f'alter role "{name}" nocreaterole')
 
     with pytest.raises(UnsafePath, match="with admin option"):
         store.grant(url, "bees", member, "write")
@@ -401,6 +446,17 @@ def test_a_schema_of_another_version_is_refused(postgres, database):
         ledger.head(JOURNAL)
 
 
+def test_a_server_that_is_too_old_is_refused_before_anything_is_made(postgres, database, monkeypatch):
+    monkeypatch.setattr(store, "OLDEST_SERVER", 99)
+    for call in (store.create_colony, store.status):
+        with pytest.raises(
+            StorageFailed, match=r"the server has version \d\d, and aether needs 99.* Upgrade it"
+        ):
+            call(database, "bees")
+    name = database.split("/")[3].partition("?")[0]
+    assert postgres.sql("select to_regnamespace('aether')::text", database=name) == [(None,)]
+
+
 def test_two_who_make_the_tables_at_once_make_them_once(database):
     def make(name):
         store.create_colony(database, name).close()
@@ -413,6 +469,21 @@ def test_two_who_make_the_tables_at_once_make_them_once(database):
             store.upgrade(ledger, identity="another")
 
 
+def test_older_tables_of_another_colony_stay_as_they_are(postgres, database):
+    store.create_colony(database, "bees").close()
+    name = database.split("/")[3].partition("?")[0]
+    newest = len(store.migrations())
+    postgres.sql(f"delete from aether.migrations where version = {newest}", database=name)
+    postgres.sql("drop function aether.has_role", database=name)
+    ((identity,),) = postgres.sql("select identity from aether.colonies", database=name)
+    with opened(database, "bees") as ledger:
+        with pytest.raises(Conflict, match="no colony"):
+            store.upgrade(ledger, identity="another")
+        assert postgres.sql("select max(version) from aether.migrations", database=name) == [(newest - 1,)]
+        assert store.upgrade(ledger, identity=str(identity)) == newest
+        assert ledger.head(JOURNAL) == 0
+
+
 def faults(url):
     """Return what is missing in a colony, on a server of tests that may run without fsync."""
     return [fault for fault in store.status(url, "bees")["faults"] if "fsync" not in fault]
@@ -420,6 +491,7 @@ def faults(url):
 
 @pytest.mark.parametrize("part", ["pre-data", "data", "all", "holes"])
 def test_a_backup_restored_in_part_is_refused(postgres, database, part, tmp_path):
+    programs = postgres_server.dumping()
     name = database.split("/")[3].partition("?")[0]
     store.create_colony(database, "bees").close()
     with opened(database, "bees") as ledger:
@@ -430,12 +502,12 @@ def test_a_backup_restored_in_part_is_refused(postgres, database, part, tmp_path
         part, ["pre-data", "data", "post-data"]
     )
     dumped = subprocess.run(
-        [postgres.bin / "pg_dump", *(f"--section={one}" for one in sections), database],
+        [programs / "pg_dump", *(f"--section={one}" for one in sections), database],
         capture_output=True,
         check=True,
     ).stdout
     restored = postgres.database(f"{name}_restored")
-    subprocess.run([postgres.bin / "psql", "-q", restored], input=dumped, check=True, capture_output=True)
+    subprocess.run([programs / "psql", "-q", restored], input=dumped, check=True, capture_output=True)
     if part == "holes":
         postgres.sql("delete from aether.entries where revision = 3", database=f"{name}_restored")
 

@@ -2,7 +2,8 @@ import pytest
 
 from aether.errors import NotFound
 from aether.store import record_files, snapshot
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.types import Change
 from tests import homes
 

@@ -6,7 +6,8 @@ import pytest
 
 from aether.errors import Conflict, NotFound
 from aether.store import snapshot, undo
-from aether.store.commit import Author, commit, fold_home
+from aether.store.authors import Author
+from aether.store.commit import commit, fold_home
 from aether.types import Change
 from tests import homes
 

@@ -12,7 +12,8 @@ PUSH = "Never push to main without a review."
 CHANGELOG = "Add a line to the changelog with every pull request."
 LINTER = "Run the linter before every commit."
 GERMAN = "Ab jetzt immer auf Deutsch antworten."
-HELD = (RETRIES, MOCKS, TABS, PUSH, CHANGELOG, LINTER, GERMAN)
+SQUASH = "Always squash before you merge."
+HELD = (RETRIES, MOCKS, TABS, PUSH, CHANGELOG, LINTER, SQUASH, GERMAN)
 
 
 def ended(text):
@@ -55,6 +56,9 @@ def ended(text):
         ("we don't have to write changelog lines any more, thanks", CHANGELOG),
         ("Good. The rule that you run the linter can go.", LINTER),
         ("we are free to push to main from now on", PUSH),
+        ("Actually, drop tabs: we go back to spaces, the editor shows them badly.", TABS),
+        ("ok, drop tabs and use spaces instead", TABS),
+        ("No more squashing, keep every one of them.", SQUASH),
         ("Die Regel mit den Mocks gilt nicht mehr.", MOCKS),
         ("vergiss die Deutsch-Regel", GERMAN),
     ],
@@ -101,6 +105,11 @@ def test_a_person_ends_the_one_rule_that_the_words_name(said, rule):
         "The rule about tabs is gone until Friday.",
         "remove the retries from the webhook",
         "drop the constraint",
+        "drop the tabs in this file and go back to spaces",
+        "if the tabs look bad, drop tabs and use spaces instead",
+        "drop it and go back to tabs",
+        "no more mocks in the report",
+        "No more retrying, it hides the fault.",
         "Explain why the rule about mocks is gone.",
         "the rule about retries is gone, right",
         "The rule about tabs is gone. " * 30,

@@ -10,9 +10,11 @@ import unicodedata
 from importlib import import_module
 
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies
 
 import aether.redact
 import aether.text
+from aether.text import classify
 from aether.text.regex import UNPRINTABLE, lazy
 from tests import homes
 
@@ -93,3 +95,58 @@ def test_controls_marks_of_direction_and_lone_surrogates_are_unprintable_and_not
     }
 
     assert {sign for sign in map(chr, range(0x10000)) if UNPRINTABLE.fullmatch(sign)} == expected
+
+
+def test_a_text_without_the_words_that_a_pattern_needs_compiles_nothing(compilations):
+    commits = lazy(r"git\s+(commit|push)", re.IGNORECASE, needs=("git",))
+
+    assert commits.search("make all") is commits.match("make all", 2) is None
+    assert (commits.sub("x", "make all"), commits.findall("make"), [*commits.finditer("make")]) == (
+        "make all",
+        [],
+        [],
+    )
+    assert compilations == []
+
+    assert commits.search("sudo GIT push")[1] == commits.match("sudo GIT push", 5)[1] == "push"
+    assert commits.sub("done", "gıt push, git push", 1) == "done, git push"
+    assert commits.findall("git commit") == [one[1] for one in commits.finditer("git commit")] == ["commit"]
+
+
+def _needing():
+    modules = [
+        import_module(found.name) for found in pkgutil.walk_packages(aether.text.__path__, "aether.text.")
+    ]
+    modules += [
+        import_module(f"aether.{name}")
+        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work")
+    ]
+    kind = type(lazy("", needs=("a",)))
+    held = [
+        (module, name, value)
+        for module in modules
+        for name, value in vars(module).items()
+        if isinstance(value, kind)
+    ]
+    return {f"{module.__name__}.{name}": value for module, name, value in held}
+
+
+@pytest.mark.parametrize("name", sorted(_needing()))
+def test_what_a_pattern_matches_holds_one_of_the_words_it_needs(name):
+    pattern = _needing()[name]
+    compiled = re.compile(*pattern._given)
+
+    @settings(max_examples=15, deadline=None, suppress_health_check=[*HealthCheck])
+    @given(strategies.from_regex(compiled))
+    def holds(text):
+        assert pattern._may_match(text), text
+
+    holds()
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[*HealthCheck])
+@given(strategies.from_regex(classify._LEAD_IN.pattern))
+def test_what_leads_a_sentence_in_is_seen_before_its_pattern_is_compiled(text):
+    found = re.compile(classify._LEAD_IN.pattern, re.IGNORECASE).match(text)
+
+    assert found is None or classify._may_lead_in(text)

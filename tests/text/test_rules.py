@@ -11,6 +11,23 @@ def rules_in(text):
 
 
 NO_RULES = [
+    "Let me find the details in the meantime.",
+    "make sure to put four spaces before each line!",
+    # What is regretted, and asked.
+    "We should never have used MongoDB.",
+    "I should always have been asked first",
+    "can you always reproduce it?",
+    "the tests never touch the database, right?",
+    "I'd rather you didn't do that",
+    # What happens again and again, and what is done once.
+    "it crashes after each restart",
+    "we get a timeout after every deploy",
+    "tests keep failing on CI whenever we must restart",
+    "fix the flaky test in the meantime",
+    "keep the current branch for now",
+    "what happens after each step?",
+    "I saw this error before every crash",
+    "the cache keeps growing after each request",
     # Options, and lists that a question closes or opens.
     "Option B: always retry",
     "Option A: never retry on a 4xx.",
@@ -198,6 +215,20 @@ NO_RULES = [
 ]  # fmt: skip
 
 RULES = [
+    # Put as a wish or a question.
+    "I'd rather you didn't touch the migrations folder.",
+    "For this repo: tabs, not spaces.",
+    "Can you always run the linter before you say you are done?",
+    "Only use the staging DB for tests, ok?",
+    "keep functions short, I hate 200-line functions",
+    "No more squashing, keep every commit.",
+    "Every function should have typed arguments, always.",
+    # What is done again and again, and what stays as it is.
+    "run the linter after each step please",
+    "do small commits as you go",
+    "ask a second agent to review it after every commit",
+    "Keep emitting the public field names.",
+    "keep the existing file layout",
     # The wordings of commands.
     "Never push to main without a review.",
     "always run the formatter before you commit",
@@ -367,3 +398,22 @@ def test_commands_and_half_sentences_that_hold_for_good_are_rules(text):
     (found,) = rules_in(text)
 
     assert found in text
+
+
+@rows(
+    ("text", "found"),
+    [
+        (
+            "yes, go on, make small commits along the way, start a review after each meaningful step",
+            ["make small commits along the way, start a review after each meaningful step"],
+        ),
+        (
+            "## Acceptance criteria\n- No new network access at all while it runs (the provider stays local;\n  `x doctor` keeps saying so).",
+            [
+                "No new network access at all while it runs (the provider stays local; `x doctor` keeps saying so)."
+            ],
+        ),
+    ],
+)
+def test_a_rule_is_kept_whole(text, found):
+    assert rules_in(text) == found

@@ -11,9 +11,9 @@ import os
 import sys
 import time
 from contextlib import suppress
-from hashlib import sha256
 from pathlib import Path
 
+from aether.regular import sha256
 from aether.store import config, ledger
 from aether.store.spool import is_real
 
@@ -68,7 +68,7 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
 
 
 def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
-    from aether.store.commit import HOOK
+    from aether.store.authors import HOOK
 
     learned = ""
     settings, session = config.or_default(Path(home)), str(entry.get("session", ""))

@@ -35,7 +35,7 @@ from aether.integrations.viewer.frame import (
     without,
 )
 from aether.store import spool
-from aether.store.commit import acting
+from aether.store.authors import acting
 from aether.store.snapshot import load
 
 if TYPE_CHECKING:

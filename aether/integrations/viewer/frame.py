@@ -28,7 +28,7 @@ from aether.errors import AetherError, InvalidInput
 from aether.memory.items import items_of
 from aether.memory.sessions import sessions_of
 from aether.store import conversations
-from aether.store.commit import acting
+from aether.store.authors import acting
 from aether.store.snapshot import Snapshot, file_ids
 from aether.text.regex import UNPRINTABLE
 from aether.text.words import pluralize

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from hashlib import blake2b
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.regular import sha256
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS
@@ -28,6 +28,8 @@ SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 
+# 64 bits: two of some thousand lines are never alike by accident.
+_DIGEST_CHARS = 16
 # Answers of `judged` by question and digests of the texts, and those of them that were asked for: who makes briefs in
 # many processes keeps them.
 JUDGED: dict[str, bool] = {}
@@ -158,7 +160,7 @@ def topic_words(text: str) -> frozenset[str]:
     return frozenset(
         word.rstrip("s") if len(word) > 3 else word
         for word in found
-        if word not in STOPWORDS and not _NUMBER.fullmatch(word)
+        if word not in STOPWORDS and not (word[0].isdecimal() and _NUMBER.fullmatch(word))
     )
 
 
@@ -169,13 +171,17 @@ def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False
     that share most of their words are compared: a briefing is made while somebody waits, and most hold no such lines.
     """
     kept: list[Line] = []
-    topics: list[frozenset[str]] = []
+    topics: list[tuple[int, int]] = []
+    places: dict[str, int] = {}
     seen: list[tuple[str, str]] = []
     for line in lines:
-        mine, folded, digest = topic_words(line.text), line.text.casefold(), _digest(line.text)
-        size = len(mine)
+        words, folded, digest = topic_words(line.text), line.text.casefold(), _digest(line.text)
+        # As bits: thousands of pairs are compared, in a fifth of the time that sets take.
+        size, mine = len(words), sum(1 << places.setdefault(word, len(places)) for word in words)
         near = [
-            at for at, other in enumerate(topics) if len(mine & other) >= SHARED_AT * max(size, len(other))
+            at
+            for at, (other, held) in enumerate(topics)
+            if (mine & other).bit_count() >= SHARED_AT * max(size, held)
         ]
         pairs = [(at, (line.text, kept[at].text), digest + seen[at][1]) for at in near]
         if any(folded == seen[at][0] or _judged("same", texts, digests) for at, texts, digests in pairs):
@@ -184,7 +190,7 @@ def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False
         against = next(opposed, None) if replacing else None
         if against is None:
             kept.append(line)
-            topics.append(mine)
+            topics.append((mine, size))
             seen.append((folded, digest))
             if len(kept) == most:
                 break
@@ -220,7 +226,7 @@ def _judged(question: str, texts: tuple[str, ...], digests: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def _digest(text: str) -> str:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_DIGEST_CHARS]
 
 
 def one_line(text: str, most: int) -> str:

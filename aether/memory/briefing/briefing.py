@@ -63,7 +63,7 @@ _COMPACT = _FIRST | {
     "open": Share(0, 1, 10),
     "requests": Share(0, 2, 6),
     "decisions": Share(1, 0.5, 12),
-    "results": Share(2, 0.5, 14),
+    "results": Share(2, 0.5, 8),
     "files": Share(3, 0.5, 10),
     "commands": Share(1, 1.5, 5),
     "noted": Share(8, 4, 4),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from aether.memory.recall import Record, excerpt
 from aether.memory.search import HISTORY, is_question
@@ -220,10 +220,10 @@ def _best_passage(
     """Return the best passage of a record that answers the prompt, or None."""
     best: PromptMatch | None = None
     whole = sum(weights.values())
-    passages = _PASSAGES.split(record.text)
+    alone = _PASSAGES.search(record.text) is None
     starts = {word: _start(word) for word in weights}
     clues = [starts[word] for word in rare]
-    for passage in passages:
+    for passage in _passages(record.text, names, clues):
         folded = passage.casefold()
         by_name = _named(folded, names) if names else []
         if not by_name and record.type in ONLY_BY_NAME:
@@ -235,7 +235,7 @@ def _best_passage(
             likely = [word for word, start in starts.items() if start in folded]
             if not _is_enough(likely, weights, rare, whole):
                 continue
-        if len(passages) > 1 and not _is_prose(passage):
+        if not alone and not _is_prose(passage):
             continue
         said = terms(passage)
         inside = {*said.words, *said.parts}
@@ -249,6 +249,14 @@ def _best_passage(
         if len(query_terms(passage).weights.keys() - asked_for.said) >= LEAST_NEWS:
             best = PromptMatch(record, excerpt(passage, PASSAGE_CHARS), score)
     return best
+
+
+def _passages(text: str, names: Iterable[str], clues: Sequence[str]) -> Iterator[str]:
+    """Yield the passages of the lines of `text` that may answer; to cut the other lines takes longer than all else."""
+    for line in text.split("\n"):
+        folded = line.casefold()
+        if any(name in folded for name in names) or _number_in(folded, clues) >= LEAST_RARE:
+            yield from _PASSAGES.split(line)
 
 
 def _is_enough(held: Sequence[str], weights: Mapping[str, float], rare: set[str], whole: float) -> bool:

@@ -459,6 +459,7 @@ _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
 _CHECK = lazy(
     r"\b(?:test\w*|pytest|tox|nox|jest|vitest|mocha|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
 )
+_FETCHES = lazy(r"\b(?:install|add|get|fetch|download|pull|clone|init|create|i)\Z")
 # A test that failed alone passes when all tests do.
 _TESTS = lazy(r"\b(?:test\w*|pytest|jest|vitest|mocha|rspec)\b")
 _ALL_TESTS = lazy(
@@ -554,7 +555,9 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
 def _is_check(parts: Iterable[str]) -> bool:
     from aether.messages.shell import command_signature
 
-    return any(_CHECK.search(command_signature(part)) for part in parts)
+    names = map(command_signature, parts)
+    # What cannot be installed or fetched is done in another way.
+    return any(_CHECK.search(name) and not _FETCHES.search(name) for name in names)
 
 
 LOOKED_AT_OPEN = 30
@@ -825,6 +828,7 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
     was changed since: then it fails still.
     """
     ran: set[str] = set()
+    commands: list[str] = []
     ends: list[frozenset[str]] = []
     settling = looked = 0
     moved_on = asked = changed = False
@@ -835,13 +839,16 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
         moved_on = asked and changed
         if kind in ("command", "solution") and settling < LOOKED_AT_COMMANDS:
             settling += 1
-            ran |= commands_in(content)
+            commands.append(content)
         if kind in ("solution", "outcome") and len(ends) < LOOKED_AT:
             ends.append(topic_words(content[:SUMMARY_CHARS]))
         if kind not in ("error", "blocker") or item["metadata"].get("protected") or looked >= LOOKED_AT_OPEN:
             continue
         looked += 1
         known = parse_failure(content) if kind == "error" else None
+        if known:
+            ran = ran.union(*map(commands_in, commands))
+            commands.clear()
         # The last part of a chain runs after all others succeeded.
         again = known is not None and without_flags(known.parts[-1:]) <= ran
         whole = known is not None and any(map(_TESTS.search, known.parts)) and any(map(_ALL_TESTS.match, ran))

@@ -302,6 +302,8 @@ def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = Fa
     if not known:
         if only and session:
             return []
+        if len({item["metadata"].get("conversation", "") for item in held}) == 1:
+            return held
         newest = next(filter(says_state, held), None) or next(filter(is_of_work, held), None)
         if newest is None:
             return held

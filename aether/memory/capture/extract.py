@@ -14,11 +14,9 @@ need not wait for the next request: `end_turn` and `end_agent`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from typing import NotRequired
 
 from aether.memory.capture.notes import (
-    RULE_RELEVANCE,
     RULE_TYPES,
     STATEMENT_CHARS,
     STATES,
@@ -47,6 +45,7 @@ from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
+from aether.regular import sha256
 from aether.text.accounts import names_step
 from aether.text.choices import settled
 from aether.text.classify import (
@@ -74,7 +73,7 @@ _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
 # A request to memory itself is carried out; noted as well, it would be stored twice.
-_AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)")
+_AETHER_PROMPT = lazy(r"/aether(?::\S+)?(?:\s|\Z)", needs=("/aether",))
 _SUMMARY_PARTS: tuple[tuple[str, Role], ...] = (
     ("pending", "pending"), ("current work", "current"), ("next step", "next"),
 )  # fmt: skip
@@ -402,13 +401,7 @@ def _new_items(state: State, notes: list[Note]) -> list[Draft]:
         if digest in state["texts"] and note.role not in STATES:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
-        relevance = RULE_RELEVANCE.get(note.kind) if note.by_person else None
-        made.append(
-            draft(
-                note, file=state["file"], phase=_phase(state), relevance=relevance,
-                title=state.get("title", ""),
-            )
-        )  # fmt: skip
+        made.append(draft(note, file=state["file"], phase=_phase(state), title=state.get("title", "")))
     return made
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 import re
-from hashlib import sha256
 from typing import Literal, NotRequired
 
 from aether.messages.records import Record
 from aether.redact.redact import redact
+from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
 from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
@@ -21,8 +21,27 @@ from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
 
-# What a person demands of the agent is worth more than another note of the same type.
-RULE_RELEVANCE = {"constraint": 0.9, "preference": 0.85, "decision": 0.8}
+# What a person demands of the agent is worth more than another note of the same type, unless it is about the work at hand.
+RULE_RELEVANCE = {"constraint": 0.9, "preference": 0.85}
+TASK_RULE_RELEVANCE = 0.75
+_BINDING = 0.7
+# What is added to the relevance of a type: small enough that types keep their order where it matters.
+_BY_ROLE = {"commit": 0.1, "pending": 0.1, "next": 0.1, "current": 0.1, "said": -0.15}
+# Only said by an agent, and by nobody and nothing confirmed.
+UNCONFIRMED = -0.1
+# It names a file, a command, a number or code.
+NAMES_SOMETHING = 0.05
+# It came again.
+REPEATED = 0.05
+_NAMED = lazy(r"`|\d{2}|\w[/_]\w|\w\.\w|[a-z][A-Z]")
+_AGAIN = lazy(r"\(\d+ (?:runs|edits)\)|failed \d+ times")
+# Words of a rule that speak of the work at hand: it ends with that.
+_AT_HAND = lazy(
+    r"\b(?:this(?! (?:repo\w*|project|codebase|team|package|machine)\b)|that(?= (?:pr|one|branch|commit|file|issue|test|change)\b)|these|let's|lets"
+    r"|(?:separate|own|new|follow[- ]?up) (?:\w+ )?(?:pr|pull request|branch|commit)|branch (?:and|\+|&) (?:a )?pr|the (?:same )?(?:pr|pull request|issue|ticket)|in the meantime)\b"
+    r"|\b(?:do|make|send|write|post) an? \w+\W*\Z",
+    re.IGNORECASE,
+)
 RULE_TYPES = frozenset({"constraint", "preference"})
 # Characters, at about four to a token: a request of a page, a statement of a paragraph.
 REQUEST_CHARS = 2_400
@@ -190,10 +209,31 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
         metadata["timestamp"] = at["time"]
     return Draft(
         content=redact(note.content), type=note.kind,
-        relevance_score=RELEVANCE_OF_TYPE.get(note.kind, 0.5) if relevance is None else relevance,
+        relevance_score=relevance_of(note) if relevance is None else relevance,
         source=SOURCE_WORKER if at["caste"] else SOURCE_MAIN, caste=at["caste"] or None,
         metadata=metadata,
     )  # fmt: skip
+
+
+def relevance_of(note: Note) -> float:
+    """Return how much a note matters, 0 to 1, by its type, who vouches for it, its part in the conversation and what it names.
+
+    >>> here = Origin(line=1, part=0, uuid="", time="", session="s", digest="d", caste="")
+    >>> [relevance_of(Note(here, text, "constraint", "demand", by_person=True)) for text in ("Never push to main.", "let's do this as a separate PR")]
+    [0.9, 0.75]
+    >>> [relevance_of(Note(here, "It passes.", "outcome", "x", role=role)) for role in ("answer", "said")]
+    [0.6, 0.45]
+    """
+    worth = RELEVANCE_OF_TYPE.get(note.kind, 0.5)
+    # Above 0.8 a statement is promoted at once, which is for rules; above 0.7 an architect takes it to bind later work.
+    most = 0.8 if worth > _BINDING else _BINDING
+    if note.by_person and note.kind in RULE_RELEVANCE:
+        return TASK_RULE_RELEVANCE if _AT_HAND.search(note.content) else RULE_RELEVANCE[note.kind]
+    worth += _BY_ROLE.get(note.role, 0.0)
+    worth += UNCONFIRMED if note.evidence == "agent" else 0.0
+    worth += NAMES_SOMETHING if _NAMED.search(note.content) else 0.0
+    worth += REPEATED if _AGAIN.search(note.content) else 0.0
+    return round(min(worth, most), 2)
 
 
 def title_of(text: str) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 from aether import clock
@@ -18,6 +17,7 @@ from aether.errors import InvalidInput
 from aether.memory.capture.notes import title_of
 from aether.messages.records import Record
 from aether.redact.redact import redact
+from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes
 from aether.types import Change, JsonObject, Patch
 

@@ -82,12 +82,13 @@ _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])")
 # Commands, tools and files of aether: their output comes from memory, and is not noted again.
 _AETHER_COMMAND = lazy(
     r"(?:^|[;&|(`\n])\s*(?:(?:sudo|time|env|exec|command|uvx|uv run|poetry run|python[\d.]* -m)\s+|[A-Za-z_]\w*=\S*\s+)*"
-    r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)"
+    r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)",
+    needs=("aether",),
 )
 _AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
 _MEMORY_FILES = "/memories"
 _TASK_NUMBER = lazy(r"#(\d+)")
-_PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b")
+_PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b", needs=("git", "gh"))
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
 _COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
 _PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)

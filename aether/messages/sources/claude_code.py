@@ -15,11 +15,11 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from hashlib import sha256
 from typing import Any
 
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Record, parts, put_bounded, with_part
+from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import JsonObject

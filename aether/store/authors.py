@@ -1,0 +1,75 @@
+"""Authors: who changes a home, as its log names them, and the surface through which a person acts.
+
+`commit` writes the name of the author into each line of the journal; this module knows nothing of how that is done, so
+that who only reads pays for none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from aether.tuples import NamedTuple
+
+TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
+
+if TYPE_CHECKING:
+    from aether.store.snapshot import Snapshot
+
+# Authors of automatic changes: a hook, and aether (a new home, a hand-off prepared for a full memory).
+HOOK, AETHER = "hook", "aether"
+# The author of steps of the archive, which change no document.
+ARCHIVE = "archive"
+# The author of edits that a person made in a file.
+HAND = "hand"
+# The operation that makes the documents: there is nothing before it to restore.
+INIT = "init"
+# The author where nobody else is named: the person whose colony it is.
+QUEEN = "queen"
+
+
+class Author(NamedTuple):
+    """Who changes what, and why, as `aether log` shows it."""
+
+    operation: str
+    by: str = QUEEN
+    reason: str = ""
+    part: str = ""
+    """See `snapshot.Entry`."""
+
+
+class Acting(NamedTuple):
+    """A surface through which a person acts: what it commits in place of the Queen, and under which condition."""
+
+    by: str
+    revisions: list[int]
+    """The revisions that were made, in their order; it grows."""
+    require: Callable[[Snapshot], None] = lambda snapshot: None
+    """Raises an error if what the person saw has changed; asked under the lock, of the first change."""
+    read_only: bool = False
+
+
+ACTING: ContextVar[Acting | None] = ContextVar("acting", default=None)
+
+
+@contextmanager
+def acting(
+    by: str, require: Callable[[Snapshot], None] | None = None, *, read_only: bool = False
+) -> Iterator[Acting]:
+    """Commit changes of the Queen under the name `by` during the block, in this thread or task only.
+
+    `read_only` refuses all of them, and leaves the spool and the indexes as they are.
+    """
+    found = Acting(by, [], read_only=read_only)
+    token = ACTING.set(found._replace(require=require) if require else found)
+    try:
+        yield found
+    finally:
+        ACTING.reset(token)
+
+
+def only_looks() -> bool:
+    """Return whether the surface that acts here may change nothing, not even what is derived."""
+    acts = ACTING.get()
+    return bool(acts and acts.read_only)
