@@ -59,6 +59,7 @@ class ItemMetadata(TypedDict):
     evidence: NotRequired[str]
     role: NotRequired[str]
     reply: NotRequired[str]
+    confirmed_by: NotRequired[str]
     ended_at: NotRequired[str]
     fate: NotRequired[str]
     conversation: NotRequired[str]

@@ -349,9 +349,10 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
         edits = [change.path for change in file_changes(call.arguments, call.command)]
         if is_refusal(call.result.text):
             record_refusal(tree, edits)
-        elif not call.result.is_error:
-            changed = changed or bool(edits)
-            record_in_work_tree(tree, edits, call.command, call.result.text)
+        else:
+            failed = call.result.is_error
+            changed = changed or (bool(edits) and not failed)
+            record_in_work_tree(tree, edits, call.command, call.result.text, failed=failed)
     if refused := tree.pop("refused", []):
         yield f"Edits that the person refused: {', '.join(refused)}."
         if whole and not changed:

@@ -50,7 +50,11 @@ RESERVED_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed",
 _FIELDS_OF_KIND: tuple[tuple[type, tuple[str, ...], str], ...] = (
     (bool, ("protected", "injected"), "Use true or false."),
     (dict, ("pointer",), "Use an object."),
-    (str, ("conversation", "ended_at", "evidence", "fate", "project", "reply", "role", "title"), "Use text."),
+    (
+        str,
+        ("confirmed_by", "conversation", "ended_at", "evidence", "fate", "project", "reply", "role", "title"),
+        "Use text.",
+    ),
 )
 _TYPED_FIELDS = frozenset(
     {"timestamp", "phase", *(field for _, fields, _ in _FIELDS_OF_KIND for field in fields)}

@@ -23,6 +23,7 @@ ERROR_CHARS = 600
 _ERROR_LINES = 6
 
 _SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
+_QUOTED = lazy(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
 _PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
 _LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
 _TRAILING = lazy(
@@ -60,6 +61,10 @@ _READ_ONLY = lazy(
     r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)\b|gh\s+(?:pr|issue|repo)\s*\Z|git\s+stash\s+list",
     needs=("gh", "git"),
 )
+_PREPARES = lazy(
+    r"(?:python[\d.]*\s+-m\s+)?(?:pip[\d.]*|uv(?:\s+pip)?|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum|npm|pnpm|yarn|bun|cargo|bundle|mise)\s+(?:install|i|add|ci|sync|upgrade|update|use)\b|"
+    r"go\s+(?:get|install|mod)\b|yarn\s*\Z|(?:docker\s+compose|docker-compose)\s+up\b|docker\s+(?:run|start)\b|brew\s+services\b|systemctl\b|chmod\b|git\s+config\s+(?:-\S+\s+)*\S+\s+\S"
+)
 _LOOKING = lazy(
     r"(?:ls|cat|head|tail|less|grep|egrep|rg|ag|find|fd|wc|pwd|which|whereis|type|echo|printf|tree|stat|file|du|df|env|sort|uniq|cut|awk|"
     r"jq|test|\[|true|cd|sleep|ps|lsof|date|diff|xargs|tr|nl|strings|xxd|od|man|sed\s+-n|command\s+-v|"
@@ -87,7 +92,8 @@ _FAILURE = lazy(
 )
 _SEARCHES = lazy(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
 _NOISE = lazy(
-    r"^(?:Exit code:? \d+|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
+    # Codex says above an output how the command ran.
+    r"^(?:Exit code:? \d+|Process exited with code \d+|Original token count: \d+|Wall time: [\d.]+ seconds|Chunk ID: \w+|Command: /\S*sh -l?c .*|Output:|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
     re.IGNORECASE,
 )
 
@@ -99,6 +105,15 @@ def is_notable(command: str) -> bool:
     (True, False)
     """
     return any(_matters(part) and not _READ_ONLY.match(part) for part in _segments(command))
+
+
+def prepares(command: str) -> bool:
+    """Return whether `command` installs something or sets up what other commands need.
+
+    >>> prepares("pip install -q weasyprint"), prepares("pytest -q")
+    (True, False)
+    """
+    return any(_PREPARES.match(part) for part in _segments(command))
 
 
 def only_reads(command: str) -> bool:
@@ -122,10 +137,23 @@ def command_signature(command: str) -> str:
 def command_target(command: str) -> str:
     """Return the target of a command: its signature, then its paths or goals and the tests it selects of them.
 
+    That of a chain joins those of all its checks and changes. Of an install, and of a program that is not known, every operand counts.
+
     >>> command_target("cd app && pytest -q -n 2 tests/a.py -k add"), command_target("go test ./... -count=1"), command_target("git push -f origin")
     ('pytest tests/a.py -k=add', 'go test', 'git push')
+    >>> command_target("go vet ./... | tail && go test ./a"), command_target("./run list --kind x"), command_target("python3 -c 'print(1)'")
+    ('go vet && go test a', './run kind list x', 'python3 -')
     """
-    chosen = _REDIRECTED.sub(" ", _chosen(command))
+    chosen = [part for part in _segments(command) if _MATTERS.match(part)] or [_chosen(command)]
+    return _AND.join(dict.fromkeys(_target_of(_REDIRECTED.sub(" ", part)) for part in chosen))
+
+
+def _target_of(chosen: str) -> str:
+    if script := _SCRIPT.match(chosen):
+        return script[1] + ANY_SCRIPT
+    if not _is_known(chosen):
+        program, *rest = chosen.split()[:_READ_WORDS] or [""]
+        return " ".join([program, *sorted({word.strip(_QUOTES).lstrip("-") for word in rest} - {""})])
     programs = _programs(chosen)
     name = " ".join(programs)
     words = iter(chosen.split()[:_READ_WORDS])
@@ -145,21 +173,40 @@ def command_target(command: str) -> str:
     return " ".join([name, *targets])
 
 
-def covers(later: str, earlier: str) -> bool:
+def covers(later: str, earlier: str, *, whole: bool = False) -> bool:
     """Return whether a run with the target `later` does all that a run with the target `earlier` did.
+
+    The last part of a chain runs after all others succeeded: it counts for the chain, and one of several picked tests for
+    all, unless the `whole` is wanted. A script that is part of the command is then another one each time.
 
     >>> covers("pytest", "pytest tests/a.py"), covers("pytest tests", "pytest tests/a.py::test_b")
     (True, True)
     >>> covers("pytest tests/b.py", "pytest tests/a.py"), covers("pytest tests/a.py", "pytest")
     (False, False)
+    >>> covers("go build && pytest", "mypy && pytest a.py"), covers("go build && pytest", "mypy && pytest a.py", whole=True)
+    (True, False)
     """
+    done, wanted = later.split(_AND), earlier.split(_AND)
+    if whole and any(each.endswith(ANY_SCRIPT) for each in wanted):
+        return False
+    return all(any(_covers(one, each, whole) for one in done) for each in (wanted if whole else wanted[-1:]))
+
+
+def _covers(later: str, earlier: str, whole: bool) -> bool:
+    if not _is_known(earlier):
+        return later == earlier
     name, targets, picks = _parts(later)
     other, wanted, picked = _parts(earlier)
-    if name != other or (picks and picks != picked):
+    if name != other or (picks and not (picked <= picks if picked and whole else picked & picks)):
         return False
     if not targets:
         return not wanted or name not in _NAMED_TARGETS
     return bool(wanted) and all(any(_holds(one, each) for one in targets) for each in wanted)
+
+
+def _is_known(part: str) -> bool:
+    """Return whether some words of a command name its targets: those of an install and of an unknown program all count."""
+    return bool(_MATTERS.match(part)) and not _PREPARES.match(part)
 
 
 def _chosen(command: str) -> str:
@@ -176,7 +223,7 @@ def _matters(part: str) -> bool:
 
 def _programs(chosen: str) -> list[str]:
     words = [word for word in chosen.split()[:6] if not word.startswith("-")]
-    kept = 3 if words[:2] in (["mise", "run"], ["npm", "run"], ["docker", "compose"]) else 2
+    kept = 3 if words[:1] == ["gh"] or words[:2] in _WITH_VERB else 2
     return words[:1] if words and words[0] in _ALONE else words[:kept]
 
 
@@ -188,11 +235,16 @@ def _target(word: str, *, is_value: bool, alone: list[str]) -> str:
     return bare.removesuffix("...").rstrip("/").removeprefix("./").removeprefix(".")
 
 
-def _parts(aim: str) -> tuple[str, list[str], list[str]]:
+def _parts(aim: str) -> tuple[str, list[str], set[str]]:
+    """Return the program of a target, its paths and goals, and each of the tests that it picks."""
     name = " ".join(_programs(aim))
     rest = aim[len(name) :].split()
-    picks = [word for word in rest if word.startswith("-")]
-    return name, [word for word in rest if word not in picks], picks
+    picks = {
+        f"{flag}={one}"
+        for flag, _, picked in (word.partition("=") for word in rest if word.startswith("-"))
+        for one in picked.split("|")
+    }
+    return name, [word for word in rest if not word.startswith("-")], picks
 
 
 def _holds(outer: str, inner: str) -> bool:
@@ -201,9 +253,14 @@ def _holds(outer: str, inner: str) -> bool:
     return holder in held or holder.endswith(held)
 
 
-_ALONE = frozenset(
-    "pytest make tox nox mypy eslint tsc jest vitest golangci-lint gofmt black prettier".split()
+_ALONE = frozenset("pytest make tox nox mypy eslint tsc jest vitest gofmt black prettier".split())
+_WITH_VERB = [each.split() for each in ("mise run", "npm run", "docker compose", "git stash", "git worktree")]
+# A program that is part of the command: another one may do anything else.
+_SCRIPT = lazy(
+    r"(\S*(?:python[\d.]*|node|ruby|perl|bash|zsh|sh|jq))(?:\s+-(?:\w*[ce]\b.*)?|\s*)\Z", re.DOTALL
 )
+ANY_SCRIPT = " -"
+_AND = " && "
 # Programs that do not run everything without a target.
 _NAMED_TARGETS = frozenset({"make"})
 # Flags that select some of the tests of a target.
@@ -295,8 +352,15 @@ def error_excerpt(output: str) -> str:
 
 
 def _segments(command: str) -> list[str]:
-    bare = command[:_READ_CHARS].split("<<", 1)[0]
-    return [_PREFIX.sub("", part) for part in _SEPARATOR.split(bare.strip()) if part.strip()]
+    bare = command[:_READ_CHARS].split("<<", 1)[0].strip()
+    # What is quoted separates nothing.
+    masked = _QUOTED.sub(lambda found: "x" * len(found[0]), bare) if "'" in bare or '"' in bare else bare
+    starts, ends = [0], list[int]()
+    for found in _SEPARATOR.finditer(masked):
+        ends.append(found.start())
+        starts.append(found.end())
+    parts = (bare[start:end] for start, end in zip(starts, [*ends, len(bare)], strict=True))
+    return [_PREFIX.sub("", part) for part in parts if part.strip()]
 
 
 def _lines(output: str) -> list[str]:

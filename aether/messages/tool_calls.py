@@ -118,6 +118,10 @@ _BRANCH = lazy(
     re.MULTILINE,
 )
 _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
+# How a quiet commit is shown behind it: "617fc5e Add a page".
+_SHOWS_COMMIT = lazy(r"&&\s*git(?: -\S+(?: [^-\s]\S*)?)* log\b[^;&|\n]* --oneline\b")
+_LOGGED_COMMIT = lazy(r"^(?=[a-f]*\d)([0-9a-f]{7,40}) (?:\((?:HEAD|tag:)[^)\n]*\) )?(\S.*)$", re.MULTILINE)
+_NO_COMMIT = lazy(r"^(?:nothing (?:added )?to commit\b|no changes added to commit\b)", re.MULTILINE)
 MOST_EDITED = 60
 MOST_NAMED = 12
 MOST_COMMITS = 12
@@ -455,9 +459,20 @@ def new_work_tree() -> WorkTree:
     return WorkTree(edited=[], commit="", committed=False, pushed=False, ahead=False, unchecked=False)
 
 
-def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, output: str) -> bool:
-    """Record a call that succeeded, by the files it changed, its command and output; return whether it said anything new."""
+def record_in_work_tree(
+    tree: WorkTree, paths: Iterable[str], command: str, output: str, *, failed: bool = False
+) -> bool:
+    """Record a call by the files it changed, its command and output; return whether it said anything new.
+
+    One that `failed` may have committed before, as its output says, and a check that failed was a check.
+    """
     before = dict(tree)
+    if failed:
+        if commits_in(command, output):
+            _record_commits(tree, command, output)
+        elif _PROVES.search(command_signature(command)):
+            tree["unchecked"] = False
+        return tree != before
     for path in paths:
         name = path.rpartition("/")[2]
         tree["edited"] = [*(one for one in tree["edited"] if one != name), name][-MOST_EDITED:]
@@ -471,19 +486,24 @@ def record_in_work_tree(tree: WorkTree, paths: Iterable[str], command: str, outp
     if _TAKES_BACK.search(command):
         tree["edited"] = []  # which of the edits are left is unknown
         tree.pop("in_place", None)
-    elif _COMMITS.search(command):
-        named = _COMMIT_NAME.search(output)
-        tree["edited"], tree["commit"] = [], named[1] if named else ""
-        tree["committed"] = tree["ahead"] = True
-    elif _PROVES.search(command_signature(command)):
+    elif not _COMMITS.search(command) and _PROVES.search(command_signature(command)):
         tree["unchecked"] = False
-    if _LISTS_CHANGES.search(command) and (output.strip() or _ONLY_LISTS.fullmatch(command.strip())):
-        listed = (path.strip('"').rstrip("/").rpartition("/")[2] for path in _LISTED_CHANGE.findall(output))
-        tree["edited"] = [*dict.fromkeys(listed)][-MOST_EDITED:]
-        tree.pop("in_place", None)
+    _record_listing(tree, command, output)
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
     return tree != before
+
+
+def _record_listing(tree: WorkTree, command: str, output: str) -> None:
+    """Record the changed files that `command` lists behind all that it does to them."""
+    listed = [found.end() for found in _LISTS_CHANGES.finditer(command)]
+    moved = [found.start() for each in (_COMMITS, _TAKES_BACK) for found in each.finditer(command)]
+    if not listed or listed[-1] < max(moved, default=0):
+        return
+    if output.strip() or _ONLY_LISTS.fullmatch(command.strip()):
+        names = (path.strip('"').rstrip("/").rpartition("/")[2] for path in _LISTED_CHANGE.findall(output))
+        tree["edited"] = [*dict.fromkeys(names)][-MOST_EDITED:]
+        tree.pop("in_place", None)
 
 
 def _record_branch(tree: WorkTree, command: str, output: str) -> None:
@@ -511,13 +531,29 @@ def _record_commits(tree: WorkTree, command: str, output: str) -> None:
     elif _REWRITES.search(command):
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
     if _MAKES_COMMITS.search(command):
+        found = commits_in(command, output)
         made = made[:-1] if _AMENDS.search(command) else made
-        made = [
-            *made,
-            *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in _COMMIT_NAME.findall(output)),
-        ]
+        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
+        if _COMMITS.search(command) and not (_TAKES_BACK.search(command) or _NO_COMMIT.search(output)):
+            tree["edited"], tree["commit"] = [], found[-1][0] if found else ""
+            tree["committed"] = tree["ahead"] = True
     if made or "commits" in tree:
         tree["commits"] = made[-MOST_COMMITS:]
+
+
+def commits_in(command: str, output: str) -> list[tuple[str, str]]:
+    r"""Return name and subject of the commits that `command` made, as git printed them.
+
+    >>> commits_in("git commit -qm Retry && git log --oneline -1", "617fc5e Retry\n")
+    [('617fc5e', 'Retry')]
+    """
+    if not _MAKES_COMMITS.search(command):
+        return []
+    if named := _COMMIT_NAME.findall(output):
+        return list(named)
+    made = [found.end() for found in _COMMITS.finditer(command)]
+    shown = made and _SHOWS_COMMIT.search(command, made[-1]) and not _NO_COMMIT.search(output)
+    return _LOGGED_COMMIT.findall(output)[:1] if shown else []
 
 
 def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS) -> Iterator[str]:
@@ -598,14 +634,14 @@ def failure_key(label: str) -> str:
     return label.partition(" ")[2] or label
 
 
-def resolves(done: str, failed: str) -> bool:
-    """Return, by their keys, whether the successful call is the failed one, or includes it.
+def resolves(done: str, failed: str, *, whole: bool = False) -> bool:
+    """Return, by their keys, whether the successful call is the failed one, or includes it; with `whole`, all of its chain.
 
     >>> resolves("$ pytest", "$ pytest tests/a.py"), resolves("$ pytest tests/b.py", "$ pytest tests/a.py")
     (True, False)
     """
     if done.startswith(SHELL) and failed.startswith(SHELL):
-        return covers(done[len(SHELL) :], failed[len(SHELL) :])
+        return covers(done[len(SHELL) :], failed[len(SHELL) :], whole=whole)
     return done == failed
 
 

@@ -29,7 +29,8 @@ MOST_LEFT = 3
 
 _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
-HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]+\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
+# A bold line that ends like a sentence is one.
+HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]*[^*.!]\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
 _TABLE = lazy(r"\s*[|│┌└├+>]")
 # What a host's window acts on and shows as a button: `::git-commit{cwd="…"}`.
 _DIRECTIVE = lazy(r"\s*::[a-z][\w-]*\{")
@@ -69,6 +70,12 @@ _NEXT = lazy(
     r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
 )
+# A sentence of its own about what comes next, in any place of a paragraph.
+_STEP = lazy(
+    r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
+    r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])",
+    re.IGNORECASE,
+)
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
     r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
@@ -94,6 +101,20 @@ _PUT_OFF = lazy(
     r"|\bthere(?:'s| is| are) (?:still )?no\b[^.?]*\btests?\b(?! (?:is|are) needed)",
     re.IGNORECASE,
 )
+# A finding of a review, or what is said to be wrong with the code.
+_DEFECT = lazy(
+    r"^\W*(?:\[?P[0-4]\b|(?:critical|high|medium|low|major|minor|blocker|bug|finding)(?: (?:priority|severity))?\W*(?:#?\d+\W*)?[:\])—–-])"
+    r"|\bis (?:also )?a bug\b|\binsufficient\b|\bfails? to\b|\b(?:is|are) (?:still )?(?:missing|broken|wrong|incorrect|unsafe)\b|\bcan still\b|\bincorrectly\b|\bwrongly\b",
+    re.IGNORECASE,
+)
+_FIXES_ALL = lazy(
+    r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b"
+    r"|\b(?:all|both|every|each)\b.{0,60}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|items?|of (?:them|these|those))\b"
+    r".{0,20}?\b(?:(?:is|are|were|was|have been|has been) (?:now )?|now )?(?:fixed|addressed|resolved|handled|closed)\b",
+    re.IGNORECASE,
+)
+_NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
+_OF_TREE = lazy(r"\b(?:unstaged|uncommitted|unpushed|untracked)\b", re.IGNORECASE)
 # An entry of a checklist was the state when it was ticked.
 _TICKED = lazy(r"\W*[✅✓✔☑]")
 _REASON = lazy(
@@ -116,6 +137,7 @@ _ASIDE = lazy(
     re.IGNORECASE,
 )
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
+_REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
 _EMPHASIS = lazy(r"(`[^`]*`)|\*\*")
 # The agent speaks to itself: it looks around, understands, or announces.
@@ -364,6 +386,37 @@ def announces(sentence: str) -> bool:
     return bool(_ANNOUNCES.match(sentence.replace("’", "'")))
 
 
+def names_step(sentence: str) -> bool:
+    """Return whether a `sentence` of an account says what comes next.
+
+    >>> names_step("**Next I will run the load test.**"), names_step("Next:"), names_step("The next release has it.")
+    (True, False, False)
+    """
+    said = sentence.replace("’", "'").rstrip("*_ ")
+    return bool(_STEP.match(said)) and not said.endswith(":")
+
+
+def step_of(one: Paragraph) -> str:
+    """Return the sentences at the end of a paragraph that say what comes next, or ""."""
+    said = sentences(without_emphasis(one.text))
+    first = next((at for at, sentence in enumerate(said) if names_step(sentence)), len(said))
+    return whole(" ".join(said[first:]))
+
+
+def question_of(one: Paragraph) -> str:
+    """Return a paragraph from its first question on, with the sentence before it if the question refers to that; or ""."""
+    said = sentences(without_emphasis(one.text))
+    first = next((at for at, each in enumerate(said) if each.rstrip("_ )").endswith("?")), len(said))
+    if first and first < len(said) and refers(said[first]):
+        first -= 1
+    return whole(" ".join(said[first:]), tail=True)
+
+
+def refers(question: str) -> bool:
+    """Return whether a `question` does not say by itself what it asks."""
+    return bool(_REFERS.search(question)) and len(question.split()) <= OPENING_WORDS
+
+
 def _opens_next(one: Paragraph) -> bool:
     """Return whether a paragraph is below a heading of open work; a whole sentence above a list reports."""
     return bool(_NEXT_HEADING.search(one.heading)) and len(one.heading.split()) <= OPENING_WORDS
@@ -399,7 +452,12 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
             kept.append((at, text))
             room -= len(text)
     kept += [(at, text) for at, text in _openings(said, {at for at, _ in kept}) if len(text) <= room]
-    return [text for _, text in sorted(kept)]
+    headings = {said[at].heading for at, _ in kept if said[at].entry}
+    # Without what it opens, a line ends where its words do.
+    return [
+        text if said[at].text.rstrip("*_ ").rstrip(":*_ ") in headings else text.rstrip(":")
+        for at, text in sorted(kept)
+    ]
 
 
 def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
@@ -415,10 +473,14 @@ def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tu
 
 
 def changes(said: Sequence[Paragraph], room: int) -> list[str]:
-    """Return what an earlier account says that its work changed, in its order, within `room` characters."""
+    """Return what an earlier account says that its work changed, in its order, within `room` characters.
+
+    One that says that all was fixed says in each paragraph how it is now.
+    """
     found: list[str] = []
+    least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
     for one in said:
-        if _PUT_OFF.search(one.text) and (text := whole(one.text, SHORT_CHARS)):
+        if _puts_off(one) and (text := whole(one.text, SHORT_CHARS)):
             found.append(text)
             continue
         text = reported(one, SHORT_CHARS)
@@ -428,9 +490,10 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
             or _DETAIL_HEADING.search(one.heading)
             or _WAS_WRONG.match(text)
             or _NEXT.search(text)
+            or _OF_TREE.search(text)
         ):
             continue
-        if rate_change(text) >= LEAST_CHANGE:
+        if rate_change(text) >= least:
             found.append(text)
     best: list[str] = []
     for text in sorted(found, key=rate_change, reverse=True):
@@ -440,9 +503,31 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
     return [text for text in found if text in best]
 
 
+def names_defect(text: str) -> bool:
+    """Return whether `text` says what is wrong, as a finding of a review does.
+
+    >>> names_defect("[P1] Links are followed."), names_defect("The check is insufficient."), names_defect("Added a check.")
+    (True, True, False)
+    """
+    return bool(_DEFECT.search(without_emphasis(text)))
+
+
+def fixes_all(said: Sequence[Paragraph]) -> bool:
+    """Return whether an account says that all that was found, or named in it, is fixed."""
+    return any(
+        _FIXES_ALL.search(plain) and not _NOT_ALL.search(plain)
+        for one in said
+        for plain in sentences(without_emphasis(one.text).replace("’", "'"))
+    )
+
+
+def _puts_off(one: Paragraph) -> bool:
+    return bool(_PUT_OFF.search(_CODE.sub("``", one.text)))
+
+
 def left_open(said: Sequence[Paragraph]) -> list[str]:
     """Return what an account says was put off, or has no test; the first few."""
-    left = (whole(one.text, SHORT_CHARS) for one in said if _PUT_OFF.search(one.text))
+    left = (whole(one.text, SHORT_CHARS) for one in said if _puts_off(one))
     return [text for text in left if text][:MOST_LEFT]
 
 
@@ -463,12 +548,14 @@ def reported(one: Paragraph, most: int) -> str:
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most
         if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
             break
+        if kept and names_step(sentence):
+            break
         kept.append(sentence)
     if len(kept) > 1 and kept[-1].endswith(":"):
         # Where only the opening of the list names something ("Yes, fixed. I changed `a` in two places:"), it says more.
         kept = kept[:-1] if _NAMES.search(" ".join(kept[:-1])) or not _NAMES.search(kept[-1]) else kept[-1:]
     text = " ".join(kept)
-    if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text)):
+    if text.endswith(":") and (len(text.split()) < OPENING_WORDS or not _CHANGED.search(text) or "?" in text):
         return ""  # the opening of a list says nothing without it
     return (
         text

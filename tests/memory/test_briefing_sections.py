@@ -984,3 +984,20 @@ def test_a_picked_answer_comes_before_its_question():
 )  # fmt: skip
 def test_a_cut_leaves_no_parenthesis_open(text, shown):
     assert one_line(text, 51) == shown
+
+
+@rows(
+    ("asked", "said", "shown"),
+    [
+        ("Ready to look at the next comment?", "yeah let's fix the rest of them, even the small ones in here", True),
+        ("Want me to push, and draft the reply?", "what were the other things to fix in `a.py`", False),
+        ("Anything else on this branch?", "okay, I have the test repo open, what do I need to test by hand?", False),
+        ("Should `a.py` use jitter or a fixed step?", "jitter seems to be what all the others in this package use now", True),
+        ("Should `a.py` use jitter or a fixed step?", "the first of the two", True),
+    ],
+)  # fmt: skip
+def test_a_request_that_asks_something_itself_is_shown_without_the_question_before_it(asked, said, shown):
+    made = item(f"Asked: {asked}\nAnswered: {said}", "user_input", role="request")
+
+    [line] = sections.requests([made])
+    assert line.text == (f"{said} (asked: {asked})" if shown else said)

@@ -708,6 +708,89 @@ def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
     )
 
 
+def test_a_check_that_failed_was_a_check_of_the_last_edit():
+    edit = {"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"}
+    noted = brief(
+        user("Fix it."),
+        Record("call", tool="Edit", arguments=edit, call_id="c"),
+        Record("result", "ok", call_id="c"),
+        Record("call", tool="Bash", arguments={"command": "cargo test"}, call_id="d"),
+        Record("result", "test result: FAILED. 1 failed", call_id="d", is_error=True),
+        said("One test fails."),
+    )
+
+    tree = "Uncommitted, as far as the calls show: a.rs. Nothing was committed in this conversation."
+    assert ("observation", tree) in noted
+
+
+@rows(
+    ("failed", "later"),
+    [
+        ("git stash push && git rebase origin/main", "git stash pop"),
+        ("git add a.py && git commit -m 'Read a'", "git add b.py && git commit -m 'Read b'"),
+        ("brain inspect --kind workflow", "brain inspect --kind route"),
+        ("python3 - <<'EOF'\nbuild()\nEOF", "python3 - <<'EOF'\nprint('ok')\nEOF"),
+        ("pip install a && python -c 'import a'", "pip install b"),
+        ("mise run fmt && mise run lint", "mise run fmt"),
+        ("gh pr create --fill", "gh pr view"),
+    ],
+)
+def test_another_command_is_no_solution(failed, later):
+    work = new_work()
+    shell(work, failed, "error: no", failed=True)
+
+    assert "solution" not in [kind for kind, _ in shell(work, later)]
+    assert [note.kind for note in close_failures(work)] == ["error"]
+
+
+def test_a_chain_is_solved_by_its_last_part():
+    work = new_work()
+    shell(work, "go vet ./... && go test ./...", "FAIL", failed=True)
+
+    assert shell(work, "go vet ./...") == []
+    assert shell(work, "go build && go test ./...", "ok") == [
+        (
+            "solution",
+            "`go vet ./... && go test ./...` failed: FAIL\nPart of it worked as `go build && go test ./...`: ok",
+        )
+    ]
+
+
+def test_one_of_several_picked_tests_is_a_part_of_them():
+    work = new_work()
+    shell(work, "go test ./a -run 'TestA|TestB'", "--- FAIL: TestA", failed=True)
+
+    assert shell(work, "go test ./a -run TestC", "ok") == []
+    [(kind, text)] = shell(work, "go test ./a -run TestA", "ok")
+    assert (kind, text.partition("\n")[2]) == (
+        "solution",
+        "Part of it worked as `go test ./a -run TestA`: ok",
+    )
+
+
+def test_a_solution_names_what_was_installed_since():
+    work = new_work()
+    shell(work, "pytest -q", "ModuleNotFoundError: weasyprint", failed=True)
+    shell(work, "pip install weasyprint", "Successfully installed weasyprint")
+    [(kind, text)] = shell(work, "pytest -q", "3 passed")
+
+    assert kind == "solution"
+    assert text.endswith("\nWorked after `pip install weasyprint`: 3 passed")
+
+
+def test_the_last_message_of_a_turn_that_says_what_comes_next_is_noted():
+    assert ("outcome", "Jitter is in. Next I will run the load test.") in brief(
+        user("Use jitter."), said("Jitter is in. Next I will run the load test.")
+    )
+
+
+def test_a_quiet_commit_is_noted_by_the_name_shown_behind_it():
+    work = new_work()
+    noted = shell(work, "git commit -q -m 'Add retries' && git log --oneline -1", "617fc5e Add retries")
+
+    assert noted == [("outcome", "617fc5e Add retries\n\nAdd retries")]
+
+
 def test_a_check_whose_filter_hides_its_failure_is_an_error():
     work = new_work()
     shell(work, "make lint 2>&1 | tail -5", "[lint] a.go:3:1: unused x\n[lint] 1 issues:")
@@ -751,6 +834,14 @@ def test_answers_to_questions_are_decisions_one_each():
     assert do(work, "ExitPlanMode", {"plan": "Use SQLite."}, "User has approved your plan.") == [
         ("outcome", "Use SQLite.")
     ]
+
+
+def test_an_approved_plan_is_the_agents_and_confirmed_by_the_person():
+    plan = Record("call", tool="ExitPlanMode", arguments={"plan": "Use SQLite."}, call_id="c")
+    approved = Record("result", "User has approved your plan.", call_id="c")
+    [noted] = [one for one in notes(user("Plan it."), plan, approved) if one["content"] == "Use SQLite."]
+
+    assert (noted["metadata"]["evidence"], noted["metadata"]["confirmed_by"]) == ("agent", "person")
 
 
 def test_tools_that_act_are_noted_and_tools_that_read_are_not():

@@ -116,6 +116,37 @@ def test_the_options_of_the_last_question_are_the_next_step():
     ]
 
 
+def test_a_question_that_the_person_replied_to_is_no_next_step():
+    asked = answer("Fixed `parser.py`. Should the parser use jitter or a fixed step?", day=3)
+
+    assert injected(asked)[2] == ["Should the parser use jitter or a fixed step?"]
+    assert injected(asked, request("Use jitter.", 4))[2] == []
+
+
+@rows(
+    ("said", "state", "ahead"),
+    [
+        (
+            "Jitter is in `a.py`, and 14 tests pass. **Next I will run the load test.**",
+            ["Jitter is in `a.py`, and 14 tests pass."],
+            ["Next I will run the load test."],
+        ),
+        (
+            "Jitter is in `a.py`, and 14 tests pass. Remaining: the load test.",
+            ["Jitter is in `a.py`, and 14 tests pass."],
+            ["Remaining: the load test."],
+        ),
+        (
+            "Jitter is in `a.py`, 14 tests pass, and the next release has it.",
+            ["Jitter is in `a.py`, 14 tests pass, and the next release has it."],
+            [],
+        ),
+    ],
+)
+def test_a_sentence_about_what_comes_next_is_no_state(said, state, ahead):
+    assert injected(changed(), answer(said)) == (state, [], ahead)
+
+
 def test_the_tasks_that_are_not_done_are_the_next_step_of_the_newest_plan():
     def plan(text, day):
         return item(text, day=day, role="plan", evidence="machine", conversation="c")
@@ -139,6 +170,13 @@ def test_what_an_earlier_account_put_off_is_injected_first():
         "There is no test of `dump()` with two sessions. It reads `a.py`.",
         left.replace("**", ""),
     ]
+
+
+def test_a_name_puts_nothing_off():
+    asked = answer("Want me to change either? This is the branch `fix-deferred-helper` of `a.py`.", day=2)
+    now = answer("`load()` now reads `b.py` instead of `a.py`.", day=6)
+
+    assert injected(changed(1), asked, request("Both.", 4), changed(5), now)[1] == []
 
 
 def test_a_question_that_names_nothing_comes_with_the_proposal_before_it():
@@ -201,7 +239,7 @@ def test_a_line_above_a_block_of_code_that_says_what_was_changed_is_no_heading(o
         answer(f"All is well in `a.py`, and the tests pass.\n\n{opening}\n\n```\nif link: skip\n```")
     )
 
-    assert (opening.replace("**", "") in state) is shown
+    assert (opening.replace("**", "").rstrip(":") in state) is shown
 
 
 @rows(
@@ -395,7 +433,7 @@ def test_of_an_opening_that_names_nothing_only_the_rest_is_injected():
     said = "Great, exactly that is fixed now. I changed `load()` and `save()` so that both sort by time:\n\n```\nx\n```"
 
     assert injected(request("Fix it."), changed(), answer(said))[0] == [
-        "I changed `load()` and `save()` so that both sort by time:"
+        "I changed `load()` and `save()` so that both sort by time"
     ]
 
 
@@ -494,3 +532,46 @@ def test_a_rule_of_all_projects_ends_in_the_home_where_it_was_said():
     lines = brief_lines(documents(), occasion="startup", now=NOW, count=count, budget=700, wide=wide)
 
     assert [line.text for line in lines] == ["Never push."]
+
+
+@rows(
+    ("said", "left"),
+    [
+        ("[P1] `load()` of `reader.py` can still follow links.", False),
+        ("[P1] `dump()` of `writer.py` can still follow links.", True),
+        ("`load()` of `reader.py` now reads 14 columns instead of 12.", True),
+    ],
+)
+def test_a_finding_is_over_when_its_file_was_changed(said, left):
+    fixed = item("Changed src/reader.py (2 edits)", "code_change", day=4, hour=2, conversation="c")
+
+    assert injected(answer(said, day=3), request("Fix it.", 4), fixed)[0] == ([said] if left else [])
+
+
+@rows(
+    ("later", "left"),
+    [
+        ("**Fixed all three findings.** The tests pass.", False),
+        ("All review comments of `reader.py` are addressed now.", False),
+        ("Fixed all findings but one of `reader.py`.", True),
+        ("Added `check.py`, and 14 tests pass.", True),
+    ],
+)
+def test_a_finding_is_over_when_a_later_account_says_that_all_are_fixed(later, left):
+    finding = "[P1] `load()` can still follow links, because `b.py` has no check."
+    state, results, _ = injected(
+        changed(2), answer(finding, day=3), request("Fix them.", 4), changed(5), answer(later, day=6)
+    )
+
+    assert (finding in [*state, *results]) is left
+
+
+@rows(
+    ("said", "state"),
+    [
+        ('To answer your question "is `a.py` now used everywhere?":\n```\nx\n```', []),
+        ("I added `Quiet` wrappers in three places of `a.py`:\n```\nx\n```", ["I added `Quiet` wrappers in three places of `a.py`"]),
+    ],
+)  # fmt: skip
+def test_a_line_says_something_without_what_it_answers_or_opens(said, state):
+    assert injected(changed(), answer(said))[0] == state

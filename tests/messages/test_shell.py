@@ -5,6 +5,7 @@ from aether.messages.shell import (
     covers,
     error_excerpt,
     hides_failure,
+    is_empty_search,
     is_notable,
     only_reads,
     outcome_line,
@@ -195,3 +196,21 @@ def test_a_diagnostic_of_a_check_is_part_of_the_error():
     output = "[lint] $ lint all\n[lint] app/a.go:12:16: string `x` has 3 uses, make it a constant\n[lint] 1 issues:"
 
     assert error_excerpt(output) == "[lint] app/a.go:12:16: string `x` has 3 uses, make it a constant"
+
+
+def test_a_linter_of_everything_covers_one_of_some_paths():
+    everything, some = "golangci-lint run ./...", "golangci-lint run ./auth/... ./git/..."
+
+    assert covers(command_target(everything), command_target(some))
+    assert not covers(command_target(some), command_target(everything))
+
+
+def test_what_is_quoted_separates_no_commands():
+    assert only_reads("git ls-files | rg -n '\\.(png|jpg)$|(^|/)tmp/'")
+    assert not is_notable("git log --grep 'x; pytest -q'")
+
+
+def test_the_lines_of_codex_above_an_output_are_no_error():
+    frame = "Process exited with code 1\nOriginal token count: 0\nOutput:\n"
+    assert is_empty_search("fgrep x a.py", frame)
+    assert error_excerpt(frame + "a.py:3: boom") == "a.py:3: boom"

@@ -414,9 +414,11 @@ def test_failures_in_the_text_of_a_file_do_not_count():
     assert failures(bash("cat build.log", "1 failed in 0.3s")) == ()
 
 
-def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
+def test_looking_around_is_no_failure():
     assert failures(bash("rg -n 'a|b' src", "Exit code 1", failed=True)) == ()
-    assert failures(bash("rg -n 'a|b' src", "Exit code 2\nrg: src: No such file", failed=True))
+    assert failures(bash("rg -n 'a|b' src", "Exit code 2\nrg: src: No such file", failed=True)) == ()
+    assert failures(bash("awk 'NR > 2 && /x/ {print; n++}' a.py | head", "awk: no a.py", failed=True)) == ()
+    assert failures(bash("rg x src | python3 a.py", "Exit code 1\nno a.py", failed=True))
 
 
 @rows(
@@ -557,6 +559,41 @@ def test_a_search_that_finds_nothing_is_no_failure_and_one_that_breaks_is():
                 "The branch is fix/log.2.",
             ],
         ),
+        (
+            [
+                (["a.py"], "", ""),
+                (
+                    [],
+                    "git add -A && git status --short && git commit -q -m 'Add retries' && git log --oneline -1",
+                    "M  a.py\n617fc5e (HEAD -> main) Add retries",
+                ),
+                ([], "git push -q", ""),
+            ],
+            [
+                "The last commit, 617fc5e, was pushed.",
+                "Nothing was built or tested after the last edit.",
+                "Commits, the newest first: 617fc5e Add retries.",
+            ],
+        ),
+        (
+            [(["a.py"], "", ""), ([], "git add a.py && git commit -qm x && git status -s", " M b.py")],
+            [
+                "Uncommitted, as far as the calls show: b.py.",
+                "Nothing was pushed in this conversation.",
+                "Nothing was built or tested after the last edit.",
+            ],
+        ),
+        (
+            [
+                (["a.py"], "", ""),
+                ([], "git commit -qm x; git log --oneline -1", "nothing to commit\n617fc5e Start"),
+                ([], "make test", "ok"),
+            ],
+            [
+                "Uncommitted, as far as the calls show: a.py.",
+                "Nothing was committed in this conversation.",
+            ],
+        ),
     ],
 )
 def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines):
@@ -565,6 +602,22 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         record_in_work_tree(tree, paths, command, output)
 
     assert [*work_tree_lines(tree, whole=True)] == lines
+
+
+def test_a_call_that_failed_may_have_checked_or_committed():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+    assert record_in_work_tree(tree, [], "cargo test", "test result: FAILED", failed=True)
+    assert "Nothing was built or tested after the last edit." not in [*work_tree_lines(tree, whole=True)]
+    assert not record_in_work_tree(tree, [], "git commit -m x", "hook failed", failed=True)
+
+    record_in_work_tree(
+        tree, [], "git commit -m x && git push", "[main 1a2b3c4] x\n ! [rejected]", failed=True
+    )
+    assert [*work_tree_lines(tree, whole=True)] == [
+        "Nothing was pushed in this conversation.",
+        "Commits, the newest first: 1a2b3c4 x.",
+    ]
 
 
 def test_of_a_conversation_without_its_beginning_only_what_was_seen_is_said():

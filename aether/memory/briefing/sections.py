@@ -626,6 +626,15 @@ _ENCOURAGEMENT = frozenset(
     "please proceed really right same so sorry sounds super sure thank thanks that that's the then this try very wait "
     "well with wonderful works would y yeah yep yes you".split()
 )
+# How a reply to a question starts, and how another question does.
+_REPLIES = lazy(
+    r"\W*(?:y|yes|yeah|yep|yup|sure|n|na|no|nope|nah|let'?s|both|either|neither|all|none|do|go|please|option|[a-d1-9]\b)(?![\w'])",
+    re.IGNORECASE,
+)
+_ASKS = lazy(
+    r"\W*(?:what|how|why|when|where|who|which|is|are|was|were|does|did|can|could|should|would)\b",
+    re.IGNORECASE,
+)
 _CHAT_START = lazy(
     r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|lol|haha+|ugh|fml|a+r+gh+|hang on|hold on|and(?! (?:also|then|please|now|let's|can)\b)|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
     r"can (?:you|i|we)|could you|should|would|will|have you|really|oops|never mind|nevermind|i (?:see|think|guess|meant)|still)\b",
@@ -750,7 +759,7 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     shown = sorted(ordered[:SHOWN_REQUESTS], key=lambda item: str(item.get("id")) in fates)
     ordered = [*shown, *ordered[SHOWN_REQUESTS:]]
     for at, item in enumerate(ordered):
-        text = _answer(item["content"], TEXT_CHARS if at else CURRENT_CHARS)
+        text = _answer(_said_alone(item["content"]), TEXT_CHARS if at else CURRENT_CHARS)
         note = fates.get(str(item.get("id")), "")
         yield Line("requests", text, item["metadata"]["timestamp"], note, *origin_of(item))
 
@@ -837,6 +846,16 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
     asked = dialogue[1].rstrip("*_ ").endswith("?")
     beside = one_line(dialogue[1], TEXT_CHARS // 2 if asked else TEXT_CHARS)
     return f"{answer} ({'asked' if asked else 'about'}: {beside})"
+
+
+def _said_alone(text: str) -> str:
+    """Return a person's message without the question before it, if it asks something itself rather than answering."""
+    dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
+    if not dialogue or not dialogue[1].rstrip("*_ ").endswith("?"):
+        return text
+    said = dialogue[2].strip()
+    asks = (said.endswith("?") or _ASKS.match(said)) and not _REPLIES.match(said)
+    return said if asks else text
 
 
 def _is_chat(text: str) -> bool:

@@ -7,25 +7,28 @@ next step is what the last account asks or announces, the tasks that are not don
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from aether.memory.briefing.block import Line
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
-    OPENING_WORDS,
     OPTION,
     Paragraph,
     asks,
     changes,
     claims,
+    fixes_all,
     is_ahead,
     is_aside,
     left_open,
+    names_defect,
     paragraphs,
+    question_of,
     rate_change,
     reason_of,
+    refers,
+    step_of,
     supposes,
     whole,
 )
@@ -42,10 +45,10 @@ MOST_ACCOUNTS = 60
 MOST_TASKS = 4
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
+_CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
 _ISSUE = lazy(r"https://\S+/issues/\d+")
-_REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 
 
 class Account(NamedTuple):
@@ -56,6 +59,8 @@ class Account(NamedTuple):
     worked: bool
     published: bool = False
     """Whether it is the message of a commit or pull request."""
+    replied: bool = False
+    """Whether the person wrote something after it."""
 
     @property
     def at(self) -> str:
@@ -69,23 +74,40 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     `items` are those of the conversation, the newest first.
     """
     found: list[Account] = []
-    turned_down = False
+    turned_down = replied = fixed = False
+    touched: set[str] = set()
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request" or (not role and item["type"] == "user_input"):
+            replied = True
             turned_down = refuses(item["metadata"].get("reply") or _words(item["content"]))
         elif item["type"] == "code_change" or role == "commit":
+            if changed := _CHANGED_FILE.match(item["content"]):
+                touched.add(changed[1])
             if found and not found[-1].worked:
                 found[-1] = found[-1]._replace(worked=True)
             if role == "commit" and not turned_down:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item):
             if not turned_down:
-                found.append(Account(item, tuple(paragraphs(item["content"], tables=True)), worked=False))
+                said = paragraphs(item["content"], tables=True)
+                left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed))
+                found.append(Account(item, left, worked=False, replied=replied))
+                fixed = fixed or fixes_all(said)
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
             break
     return found
+
+
+def _is_over(one: Paragraph, touched: Collection[str], *, fixed: bool) -> bool:
+    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all was `fixed`."""
+    return names_defect(one.text) and (fixed or any(_names(one.text, name) for name in touched))
+
+
+def _names(text: str, name: str) -> bool:
+    at = text.find(name)
+    return at >= 0 and not (text[at - 1 : at].isalnum() or text[at + len(name) :][:1].isalnum())
 
 
 def _is_account(item: Item) -> bool:
@@ -155,7 +177,8 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
         if item["metadata"].get("role") != "change" or item["metadata"]["caste"]:
             continue
         text = reason_of(item["content"])
-        if text and not is_aside(text):
+        # What is wrong is no result: the edit that followed changed it.
+        if text and not is_aside(text) and not names_defect(text):
             yield Line(
                 "results", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )
@@ -177,10 +200,17 @@ def work_tree(items: Sequence[Item]) -> Iterator[Line]:
 def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     """Yield the next steps: the last account's question with its options, its announcements, then the open tasks."""
     for last in [one for one in found if not one.published][:1]:
-        asked = [one for one in last.paragraphs[-2:] if asks(one)][-1:]
-        ahead = [one for one in last.paragraphs if one not in asked and is_ahead(one)]
-        for one in [*_proposed(last, asked), *asked, *ahead[:MOST_TASKS]]:
-            if text := whole(one.text, tail=one in asked):
+        closing = [one for one in last.paragraphs[-2:] if asks(one)][-1:]
+        # What the person replied to is no question any more.
+        asked = [] if last.replied else closing
+        ahead = [
+            whole(one.text) if is_ahead(one) else step_of(one)
+            for one in last.paragraphs
+            if one not in closing
+        ]
+        proposed = [whole(one.text) for one in _proposed(last, asked)]
+        for text in [*proposed, *map(question_of, asked), *[*filter(None, ahead)][:MOST_TASKS]]:
+            if text:
                 yield _line("next", text, last)
         if asked:
             lines = (one.strip("#* \t") for one in last.item["content"].split("\n") if HEADING.fullmatch(one))
@@ -222,7 +252,7 @@ def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
 
 def _proposed(last: Account, asked: Sequence[Paragraph]) -> list[Paragraph]:
     """Return the paragraph that a closing question refers to, if it does not say by itself what it asks."""
-    if not asked or not _REFERS.search(asked[0].text) or len(asked[0].text.split()) > OPENING_WORDS:
+    if not asked or not refers(asked[0].text):
         return []
     before = last.paragraphs[: last.paragraphs.index(asked[0])]
     return [one for one in before[-3:] if supposes(one.text) and not asks(one)][-1:]

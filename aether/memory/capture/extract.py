@@ -46,6 +46,7 @@ from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.regular import sha256
+from aether.text.accounts import names_step
 from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
@@ -60,6 +61,7 @@ from aether.text.classify import (
 )
 from aether.text.cleaning import SUMMARY_HEAD, clean, without_echoes, without_thoughts
 from aether.text.regex import lazy
+from aether.text.words import sentences
 from aether.tuples import TypedDict
 
 # Characters, at about four to a token: an answer of two pages.
@@ -279,7 +281,8 @@ def _account(answer: Answer | None) -> list[Note]:
     """Return the note of the last message of a turn, none if it says nothing that lasts."""
     if not answer or answer.get("noted"):
         return []
-    if not is_account(answer["text"]) and not answer.get("going_on"):
+    says = is_account(answer["text"]) or any(map(names_step, sentences(answer["text"])))
+    if not says and not answer.get("going_on"):
         return []
     said = shorten(answer["text"], ANSWER_CHARS)
     return [Note(answer["at"], said, "outcome", "answered", role="answer")]

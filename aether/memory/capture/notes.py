@@ -119,6 +119,8 @@ class Note(NamedTuple):
     """Whether a machine showed it: a result, a changed file, a list of tasks."""
     reply: str = ""
     """Of a proposal, the words with which a person took it up."""
+    confirmed: bool = False
+    """Whether a person approved it, in the words of an agent."""
 
     @property
     def evidence(self) -> Evidence:
@@ -200,7 +202,7 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
     metadata: JsonObject = {"phase": phase, "pointer": pointer, "evidence": note.evidence}
     named = {
         "role": note.role, "reply": redact(note.reply), "conversation": at["session"] if at.get("named") else "",
-        "title": title, "project": at.get("directory", ""),
+        "title": title, "project": at.get("directory", ""), "confirmed_by": "person" if note.confirmed else "",
     }  # fmt: skip
     metadata |= {name: text for name, text in named.items() if text}
     if at["time"]:

@@ -15,11 +15,13 @@ from aether.memory.capture.notes import Note, Origin, shorten
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.shell import (
+    ANY_SCRIPT,
     command_signature,
     error_excerpt,
     hides_failure,
     is_notable,
     outcome_line,
+    prepares,
     short_command,
 )
 from aether.messages.tool_calls import (
@@ -27,11 +29,13 @@ from aether.messages.tool_calls import (
     FileChange,
     WorkTree,
     answers_in,
+    commits_in,
     failure_key,
     file_changes,
     is_harmless,
     is_refusal,
     new_work_tree,
+    publishes,
     record_in_work_tree,
     record_refusal,
     resolves,
@@ -51,6 +55,7 @@ OPEN_FAILURES = 64
 FILES = 256
 COMMANDS = 128
 CHANGED_SINCE = 8
+PREPARED_SINCE = 3
 FINDING_CHARS = 2_000
 PLAN_CHARS = 2_400
 ARGUMENT_CHARS = 200
@@ -87,6 +92,7 @@ _PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b", ne
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
 _COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
 _PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
+_ONLY_PUSHES = lazy(r"git (?:-C \S+ )?push\b[^;&|\n]*")
 _HEREDOC = lazy(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?[^\n]*\n(?P<text>.*?)\n\s*(?P=end)\b", re.DOTALL)
 _MESSAGE = lazy(
     r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
@@ -127,6 +133,8 @@ class Failure(TypedDict):
     changed: list[str]
     """The files changed since, newest first."""
     at: Origin
+    prepared: NotRequired[list[str]]
+    """The commands since that installed or set up something."""
 
 
 class Call(TypedDict):
@@ -211,13 +219,13 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
             record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]])
             tree["at"] = call["at"]
         return []
-    if record.is_error or hides_failure(call["command"], record.text):
-        return _failed(work, call, record)
+    failed = record.is_error or hides_failure(call["command"], record.text)
+    paths = [str(path) for path, *_ in call["changes"]]
     if tree is not None and record_in_work_tree(
-        tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"], record.text
+        tree["shown"], paths, call["command"], record.text, failed=failed
     ):
         tree["at"] = call["at"]
-    return _succeeded(work, call, record)
+    return _failed(work, call, record) if failed else _succeeded(work, call, record)
 
 
 def close_tree(tree: Tree) -> list[Note]:
@@ -270,6 +278,8 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
         times=known["times"] + 1 if known else 1, changed=known["changed"] if known else [],
         at=known["at"] if known else call["at"],
     )  # fmt: skip
+    if known and (prepared := known.get("prepared")):
+        work["failures"][name]["prepared"] = prepared
     if ran:
         work["commands"].pop(_run_key(ran), None)
     if len(work["failures"]) > OPEN_FAILURES:
@@ -296,16 +306,21 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     _record_plan(work, call, text)
     notes = _published(call, text) if call["command"] else []
     done = _failure_key(call)
-    solved = [name for name in work["failures"] if resolves(done, name)]
-    notes += [_solution_note(work["failures"].pop(name), call, text) for name in solved]
+    known = work["failures"]
+    solved = {name: how for name, each in known.items() if (how := _solves(call, done, name, each))}
+    notes += [_solution_note(known.pop(name), how, call, text) for name, how in solved.items()]
     for change in call["changes"]:
         notes += _changed(work, FileChange(*change), call["at"])
+    if prepares(call["command"]):
+        for failure in work["failures"].values():
+            others = [one for one in failure.get("prepared", []) if one != short_command(call["command"])]
+            failure["prepared"] = [*others, short_command(call["command"])][-PREPARED_SINCE:]
     if call["command"] and is_notable(call["command"]) and not solved:
         notes += _ran(work, call["command"], text, call["at"])
     elif call["text"]:
         answer = redact(" ".join(without_escapes(text).split()))
         did = call["text"] + (f" → {shorten(answer, OUTPUT_CHARS)}" if answer else "")
-        plan = Note(call["at"], call["text"], "outcome", "plan", by_person=True, role="plan")
+        plan = Note(call["at"], call["text"], "outcome", "plan", confirmed=True, role="plan")
         notes.append(
             plan if call["tool"] == "ExitPlanMode" else Note(call["at"], did, "command", "did", machine=True)
         )
@@ -353,10 +368,11 @@ def _published(call: Call, output: str) -> list[Note]:
     if here and (title := _MESSAGE.search(command[: here.start()])) and title[1][:2] != '"$':
         texts = [_unquoted(title[1]), *texts]
     said = _TRAILERS.sub("", clean("\n\n".join(filter(None, texts)))).strip()
-    named = _COMMITTED.search(output) or _PUBLISHED_AT.search(output)
+    shown = _COMMITTED.search(output) or _PUBLISHED_AT.search(output)
+    named = shown[0] if shown else " ".join(next(iter(commits_in(call["command"], output)), ()))
     if not said or not named:
         return []
-    text = f"{redact(named[0])}\n\n{shorten(said, FINDING_CHARS)}"
+    text = f"{redact(named)}\n\n{shorten(said, FINDING_CHARS)}"
     return [Note(call["at"], text, "outcome", "published", role="commit", machine=True)]
 
 
@@ -409,6 +425,18 @@ def _failure_key(call: Call) -> str:
     return failure_key(f"{SHELL}{call['command']}") if call["command"] else _target(call)
 
 
+def _solves(call: Call, done: str, failed: str, failure: Failure) -> str:
+    """Return how the `call`, with the key `done`, is the `failure` with the key `failed` tried again; "" if it is not."""
+    shown = failure["shown"]
+    # Another commit says nothing of one that failed; a push alone goes as far as the last one.
+    again = not publishes(shown) or _ONLY_PUSHES.fullmatch(shown) or shown == short_command(call["command"])
+    if not again or failed.endswith(ANY_SCRIPT):
+        return ""
+    if resolves(done, failed, whole=True):
+        return "Worked"
+    return "Part of it worked" if resolves(done, failed) else ""
+
+
 def _target(call: Call) -> str:
     return str(call["changes"][0][0]) if call["changes"] else call["tool"]
 
@@ -435,12 +463,14 @@ def _failure_note(failure: Failure) -> Note:
     return Note(failure["at"], content, "error", "failed", machine=True)
 
 
-def _solution_note(failure: Failure, call: Call, output: str) -> Note:
+def _solution_note(failure: Failure, how: str, call: Call, output: str) -> Note:
     shown = short_command(call["command"]) if call["command"] else failure["shown"]
-    way = f"after changes to {', '.join(failure['changed'])}" if failure["changed"] else "when run again"
+    since = [f"changes to {', '.join(failure['changed'])}"] if failure["changed"] else []
+    since += [f"`{one}`" for one in failure.get("prepared", [])]
+    way = f"after {' and '.join(since)}" if since else "when run again"
     if shown != failure["shown"]:
-        way = f"as `{shown}`" + (f" {way}" if failure["changed"] else "")
+        way = f"as `{shown}`" + (f" {way}" if since else "")
     end = outcome_line(output)
-    content = f"{_failure_note(failure).content}\nWorked {way}" + (f": {end}" if end else ".")
+    content = f"{_failure_note(failure).content}\n{how} {way}" + (f": {end}" if end else ".")
     solved = failure["at"] | {"time": call["at"]["time"]}  # keyed by the failure, dated by its fix
     return Note(solved, content, "solution", "fixed", machine=True)
