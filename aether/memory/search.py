@@ -83,6 +83,8 @@ _ID, _EXACT, _PHRASE, _WORDS = range(4)
 _WHY = ("id", "exact", "phrase", "words")
 HISTORY, USER_INPUT, OBSERVATION = "history", "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
+# Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
+_WHOLE = frozenset({HISTORY, "conversation"})
 # Share of the words of a match that a better one has: then it says nothing new.
 REPEATED = 0.8
 # To a question: a request is seldom its answer, whoever makes it and in any place, and a whole session holds many
@@ -241,7 +243,7 @@ def _without_repeats(
             continue
         row = match.entry.row
         is_passage = row.type == HISTORY
-        if row.conversation and not is_passage and match.tier != _ID:
+        if row.conversation and row.type not in _WHOLE and match.tier != _ID:
             same = first.setdefault((row.type, match.entry.fields), row.id)
             if same != row.id:
                 place = {"id": row.id, "at": row.at, "conversation": row.conversation.partition("\n")[0]}

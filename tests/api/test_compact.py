@@ -163,7 +163,9 @@ def test_the_receipt_accounts_for_every_message(home):
 def test_a_compaction_writes_each_message_as_json_once(home, monkeypatch):
     written, real = [], store_conversations.files.json_line
     monkeypatch.setattr(
-        store_conversations.files, "json_line", lambda value: written.append(value) or real(value)
+        store_conversations.files,
+        "json_line",
+        lambda value, **how: written.append(value) or real(value, **how),
     )
     messages = long()
 

@@ -747,7 +747,8 @@ def test_only_an_admin_makes_a_base_and_a_reader_takes_files_but_sends_none(
     sharing.update_share(home=reader)
 
     assert {each["label"] for each in aether.list_snapshots(home=reader)} == {"one", "two"}
-    spool.put(str(reader), {"hook_event_name": "Stop"})
+    said = {"event": "UserPromptSubmit", "session": "s", "prompt": "Never push to main."}
+    spool.put(str(reader), {**said, "at": "2026-03-01T10:15:00.000000Z"})
     found = {each.code: each for each in admin.examine(home=reader)}
     assert {found["unsent-files"].level, found["unsent-notes"].level} == {"warning"}
     assert "aether share grant" in found["unsent-notes"].fix

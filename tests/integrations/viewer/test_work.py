@@ -135,7 +135,7 @@ def test_a_pointer_to_another_file_opens_nothing(home, reader, tmp_path, monkeyp
 
 
 def test_a_compaction_is_shown_side_by_side_and_undone_once(home, reader):
-    aether.compact("talk/1", said(60), window=8000, home=home)
+    aether.compact("talk/1", said(44), window=8000, home=home)
 
     listed = reader.get("/conversations").text
     page = reader.get("/conversation/talk/1")
@@ -147,7 +147,7 @@ def test_a_compaction_is_shown_side_by_side_and_undone_once(home, reader):
     for words in ("Tokens before", "removed", "added", "the same"):
         assert words in step.text, words
     assert "Compaction 1 is undone" in reader.follow(reader.submit(page, "undo-compaction")).text
-    assert len(aether.api.conversations.context("talk/1", home=home)) == 60
+    assert len(aether.api.conversations.context("talk/1", home=home)) == 44
     assert reader.submit(step, "undo-compaction").status_code in (404, 409), "another window is behind"
 
 
