@@ -380,13 +380,15 @@ def _refusal(reason: AetherError) -> Finding:
     return Finding("info", "unreachable", ledger.PLACE, what, reason.fix)
 
 
+LISTED_MISSING = 10
+
+
 def _examine_left(place: Path) -> list[Finding]:
     """Return what a home that has left its colony lacks of it."""
     with suppress(AetherError, OSError, KeyError, TypeError):
         about = files.parse_json(regular.read(place / LEFT), where=LEFT)
-        what = (
-            f"this home has left the colony {shown(about['colony'])} without {'; '.join(about['missing'])}."
-        )
+        missing = "; ".join(shown(str(one)) for one in list(about["missing"])[:LISTED_MISSING])
+        what = f"this home has left the colony {shown(about['colony'])} without {missing}."
         fix = "To have it, join the colony in a new home; else remove the file."
         return [Finding("warning", "left-without", LEFT, what, fix)]
     return []

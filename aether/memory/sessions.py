@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from aether import clock
-from aether.errors import Conflict, NotFound, shown
+from aether.errors import Conflict, InvalidInput, NotFound, shown
 from aether.regular import sha256
 from aether.text.words import sentences
 from aether.tokens.counters import ANSWER_FIELDS, session_tokens
@@ -155,7 +155,14 @@ def average_ratio(total: float, compressions: int) -> float:
 def oldest_session(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
     """Return the session that was last heard of first, by instant and not by text, except `spared`, or None."""
     others = (session for session in sessions_of(memory) if session["session_id"] != spared)
-    return min(others, key=lambda session: clock.parse(last_heard(session)), default=None)
+    return min(others, key=_last_instant, default=None)
+
+
+def _last_instant(session: Session) -> datetime:
+    try:
+        return clock.parse(last_heard(session))
+    except InvalidInput:  # a hand edit wrote no time
+        return clock.parse(session["compressed_at"])
 
 
 def evict_session(memory: Mapping[str, Any], session_id: str, *, now: datetime) -> Change:

@@ -195,10 +195,7 @@ def is_drawn(value: str, *, least: int = _LEAST_DRAWN) -> bool:
 _NUMBERED = lazy(r"[A-Za-z]{1,10}[0-9]{1,3}|[0-9]{1,6}[A-Za-z]{1,5}")
 
 # Each of `_STEMS` holds one of these: a text without any compiles no pattern.
-_PARTS = (
-    "passw", "passph", "passc", "passk", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "connection",
-    "conn_str", "connstr", "jwt", "psk", "_pat", "_sas", "_dsn", "_salt", "_pepper", "_pin", "_otp", "_hmac", "_licen", "_sid",
-)  # fmt: skip
+_PARTS = ("pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "conn", "jwt", "psk", "_")
 # Searched in small letters.
 _STEMS = (
     r"pass(?:wor[dt]|wr?d|phrase|code|key|(?![a-z]))|ps?wd?(?![a-z])|secret(?:[ _-]key)?|token|api[ _-]?key"
@@ -329,8 +326,8 @@ def without_assigned(text: str, joined: str | None = None) -> str:
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
     joined = vocabulary(without_escapes(text))[1] if joined is None else joined
-    rare = [word for word in _RARE if all(part in joined for part in word.split(" "))]
-    if not (rare or any(part in folded for part in _PARTS) or _has_word(folded, "pass")):
+    rare = [word for word in _RARE if word.rpartition(" ")[2] in joined]
+    if not rare and not any(part in folded for part in _PARTS):
         return text
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
     while found := stem.search(folded, at):
@@ -354,14 +351,6 @@ def without_assigned(text: str, joined: str | None = None) -> str:
             done = end
         at = max(at, end)
     return "".join([*parts, text[done:]])
-
-
-def _has_word(folded: str, word: str) -> bool:
-    """Return whether no letter follows one of the places of `word`."""
-    at = folded.find(word)
-    while at >= 0 and "a" <= folded[at + len(word) : at + len(word) + 1] <= "z":
-        at = folded.find(word, at + 1)
-    return at >= 0
 
 
 def _is_part(place: _Place) -> bool:
@@ -398,14 +387,7 @@ _SAID = lazy(
     rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:[0-9]{{1,2}}\b|(?:is |was )?(?:generated|created|reset|set)|for|between|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ "'`]{{0,2}}(?P<says>(?<=[ "'`]){_SAYS}|:)|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
 # The words, in small letters, where each pattern is tried.
-_NOUNS = (
-    *"pass pw kennwort pin secret cred zugangsdaten contrase senha wachtwoord token key schl".split(), "mot de passe",
-    *(first + between + last for first, last in (("api", "key"), ("access", "key"), ("api", "schl")) for between in ("", " ", "-")),
-)  # fmt: skip
-# The words, or their start up to a blank or a hyphen, that may be there: no pattern is compiled for another.
-_NOUN_WORDS = frozenset(
-    _NOUN.replace("[ -]?", " ").replace("|", " ").split() + _NOUN.replace("[ -]?", "").split("|")
-)
+_NOUNS = "pass pw kennwort pin secret cred zugangsdaten contrase senha wachtwoord mot token api access key schl".split()
 _PAIRED = "log sign cred zugangsdaten basic anmelden user".split()
 _PAIR = lazy(
     r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?(?:[ ]?[/:][ ]?|[ ](?:und|and)[ ])["'`]?(?P<said>[^\s"'`/:]{6,128})"""
@@ -425,8 +407,7 @@ def without_said(text: str) -> str:
     spans = []
     folded = lowered(text)
     for words, pattern, accepts in ((_NOUNS, _SAID, _is_said), (_PAIRED, _PAIR, _is_password_beside)):
-        heads = _NOUN_WORDS if pattern is _SAID else None
-        for found in after_words(folded, folded, words, pattern, heads):
+        for found in after_words(folded, folded, words, pattern):
             start = found.start()
             escaped = text[start - 2 : start] in ("\\n", "\\t")
             joined = text[start - 1 : start] == "-" and text[start - 2 : start - 1].isalpha()  # WLAN-Passwort

@@ -18,7 +18,7 @@ from aether.text.regex import any_of, lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
 PLACEHOLDER = "<REDACTED>"
@@ -27,7 +27,7 @@ PLACEHOLDER = "<REDACTED>"
 _Form = namedtuple("_Form", "literal widths pattern")  # noqa: PYI024 - typing costs a hook milliseconds
 # One pattern for the first characters of all forms, the forms of each, and those around a literal.
 _Table = namedtuple("_Table", "prefix starts holds")  # noqa: PYI024
-_PART = lazy(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
+_PART = re.compile(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 # After a literal this long a token is recognised although its end was cut off.
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -39,8 +39,8 @@ _RUN, _MIXED = lazy(r"[A-Za-z0-9_./+=:%$!~-][A-Za-z0-9_./+=:%$!~-]{13,}+"), lazy
 _ID_PART = lazy(r"(?<![^/\s])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^/.\s])")
 # A token starts after no word, and is as long.
 _BEFORE_FORM = rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{{_LEAST_RUN}}})"
-_SEGMENT = lazy(r"[A-Za-z0-9]+")
-_REPEATED = lazy(r"([AxX0*.])\1{7}")
+_SEGMENT = re.compile(r"[A-Za-z0-9]+")
+_REPEATED = re.compile(r"([AxX0*.])\1{7}")
 # The secret beside the id of an AWS key, in the next column.
 _AWS_SECRET = lazy(r"""[\s,:;"'|]{1,10}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])""")
 _AWS_IDS = ("AKIA", "ASIA", "AROA", "ABIA", "ACCA")
@@ -338,29 +338,15 @@ def lowered(text: str) -> str:
 
 
 def after_words(
-    text: str,
-    folded: str,
-    words: Iterable[str],
-    pattern: re.Pattern[str],
-    heads: Container[str] | None = None,
+    text: str, folded: str, words: Iterable[str], pattern: re.Pattern[str]
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches of `pattern` where one of `words` starts; `folded` is `text` in small letters.
-
-    Given `heads`, only where one of them is all the letters from there on.
-    """
+    """Yield the matches of `pattern` where one of `words` starts; `folded` is `text` in small letters."""
     for word in words:
         at = folded.find(word)
         while at >= 0:
-            if (heads is None or _letters(folded, at) in heads) and (found := pattern.match(text, at)):
+            if found := pattern.match(text, at):
                 yield found
             at = folded.find(word, at + 1)
-
-
-def _letters(text: str, at: int) -> str:
-    end = at
-    while text[end : end + 1].isalpha():
-        end += 1
-    return text[at:end]
 
 
 # Capitals to small letters, and what is in no name of a program or of a value to blanks.

@@ -376,16 +376,8 @@ def leftover_temps(home: Path) -> list[Path]:
 _ONE_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
-def json_line(value: Any, *, is_large: bool = False) -> bytes:
-    """Return `value` as one line of JSON, without the newline.
-
-    One that `is_large`, or of many, is written ten times as fast; it must be checked JSON, for orjson writes NaN as null.
-    """
-    if is_large:
-        import orjson
-
-        with contextlib.suppress(orjson.JSONEncodeError, RecursionError):
-            return orjson.dumps(value)
+def json_line(value: Any) -> bytes:
+    """Return `value` as one line of JSON, without the newline."""
     text = _ONE_LINE(value)
     try:
         return text.encode()
@@ -488,9 +480,9 @@ def _check_one(entry: Any, where: str, below: list[Any]) -> None:
         raise InvalidInput(f"{shown(entry)} is not JSON.", fix=fix, where=where)
 
 
-def seal_json(value: JsonObject, *, is_large: bool = False) -> bytes:
-    """Return `value` as a line of JSON that ends in its checksum; `is_large` as for `json_line`."""
-    return seal(json_line(value, is_large=is_large))
+def seal_json(value: JsonObject) -> bytes:
+    """Return `value` as a line of JSON that ends in its checksum."""
+    return seal(json_line(value))
 
 
 def unsealed(line: bytes) -> JsonObject | None:

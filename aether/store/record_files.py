@@ -40,8 +40,6 @@ KINDS = (*MONTHLY, *SINGLE)
 # Positions order records by revision, then by place; no transaction carries more records than this.
 RECORDS_PER_REVISION = 1 << 22
 _START = b'{"revision":'
-# Records of one transaction from which loading the faster encoder pays.
-_MANY = 100
 # To look for more values than this in a file takes longer than to read all its records.
 _MOST_SOUGHT = 16
 # A stretch of a file this short is read line by line.
@@ -274,9 +272,9 @@ def record_of(line: bytes) -> JsonObject | None:
     return None if "checksum" in record else record
 
 
-def line_of(record: JsonObject, *, is_one_of_many: bool = False) -> bytes:
+def line_of(record: JsonObject) -> bytes:
     """Return the line of a numbered record."""
-    return seal_json(record, is_large=is_one_of_many)
+    return seal_json(record)
 
 
 def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[bytes]]:
@@ -289,8 +287,7 @@ def lines_to_fold(home: Path, pending: tuple[Pending, ...]) -> dict[Path, list[b
             # Never an earlier file than the last one: a clock that was set back must not break the order.
             path = max([file_of(home, kind, one.at), *files[-1:], *ours])
             if fresh := [record for record in numbered(one, kind) if position(record) > done]:
-                many = len(fresh) >= _MANY
-                lines.setdefault(path, []).extend(line_of(record, is_one_of_many=many) for record in fresh)
+                lines.setdefault(path, []).extend(map(line_of, fresh))
                 ours.append(path)
     return lines
 

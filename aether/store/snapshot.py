@@ -596,14 +596,9 @@ def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False)
     return seal_json({"journal": JOURNAL_FORMAT, "base": base, **more})
 
 
-# Changes of this many items and more are written by the encoder of large documents.
-_LARGE_STEPS = 100
-
-
 def entry_line(entry: Entry) -> bytes:
     """Return the line of `entry`, with checksum and newline; empty fields are left out."""
-    steps = sum(map(len, (*entry.patches.values(), *entry.appends.values())))
-    return seal_json(entry_fields(entry), is_large=steps >= _LARGE_STEPS)
+    return seal_json(entry_fields(entry))
 
 
 def entry_fields(entry: Entry) -> JsonObject:

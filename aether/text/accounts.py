@@ -73,7 +73,7 @@ _NEXT = lazy(
 # A sentence of its own about what comes next, in any place of a paragraph.
 _STEP = lazy(
     r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
-    r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])",
+    r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])(?!\W*(?:nothing|none|n/a|-)\b)",
     re.IGNORECASE,
 )
 _SUPPOSES = lazy(
@@ -108,7 +108,7 @@ _DEFECT = lazy(
     re.IGNORECASE,
 )
 _FIXES_ALL = lazy(
-    r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b"
+    r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b.{0,30}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|of (?:them|these|those)|\d+)\b"
     r"|\b(?:all|both|every|each)\b.{0,60}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|items?|of (?:them|these|those))\b"
     r".{0,20}?\b(?:(?:is|are|were|was|have been|has been) (?:now )?|now )?(?:fixed|addressed|resolved|handled|closed)\b",
     re.IGNORECASE,

@@ -60,6 +60,9 @@ _ROW = (
 )
 # "jitter" takes one of two up.
 OFFERED_WORDS = 4
+# What is done next decides nothing for later.
+_ACTS = lazy(r"\b(?:commit|push|merge|run|tests?|open|next|first|now|start|review)\b", re.IGNORECASE)
+_ASKS_BACK = lazy(r"\W*(?:why|what|how|which|when|where|who)\b", re.IGNORECASE)
 _BETWEEN_TWO = lazy(r",? \bor\b ", re.IGNORECASE)
 _POLITE = frozenset(stems("yes ok please the a use go with then take thanks"))
 # Between two choices "yes" says nothing, and to an act it says: now.
@@ -241,7 +244,8 @@ def _offer_with(text: str, label: str) -> str:
     """Return the last sentence of `text` that offers options in itself, `label` one of them; "" without one."""
     for one in reversed(sentences(text)):
         labels = [each.casefold() for each in _IN_SENTENCE.findall(one)]
-        if len(set(labels)) > 1 and label.casefold() in labels:
+        offers = one.rstrip().endswith("?") or _BETWEEN_TWO.search(one)
+        if offers and len(set(labels)) > 1 and label.casefold() in labels:
             return one if len(one) <= _OPTION_CHARS else ""
     return ""
 
@@ -250,6 +254,8 @@ def _offer_of_words(text: str, reply: str) -> str:
     """Return the closing question of `text` if it asks which of two, and `reply` only repeats one in its words."""
     asked = closing_question(text)
     if len(reply.split()) > OFFERED_WORDS or not _BETWEEN_TWO.search(asked):
+        return ""
+    if _ACTS.search(asked) or _ASKS_BACK.match(reply):
         return ""
     said = {*stems(reply)} - _POLITE
     takes = [side for side in _BETWEEN_TWO.split(asked) if said and said <= {*stems(side)}]

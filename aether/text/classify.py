@@ -258,7 +258,7 @@ _FORBIDS = lazy(
     r"|^(?:do not|don't|never|avoid|refrain from),?\s+(?!\w+ (?:it|that|this|them|those|these|him|her|me|us|so)\W*$)"
     r"(?!worry|forget|bother|spend|waste|give up|quit\b|rush|miss|let (?:anything|anyone|it|them|yourself)\b|mind|hesitate|know|think|care|have|need|want|see|understand|remember|believe|like|even|do|tell|get|be|ask)\w"
     r"|[,;:] (?:and |but )?(?:please )?(?:do not|don't|never|always) (?!(?:let it|let them|rush|forget|give up)\b|\w+ed\b|been\b|have\b|need\b|know\b|mind\b|want\b|do\b)\w"
-    r"|^no (?:new|more|other|extra|additional|external)\s+\w|^no \w+, ever\b|\bplease no \w|\bno (?!problems?\b|worries\b|idea\b|doubt\b|clue\b|need\b|issues?\b)\w+ (?:anywhere|ever|at all)\b",
+    r"|^no (?:new|more|other|extra|additional|external)\s+(?!.*\b(?:needed|necessary|since)\b)\w|^no \w+, ever\b|\bplease no \w|\bno (?!problems?\b|worries\b|idea\b|doubt\b|clue\b|need\b|issues?\b)\w+ (?:anywhere|ever|at all)\b",
     re.IGNORECASE,
 )
 _ALWAYS = lazy(
@@ -289,7 +289,7 @@ _HAPPENS = lazy(
 # A demand that is put as a question: "can you always …?", "only use X, ok?".
 _ALWAYS_ASKED = lazy(
     r"^(?:can|could) you (?:please )?always (?:run|use|write|ask|keep|add|check|put|commit|push|test|include|format|lint|update|document|explain|show|name|answer|reply|make|start|end)"
-    r"\s(?!(?:it|this|that|them)\b)\w.*\?\W*$",
+    r"\s(?!(?:it|this|that|them|into)\b)\w.*\?\W*$",
     re.IGNORECASE,
 )
 _TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE)
@@ -330,7 +330,7 @@ _CLAUSE_START = r"(?:^|[,;] (?:and |then |also |but )?|\band (?:also )?)(?:pleas
 # What an agent is asked to do again and again.
 _ORDERS = (
     r"(?:run|re-?run|do|make|commit|push|write|update|test|document|log|note|record|spawn|start|launch|dispatch|kick off|have|get|use|ask|check|review|lint|"
-    r"format|build|tag|report|tell|show|send|add|create|stop|wait|call|verify|report|summari[sz]e|keep|tick off|mark)\b"
+    r"format|build|tag|verify|summari[sz]e|tick off|mark)\b"
 )
 # Wishes and half sentences that set a rule without a word of command; each is measured, see docs/judgement.md.
 WISHES = {
@@ -466,19 +466,19 @@ WISHES = {
         re.IGNORECASE,
     ),
     "rather you didn't": lazy(
-        r"\bi(?:'d| would) (?:(?:much |really )?rather|prefer(?: it)? if) you (?:didn't|did not|don't|never|always|only|left|kept|used)\s(?!(?:it|this|that|do (?:it|that|this))\b)\w",
+        r"(?!.*\bthis (?:message|answer|reply|time|one)\b)\bi(?:'d| would) (?:(?:much |really )?rather|prefer(?: it)? if) you (?:didn't|did not|don't|never|always|only|left|kept|used)\s(?!(?:it|this|that|do (?:it|that|this))\b)\w",
         re.IGNORECASE,
     ),
     "for this repo": lazy(
-        r"^(?:for|in) (?:this|our|the whole) (?:repo(?:sitory)?|project|codebase|team|package)\s?[:,]\s(?=.*\b(?:not|never|always|only|no|use|prefer|every|all|instead of|over)\b)\w",
+        r"^(?:for|in) (?:this|our|the whole) (?:repo(?:sitory)?|project|codebase|team|package)\s?:\s(?=.*\b(?:not|never|always|only|no|use|prefer|instead of|over)\b)\w",
         re.IGNORECASE,
     ),
     "after each": lazy(
-        rf"{_CLAUSE_START}{_ORDERS}[^,;?]*\b(?:before|after) (?:each|every)\s(?!(?:other|line|word|character|item|entry|row|file|function|element|paragraph|field|column|argument)s?\b)\w",
+        rf"{_CLAUSE_START}{_ORDERS}(?!.*\b(?:what|why|how|whether)\b)[^,;?]*\b(?:before|after) (?:each|every)\s(?!(?:other|line|word|character|item|entry|row|file|function|element|paragraph|field|column|argument)s?\b)\w",
         re.IGNORECASE,
     ),
     "as you go": lazy(
-        rf"{_CLAUSE_START}(?!try\b){_ORDERS}[^,;?]*\b(?:as (?:you|we) go(?: along)?|along the way|in the meantime)\b",
+        rf"{_CLAUSE_START}(?!try\b){_ORDERS}(?!.*\b(?:what|why|how|whether)\b)[^,;?]*\b(?:as (?:you|we) go(?: along)?(?! (?:through|over|to)\b)|along the way|in the meantime)\b",
         re.IGNORECASE,
     ),
     "keep the present one": lazy(
@@ -572,7 +572,7 @@ def rule(sentence: str) -> Rule | None:
     return found if _NO_MORE.match(said) or not ending(sentence) else None
 
 
-_NO_MORE = lazy(r"no more \w{3,}ing\b", re.IGNORECASE)
+_NO_MORE = lazy(r"no more \w{3,}ing\b(?!.*\b(?:needed|necessary|since|today|look)\b)", re.IGNORECASE)
 
 
 def _demand(sentence: str, text: str, said: str) -> Rule | None:

@@ -935,7 +935,7 @@ def test_requests_that_a_commit_settled_come_last_and_say_so():
     lines = [*sections.requests(items)]
 
     assert [(line.text.split()[0], line.note) for line in lines] == [
-        ("Now", ""), ("Move", ""), ("Why", ""), ("nah,", ""), ("Add", "done"),
+        ("Now", ""), ("Move", ""), ("Why", ""), ("nah,", ""), ("Add", "a commit followed"),
     ]  # fmt: skip
 
 
@@ -945,7 +945,10 @@ def test_a_request_that_the_person_dropped_is_left_out():
     kept = asked_on(3, "Write the release notes.")
     ending = asked_on(4, "We don't need the README any more.")
 
-    assert texts(sections.requests([ending, kept, dropped])) == ["Write the release notes."]
+    assert dropped["content"] not in texts(sections.requests([ending, kept, dropped]))
+    assert sections.request_fates([ending, kept, dropped]) == {dropped["id"]: "dropped"}
+    # The words that end it may ask for something else, and stay.
+    assert ending["content"] in texts(sections.requests([ending, kept, dropped]))
     # Of two that it may mean, and of several sentences, none is dropped.
     again = asked_on(2, "Translate the README.")
     several = {**other, "metadata": {**other["metadata"], "conversation": "c"}}
@@ -959,8 +962,8 @@ def test_a_session_keeps_the_fate_of_its_requests():
     kept = sections.kept_items(items)
 
     assert [one["metadata"].get("fate") for one in kept] == ["done", None, None]
-    assert [line.note for line in sections.requests([*reversed(kept)])] == ["", "done"]
-    assert [line.note for line in sections.requests([kept[2], kept[0]])] == ["", "done"]
+    assert [line.note for line in sections.requests([*reversed(kept)])] == ["", "a commit followed"]
+    assert [line.note for line in sections.requests([kept[2], kept[0]])] == ["", "a commit followed"]
 
 
 def test_a_picked_answer_comes_before_its_question():

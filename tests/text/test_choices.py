@@ -48,6 +48,9 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
         ("jitter please", "Fixed. Use jitter, or a fixed step?", "Use jitter, or a fixed step?", False),
         ("step", "Use jitter in the first step, or a fixed step?", None, True),
         ("jitter", "Jitter is in. Shall I push?", None, True),
+        ("why jitter", "Use jitter, or a fixed step?", None, True),
+        ("commit", "Shall I commit, or run the tests?", None, True),
+        ("2", "I fixed (1) the lock and (2) the parser.", None, True),
         (
             "yes",
             "Do you want jitter or a step? I recommend jitter.",

@@ -11,6 +11,13 @@ def rules_in(text):
 
 
 NO_RULES = [
+    "In this repo, all tests fail since monday.",
+    "tell me what happens after each request",
+    "write down what you see as you go through the logs",
+    "I'd prefer if you used fewer words in this message.",
+    "could you always run into this with two threads?",
+    "No more testing needed.",
+    "no more crashing since the fix",
     "Let me find the details in the meantime.",
     "make sure to put four spaces before each line!",
     # What is regretted, and asked.

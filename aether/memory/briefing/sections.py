@@ -760,8 +760,14 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     ordered = [*shown, *ordered[SHOWN_REQUESTS:]]
     for at, item in enumerate(ordered):
         text = _answer(_said_alone(item["content"]), TEXT_CHARS if at else CURRENT_CHARS)
-        note = fates.get(str(item.get("id")), "")
+        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "")
         yield Line("requests", text, item["metadata"]["timestamp"], note, *origin_of(item))
+
+
+# What is known of a request that is `done`: that somebody committed, not what.
+_FATE_NOTES = {DONE: "a commit followed"}
+# "No more testing" ends a habit, and no request to write tests.
+_NO_MORE = lazy(r"\bno more\b", re.IGNORECASE)
 
 
 def request_fates(items: Sequence[Item]) -> dict[str, str]:
@@ -791,14 +797,12 @@ def request_fates(items: Sequence[Item]) -> dict[str, str]:
 
 
 def _dropped(asked: Sequence[Item]) -> Iterator[str]:
-    """Yield the ids of the requests that a later one of `asked`, the newest first, ends, and of one that only does that."""
+    """Yield the ids of the requests that a later one of `asked`, the newest first, ends."""
     for at, item in enumerate(asked):
-        for end in endings(_said(item)):
+        for end in [] if _NO_MORE.search(_said(item)) else endings(_said(item)):
             over = [one for one in asked[at + 1 :] if end.words and end.concerns(_said(one))]
             if len(over) == 1 and len(sentences(_said(over[0]))) == 1:
                 yield over[0]["id"]
-                if len(sentences(_said(item))) == 1:
-                    yield item["id"]
 
 
 def _is_request(item: Item) -> bool:

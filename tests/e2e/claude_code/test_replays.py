@@ -71,7 +71,7 @@ OF_INVOICE = [
     "Commits and commands, the last of each:",
     f"Uncommitted, as far as the calls show: invoice.py. {NOTHING} Nothing was built or tested after the last edit.",
     "Earlier work:",
-    "Phase 1: Add retries to the webhook.",
+    "Add retries to the webhook.",
 ]
 
 
