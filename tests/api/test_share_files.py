@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import uuid
@@ -457,7 +458,13 @@ def test_a_missing_blob_is_reported_and_taken_when_it_is_there(colony):
     three = colony.join()
     assert sharing.leave_share(home=three, force=True).missing[0].startswith("the file ")
     (left,) = [each for each in admin.examine(home=three) if each.code == "left-without"]
-    assert "has left the colony 'c' without the file" in left.message
+    assert "has left the colony 'c' without \"the file" in left.message
+    # A home may come with such a file of somebody else's.
+    (three / "share" / "left.json").write_text(
+        json.dumps({"colony": "c", "missing": ["x\x1b[31m\nNothing is wrong"]})
+    )
+    (left,) = [each for each in admin.examine(home=three) if each.code == "left-without"]
+    assert left.message.isprintable()
     colony.made.remove(three)
 
     server.put_blob(data)
