@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from aether.storage import s3
@@ -11,11 +13,21 @@ from aether.storage import s3
 def server():
     """Run moto's server; return its address."""
     moto = pytest.importorskip("moto.server", reason="moto is not installed")
+    application, turn = moto.DomainDispatcherApplication, threading.Lock()
+    answer = application.__call__
+
+    def in_turn(self, *request):
+        # A service checks the condition of a write and writes in one step; moto's threads do one after the other.
+        with turn:
+            return answer(self, *request)
+
+    application.__call__ = in_turn
     running = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     running.start()
     host, port = running.get_host_and_port()
     yield f"http://{host}:{port}"
     running.stop()
+    application.__call__ = answer
 
 
 @pytest.fixture(autouse=True)
