@@ -33,7 +33,16 @@ from aether.messages.tool_calls import (
     words_of_refusal,
     work_tree_lines,
 )
-from aether.text.accounts import LEAST_REASON, change_of, changes, claims, left_open, paragraphs, reason_of
+from aether.text.accounts import (
+    HEADING,
+    LEAST_REASON,
+    change_of,
+    changes,
+    claims,
+    left_open,
+    paragraphs,
+    reason_of,
+)
 from aether.text.choices import refuses, settled
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
@@ -62,7 +71,6 @@ _PLAN_KEYS = ("todos", "plan", "tasks", "items")
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
-_HEADING = lazy(r"#{1,6} [^\n]*|\*\*[^*\n]+\*\*:?|[^.!?\n]{1,80}:")
 _RULER = lazy(r"[-*_=]{3,}")
 # A longer block of code is looked up in the file.
 _LONG_CODE = lazy(r"^```[^\n]*\n(?:(?!```).){400,}?^```[^\n]*$\n?", re.DOTALL | re.MULTILINE)
@@ -235,9 +243,11 @@ def _parts(text: str) -> Iterator[str]:
     """Yield the paragraphs of an answer; a heading belongs to the paragraph below it, and one above nothing is left out."""
     heading = ""
     for part in map(str.strip, re.split(r"\n\s*\n", text)):
-        if _HEADING.fullmatch(part):
+        if not part or _RULER.fullmatch(part):
+            continue
+        if HEADING.fullmatch(part):
             heading = part
-        elif part and not _RULER.fullmatch(part):
+        else:
             yield f"{heading}\n{part}" if heading else part
             heading = ""
 

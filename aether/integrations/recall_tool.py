@@ -18,6 +18,7 @@ from aether.api.compact import RECALL
 from aether.api.home import Home
 from aether.api.removed import RemovedMessage, best_matches, message_lines, removed_from_context
 from aether.errors import AetherError, InvalidInput, public, shown
+from aether.memory.briefing.block import one_line
 from aether.messages.model import as_arguments
 from aether.store.seals import ranges
 from aether.types import JsonObject
@@ -115,18 +116,13 @@ def _overview(removed: list[RemovedMessage]) -> str:
         f"{low}-{high}" if high > low else str(low) for low, high in ranges(one.number for one in removed)
     )
     users = [
-        f"[{message.number}] {_start_of(text)}"
+        f"[{message.number}] {one_line(text, LINE_CHARS)}"
         for message in removed
         if message.role == "user"
         if (text := " ".join(" ".join(part.text for part in message.parts if part.kind == "text").split()))
     ]
     left = [f"and {len(users) - LISTED} earlier ones"] if len(users) > LISTED else []
     return "\n".join([f"Removed messages: {runs}. Of the user:", *left, *users[-LISTED:]])
-
-
-def _start_of(text: str) -> str:
-    cut = text.rfind(" ", 1, LINE_CHARS)
-    return text if len(text) <= LINE_CHARS else f"{text[: cut if cut > 0 else LINE_CHARS]}…"
 
 
 def _piece(text: str, start: int) -> str:

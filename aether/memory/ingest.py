@@ -327,7 +327,7 @@ def _hand_on(memory: Mapping[str, Any], session_id: str) -> Change:
         for item in leaving["metadata"].get("items", [])
         if outlasts(item) and not item["metadata"].get("ended_at") and item["content"] not in known
     ]
-    heir = min(staying, key=lambda at: clock.parse(sessions.last_heard(every[at])))
+    heir = min(staying, key=lambda at: sessions.last_instant(every[at]))
     path = f"/short_term_memory/sessions/{heir}/metadata/items"
     patch: Patch = [{"op": "add", "path": f"{path}/{nth}", "value": item} for nth, item in enumerate(held)]
     return Change({"memory": patch} if patch else {})

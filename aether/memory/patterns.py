@@ -28,7 +28,7 @@ from typing import Any, Literal, NamedTuple
 from aether import clock
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
-from aether.text.classify import classify, without_lead_in
+from aether.text.classify import classify, is_of_task, without_lead_in
 from aether.text.cleaning import without_injected
 from aether.text.regex import lazy
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
@@ -68,13 +68,6 @@ _FOR_NOW = lazy(
 )
 _SPAN = lazy(r"`[^`]*`")
 _RUN = lazy(r"(?:Ran )?`[^`]*`(?: \(\d+ runs\))?(?::| failed\b)")
-# Said once, these are about the work at hand: a proposal, a thing that only the conversation names, one thing to be made.
-_OF_THIS_TASK = lazy(
-    r"let['’]?s\b|.*\b(?:this|these|those|it|them|here)\b"
-    r"|(?:please )?(?:don['’]?t |do not )?(?:do|make|create|open|post|send|write|file|push) (?:an?|the|your)\b"
-    r"(?!.*\b(?:always|never|ever|every|each|all|any|when|whenever|before|after|must)\b)",
-    re.IGNORECASE | re.DOTALL,
-)
 # A longer entry is data.
 MAX_SENTENCES = 40
 # Remarks of an agent about itself ("I have all I need") are the same in every session.
@@ -583,9 +576,7 @@ def _groups(memory: JsonObject, statements: list[Statement]) -> Iterator[list[St
         others = (one for other in members for one in units[other] if _may_support(one, kind))
         group = [first, *(one for one in others if one is not first)]
         repeated = len({each.session_id for each in group}) >= least
-        if (repeated and not _SELF_TALK.match(first.text)) or (
-            weighty[at] and not _OF_THIS_TASK.match(first.text)
-        ):
+        if (repeated and not _SELF_TALK.match(first.text)) or (weighty[at] and not is_of_task(first.text)):
             taken.update(members)
             yield group
 

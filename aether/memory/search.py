@@ -142,7 +142,7 @@ def search(
     )  # fmt: skip
     said, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
-    matches = _matches(memory, _Query(query, said, means, ids, keep, now), archived)
+    matches = _matches(memory, _Query(query, said, means, ids, keep, now, asks_for_commit(query)), archived)
     asks = is_question(query)
     chosen = [
         each for each in matches
@@ -288,6 +288,8 @@ class _Query(NamedTuple):
     ids: frozenset[str]
     keep: Filter
     now: datetime
+    commit: bool
+    """Whether it asks for a commit."""
 
 
 def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_Match]:
@@ -296,7 +298,7 @@ def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.means, asks_for_commit(ask.query),
+        ask.means, ask.commit,
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
     tiers = _tiers(entries, ask, archived)
@@ -337,7 +339,7 @@ def _candidates(
 
 def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
     """Let the message of a commit that has words of a query for one have that word, too."""
-    if inside and row.role == COMMIT and COMMIT in ask.said.weights and asks_for_commit(ask.query):
+    if ask.commit and inside and row.role == COMMIT and COMMIT in ask.said.weights:
         inside.setdefault(COMMIT, 1.0)
 
 

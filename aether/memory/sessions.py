@@ -155,10 +155,11 @@ def average_ratio(total: float, compressions: int) -> float:
 def oldest_session(memory: Mapping[str, Any], *, spared: str | None = None) -> Session | None:
     """Return the session that was last heard of first, by instant and not by text, except `spared`, or None."""
     others = (session for session in sessions_of(memory) if session["session_id"] != spared)
-    return min(others, key=_last_instant, default=None)
+    return min(others, key=last_instant, default=None)
 
 
-def _last_instant(session: Session) -> datetime:
+def last_instant(session: Mapping[str, Any]) -> datetime:
+    """Return the time of the newest item of `session`, or of its compression where none is known."""
     try:
         return clock.parse(last_heard(session))
     except InvalidInput:  # a hand edit wrote no time

@@ -78,27 +78,27 @@ _SHOWS = frozenset({"cat", "head", "tail", "less", "more", "nl", "bat"})
 _PRINTS = lazy(r"sed\s+-n\s+\S+\s+(?P<path>[\w./~@+-]+)\s*$")
 _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
 _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
-_COMMITS = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8} commit\b(?! (?:--dry-run|-h\b|--help))", needs=("git",))
-_PUSHES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8} push\b", needs=("git",))
+# With its options, of which a command has few: without a bound a long hostile one takes minutes.
+_GIT = r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8}"
+_COMMITS = lazy(rf"{_GIT} commit\b(?! (?:--dry-run|-h\b|--help))", needs=("git",))
+_PUSHES = lazy(rf"{_GIT} push\b", needs=("git",))
 _REBASES = lazy(r"\bgit (?:-\S+ \S+ )?rebase (?:-(?!-(?:abort|continue|skip|onto))\S+ )*([A-Za-z][\w./-]*)")
 _REBASED = lazy(r"\bSuccessfully rebased and updated refs/heads/(\S+?)\.?$", re.MULTILINE, needs=("rebased",))
 _EDITS_IN_PLACE = lazy(
     r"\b(?:g?sed|perl)(?: -\w+)* (?:-[a-zA-Z]*i\b|--in-place|-i\.)|\bperl -\w*i\b", needs=("sed", "perl")
 )
 _TAKES_BACK = lazy(
-    r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8} (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b",
+    rf"{_GIT} (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b",
     needs=("git",),
 )
 _PROVES = lazy(
     r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
 )
 # Each prints the commit that it makes.
-_MAKES_COMMITS = lazy(
-    r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8} (?:commit|revert|cherry-pick|merge)\b", needs=("git",)
-)
-_REWRITES = lazy(r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8} rebase\b(?! --abort)", needs=("git",))
+_MAKES_COMMITS = lazy(rf"{_GIT} (?:commit|revert|cherry-pick|merge)\b", needs=("git",))
+_REWRITES = lazy(rf"{_GIT} rebase\b(?! --abort)", needs=("git",))
 _DROPS_COMMITS = lazy(
-    r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8} reset\b[^;&|\n]* (?:\S*(?:HEAD|@)[~^]|\S+/\S|[0-9a-f]{7,40}\b)",
+    rf"{_GIT} reset\b[^;&|\n]* (?:\S*(?:HEAD|@)[~^]|\S+/\S|[0-9a-f]{{7,40}}\b)",
     needs=("git",),
 )
 _AMENDS = lazy(r"\s--amend\b")

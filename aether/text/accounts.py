@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Sequence
 
+from aether.text.cleaning import without_emphasis
 from aether.text.regex import lazy
 from aether.text.words import sentences
 from aether.tuples import NamedTuple
@@ -139,7 +140,6 @@ _ASIDE = lazy(
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
 _REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
-_EMPHASIS = lazy(r"(`[^`]*`)|\*\*")
 # The agent speaks to itself: it looks around, understands, or announces.
 _NARRATES = lazy(
     r"^\W*(?:now |so |ok(?:ay)?\W+|good\W+|great\W+|perfect\W+|next,? |then |first,? |and )*(?:let me|let's|i'll|i will|i'm going to|looking|checking|wait|hmm|interesting|(?<=now )\w+ing\b"
@@ -167,15 +167,6 @@ class Sentence(NamedTuple):
     """Whether it says what comes next, or asks at the end."""
     is_bare: bool = False
     """Whether it names and proves nothing ("The issue is clear now.")."""
-
-
-def without_emphasis(text: str) -> str:
-    """Return `text` without the marks of bold print; code is left as it is.
-
-    >>> without_emphasis("**Fixed:** `load(**options)` reads `a ** b`.")
-    'Fixed: `load(**options)` reads `a ** b`.'
-    """
-    return _EMPHASIS.sub(lambda found: found[1] or "", text) if "**" in text else text
 
 
 def reports(text: str) -> list[Sentence]:
@@ -455,8 +446,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
     headings = {said[at].heading for at, _ in kept if said[at].entry}
     # Without what it opens, a line ends where its words do.
     return [
-        text if said[at].text.rstrip("*_ ").rstrip(":*_ ") in headings else text.rstrip(":")
-        for at, text in sorted(kept)
+        text if said[at].text.rstrip(":*_ ") in headings else text.rstrip(":") for at, text in sorted(kept)
     ]
 
 

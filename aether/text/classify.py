@@ -568,11 +568,8 @@ def rule(sentence: str) -> Rule | None:
     # Few sentences look like a rule, and only those are looked at more closely.
     if found is None or describes(said):
         return None
-    # "No more squashing" ends a rule, and sets one.
-    return found if _NO_MORE.match(said) or not ending(sentence) else None
-
-
-_NO_MORE = lazy(r"no more \w{3,}ing\b(?!.*\b(?:needed|necessary|since|today|look)\b)", re.IGNORECASE)
+    end = ending(sentence)
+    return found if end is None or end.only == "habit" else None
 
 
 def _demand(sentence: str, text: str, said: str) -> Rule | None:
@@ -597,6 +594,25 @@ def _demand(sentence: str, text: str, said: str) -> Rule | None:
     binds = _BINDS.match(said) and not _NEEDS_CONTEXT.match(said) and not _NO_SUBJECT.match(said)
     binds = binds or any(cue.search(said) for cue in (_FORBIDS, _ALWAYS, _WANTS, _GERMAN))
     return Rule("constraint", text) if binds or asked or _REMEMBER.match(sentence) else None
+
+
+# A proposal, a thing that only the conversation names, one thing to be made or the place of this work.
+_OF_TASK = lazy(
+    r"let['’]?s\b|.*\b(?:this|these|those|it|them|here|in the meantime|the (?:same )?(?:pr|pull request|issue|ticket)"
+    r"|(?:separate|own|new|follow[- ]?up) (?:\w+ )?(?:pr|pull request|branch|commit)|branch (?:and|\+|&) (?:a )?pr)\b"
+    r"|(?:please )?(?:don['’]?t |do not )?(?:do|make|create|open|post|send|write|file|push) (?:an?|the|your)\b"
+    r"(?!.*\b(?:always|never|ever|every|each|all|any|when|whenever|before|after|must)\b)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def is_of_task(statement: str) -> bool:
+    """Return whether a statement is about the work at hand, so that it may end with that.
+
+    >>> is_of_task("let's do this as a separate PR"), is_of_task("Never push to main.")
+    (True, False)
+    """
+    return _OF_TASK.match(statement) is not None
 
 
 def wish_of(sentence: str) -> str:

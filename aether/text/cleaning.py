@@ -103,6 +103,8 @@ _IDENTIFIED = lazy(
     re.IGNORECASE,
     needs=("[wm_", "[phase_", "[pattern_", "aether recall --full"),
 )
+# Marks of bold print outside of code, where they are something else.
+_EMPHASIS = lazy(r"(`[^`\n]*`)|\*\*")
 _BULLET = lazy(r"\s*(?:>\s*)?[-*•+]\s+")
 _DAY = lazy(r"\d{4}-\d\d-\d\d(?: \(\d+ days ago\))?:? ")
 
@@ -139,3 +141,12 @@ def _may_be_listed(line: str) -> bool:
 def _words(line: str) -> str:
     bare = _BULLET.sub("", line, count=1)
     return " ".join(_DAY.sub("", bare.lstrip(), count=1).replace("**", "").split())
+
+
+def without_emphasis(text: str) -> str:
+    """Return `text` without the marks of bold print; code is left as it is.
+
+    >>> without_emphasis("**Fixed:** `load(**options)` reads `a ** b`.")
+    'Fixed: `load(**options)` reads `a ** b`.'
+    """
+    return _EMPHASIS.sub(lambda found: found[1] or "", text) if "**" in text else text

@@ -106,9 +106,8 @@ def describes(said: str) -> bool:
     (True, False)
     """
     said = said.lstrip("-*•+> \t")
-    if any(cue.search(said) for cue in (_OPTION, _SUPPOSES, _REGRETS, _OTHERWISE, _HAPPENED)) or _ASKS.match(
-        said
-    ):
+    cues = (_OPTION, _SUPPOSES, _REGRETS, _OTHERWISE, _HAPPENED)
+    if any(cue.search(said) for cue in cues) or _ASKS.match(said):
         return True
     return bool(_SAID_BY_OTHERS.match(_OWN.sub("", _CONDITION.sub("", said))))
 

@@ -51,7 +51,7 @@ _NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("", lazy(rf"\b(?:we|you|i) (?:don't|do not|no longer) need {_THE} (?P<of>(?:[\w'.-]+ ){{0,4}}?){_NOUN}(?: {_ABOUT} (?P<about>{_REST}))?(?: any ?(?:more|longer))?{_END}", re.IGNORECASE)),
     # What something else takes the place of: "drop X: we go back to Y", "drop X and use Y instead".
     ("", lazy(rf"{_DROP} (?P<about>(?!(?:it|this|that|them|everything|all|the|an?|my|our|your)\b)[\w'./-]+(?: [\w'./-]+){{0,2}})(?:[,;:.–—-]+| and| then)+ (?:(?:we|let's|lets|please|just|then|and|i) )*(?:(?:'ll|will|are|go|going|switch|move|return) )*(?:back to|use \S+(?: \S+){{0,3}} instead)\b", re.IGNORECASE)),
-    ("demanded", lazy(rf"^\W*(?:(?:ok(?:ay)?|so|and|please|from now on),? )*no more (?!.*\b(?:needed|necessary|since|today|look)\b)(?P<about>\w{{3,}}ing(?: [\w'./-]+){{0,3}}?){_END}", re.IGNORECASE)),
+    ("habit", lazy(rf"^\W*(?:(?:ok(?:ay)?|so|and|please|from now on),? )*no more (?!.*\b(?:needed|necessary|since|today|look)\b)(?P<about>\w{{3,}}ing(?: [\w'./-]+){{0,3}}?){_END}", re.IGNORECASE)),
     # What is allowed again.
     ("forbidden", lazy(rf"\b(?:you|we|everyone|everybody|anyone) (?:can|may|are (?:allowed|free|welcome) to) (?:now )?(?P<about>{_REST}) after all\b", re.IGNORECASE)),
     ("forbidden", lazy(rf"\b(?:you|we|everyone|everybody|anyone) (?:(?:can|may) (?:now )?(?:use|have)|are (?:now )?(?:allowed|free|welcome) to) (?P<about>{_REST}) (?:again|from now on)\b", re.IGNORECASE)),
@@ -119,7 +119,8 @@ class Ending(NamedTuple):
     kind: Literal["named", "last", "picked"]
     words: frozenset[str] = frozenset()
     only: str = ""
-    """`forbidden` if only a matter that forbids is ended, `demanded` if only one that demands."""
+    """`forbidden` if only a matter that forbids is ended, `demanded` if only one that demands; `habit` is the same where the
+    words set a rule as well: "no more squashing" forbids what it ends."""
 
     def concerns(self, text: str) -> bool:
         """Return whether the rule or decision `text` is what the words name."""

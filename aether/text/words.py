@@ -410,8 +410,7 @@ def with_apostrophes(text: str) -> str:
     >>> with_apostrophes("dont, can’t, want")
     "don't, can't, want"
     """
-    straight = text.replace("’", "'")
-    return _NO_APOSTROPHE.sub(r"\1n't", straight) if "nt" in straight.lower() else straight
+    return _NO_APOSTROPHE.sub(r"\1n't", text.replace("’", "'"))
 
 
 def pluralize(number: int, plural: str) -> str:

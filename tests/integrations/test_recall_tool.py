@@ -11,7 +11,7 @@ from aether.api.compact import offers_recall, preflight, undo_compaction
 from aether.api.removed import RemovedMessage, RemovedPart, message_lines
 from aether.errors import InvalidInput
 from aether.integrations import recall_tool
-from aether.integrations.recall_tool import _start_of
+from aether.integrations.recall_tool import _overview
 from tests.laws.histories import history
 from tests.tables import rows
 
@@ -43,8 +43,14 @@ def test_an_edit_is_read_by_its_lines_and_a_list_of_requests_by_whole_words():
     ]
 
     assert lines[1:] == ["→ Edit", "  path: a.py", "  new:", "    x = 1", "    y = 2", "  all: true"]
-    assert _start_of("word " * 40).endswith("word…")
-    assert _start_of("short") == "short"
+    asked = [
+        RemovedMessage(nth, "removed", "user", (RemovedPart("text", "", text, False),))
+        for nth, text in ((4, "word " * 40), (5, "short"))
+    ]
+    assert [
+        line.endswith(end)
+        for line, end in zip(_overview(asked).split("\n")[1:], ("word...", "[5] short"), strict=True)
+    ] == [True, True]
 
 
 def test_an_unknown_provider_is_refused():

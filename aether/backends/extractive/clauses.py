@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from aether.text.accounts import Sentence, paragraphs, rate_change, reports, whole, without_emphasis
+from aether.text.accounts import Sentence, paragraphs, rate_change, reports, whole
 from aether.text.classify import Kind, classify
+from aether.text.cleaning import without_emphasis
 from aether.text.identifiers import identifiers
 from aether.text.regex import lazy
 from aether.text.words import sentences

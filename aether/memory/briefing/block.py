@@ -14,7 +14,7 @@ from functools import lru_cache
 from aether import clock
 from aether.errors import InvalidInput
 from aether.regular import sha256
-from aether.text.cleaning import without_injected
+from aether.text.cleaning import without_emphasis, without_injected
 from aether.text.regex import lazy
 from aether.text.words import STOPWORDS
 from aether.tuples import NamedTuple
@@ -26,7 +26,6 @@ _STAMP_CHARS = 27
 # Two lines that share less of the words of the longer one are about two things.
 SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
-_STARS = lazy(r"(`[^`\n]+`)|\*\*")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 
 # 64 bits: two of some thousand lines are never alike by accident.
@@ -237,7 +236,7 @@ def one_line(text: str, most: int) -> str:
     >>> one_line("Use **SQLite**  for now", 100), one_line("Use SQLite for now", 14)
     ('Use SQLite for now', 'Use SQLite...')
     """
-    whole = " ".join(_without_stars(without_injected(text)).split())
+    whole = " ".join(without_emphasis(without_injected(text)).split())
     if len(whole) <= most:
         return whole
     # Cut between words if possible, so that no name is torn.
@@ -248,11 +247,6 @@ def one_line(text: str, most: int) -> str:
         shown = shown[:opened]
     # The counter handles ASCII dots ten times faster than an ellipsis.
     return shown.rstrip(" ,;:.") + "..."
-
-
-def _without_stars(text: str) -> str:
-    """Return `text` without the marks of bold words; in code they are something else."""
-    return _STARS.sub(lambda found: found[1] or "", text) if "**" in text else text
 
 
 def timestamp(text: object) -> str:

@@ -159,11 +159,12 @@ def parse_prompt(prompt: str) -> PromptQuery | None:
         for one, weight in weights.items()
         if weight == 1.0 and len(one) > 2 and not one.isdigit() and one not in _EVERYDAY
     )
-    if not named and len(significant) < (LEAST_WORDS if not _ASKS_WHY.search(prompt) else 1):
+    why = bool(_ASKS_WHY.search(prompt))
+    if not named and len(significant) < (1 if why else LEAST_WORDS):
         return None
     asks = is_question(prompt)
-    commit, why = asks_for_commit(prompt), bool(_ASKS_WHY.search(prompt))
-    return PromptQuery(tuple(named), significant, frozenset(weights), asks, asks and commit, asks and why)
+    commit = asks and asks_for_commit(prompt)
+    return PromptQuery(tuple(named), significant, frozenset(weights), asks, commit, asks and why)
 
 
 def _unless_address(run: re.Match[str]) -> str:

@@ -26,7 +26,7 @@ from aether.memory.briefing.standing import accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.text.accounts import announces
+from aether.text.accounts import announces, whole
 from aether.text.choices import refuses
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
@@ -766,8 +766,6 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
 
 # What is known of a request that is `done`: that somebody committed, not what.
 _FATE_NOTES = {DONE: "a commit followed"}
-# "No more testing" ends a habit, and no request to write tests.
-_NO_MORE = lazy(r"\bno more\b", re.IGNORECASE)
 
 
 def request_fates(items: Sequence[Item]) -> dict[str, str]:
@@ -799,8 +797,9 @@ def request_fates(items: Sequence[Item]) -> dict[str, str]:
 def _dropped(asked: Sequence[Item]) -> Iterator[str]:
     """Yield the ids of the requests that a later one of `asked`, the newest first, ends."""
     for at, item in enumerate(asked):
-        for end in [] if _NO_MORE.search(_said(item)) else endings(_said(item)):
-            over = [one for one in asked[at + 1 :] if end.words and end.concerns(_said(one))]
+        # "No more testing" ends a habit, and no request to write tests.
+        for end in [one for one in endings(_said(item)) if one.words and one.only != "habit"]:
+            over = [one for one in asked[at + 1 :] if end.concerns(_said(one))]
             if len(over) == 1 and len(sentences(_said(over[0]))) == 1:
                 yield over[0]["id"]
 
@@ -972,8 +971,8 @@ def earlier_work(
             yield from _earlier(at, session, [item for item in kept if item["id"] not in ended])
         else:
             parts = SUMMARY_HEAD.split(session["summary"])[::2]  # every second is a name
-            said = sentences(next(filter(str.strip, parts), ""))
-            text = " ".join(one for one in whole_front(said, SUMMARY_CHARS) if not ended_in(session, one))
+            said = sentences(whole(next(filter(str.strip, parts), ""), SUMMARY_CHARS))
+            text = " ".join(one for one in said if not ended_in(session, one))
             yield Line("earlier", text, at, "", (session["session_id"],), "agent")
 
 
@@ -995,21 +994,6 @@ def _earlier(at: str, session: Mapping[str, Any], kept: Sequence[Item]) -> Itera
         text, ids, evidence = f"Asked: {said[0][1]}", (said[0][0],), "person"
     if len(text) <= SUMMARY_CHARS and len(text.split()) >= LEAST_WORDS and not ended_in(session, text):
         yield Line("earlier", one_line(text, SUMMARY_CHARS), at, "", ids, evidence)
-
-
-def whole_front(said: Sequence[str], most: int) -> list[str]:
-    """Return the first sentences of `said` that have at most `most` characters together.
-
-    >>> whole_front(["It works.", "It is fast."], 15)
-    ['It works.']
-    """
-    found: list[str] = []
-    for one in said:
-        most -= len(one) + 1
-        if most < -1:
-            break
-        found.append(one)
-    return found
 
 
 def done_by_caste(items: Sequence[Item], caste: str) -> Iterator[Line]:

@@ -14,6 +14,7 @@ from typing import Literal, NotRequired
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.regular import sha256
+from aether.text.classify import is_of_task
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
 from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
@@ -35,13 +36,6 @@ NAMES_SOMETHING = 0.05
 REPEATED = 0.05
 _NAMED = lazy(r"`|\d{2}|\w[/_]\w|\w\.\w|[a-z][A-Z]")
 _AGAIN = lazy(r"\(\d+ (?:runs|edits)\)|failed \d+ times")
-# Words of a rule that speak of the work at hand: it ends with that.
-_AT_HAND = lazy(
-    r"\b(?:this(?! (?:repo\w*|project|codebase|team|package|machine)\b)|that(?= (?:pr|one|branch|commit|file|issue|test|change)\b)|these|let's|lets"
-    r"|(?:separate|own|new|follow[- ]?up) (?:\w+ )?(?:pr|pull request|branch|commit)|branch (?:and|\+|&) (?:a )?pr|the (?:same )?(?:pr|pull request|issue|ticket)|in the meantime)\b"
-    r"|\b(?:do|make|send|write|post) an? \w+\W*\Z",
-    re.IGNORECASE,
-)
 RULE_TYPES = frozenset({"constraint", "preference"})
 # Characters, at about four to a token: a request of a page, a statement of a paragraph.
 REQUEST_CHARS = 2_400
@@ -228,7 +222,7 @@ def relevance_of(note: Note) -> float:
     # Above 0.8 a statement is promoted at once, which is for rules; above 0.7 an architect takes it to bind later work.
     most = 0.8 if worth > _BINDING else _BINDING
     if note.by_person and note.kind in RULE_RELEVANCE:
-        return TASK_RULE_RELEVANCE if _AT_HAND.search(note.content) else RULE_RELEVANCE[note.kind]
+        return TASK_RULE_RELEVANCE if is_of_task(note.content) else RULE_RELEVANCE[note.kind]
     worth += _BY_ROLE.get(note.role, 0.0)
     worth += UNCONFIRMED if note.evidence == "agent" else 0.0
     worth += NAMES_SOMETHING if _NAMED.search(note.content) else 0.0
