@@ -182,9 +182,10 @@ def _with_its_matter(said: str, before: str) -> str:
 
 def with_speaker(message: Message, text: str) -> str:
     """Return `text` after the name of its speaker, if the message has one: a chat may have more than two."""
-    name = message.raw.get("name")
-    named = isinstance(name, str) and name.strip() and not text.startswith((f"{name}:", "Asked: "))
-    return f"{name}: {text}" if named and text else text
+    given = message.raw.get("name")
+    name = " ".join(given.split()) if isinstance(given, str) else ""
+    named = name and text and not text.startswith((f"{name}:", "Asked: "))
+    return f"{name}: {text}" if named else text
 
 
 def words_of_person(message: Message, text: str) -> str:

@@ -198,7 +198,9 @@ def _made(snapshot: Snapshot, waits: list[str]) -> _Made:
 
 def _key(snapshot: Snapshot, waits: list[str]) -> str:
     """Return a checksum by which a state of the home, with the changes `waits` after it, is known."""
-    return files.checksum(files.json_line([snapshot.revision, snapshot.files, waits]))
+    # What an earlier release made of older documents is made again.
+    versions = {name: one.get("schema_version") for name, one in sorted(snapshot.documents.items())}
+    return files.checksum(files.json_line([snapshot.revision, snapshot.files, waits, versions]))
 
 
 def _read_made(home: Path) -> _Made | None:
