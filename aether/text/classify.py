@@ -598,7 +598,8 @@ def _demand(sentence: str, text: str, said: str) -> Rule | None:
 
 # A proposal, a thing that only the conversation names, one thing to be made or the place of this work.
 _OF_TASK = lazy(
-    r"let['’]?s\b|.*\b(?:this|these|those|it|them|here|in the meantime|the (?:same )?(?:pr|pull request|issue|ticket)"
+    r"let['’]?s\b|.*\b(?:this(?! (?:repo\w*|project|codebase|team|package|machine)\b)|these|those|it|them|here"
+    r"|in the meantime|the (?:same )?(?:pr|pull request|issue|ticket)"
     r"|(?:separate|own|new|follow[- ]?up) (?:\w+ )?(?:pr|pull request|branch|commit)|branch (?:and|\+|&) (?:a )?pr)\b"
     r"|(?:please )?(?:don['’]?t |do not )?(?:do|make|create|open|post|send|write|file|push) (?:an?|the|your)\b"
     r"(?!.*\b(?:always|never|ever|every|each|all|any|when|whenever|before|after|must)\b)",

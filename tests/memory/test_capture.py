@@ -1011,6 +1011,10 @@ def test_a_note_becomes_an_item_with_relevance_and_pointer():
     ("more", "less"),
     [
         (("Never push to main.", "constraint", "person"), ("Don't do a reply.", "constraint", "person")),
+        (
+            ("No classes in this repo.", "constraint", "person"),
+            ("No classes in this one.", "constraint", "person"),
+        ),
         (("Use it.", "decision", "person"), ("Use it.", "decision", "agent")),
         (("Ran `make test` (3 runs)", "command", "machine"), ("Ran `make test`", "command", "machine")),
         (("Fix the loader in src/load.py", "user_input", "person"), ("Fix it", "outcome", "agent")),

@@ -14,7 +14,6 @@ from typing import Literal, NotRequired
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.regular import sha256
-from aether.text.classify import is_of_task
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
 from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
@@ -222,6 +221,8 @@ def relevance_of(note: Note) -> float:
     # Above 0.8 a statement is promoted at once, which is for rules; above 0.7 an architect takes it to bind later work.
     most = 0.8 if worth > _BINDING else _BINDING
     if note.by_person and note.kind in RULE_RELEVANCE:
+        from aether.text.classify import is_of_task  # costs a hook, which only reads what is kept, its time
+
         return TASK_RULE_RELEVANCE if is_of_task(note.content) else RULE_RELEVANCE[note.kind]
     worth += _BY_ROLE.get(note.role, 0.0)
     worth += UNCONFIRMED if note.evidence == "agent" else 0.0
