@@ -51,7 +51,7 @@ _EVENT_FIELDS = (
 )
 
 
-def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
+def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], object]) -> str:
     """Return the text for the model, having made the changes of `event` in the name of a hook.
 
     At the end of a turn it is a line for the user: the rules that were learned, and how to forget them.
@@ -67,7 +67,7 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
             _exchange(home)
 
 
-def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
+def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], object]) -> str:
     from aether.store.authors import HOOK
 
     learned = ""

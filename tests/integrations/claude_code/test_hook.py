@@ -463,8 +463,12 @@ def test_a_full_disk_ends_well_and_leaves_no_piece(project, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         assert ran(project) == (0, "")
+        code, text = reported(project, "UserPromptSubmit", prompt="Never deploy on Fridays.")
 
     assert list((project / ".aether" / "hooks" / "spool").iterdir()) == []
+    # The log could not take it, so the user is shown it.
+    assert code == 0
+    assert "No space left on device" in json.loads(text)["systemMessage"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
