@@ -124,6 +124,7 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             while shared_files.exchange(place, server, blobs, now=now()):
                 pass
             shared_files.send_stream(server, ledger.READY, [WHOLE])
+            (place / LEFT).unlink(missing_ok=True)  # of the colony before
             (place / CLAIM).unlink(missing_ok=True)
         finally:
             server.close()
@@ -179,8 +180,10 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
     Raises:
         NotFound: the home is not shared.
         Conflict: it lacks something of the colony, or the server cannot be asked, and `force` is not given.
+        InvalidDocument: a newer aether wrote what waits in its queue.
     """
     place = find(home)
+    offline.require_known(place)
     try:
         share = _require_shared(place)
         missing = _missing(place)

@@ -8,6 +8,7 @@ half a secret does not look like one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from aether.redact.redact import redact
 from aether.text.cleaning import without_escapes
@@ -24,6 +25,8 @@ _ERROR_LINES = 6
 
 _SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
 _QUOTED = lazy(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_WORD = lazy(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"])+""", re.DOTALL)
+_QUOTE = lazy(r"""['"]""")
 _PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
 _LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
 _TRAILING = lazy(
@@ -34,6 +37,8 @@ _DOCUMENT = lazy(
     r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""",
     needs=("$(cat", "-F"),
 )
+
+_GIT = lazy(r"git(?: (?:-[Cc] \S+|-\S+)){0,8} ([a-z-]+)(.*)", re.DOTALL)
 
 # Programs that matter whatever they are given.
 _RUNNERS = "pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright"
@@ -123,6 +128,17 @@ def only_reads(command: str) -> bool:
     (True, False)
     """
     return all(_LOOKING.match(part) for part in _segments(command))
+
+
+def git_commands(command: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the verb and the arguments of each command of git in `command`.
+
+    >>> [*git_commands("cd app && git -C lib add a.py && git commit -qm 'Add && test'")]
+    [('add', ['a.py']), ('commit', ['-qm', 'Add && test'])]
+    """
+    for part in _segments(command) if "git" in command else ():
+        if part.startswith("git ") and (found := _GIT.match(_REDIRECTED.sub(" ", part))):
+            yield found[1], [_QUOTE.sub("", word) for word in _WORD.findall(found[2])]
 
 
 def command_signature(command: str) -> str:

@@ -69,6 +69,12 @@ _UNREACHABLE = "Check the address, the server and the network."
 _RESTORE = "It may be restored in part: restore the database from a complete backup."
 
 
+# Who makes a colony is its admin, but for a superuser, who needs no right.
+_WITHOUT_ADMIN = """select 1 from aether.colonies c where c.colony = %s
+    and not exists (select from aether.members m where m.colony = c.colony and m."right" = 'admin')
+    and not exists (select from pg_roles r where r.rolname = c.made_by and r.rolsuper)"""
+
+
 class Member(NamedTuple):
     """A role of the database with a right in a colony."""
 
@@ -248,6 +254,8 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
             faults.append(
                 "the server runs without fsync or full_page_writes: a crash loses acknowledged lines"
             )
+        if ledger.rows(_WITHOUT_ADMIN, number):
+            faults.append("no role is an admin of the colony: only the owner of its tables can give rights")
         return {
             "server_version": server,
             "schema_version": len(migrations()),

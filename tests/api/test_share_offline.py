@@ -17,7 +17,7 @@ from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.errors import Conflict, StorageFailed, UnsafePath
+from aether.errors import Conflict, InvalidDocument, StorageFailed, UnsafePath
 from aether.memory import items
 from aether.store import commit as commits
 from aether.store import doctor, documents, files, ledger, offline, record_files, snapshot
@@ -282,6 +282,50 @@ def test_a_damaged_change_goes_to_quarantine_and_the_others_are_sent(pair, away)
 
     assert homes.ids(colony.agree()) == ["before", "a", "c"]
     assert len(unfit(two)) == 1
+
+
+def test_a_queue_of_an_earlier_release_is_sent(pair, away):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    (path,) = offline.waiting(two)
+    fields = files.unsealed(path.read_bytes())
+    path.write_bytes(
+        files.seal_json({name: fields[name] for name in fields if name not in ("schema_version", "ids")})
+    )
+    offline._MADE.clear()
+    assert names(two) == ["before", "a"]
+    away(back=True)
+
+    assert homes.ids(colony.agree()) == ["before", "a"]
+
+
+def test_a_queue_of_a_newer_aether_is_refused_and_kept(pair, away):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    (path,) = offline.waiting(two)
+    data = path.read_bytes()
+    newer = files.seal_json({**files.unsealed(data), "schema_version": 4})
+    path.write_bytes(newer)
+    offline._MADE.clear()
+
+    (found,) = [each for each in doctor.examine(two) if each.level == "error"]
+    assert (found.where, found.fix) == (f"share/queue/{path.name}", "Upgrade aether.")
+    for refused in (
+        lambda: access.read(two), lambda: add(two, "b"), lambda: sharing.leave_share(home=two, force=True)
+    ):  # fmt: skip
+        with pytest.raises(
+            InvalidDocument, match=r"written by a newer aether \(version 4, this one knows 3\)"
+        ):
+            refused()
+    away(back=True)
+    with pytest.raises(InvalidDocument):
+        sharing.update_share(home=two)
+    assert [one.read_bytes() for one in offline.waiting(two)] == [newer]
+
+    path.write_bytes(data)  # as the newer aether would send it
+    assert homes.ids(colony.agree()) == ["before", "a"]
 
 
 @pytest.mark.parametrize("place", ["append", "finish"])
