@@ -751,6 +751,8 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> said = {"at": "2026-03-01T10:15:00.000000Z", "speaker": "agent", "project": "/src/app", "conversation": "c7"}
     >>> origins([said]), origins([said, said | {"conversation": "c8"}])
     (['2026-03-01 agent app c7'], ['2026-03-01 agent c7', '2026-03-01 agent c8'])
+    >>> origins([said | {"entry": {"metadata": {"count": 3}}}])
+    ['2026-03-01 agent app c7 (3 times)']
     """
     found = []
     for hit in hits:
@@ -758,7 +760,9 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         title = str(hit.get("title") or hit.get("conversation") or "")
         again = len({one["conversation"] for one in hit.get("repeats") or ()})
-        also = f"(and in {pluralize(again, 'other conversations')})" if again else ""
+        times = metadata.get("count", 1)
+        also = f"({times} times)" if times != 1 else ""
+        also += f"{' ' if also else ''}(and in {pluralize(again, 'other conversations')})" if again else ""
         by = hit.get("speaker") or metadata.get("evidence")
         if isinstance(by, list):  # the statements that a pattern was learned from, one of each session
             by = f"learned in {pluralize(len(by), 'sessions')}"
