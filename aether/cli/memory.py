@@ -77,7 +77,12 @@ def memory_command() -> None:
     "--type", "type_", default="observation", show_default=True, help="The kind of item, in one word"
 )
 @click.option("--relevance", default=0.5, show_default=True, type=float, help="Its importance, 0 to 1")
-@click.option("--source", default="queen", show_default=True, help="Its author")
+@click.option(
+    "--source",
+    default="queen",
+    show_default=True,
+    help="Its author: queen is the person whose colony it is, and who works in that name",
+)
 @click.option("--caste", help="The caste of its author")
 @click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
 @click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
