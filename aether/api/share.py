@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import clock, regular
-from aether.api.home import Home, find, now
+from aether.api.home import REFUSALS, Home, find, now
 from aether.errors import (
     AetherError,
     Conflict,
@@ -207,6 +207,7 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
         (place / UNREAD).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
+    REFUSALS.pop(place, None)
     return Shared(place, share.colony, share.replica, revision, tuple(missing))
 
 

@@ -284,6 +284,25 @@ def test_a_damaged_change_goes_to_quarantine_and_the_others_are_sent(pair, away)
     assert len(unfit(two)) == 1
 
 
+def test_the_first_text_that_two_machines_forget_is_forgotten_by_both(pair, away):
+    colony, one, two = pair
+    added = [
+        str(aether.add_working_memory_item(f"The customer {name} pays late.", "decision", 0.5, home=one))
+        for name in ("Quorvex", "Tralfamo")
+    ]
+    sharing.update_share(home=two)
+    away()
+    aether.forget([added[0]], home=two)
+    away(back=True)
+    aether.forget([added[1]], home=one)
+
+    assert homes.ids(colony.agree()) == ["before"]
+    assert unfit(two) == []
+    for home in (one, two):
+        hidden = {each["id"] for each in access.read(home).documents["memory"]["forgotten"]}
+        assert hidden == {*added}
+
+
 def test_a_queue_of_an_earlier_release_is_sent(pair, away):
     colony, _one, two = pair
     away()

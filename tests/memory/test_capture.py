@@ -703,9 +703,7 @@ def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
     result = Record("result", refused, call_id="c", is_error=True)
 
     noted = [text for _, text in brief(user("Fix it."), call, result, said("I wait."))]
-    assert (
-        "The person refused the edit of a.py, and no other edit was made in this conversation." in noted
-    )
+    assert "The person refused the edit of a.py, and no other edit was made in this conversation." in noted
 
 
 def test_a_check_that_failed_was_a_check_of_the_last_edit():
