@@ -64,7 +64,7 @@ OFFERED_WORDS = 4
 _ACTS = lazy(r"\b(?:commit|push|merge|run|tests?|open|next|first|now|start|review)\b", re.IGNORECASE)
 _ASKS_BACK = lazy(r"\W*(?:why|what|how|which|when|where|who)\b", re.IGNORECASE)
 _BETWEEN_TWO = lazy(r",? \bor\b ", re.IGNORECASE)
-_POLITE = frozenset(stems("yes ok please the a use go with then take thanks"))
+_POLITE = "yes ok please the a use go with then take thanks"
 # Between two choices "yes" says nothing, and to an act it says: now.
 _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
@@ -257,7 +257,7 @@ def _offer_of_words(text: str, reply: str) -> str:
         return ""
     if _ACTS.search(asked) or _ASKS_BACK.match(reply):
         return ""
-    said = {*stems(reply)} - _POLITE
+    said = {*stems(reply)}.difference(stems(_POLITE))
     takes = [side for side in _BETWEEN_TWO.split(asked) if said and said <= {*stems(side)}]
     return asked if len(takes) == 1 else ""
 

@@ -180,12 +180,15 @@ def _stored_starts(home: str, session: str) -> bool:
 
 def _compress(home: str, *, by: str) -> None:
     """Compress the phase that fills working memory, without a model; nothing if it is not full."""
-    from aether.api.working import check_token_threshold, prepare_current_phase
+    from aether.memory.items import token_usage
+    from aether.store.snapshot import load
 
-    record = prepare_current_phase(home, by=by).record if check_token_threshold(home=home) else None
-    if record:
-        from aether.api.compress import FALLBACK, compress
+    if not token_usage(load(Path(home)).documents["memory"]).needed:
+        return  # nothing more is imported at most stops
+    from aether.api.compress import FALLBACK, compress
+    from aether.api.working import prepare_current_phase
 
+    if record := prepare_current_phase(home, by=by).record:
         compress(record["phase"], architect=FALLBACK, home=home, by=by)
 
 
