@@ -496,6 +496,7 @@ def test_a_replica_that_came_with_a_repository_sends_and_takes_nothing(pair, awa
     with pytest.raises(UnsafePath, match="it came with the repository"):
         sharing.update_share(home=clone)
     assert ("warning", "tracked-share") in [(each.level, each.code) for each in doctor.examine(clone)]
+    assert [each.where for each in admin.examine(home=clone)].count(ledger.PLACE) == 1
     assert b'"obey"' not in content(colony.agree(), "memory")
 
     git(clone.parent, "rm -q -f --cached -r .aether")
