@@ -332,7 +332,10 @@ def _unequal(place: Path, ends: Mapping[str, Mark]) -> list[str]:
 def examine_share(place: Path) -> list[Finding]:
     """Return what the server of a shared home shows of it; a server that cannot be reached is no damage."""
     try:
-        share, server = ledger.shared(place), ledger.of(place)
+        share = ledger.shared(place)
+        if share and ledger.is_tracked(place):
+            return []  # the rest of doctor says so
+        server = ledger.of(place)
         if share is None or server is None:
             return _examine_left(place)
         snapshot = load(place)
@@ -441,7 +444,7 @@ def _examine_exchange(place: Path, server: Ledger) -> list[Finding]:
     except AetherError as reason:
         found.append(Finding("warning", "files-away", ledger.FILES, reason.what, reason.fix))
     if unsent := shared_files.unsent(place, server):
-        what = f"{pluralize(len(unsent), 'files')} of this home not in the colony: {', '.join(map(shown, unsent[:3]))}."
+        what = f"{pluralize(len(unsent), 'files')} of this home {'is' if len(unsent) == 1 else 'are'} not in the colony: {', '.join(map(shown, unsent[:3]))}."
         found.append(
             Finding(
                 "warning" if is_reader else "info",
@@ -691,7 +694,8 @@ def _require_files(server: Ledger) -> None:
     named = os.environ.get(ledger.FILES, "")
     if not named:
         fix = f"Set {ledger.FILES} as on its other machines."
-        raise NotFound("the colony keeps its files outside the database.", fix=fix, where=server.colony)
+        what = f"the colony keeps its files outside the database, and {ledger.FILES} does not say where."
+        raise NotFound(what, fix=fix, where=server.colony)
     _require_mark(named_files(named), f"{server.identity}/{ledger.PLACED}")
 
 

@@ -63,10 +63,13 @@ def test_a_read_only_server_is_read_and_refuses_what_is_added(colony):
         homes.add(one, "b")
     sharing.update_share(home=two)
     assert homes.ids(two) == ["before", "a"]
+    fault = "the server is read-only, or a standby: nothing can be written there"
+    assert fault in sharing.share_status(home=two)["server"]["faults"]
 
     sql(colony, f'alter database "{name}" reset default_transaction_read_only')
     homes.add(one, "c")
     assert homes.ids(colony.agree()) == ["before", "a", "c"]
+    assert fault not in sharing.share_status(home=two)["server"]["faults"]
 
 
 @POSTGRES

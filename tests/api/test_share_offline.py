@@ -17,10 +17,12 @@ from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
+from aether.context import goals
 from aether.errors import Conflict, InvalidDocument, StorageFailed, UnsafePath
 from aether.memory import items
 from aether.store import commit as commits
 from aether.store import doctor, documents, files, ledger, offline, record_files, snapshot
+from aether.store.patch import apply
 from aether.types import Change
 from tests import children, homes, postgres_server
 from tests.colonies import Colony, content
@@ -303,6 +305,41 @@ def test_the_first_text_that_two_machines_forget_is_forgotten_by_both(pair, away
         assert hidden == {*added}
 
 
+@pytest.mark.parametrize("last", ["mine", "theirs"])
+def test_goals_that_two_machines_add_are_in_both_and_the_last_is_current(pair, away, last):
+    colony, one, two = pair
+    earlier = aether.add_goal("Ship the writer.", home=one) if last == "mine" else {}
+    away()
+    mine = aether.add_goal("Ship the reader.", home=two)
+    away(back=True)
+    theirs = earlier or aether.add_goal("Ship the writer.", home=one)
+
+    colony.agree()
+
+    assert unfit(two) == []
+    for home in (one, two):
+        assert {goal["id"]: goal["status"] for goal in aether.goals(home=home)} == {
+            mine["id"]: "active" if last == "mine" else "paused",
+            theirs["id"]: "active" if last == "theirs" else "paused",
+        }
+
+
+def test_a_goal_that_waits_does_not_fit_twice_or_without_its_parent(pair, away):
+    _colony, one, two = pair
+    parent = aether.add_goal("Ship the reader.", home=one)
+    sharing.update_share(home=two)
+    away()
+    aether.add_goal("Read lines.", parent=parent["id"], home=two)
+    patch = offline.read(offline.waiting(two)[0]).entry.patches["goals"]
+    document = snapshot.load(one).documents["goals"]
+
+    added = goals.added_again(document, patch, now=homes.NOW)
+    assert added.result["description"] == "Read lines."
+    with_it = apply(document, added.patches["goals"])
+    assert goals.added_again(with_it, patch, now=homes.NOW) is None
+    assert goals.added_again({**document, "goals": [], "current": None}, patch, now=homes.NOW) is None
+
+
 def test_a_queue_of_an_earlier_release_is_sent(pair, away):
     colony, _one, two = pair
     away()
@@ -496,6 +533,7 @@ def test_a_replica_that_came_with_a_repository_sends_and_takes_nothing(pair, awa
     with pytest.raises(UnsafePath, match="it came with the repository"):
         sharing.update_share(home=clone)
     assert ("warning", "tracked-share") in [(each.level, each.code) for each in doctor.examine(clone)]
+    assert [each.where for each in admin.examine(home=clone)].count(ledger.PLACE) == 1
     assert b'"obey"' not in content(colony.agree(), "memory")
 
     git(clone.parent, "rm -q -f --cached -r .aether")
