@@ -118,7 +118,7 @@ def prepares(command: str) -> bool:
     >>> prepares("pip install -q weasyprint"), prepares("pytest -q")
     (True, False)
     """
-    return any(_PREPARES.match(part) for part in _segments(command))
+    return any(_program(part) not in _PROGRAMS and _PREPARES.match(part) for part in _segments(command))
 
 
 def only_reads(command: str) -> bool:
@@ -160,7 +160,7 @@ def command_target(command: str) -> str:
     >>> command_target("go vet ./... | tail && go test ./a"), command_target("./run list --kind x"), command_target("python3 -c 'print(1)'")
     ('go vet && go test a', './run kind list x', 'python3 -')
     """
-    chosen = [part for part in _segments(command) if _MATTERS.match(part)] or [_chosen(command)]
+    chosen = [part for part in _segments(command) if _matters(part)] or [_chosen(command)]
     return _AND.join(dict.fromkeys(_target_of(_REDIRECTED.sub(" ", part)) for part in chosen))
 
 
@@ -222,7 +222,8 @@ def _covers(later: str, earlier: str, whole: bool) -> bool:
 
 def _is_known(part: str) -> bool:
     """Return whether some words of a command name its targets: those of an install and of an unknown program all count."""
-    return bool(_MATTERS.match(part)) and not _PREPARES.match(part)
+    # None of the programs that are known by their name prepares.
+    return _program(part) in _PROGRAMS or (_matters(part) and not _PREPARES.match(part))
 
 
 def _chosen(command: str) -> str:
@@ -234,7 +235,11 @@ def _chosen(command: str) -> str:
 
 def _matters(part: str) -> bool:
     # The name of the program decides most, and compiles nothing.
-    return part.partition(" ")[0] in _PROGRAMS or _MATTERS.match(part) is not None
+    return _program(part) in _PROGRAMS or _MATTERS.match(part) is not None
+
+
+def _program(part: str) -> str:
+    return part.partition(" ")[0]
 
 
 def _programs(chosen: str) -> list[str]:

@@ -396,6 +396,13 @@ _SAYS = r"(?:\||(?:was|has been|is|wurde|habe ich|haben wir)(?:[ ]\w{2,12})?[ ](
 _SAID = lazy(
     rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:[0-9]{{1,2}}\b|(?:is |was )?(?:generated|created|reset|set)|for|between|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ "'`]{{0,2}}(?P<says>(?<=[ "'`]){_SAYS}|:)|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
+# How each match of it starts: "passed" and "keys" are no nouns of secrets, and many texts have no other.
+_SAID_STARTS = tuple(
+    noun.replace("[ -]?", joint) + sign
+    for noun in _NOUN.split("|")
+    for joint in ("", " ", "-")
+    for sign in " :\"'`"
+)
 # The words, in small letters, where each pattern is tried.
 _NOUNS = "pass pw kennwort pin secret cred zugangsdaten contrase senha wachtwoord mot token api access key schl".split()
 _PAIRED = "log sign cred zugangsdaten basic anmelden user".split()
@@ -416,8 +423,11 @@ def without_said(text: str) -> str:
     """
     spans = []
     folded = lowered(text)
-    for words, pattern, accepts in ((_NOUNS, _SAID, _is_said), (_PAIRED, _PAIR, _is_password_beside)):
-        for found in after_words(folded, folded, words, pattern):
+    for words, pattern, starts, accepts in (
+        (_NOUNS, _SAID, _SAID_STARTS, _is_said),
+        (_PAIRED, _PAIR, ("",), _is_password_beside),
+    ):
+        for found in after_words(folded, folded, words, pattern, starts):
             start = found.start()
             escaped = text[start - 2 : start] in ("\\n", "\\t")
             joined = text[start - 1 : start] == "-" and text[start - 2 : start - 1].isalpha()  # WLAN-Passwort

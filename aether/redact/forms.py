@@ -340,13 +340,16 @@ def lowered(text: str) -> str:
 
 
 def after_words(
-    text: str, folded: str, words: Iterable[str], pattern: re.Pattern[str]
+    text: str, folded: str, words: Iterable[str], pattern: re.Pattern[str], starts: tuple[str, ...] = ("",)
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches of `pattern` where one of `words` starts; `folded` is `text` in small letters."""
+    """Yield the matches of `pattern` where one of `words` starts; `folded` is `text` in small letters.
+
+    With `starts`, each match starts with one of these: other places are passed without the pattern.
+    """
     for word in words:
         at = folded.find(word)
         while at >= 0:
-            if found := pattern.match(text, at):
+            if folded.startswith(starts, at) and (found := pattern.match(text, at)):
                 yield found
             at = folded.find(word, at + 1)
 

@@ -119,7 +119,7 @@ def _needing():
     ]
     modules += [
         import_module(f"aether.{name}")
-        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work")
+        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work", "memory.search")
     ]
     kind = type(lazy("", needs=("a",)))
     held = [
