@@ -119,6 +119,7 @@ _BRANCH = lazy(
     r"^\[(?!detached )([^\]\s]+)(?: \(root-commit\))? [0-9a-f]{7,}\] |^On branch (\S+)$|^## (?!HEAD )(\S+?)(?:\.\.\.\S+)?(?: \[.*\])?$"
     r"|^Switched to (?:a new )?branch '([^'\n]+)'$",
     re.MULTILINE,
+    needs=("] ", "On branch ", "## ", "Switched to "),
 )
 _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
 # How a quiet commit is shown behind it: "617fc5e Add a page".

@@ -189,7 +189,7 @@ _WANTS = cue(
     r"|^(?:we )?(?:deploy|release|publish|merge|push|ship)\w* only (?:on|from|to|in|after|when|with|by)\s"
     r"|^(?:i|we) (?:really |just )?(?:do not|don't) want (?:any|you to (?!do (?:it|this|that)\b)\w+|(?!to\b|it\b|this\b|that\b|the\b|my\b|your\b|them\b|you\b|a\b|an\b)\w+ (?:in|on|for|at|anywhere)\b)"
     r"|\bplease (?:always|never)\s(?!mind\b)\w|, (?:always|never),? please\W*$",
-    "use wri nam sto for ind ans rep tar mak ens see onl alw nev don do wan",
+    "not nev ins rat mak ens see onl alw don do wan",
 )
 # A statement to be remembered is meant to last.
 _REMEMBER = lazy(r"^\W*(?:please )?(?:remember(?: this)?|rule)(?:\s*:|(?<=remember) that)\s", re.IGNORECASE)
@@ -208,7 +208,8 @@ _GERMAN = cue(
     r"|^(?:ich|wir) (?:will|wollen|möchte|möchten) keine?n?\s\w"
     r"|^(?!(?:ich|du|man|das|es|er|sie|hier|da|dann|dies\w*|ihr)\s)\w.*\b(?:darf|dürfen)\b.*\b(?:nicht|nie|niemals|nur|keine?n?)\b"
     r"|^(?!(?:ich|du|man|das|es|er|sie|hier|da|dann|dies\w*|ihr)\s)\w.*\b(?:muss|müssen)\s(?!.*\b(?:noch|wieder|neu|mal|erst)\b)\w",
-    "ab von kün zuk in bit las imm nie ste nic nur sta kei dar dür mus müs",
+    "jet sof nun kün zuk bit ruh unv una imm nie ste nic nur kei dür müs",
+    inside=("statt", "darf", "muss"),
 )
 _FORBIDS = cue(
     r"^(?:under no circumstances|in no case|at no time)\s\w|^(?:stop|quit) (?!working|running|waiting|trying)\w+ing\s+(?!it\b|this\b|that\b)\w"
@@ -241,7 +242,8 @@ _HAPPENS = cue(
     r"|^(?:whenever|every time|each time|in (?:the )?future)\b(?!.*\b(?:must|should|shall|has to|have to)\b).*?(?:, (?:it|i|the|this|that|they|he|she|there|we)\b|\b(?:could|might|would)\b)"
     r"|\b(?:fails?|failed|crash(?:es|ed)?|hangs?|breaks?|broke)\b(?: \w+){0,3} (?:every|each) (?:single )?time\b"
     r"|\b(?:ich|man) (?:muss|musste)\b|\b\w+t (?:nie|niemals|immer)(?:,|\W*$)",
-    "nev alw kee mus hav had nee tim whe fut nie imm",
+    "nev alw kee mus tim whe fut nie imm",
+    inside=("have to", "had to", "need to"),
 )
 # A demand that is put as a question: "can you always …?", "only use X, ok?".
 _ALWAYS_ASKED = lazy(
@@ -269,7 +271,9 @@ _GERMAN_MOMENT = cue(
 )
 # These contain momentary words, yet refer to the whole future.
 _FOR_GOOD = lazy(
-    r"\b(?:from now on|as of now|ab jetzt|von jetzt an|(?:i|we)(?:'d| would) rather)\b", re.IGNORECASE
+    r"\b(?:from now on|as of now|ab jetzt|von jetzt an|(?:i|we)(?:'d| would) rather)\b",
+    re.IGNORECASE,
+    needs=("now", "jetzt", "rather"),
 )
 _UNFINISHED_CHARS = 10  # of the end of a text, where it is looked for
 _UNFINISHED = lazy(
@@ -430,7 +434,7 @@ WISHES = {
     ),
     "rather you didn't": cue(
         r"(?!.*\bthis (?:message|answer|reply|time|one)\b)\bi(?:'d| would) (?:(?:much |really )?rather|prefer(?: it)? if) you (?:didn't|did not|don't|never|always|only|left|kept|used)\s(?!(?:it|this|that|do (?:it|that|this))\b)\w",
-        "rat pre",
+        "rat pre | you | did don nev alw onl lef kep use",
     ),
     "for this repo": cue(
         r"^(?:for|in) (?:this|our|the whole) (?:repo(?:sitory)?|project|codebase|team|package)\s?:\s(?=.*\b(?:not|never|always|only|no|use|prefer|instead of|over)\b)\w",
@@ -514,7 +518,10 @@ def without_lead_in(sentence: str) -> str:
 def _may_lead_in(text: str) -> bool:
     """Return whether `text` starts with a bullet, or with a word that an introduction starts with."""
     word = text.partition(" ")[0].lower()
-    letters = word[: next((at for at, sign in enumerate(word) if not sign.isalpha()), len(word))]
+    end = (
+        len(word) if word.isalpha() else next(at for at, sign in enumerate(f"{word} ") if not sign.isalpha())
+    )
+    letters = word[:end]
     return not letters or not word.isascii() or word[1:2] == ")" or letters in _LEADING
 
 
@@ -690,21 +697,21 @@ _INTENTION = lazy(
     r"(?:update|add|fix|check|create|write|run|commit|verify|test|look|read)\b)",
     re.IGNORECASE,
 )
-_REASONED = lazy(r"\b(?:because|since|due to|decided|chose|settled)\b", re.IGNORECASE)
+_REASONED = cue(r"\b(?:because|since|due to|decided|chose|settled)\b", "bec sin due dec cho set")
 # Work in progress while the sentence is written has ended when it is read.
-_NARRATION = lazy(
+_NARRATION = cue(
     r"^(?:(?:while|once|as soon as|after|before|when)\b[^,]{3,80}, )?(?:(?:now|so|next|meanwhile|currently),? )?"
     r"(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently))* \w+ing\b|^still \w+ing\b|\blet me\b|\bneed user\b",
-    re.IGNORECASE,
+    "i we sti let nee",
 )
 # So has the work of others in the meantime.
-_UNDER_WAY = lazy(
+_UNDER_WAY = cue(
     r"\b(?:is|are) (?:(?:now|still|already|currently) )?(?:on (?:its|their|the|his|her) way|under ?way)\b"
     r"|\b(?:sub-?agents?|agents?|helpers?|workers?|explorers?|tests?|suite|build|search|tasks?|jobs?|it|they)\b.{0,40}"
     r"\b(?:is|are|has been|have been) (?:(?:now|still|already|currently) )?(?:in progress|running|working|looking|searching|checking|started|launched|dispatched)\b(?! (?:green|fine|again|well|correctly|as)\b)"
     r"|\b(?:i've|i have|i) (?:(?:just|now) )?(?:started|launched|spawned|dispatched|kicked off|sent|asked)\b.{0,40}\b(?:sub-?agents?|agents?|helpers?|workers?|background)\b"
     r"|^(?:(?:i'm|i am|we're|we are) )?still waiting\b|^(?:one moment|hold on|stand(?:ing)? by|just a (?:moment|second|minute))\b",
-    re.IGNORECASE,
+    "way und pro run wor loo sea che sta lau dis spa kic sen ask wai mom hol jus",
 )
 _ANNOUNCED = lazy(
     r"^(?:\S+[,.!:]? +){0,3}?(?:(?:i'll|i will)(?! (?:not|never|keep|use|leave|stick|store|skip|go with)\b)|let me|let's)\b",
@@ -881,9 +888,9 @@ def _is_transient(sentence: str) -> bool:
         return True
     if states_choice(said) or kind in ("decision", "solution"):
         return False
-    if _REASONED.search(said) or _SAYS_MORE.search(said):
+    if has(_REASONED, as_said(said)) or _SAYS_MORE.search(said):
         return False
-    if _UNDER_WAY.search(said) or _WAITING.match(said):
+    if has(_UNDER_WAY, as_said(said)) or _WAITING.match(said):
         return True
     if kind == "outcome":
         return False
@@ -990,9 +997,9 @@ def _intends(said: str) -> bool:
     """Return whether `said` only reports work in progress or about to start."""
     if states_choice(said):
         return False
-    if _NARRATION.search(said) or _WAITING.match(said):
+    if has(_NARRATION, as_said(said)) or _WAITING.match(said):
         return True
-    return bool(_INTENTION.match(said)) and not _REASONED.search(said)
+    return bool(_INTENTION.match(said)) and not has(_REASONED, as_said(said))
 
 
 def prose(text: str) -> list[str]:
