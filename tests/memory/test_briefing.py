@@ -7,6 +7,7 @@ import json
 import pytest
 
 from aether.errors import InvalidInput
+from aether.memory.briefing import block
 from aether.memory.briefing.block import (
     HEADINGS,
     Line,
@@ -443,3 +444,14 @@ def test_a_rule_or_decision_is_said_although_a_request_holds_it():
     found = [*lines("requests", "Keep it local, and go on"), *lines("decisions", "Keep it local")]
 
     assert len(said_once(found)) == 2
+
+
+def test_what_became_of_lines_is_not_kept_for_ever(monkeypatch):
+    monkeypatch.setattr(block, "FATES", {})
+    for nth in range(200):
+        without_repeats([Line("rules", f"Never open port {nth}.")], most=200)
+
+    assert len(block.FATES) == 64
+    assert without_repeats([Line("rules", "Use tabs."), Line("rules", "use tabs.")], most=200) == [
+        Line("rules", "Use tabs.")
+    ]

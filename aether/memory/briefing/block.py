@@ -39,6 +39,7 @@ FATES: dict[str, list[int]] = {}
 _KEPT, _REPEATED = -1, -2
 # A section that shows so many lines reads all of them, and compares thousands of pairs.
 _LONG_SECTION = 100
+_MOST_FATES = 64
 
 # In the order of the block.
 HEADINGS = {
@@ -198,6 +199,8 @@ def _with_fates(lines: Iterable[Line], *, most: int, replacing: bool) -> Iterabl
     if len(fates) != len(read):
         fates = [fate for _, fate in _compared(read, replacing=replacing)]
     FATES[key] = fates  # the last of them is what was asked for last
+    if len(FATES) > _MOST_FATES:  # of a process that lives long
+        del FATES[next(iter(FATES))]
     return zip(read, fates, strict=True)
 
 
