@@ -341,9 +341,7 @@ def test_what_earlier_answers_changed_outlives_the_next_compaction():
 
 
 def test_a_work_tree_and_a_run_last_until_there_are_newer_ones():
-    older = Facts(
-        state=("The reader is split.", "Ran `make`: ok", "Uncommitted, as of the last call: a.py.")
-    )
+    older = Facts(state=("The reader is split.", "Ran `make`: ok", "Uncommitted, as of the last call: a.py."))
 
     talked = merged_facts(older, Facts(state=("The upload waits for access.",)))
     ran = merged_facts(older, Facts(state=("It fails.", "Ran `make`: 2 errors")))
