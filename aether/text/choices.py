@@ -107,6 +107,15 @@ OWN_CHOICES = {
         rf"(?:{_LEADS}|[,;:–-] )(?:drop|scrap|ditch)\s(?!(?:the|an?|it|this|that|my|our)\b)\S+(?: \S+){{0,2}}[,;:.–-]* .{{0,20}}\bback to (?!(?:the (?:drawing board|start|beginning|tests?|issue|question|code|plan|top)|this|that|it|work)\b)\w",
         re.IGNORECASE,
     ),
+    # A way that is turned down with its reason; "to big" is written as often.
+    "too much": lazy(
+        r"^\W*(?:i (?:think|feel like)|no|nah|nope)\b(?!.*\b(?:was|were|not|isn't|if|when)\b).*\b(?:is|are|seems?|feels?|sounds?|would be)(?: a bit| a little| way| far)? too? (?:much|big|risky|complex|complicated|clever|heavy)\W*$",
+        re.IGNORECASE,
+    ),
+    "a feature of its own": lazy(
+        r"^(?:\W*[a-d\d]\W+)?(?:i|we) (?:want|would like|prefer)(?: to)?\b[^?]*\bas (?:an? |its )?(?:own|separate|follow[- ]?up)\s(?:\w+ )?(?:feature|issue|ticket|task|change|pr|package|module|command|step)\b",
+        re.IGNORECASE,
+    ),
     "so let's drop it": lazy(
         r"[,;–-] (?:so )?let's (?:remove|drop|keep|use|skip|leave|avoid)\b", re.IGNORECASE
     ),
