@@ -102,7 +102,9 @@ def read(path: str | os.PathLike[str], most: int = DOCUMENT_BYTES) -> bytes:
     """
     with opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        data = file.read(most + 1) if size <= most else b""
+        # Room is made for what is asked for; more follows if it has grown meanwhile.
+        data = file.read(size + 1) if size <= most else b""
+        data += file.read(most + 1 - len(data)) if len(data) > size else b""
     if max(size, len(data)) > most:
         what = f"has {max(size, len(data)):,} bytes, and at most {most:,} are read."
         raise InvalidDocument(what, fix="Restore it from a copy, or move it away.", where=os.fspath(path))
@@ -167,7 +169,7 @@ def sealed_body(line: bytes) -> bytes | None:
     return body + b"}"
 
 
-def checksum(data: bytes) -> str:
+def checksum(data: bytes | memoryview) -> str:
     """Return the checksum of a line or a document."""
     return sha256(data).hexdigest()[:_CHECKSUM_CHARS]
 

@@ -56,6 +56,8 @@ class ItemMetadata(TypedDict):
     protected: NotRequired[bool]
     injected: NotRequired[bool]
     pointer: NotRequired[JsonObject]
+    count: NotRequired[int]
+    places: NotRequired[list[JsonObject]]
     evidence: NotRequired[str]
     role: NotRequired[str]
     reply: NotRequired[str]

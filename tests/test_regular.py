@@ -65,6 +65,16 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
         regular.read(tmp_path / "file", 4)
 
 
+def test_a_file_that_grows_while_it_is_read_is_read_up_to_its_limit(tmp_path, monkeypatch):
+    (tmp_path / "file").write_bytes(b"12345")
+    fields = [*os.stat(tmp_path / "file")]
+    monkeypatch.setattr(regular.os, "fstat", lambda _: os.stat_result([*fields[:6], 3, *fields[7:]]))
+
+    assert regular.read(tmp_path / "file", 5) == b"12345"
+    with pytest.raises(InvalidDocument, match="has 5 bytes, and at most 4 are read"):
+        regular.read(tmp_path / "file", 4)
+
+
 def test_a_directory_and_a_missing_file_are_what_they_are(tmp_path):
     with pytest.raises(IsADirectoryError):
         regular.read(tmp_path)

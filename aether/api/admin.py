@@ -297,10 +297,10 @@ def fold_all(*, home: Home = None) -> Folded:
         refused = REFUSALS.pop(place, None)
         reason = refused if isinstance(refused, ledger.Offline) else _exchange(place)
         found = [failure(each) for each in (refused, reason) if each]
-        found = found[:1] if refused is reason else found
         if not isinstance(reason, ledger.Offline):
-            found += [each for each in troubles(place) if each.message not in {one.message for one in found}]
-    return Folded(fold_home(place, now=now()).revision, found)
+            found += troubles(place)
+    each_once = {each.message: each for each in found}
+    return Folded(fold_home(place, now=now()).revision, [*each_once.values()])
 
 
 def _exchange(place: Path) -> AetherError | None:

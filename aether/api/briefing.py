@@ -87,8 +87,8 @@ def _made_brief(place: Path, source: str, session: str, wide: Path | None) -> st
     from aether.memory import signals
     from aether.memory.briefing import block, briefing
 
-    kept_briefs.load_answers(place, block.JUDGED)
-    answered, snapshot = len(block.JUDGED), load(place)
+    kept_briefs.load_answers(place, block.JUDGED, block.FATES)
+    answered, compared, snapshot = len(block.JUDGED), len(block.FATES), load(place)
     state = kept_briefs.state_of(place, snapshot.files, wide=wide)
     brief = briefing.briefing(**_asked(snapshot, source, session, wide))
     # Signals fade by the minute.
@@ -96,6 +96,8 @@ def _made_brief(place: Path, source: str, session: str, wide: Path | None) -> st
         kept_briefs.keep(place, source, session, brief, state=state)
     if len(block.JUDGED) > answered:
         kept_briefs.keep_answers(place, block.JUDGED, block.ASKED)
+    if len(block.FATES) > compared:
+        kept_briefs.keep_fates(place, block.FATES)
     return brief
 
 

@@ -64,6 +64,7 @@ def known_keys(
     for entry in _stored(snapshot, after, holding):
         pointer = _pointer(entry)
         found.add(str(pointer.get("key", "")))
+        found.update(str(place.get("key", "")) for place in _places(entry))
         by_hooks = bool(pointer.get("via") == HOOKS)
         if by_hooks != to_hooks and (not to_hooks or pointer.get("file") in files):
             found.add(text_key(entry))
@@ -145,3 +146,8 @@ def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]]
 def _pointer(entry: Any) -> JsonObject:
     found = entry["metadata"].get("pointer")  # anyone may give an item a pointer of another kind
     return found if isinstance(found, dict) else {}
+
+
+def _places(entry: Any) -> list[JsonObject]:
+    found = entry["metadata"].get("places")
+    return [place for place in found if isinstance(place, dict)] if isinstance(found, list) else []

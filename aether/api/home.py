@@ -53,7 +53,17 @@ def _added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
     return made and Change(made.patches, {"items": made.appends.get("items", [])})
 
 
-REPLANNERS.append(_added_again)
+def _goal_added_again(documents: Mapping[str, Any], entry: Entry) -> Change | None:
+    """Plan a goal that was added without the server again: others may have another current one by now."""
+    if entry.operation != "add goal" or entry.patches.keys() != {"goals"}:
+        return None
+    from aether.context import goals  # seldom needed
+
+    at = clock.parse(entry.at, where="at")
+    return goals.added_again(documents["goals"], entry.patches["goals"], now=at)
+
+
+REPLANNERS += [_added_again, _goal_added_again]
 
 
 def find(home: Home) -> Path:

@@ -283,7 +283,7 @@ def _store(
 def _commit(
     batch: list[JsonObject], words: passages.Collector, said: list[JsonObject], tally: _Tally, home: Home
 ) -> list[JsonObject]:
-    """Store the entries of `batch` that no other process stored meanwhile and the passages `said`; return the entries."""
+    """Store the entries of `batch` that no other process stored meanwhile and the passages `said`; return the new items."""
 
     def wanted(snapshot: Snapshot, entries: list[JsonObject]) -> list[JsonObject]:
         # Only under the lock are all notes visible that another process, importing the same, has stored.
@@ -306,4 +306,4 @@ def _commit(
         tally.evicted += stored.ids[0].evicted  # the same for every id of a batch
     if stored.ids or said:
         tally.revisions.append(stored.revision)
-    return stored.entries
+    return [entry for nth, entry in enumerate(stored.entries) if nth not in stored.again]

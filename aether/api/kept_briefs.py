@@ -13,6 +13,7 @@ import time
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import aether
 from aether import regular
@@ -24,6 +25,7 @@ from aether.store.files import files_ending, make_directory, write_whole
 from aether.store.snapshot import FileId, file_ids
 from aether.store.spool import is_real, require_real
 from aether.text.tags import memory_block
+from aether.types import JsonObject
 
 DIRECTORY = "briefs"
 # Names a home whose preferences and constraints every session is given. It is a variable of the user, not a setting of a
@@ -36,6 +38,8 @@ KEPT_SOURCES, RESUMED = frozenset({"startup", "clear", "compact"}), frozenset({"
 MOST_KEPT = 8
 # The file of answers about texts, and how many it holds: those of one brief of a full home, twice.
 ANSWERS, MOST_ANSWERS = "answers", 16_000
+# The file of what became of the lines of long sections: of each occasion, in a few states of the home.
+FATES, MOST_FATES = "fates", 16
 # The lines of a block before and after those that are kept.
 _HEAD_LINES, _TAIL_LINES = 2, 1
 # Directories of the package that decide what a brief says: a checkout changes without its version.
@@ -83,27 +87,44 @@ def keep(home: Path, source: str, session: str, brief: str, *, state: str) -> No
             old.unlink(missing_ok=True)
 
 
-def load_answers(home: Path, answers: dict[str, bool]) -> None:
-    """Add the kept answers about pairs of lines to `answers`; none if they are of another program."""
-    with suppress(OSError, AetherError, ValueError, RecursionError):
-        path = home / "hooks" / DIRECTORY / ANSWERS
-        if not path.is_symlink() and is_real(str(home), DIRECTORY):
-            kept = json.loads(regular.read(path))
-            if (
-                isinstance(kept, dict)
-                and kept.get("code") == _code()
-                and isinstance(kept.get("answers"), dict)
-            ):
-                answers.update(kept["answers"])
+def load_answers(home: Path, answers: dict[str, bool], fates: dict[str, list[int]]) -> None:
+    """Add the kept answers about lines to `answers` and `fates`; none if they are of another program."""
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        kept = _load(home, ANSWERS)
+        answers.update(dict.fromkeys(kept["no"].split(), False) | dict.fromkeys(kept["yes"].split(), True))
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        fates.update({key: [*map(int, each)] for key, each in _load(home, FATES)["fates"].items()})
 
 
 def keep_answers(home: Path, answers: dict[str, bool], asked: dict[str, bool]) -> None:
     """Keep the answers that were `asked` for now, and of the other `answers` as many as there is room for."""
     kept = dict(islice({**asked, **answers}.items(), max(MOST_ANSWERS, len(asked))))
+    # Two texts of keys are read in a quarter of the time of an object with each.
+    yes, no = (" ".join(key for key, answer in kept.items() if answer is which) for which in (True, False))
+    _save(home, ANSWERS, {"yes": yes, "no": no})
+
+
+def keep_fates(home: Path, fates: dict[str, list[int]]) -> None:
+    """Keep the `fates` that were asked for last."""
+    _save(home, FATES, {"fates": dict([*fates.items()][-MOST_FATES:])})
+
+
+def _load(home: Path, name: str) -> Any:
+    """Return what `_save` wrote; nothing if another program did."""
+    with suppress(OSError, AetherError, ValueError, RecursionError):
+        path = home / "hooks" / DIRECTORY / name
+        if not path.is_symlink() and is_real(str(home), DIRECTORY):
+            kept = json.loads(regular.read(path))
+            if isinstance(kept, dict) and kept.get("code") == _code():
+                return kept
+    return {}
+
+
+def _save(home: Path, name: str, kept: JsonObject) -> None:
     with suppress(OSError, AetherError):
         require_real(str(home), DIRECTORY)
-        data = json.dumps({"code": _code(), "answers": kept}, separators=(",", ":"))
-        write_whole(home / "hooks" / DIRECTORY / ANSWERS, data.encode("ascii"))
+        data = json.dumps({"code": _code(), **kept}, separators=(",", ":"))
+        write_whole(home / "hooks" / DIRECTORY / name, data.encode("ascii"))
 
 
 def _code() -> list[object]:

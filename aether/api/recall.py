@@ -463,14 +463,13 @@ def _in_archive(
 ) -> tuple[list[lines.Record], dict[str, int], int]:
     """Return the archived candidates, and how many of the other entries hold each word."""
     source = searchable_archive(snapshot)
-    answer = source.find(Query(wanted.words, (), ()))
+    answer = source.find(Query(wanted.words, (), (), most=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
-    likely = sorted(newest.values(), key=lambda each: (-len(each.held), -each.place))[:ARCHIVED_LIMIT]
+    likely = sorted(newest.values(), key=lambda each: each.place)
     held = dict(answer.held)
     for candidate in likely:
         for word in candidate.held:
             held[word] -= 1
-    likely.sort(key=lambda each: each.place)
     found = [lines.item_record(each.record["item"], "archive") for each in likely]
     return [one for one in found if one.id not in live], held, answer.items - len(likely)
 

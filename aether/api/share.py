@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from aether import clock, regular
-from aether.api.home import Home, find, now
+from aether.api.home import REFUSALS, Home, find, now
 from aether.errors import (
     AetherError,
     Conflict,
@@ -124,6 +124,7 @@ def share(home: Home = None, url: str = "", colony: str = "") -> Shared:
             while shared_files.exchange(place, server, blobs, now=now()):
                 pass
             shared_files.send_stream(server, ledger.READY, [WHOLE])
+            (place / LEFT).unlink(missing_ok=True)  # of the colony before
             (place / CLAIM).unlink(missing_ok=True)
         finally:
             server.close()
@@ -179,8 +180,10 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
     Raises:
         NotFound: the home is not shared.
         Conflict: it lacks something of the colony, or the server cannot be asked, and `force` is not given.
+        InvalidDocument: a newer aether wrote what waits in its queue.
     """
     place = find(home)
+    offline.require_known(place)
     try:
         share = _require_shared(place)
         missing = _missing(place)
@@ -204,6 +207,7 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
         (place / UNREAD).unlink(missing_ok=True)
         files.sync_directory(place / "data")
         revision = send_queue(settle(load(place), now=now()), now(), insist=True).revision
+    REFUSALS.pop(place, None)
     return Shared(place, share.colony, share.replica, revision, tuple(missing))
 
 
@@ -328,7 +332,10 @@ def _unequal(place: Path, ends: Mapping[str, Mark]) -> list[str]:
 def examine_share(place: Path) -> list[Finding]:
     """Return what the server of a shared home shows of it; a server that cannot be reached is no damage."""
     try:
-        share, server = ledger.shared(place), ledger.of(place)
+        share = ledger.shared(place)
+        if share and ledger.is_tracked(place):
+            return []  # the rest of doctor says so
+        server = ledger.of(place)
         if share is None or server is None:
             return _examine_left(place)
         snapshot = load(place)
@@ -437,7 +444,7 @@ def _examine_exchange(place: Path, server: Ledger) -> list[Finding]:
     except AetherError as reason:
         found.append(Finding("warning", "files-away", ledger.FILES, reason.what, reason.fix))
     if unsent := shared_files.unsent(place, server):
-        what = f"{pluralize(len(unsent), 'files')} of this home not in the colony: {', '.join(map(shown, unsent[:3]))}."
+        what = f"{pluralize(len(unsent), 'files')} of this home {'is' if len(unsent) == 1 else 'are'} not in the colony: {', '.join(map(shown, unsent[:3]))}."
         found.append(
             Finding(
                 "warning" if is_reader else "info",
@@ -687,7 +694,8 @@ def _require_files(server: Ledger) -> None:
     named = os.environ.get(ledger.FILES, "")
     if not named:
         fix = f"Set {ledger.FILES} as on its other machines."
-        raise NotFound("the colony keeps its files outside the database.", fix=fix, where=server.colony)
+        what = f"the colony keeps its files outside the database, and {ledger.FILES} does not say where."
+        raise NotFound(what, fix=fix, where=server.colony)
     _require_mark(named_files(named), f"{server.identity}/{ledger.PLACED}")
 
 

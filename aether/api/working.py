@@ -113,6 +113,8 @@ class StoredEntries(NamedTuple):
     revision: int
     needed: bool
     """Whether working memory is so full that it should be compressed."""
+    again: tuple[int, ...]
+    """Positions of the entries that were in working memory already, said in the same conversation."""
 
 
 def store_entries(
@@ -156,7 +158,7 @@ def store_entries(
         item_id = ItemId(new)
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
-    return StoredEntries(chosen, made, done.revision, needed)
+    return StoredEntries(chosen, made, done.revision, needed, added.again)
 
 
 def prepare_handoff(home: Home) -> str:

@@ -113,7 +113,7 @@ def start(ask: Ask, phase: int, name: str | None, goal: str | None) -> None:
 def complete(ask: Ask, phase: int) -> None:
     """Complete a phase, so that its work can be compressed.
 
-    This is the phase boundary: it deposits PHASE_COMPLETE, leaves the phase waiting for the Queen, and carries
+    This is the phase boundary: it deposits PHASE_COMPLETE, leaves the phase waiting for your decision, and carries
     its lessons to the next one.
 
     \b
@@ -138,7 +138,7 @@ def complete(ask: Ask, phase: int) -> None:
 @click.option("--note", help="The reason")
 @pass_ask
 def decide(ask: Ask, decision: str, note: str | None) -> None:
-    """Decide about the phase that waits for the Queen.
+    """Decide about the phase that waits for your decision.
 
     \b
     Example:
@@ -153,7 +153,7 @@ def decide(ask: Ask, decision: str, note: str | None) -> None:
 @phase_command.command("show")
 @pass_ask
 def show(ask: Ask) -> None:
-    """Show the phases and the review that waits for the Queen.
+    """Show the phases and the phase that waits for your decision.
 
     \b
     Example:
@@ -179,7 +179,9 @@ def show(ask: Ask) -> None:
     )
     text: list[str | Table] = [f"Current phase: {current} ({status['state']})", roadmap_table]
     if checkin and checkin["status"] == "awaiting_review":
-        text.append(f"Phase {checkin['phase']} waits for the Queen: aether phase decide continue|adjust|redo")
+        text.append(
+            f"Phase {checkin['phase']} waits for your decision: aether phase decide continue|adjust|redo"
+        )
     emit(ask, data, text)
 
 

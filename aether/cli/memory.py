@@ -77,7 +77,12 @@ def memory_command() -> None:
     "--type", "type_", default="observation", show_default=True, help="The kind of item, in one word"
 )
 @click.option("--relevance", default=0.5, show_default=True, type=float, help="Its importance, 0 to 1")
-@click.option("--source", default="queen", show_default=True, help="Its author")
+@click.option(
+    "--source",
+    default="queen",
+    show_default=True,
+    help="Its author: queen is the person whose colony it is, and who works in that name",
+)
 @click.option("--caste", help="The caste of its author")
 @click.option("--phase", type=click.IntRange(0), help="Its phase of the colony's work")
 @click.option("--protect", is_flag=True, help="Never evict it, and keep it word for word")
@@ -751,6 +756,8 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     >>> said = {"at": "2026-03-01T10:15:00.000000Z", "speaker": "agent", "project": "/src/app", "conversation": "c7"}
     >>> origins([said]), origins([said, said | {"conversation": "c8"}])
     (['2026-03-01 agent app c7'], ['2026-03-01 agent c7', '2026-03-01 agent c8'])
+    >>> origins([said | {"entry": {"metadata": {"count": 3}}}])
+    ['2026-03-01 agent app c7 (3 times)']
     """
     found = []
     for hit in hits:
@@ -758,7 +765,9 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
         title = str(hit.get("title") or hit.get("conversation") or "")
         again = len({one["conversation"] for one in hit.get("repeats") or ()})
-        also = f"(and in {pluralize(again, 'other conversations')})" if again else ""
+        times = metadata.get("count", 1)
+        also = f"({times} times)" if times != 1 else ""
+        also += f"{' ' if also else ''}(and in {pluralize(again, 'other conversations')})" if again else ""
         by = hit.get("speaker") or metadata.get("evidence")
         if isinstance(by, list):  # the statements that a pattern was learned from, one of each session
             by = f"learned in {pluralize(len(by), 'sessions')}"

@@ -42,7 +42,10 @@ def init_command(ask: Ask, url: str, colony: str) -> None:
       aether share init postgresql://db.example/memory harbour
     """
     from aether.api import share
+    from aether.errors import InvalidInput
 
+    if not colony.strip():  # a variable of the shell that is not set, perhaps
+        raise InvalidInput("a colony needs a name.", fix="Name it.", where="COLONY")
     made = share.share(ask.place(), url, colony)
     emit(ask, _fields(made), f"Shared as {made.colony}, revision {made.revision}. Set AETHER_SHARE_URL here.")
 

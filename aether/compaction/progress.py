@@ -367,5 +367,5 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
     if refused := tree.pop("refused", []):
         yield f"Edits that the person refused: {', '.join(refused)}."
         if whole and not changed:
-            yield "No file was changed in this conversation, as far as the calls show."
+            yield "No file was changed by a call of this conversation."
     yield from work_tree_lines(tree, whole=whole)

@@ -29,7 +29,17 @@ from aether.store.patch import diff
 from aether.text.regex import lazy
 from aether.text.tags import neutralize
 from aether.text.words import pluralize
-from aether.types import Artifact, Blocker, Change, Goal, GoalDecision, JsonObject, Subtask, SubtaskStatus
+from aether.types import (
+    Artifact,
+    Blocker,
+    Change,
+    Goal,
+    GoalDecision,
+    JsonObject,
+    Patch,
+    Subtask,
+    SubtaskStatus,
+)
 
 DOCUMENT = "goals"
 Status = Literal["active", "paused", "blocked", "completed", "abandoned"]
@@ -40,6 +50,7 @@ MOST_GOAL_CHARS = 2_000
 MOST_CHARS = 400
 MOST_ENDED = 10
 MOST_CHECKPOINTS = 20
+_ADDED = lazy(r"/goals/(?:\d+|-)")
 MOST_OPEN = 100
 MOST_STEPS = 100
 MOST_DECISIONS = 100
@@ -259,6 +270,34 @@ def add(
         goal["paused_at"] = stamp(now)
     after = {**document, "goals": [*document["goals"], goal]}
     return _planned(document, _moved(after, goal["id"], now) if start else after, goal["id"])
+
+
+def added_again(document: Mapping[str, Any], patch: Patch, *, now: datetime) -> Change | None:
+    """Return the change that adds the goal of `patch`, which `add` made of another state, to this one; `now` as then.
+
+    It waits beside a current goal that was started later. None if it is there, or its parent or the room for it is not.
+    """
+    coming: list[Goal] = [
+        step["value"] for step in patch if step["op"] == "add" and _ADDED.fullmatch(step["path"])
+    ]
+    held = {goal["id"] for goal in document["goals"]}
+    is_full = sum(not goal.get("outcome") for goal in document["goals"]) >= MOST_OPEN
+    if (
+        len(coming) != 1
+        or coming[0]["id"] in held
+        or is_full
+        or coming[0].get("parent_goal_id", "") not in {"", *held}
+    ):
+        return None
+    goal, at = coming[0], stamp(now)
+    after = {**document, "goals": [*document["goals"], goal]}
+    since = next(
+        (one.get("started_at", "") for one in document["goals"] if one["id"] == document["current"]), ""
+    )
+    if any(step["path"] == "/current" for step in patch) and since <= at:
+        return _planned(document, _moved(after, goal["id"], now), goal["id"])
+    waits: Any = {name: value for name, value in goal.items() if name != "started_at"} | {"paused_at": at}
+    return _planned(document, {**after, "goals": [*document["goals"], waits]}, goal["id"])
 
 
 def start(document: Mapping[str, Any], goal_id: str, *, now: datetime) -> Change:

@@ -129,7 +129,7 @@ EVENTS: Mapping[str, EventDoc] = {
     MEMORY + "compressed": EventDoc("working memory became a session", ("receipt_id", "phase")),
     MEMORY + "phase_completed": EventDoc("a phase of the colony ended", ("phase", "started")),
     MEMORY + "checkin_superseded": EventDoc(
-        "a phase that waited for the Queen no longer does", ("checkin_phase", "checkin_status"), payload="checkin"
+        "a phase that waited for a decision no longer does", ("checkin_phase", "checkin_status"), payload="checkin"
     ),
     MEMORY + "signal_expired": EventDoc("a signal faded", ("signal_id", "signal_type"), payload="signal"),
     MEMORY + "signal_withdrawn": EventDoc("a signal was taken back", ("signal_id", "signal_type"), payload="signal"),

@@ -64,12 +64,22 @@ ENTRY_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste
 NewId = Callable[[str, datetime, int], str]
 
 
+# Earlier places of an item that was said again: more are only counted.
+MOST_PLACES = 50
+# Whole states of their time, of which the newest holds: a plan, and the files under version control.
+_STATES = frozenset({"plan", "tree"})
+# What was found of an item before it was said again.
+_ENDS = frozenset({"ended_at", "fate"})
+
+
 class Added(NamedTuple):
     """The items that were added and evicted."""
 
     ids: list[str]
     evicted: list[str]
     """Ids of the items that the hard limit moved to the archive."""
+    again: tuple[int, ...] = ()
+    """Positions of the entries that their conversation had said before, of which `ids` has the items."""
 
 
 def items_of(memory: Mapping[str, Any]) -> list[Item]:
@@ -194,6 +204,9 @@ def add(
 ) -> Change:
     """Return the change that adds checked entries; its result is an `Added`.
 
+    What a conversation said before in the same words, and working memory still has, is that item again, at its newest
+    time; `metadata.count` and `metadata.places` say how often and where it was said before.
+
     Raises:
         BudgetExceeded: they are larger than working memory, or only protected items could make room.
     """
@@ -203,7 +216,67 @@ def add(
         )
         for nth, entry in enumerate(entries)
     ]
-    return _added(memory, items, now=now)
+    coming = {words for item in items if (words := _words_of(item))}
+    texts = {words[-1] for words in coming}
+    held = enumerate(items_of(memory) if coming else ())
+    places = {
+        words: place
+        for place, item in held
+        if item["content"] in texts and (words := _words_of(item)) in coming
+    }
+    known = {words: items_of(memory)[place] for words, place in places.items()}
+    ids, again, kept = list[str](), list[int](), dict[str, Item]()
+    for nth, new in enumerate(items):
+        words = _words_of(new)
+        item = _said_again(known[words], new) if words in known else new
+        if words in known:
+            again.append(nth)
+            kept.pop(item["id"], None)
+        if words:
+            known[words] = item
+        kept[item["id"]] = item
+        ids.append(item["id"])
+    left = sorted(places.values())
+    change = _added(_without(memory, left), [*kept.values()], now=now)
+    patch = [*removal(left), *change.patches[DOCUMENT]]
+    return change._replace(patches={DOCUMENT: patch}, result=Added(ids, change.result.evicted, tuple(again)))
+
+
+def _words_of(item: Item) -> tuple[str, ...]:
+    """Return what is the same in two captured items of one conversation with the same words; nothing of a state, and of others."""
+    metadata = item["metadata"]
+    pointer = metadata.get("pointer")
+    if not isinstance(pointer, dict) or "key" not in pointer or metadata.get("role") in _STATES:
+        return ()
+    place = (pointer.get("file"), metadata.get("conversation"), metadata.get("phase"), metadata["caste"])
+    return (*map(str, place), item["type"], item["content"])
+
+
+def _said_again(before: Item, now: Item) -> Item:
+    """Return `before`, which was said again as `now`: one item, at the later of the two."""
+    last, first = (
+        (now, before) if now["metadata"]["timestamp"] >= before["metadata"]["timestamp"] else (before, now)
+    )
+    older, newer = first["metadata"], last["metadata"]
+    pointer: Any = older["pointer"]
+    place = {name: value for name, value in pointer.items() if name in ("line", "part", "uuid", "key")}
+    places = [*before["metadata"].get("places", []), {**place, "at": older["timestamp"]}]
+    metadata = {name: value for name, value in older.items() if name not in _ENDS} | newer
+    metadata |= {name: before["metadata"][name] for name in ("access_count", "last_accessed")}
+    metadata |= {"count": before["metadata"].get("count", 1) + 1, "places": places[:MOST_PLACES]}
+    return cast(Item, {**before, "metadata": metadata})
+
+
+def _without(memory: Mapping[str, Any], places: Sequence[int]) -> Mapping[str, Any]:
+    if not places:
+        return memory
+    part = memory["working_memory"]
+    freed = sum(part["items"][place]["token_count"] for place in places)
+    left = [item for place, item in enumerate(part["items"]) if place not in places]
+    return {
+        **memory,
+        "working_memory": {**part, "items": left, "current_tokens": part["current_tokens"] - freed},
+    }
 
 
 def added_again(memory: Mapping[str, Any], patch: Patch, archived: Sequence[JsonObject], *, now: datetime) -> Change | None:  # fmt: skip

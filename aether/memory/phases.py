@@ -208,7 +208,7 @@ def await_queen_decision(
     if _awaits_review(old):
         superseded = [{"event": "checkin_superseded", "at": clock.stamp(now), "checkin": old}]
     signal = signals.emit(
-        pheromones, "CHECKIN", f"Phase {phase} is complete and waits for the Queen", now=now, id=signal_id,
+        pheromones, "CHECKIN", f"Phase {phase} is complete and waits for a decision", now=now, id=signal_id,
         source="colony", phase=phase,
     )  # fmt: skip
     return join_changes(
@@ -241,7 +241,7 @@ def decide(
         return Change({}, result=checkin)
     if not _awaits_review(checkin):
         raise InvalidInput(
-            "no phase waits for the Queen.", fix='Complete one: "aether phase complete N".', where="queen"
+            "no phase waits for a decision.", fix='Complete one: "aether phase complete N".', where="queen"
         )
     decided = _with_decision(checkin, taken, now, note)
     return join_changes(

@@ -104,6 +104,7 @@ _ASKING_FOR_COMMIT = lazy(
     r"|^\W*(?:did|was|were|is|are|has|have|had|when (?:did|was|were))\b[^?!\n]*\b(?:committed|pushed|merged|landed)\b"
     r"|\b(?:which|what) commits?\b",
     re.IGNORECASE,
+    needs=("commit", "push", "merge", "land"),
 )
 
 

@@ -26,7 +26,7 @@ Format = Literal["claude_code", "codex", "chat", "openhands", "items", "plain"]
 FORMATS: tuple[Format, ...] = get_args(Format)
 # An opening bracket that is never closed must not draw the rest of a large file into memory.
 SPANNING_BYTES = 64 * 1024 * 1024
-_STRINGS = lazy(r'"(?:[^"\\]|\\.)*"')
+_STRINGS = lazy(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _DECODER = json.JSONDecoder()
 _SPACE = " \t\r\n"
 

@@ -8,6 +8,7 @@ half a secret does not look like one.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from aether.redact.redact import redact
 from aether.text.cleaning import without_escapes
@@ -24,6 +25,8 @@ _ERROR_LINES = 6
 
 _SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
 _QUOTED = lazy(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
+_WORD = lazy(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"])+""", re.DOTALL)
+_QUOTE = lazy(r"""['"]""")
 _PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
 _LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
 _TRAILING = lazy(
@@ -34,6 +37,8 @@ _DOCUMENT = lazy(
     r"""\s*(?:-m|-F|--message|--body|--body-file)?[\s=]*["']?\$\(cat\s*\Z|\s*-F\s+-\s*\Z""",
     needs=("$(cat", "-F"),
 )
+
+_GIT = lazy(r"git(?: (?:-[Cc] \S+|-\S+)){0,8} ([a-z-]+)(.*)", re.DOTALL)
 
 # Programs that matter whatever they are given.
 _RUNNERS = "pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright"
@@ -113,7 +118,7 @@ def prepares(command: str) -> bool:
     >>> prepares("pip install -q weasyprint"), prepares("pytest -q")
     (True, False)
     """
-    return any(_PREPARES.match(part) for part in _segments(command))
+    return any(_program(part) not in _PROGRAMS and _PREPARES.match(part) for part in _segments(command))
 
 
 def only_reads(command: str) -> bool:
@@ -123,6 +128,17 @@ def only_reads(command: str) -> bool:
     (True, False)
     """
     return all(_LOOKING.match(part) for part in _segments(command))
+
+
+def git_commands(command: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the verb and the arguments of each command of git in `command`.
+
+    >>> [*git_commands("cd app && git -C lib add a.py && git commit -qm 'Add && test'")]
+    [('add', ['a.py']), ('commit', ['-qm', 'Add && test'])]
+    """
+    for part in _segments(command) if "git" in command else ():
+        if part.startswith("git ") and (found := _GIT.match(_REDIRECTED.sub(" ", part))):
+            yield found[1], [_QUOTE.sub("", word) for word in _WORD.findall(found[2])]
 
 
 def command_signature(command: str) -> str:
@@ -144,7 +160,7 @@ def command_target(command: str) -> str:
     >>> command_target("go vet ./... | tail && go test ./a"), command_target("./run list --kind x"), command_target("python3 -c 'print(1)'")
     ('go vet && go test a', './run kind list x', 'python3 -')
     """
-    chosen = [part for part in _segments(command) if _MATTERS.match(part)] or [_chosen(command)]
+    chosen = [part for part in _segments(command) if _matters(part)] or [_chosen(command)]
     return _AND.join(dict.fromkeys(_target_of(_REDIRECTED.sub(" ", part)) for part in chosen))
 
 
@@ -206,7 +222,8 @@ def _covers(later: str, earlier: str, whole: bool) -> bool:
 
 def _is_known(part: str) -> bool:
     """Return whether some words of a command name its targets: those of an install and of an unknown program all count."""
-    return bool(_MATTERS.match(part)) and not _PREPARES.match(part)
+    # None of the programs that are known by their name prepares.
+    return _program(part) in _PROGRAMS or (_matters(part) and not _PREPARES.match(part))
 
 
 def _chosen(command: str) -> str:
@@ -218,7 +235,11 @@ def _chosen(command: str) -> str:
 
 def _matters(part: str) -> bool:
     # The name of the program decides most, and compiles nothing.
-    return part.partition(" ")[0] in _PROGRAMS or _MATTERS.match(part) is not None
+    return _program(part) in _PROGRAMS or _MATTERS.match(part) is not None
+
+
+def _program(part: str) -> str:
+    return part.partition(" ")[0]
 
 
 def _programs(chosen: str) -> list[str]:

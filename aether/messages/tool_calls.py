@@ -20,6 +20,7 @@ from aether.messages.shell import (
     command_target,
     covers,
     error_excerpt,
+    git_commands,
     is_empty_search,
     only_reads,
     reports_failure,
@@ -118,11 +119,19 @@ _BRANCH = lazy(
     r"^\[(?!detached )([^\]\s]+)(?: \(root-commit\))? [0-9a-f]{7,}\] |^On branch (\S+)$|^## (?!HEAD )(\S+?)(?:\.\.\.\S+)?(?: \[.*\])?$"
     r"|^Switched to (?:a new )?branch '([^'\n]+)'$",
     re.MULTILINE,
+    needs=("] ", "On branch ", "## ", "Switched to "),
 )
 _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
 # How a quiet commit is shown behind it: "617fc5e Add a page".
 _SHOWS_COMMIT = lazy(r"&&\s*git(?: -\S+(?: [^-\s]\S*)?)* log\b[^;&|\n]* --oneline\b")
 _LOGGED_COMMIT = lazy(r"^(?=[a-f]*\d)([0-9a-f]{7,40}) (?:\((?:HEAD|tag:)[^)\n]*\) )?(\S.*)$", re.MULTILINE)
+# What is staged by each of these is in the next commit.
+_STAGING = frozenset({"add", "stage", "rm", "mv"})
+# Options of a commit with a value: the long ones, and the last of some letters.
+_VALUED = frozenset(
+    "--message --file --author --date --template --fixup --squash --reuse-message --reedit-message --cleanup --trailer".split()
+)
+_COMMIT_FLAGS = lazy(r"-([^mFCctSu]*)([mFCct]?)(.*)", re.DOTALL)
 _NO_COMMIT = lazy(r"^(?:nothing (?:added )?to commit\b|no changes added to commit\b)", re.MULTILINE)
 MOST_EDITED = 60
 MOST_NAMED = 12
@@ -452,6 +461,8 @@ class WorkTree(TypedDict):
     """The branch, as git printed it last."""
     rebased: NotRequired[str]
     """What the branch was rebased on last."""
+    staged: NotRequired[list[str]]
+    """Names of the files staged for the next commit; absent if that is unknown."""
     in_place: NotRequired[bool]
     """Whether a command edited files without naming each, since the last commit."""
 
@@ -470,17 +481,13 @@ def record_in_work_tree(
     """
     before = dict(tree)
     if failed:
+        tree.pop("staged", None)  # which part of the command failed is unknown
         if commits_in(command, output):
             _record_commits(tree, command, output)
         elif _PROVES.search(command_signature(command)):
             tree["unchecked"] = False
         return tree != before
-    for path in paths:
-        name = path.rpartition("/")[2]
-        tree["edited"] = [*(one for one in tree["edited"] if one != name), name][-MOST_EDITED:]
-        tree["unchecked"] = True
-        if name in tree.get("refused", []):
-            tree["refused"] = [one for one in tree["refused"] if one != name]
+    _record_edits(tree, paths)
     _record_commits(tree, command, output)
     if _EDITS_IN_PLACE.search(command):
         tree["in_place"] = tree["unchecked"] = True
@@ -488,12 +495,24 @@ def record_in_work_tree(
     if _TAKES_BACK.search(command):
         tree["edited"] = []  # which of the edits are left is unknown
         tree.pop("in_place", None)
+        tree.pop("staged", None)
     elif not _COMMITS.search(command) and _PROVES.search(command_signature(command)):
         tree["unchecked"] = False
     _record_listing(tree, command, output)
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
     return tree != before
+
+
+def _record_edits(tree: WorkTree, paths: Iterable[str]) -> None:
+    for path in paths:
+        name = path.rpartition("/")[2]
+        tree["edited"] = [*(one for one in tree["edited"] if one != name), name][-MOST_EDITED:]
+        tree["unchecked"] = True
+        if "staged" in tree:
+            tree["staged"] = [one for one in tree["staged"] if one != name]
+        if name in tree.get("refused", []):
+            tree["refused"] = [one for one in tree["refused"] if one != name]
 
 
 def _record_listing(tree: WorkTree, command: str, output: str) -> None:
@@ -528,6 +547,7 @@ def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
 
 def _record_commits(tree: WorkTree, command: str, output: str) -> None:
     made = tree.get("commits", [])
+    left, staged = _uncommitted_after(command, tree["edited"], tree.get("staged"))
     if _DROPS_COMMITS.search(command):
         made = []  # which of them are left is unknown
     elif _REWRITES.search(command):
@@ -537,10 +557,63 @@ def _record_commits(tree: WorkTree, command: str, output: str) -> None:
         made = made[:-1] if _AMENDS.search(command) else made
         made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
         if _COMMITS.search(command) and not (_TAKES_BACK.search(command) or _NO_COMMIT.search(output)):
-            tree["edited"], tree["commit"] = [], found[-1][0] if found else ""
+            tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
             tree["committed"] = tree["ahead"] = True
+            tree.pop("staged", None)
+    if staged is not None and not _NO_COMMIT.search(output):
+        tree["staged"] = staged
     if made or "commits" in tree:
         tree["commits"] = made[-MOST_COMMITS:]
+
+
+def _uncommitted_after(
+    command: str, edited: list[str], staged: list[str] | None
+) -> tuple[list[str], list[str] | None]:
+    """Return which of the `edited` files no commit of `command` has, and which are staged after it; None if unknown.
+
+    Only files that are named can be left: a commit of what was staged unseen, or of a folder, may have all of them.
+    """
+    left, read = edited, False
+    for verb, words in git_commands(command):
+        if verb == "commit":
+            named = _committed(words, edited)
+            taken = staged if named is None else named
+            left = [name for name in left if name not in (edited if taken is None else taken)]
+            staged, read = [name for name in staged or () if name in left] or None, True
+        elif verb in _STAGING:
+            staged = [*dict.fromkeys([*(staged or ()), *_named_files(words, edited)])]
+    return (left if read else []), staged
+
+
+def _committed(words: Sequence[str], edited: list[str]) -> list[str] | None:
+    """Return the files that a commit with these arguments takes; None if those that are staged."""
+    paths, rest = list[str](), iter(words)
+    for word in rest:
+        if word == "--":
+            paths += rest
+        elif word.startswith("--"):
+            if word in ("--all", "--include") or word.startswith("--pathspec-from-file"):
+                return edited
+            if word in _VALUED:
+                next(rest, "")
+        elif flags := _COMMIT_FLAGS.match(word):
+            if {"a", "i"} & {*flags[1]}:
+                return edited
+            if flags[2] and not flags[3]:
+                next(rest, "")
+        else:
+            paths.append(word)
+    return _named_files(paths, edited) if paths else None
+
+
+def _named_files(words: Iterable[str], edited: list[str]) -> list[str]:
+    """Return the names of the files that the arguments of `git add` name: all that was edited, if one is no file."""
+    paths = [word for word in words if not word.startswith("-")]
+    names = [path.rpartition("/")[2] for path in paths]
+    known = all(
+        name in edited or _LOOKS_LIKE_FILE.fullmatch(path) for name, path in zip(names, paths, strict=True)
+    )
+    return names if paths and known and set("".join(paths)).isdisjoint("*?[$`(") else [*edited]
 
 
 def commits_in(command: str, output: str) -> list[tuple[str, str]]:
@@ -565,11 +638,11 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
 
     >>> tree = new_work_tree()
     >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
-    (True, 'Uncommitted, as far as the calls show: a.py.')
+    (True, 'Uncommitted, as of the last call: a.py.')
     """
     if names := tree["edited"]:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        yield f"Uncommitted, as far as the calls show: {', '.join(names[-MOST_NAMED:])}{more}."
+        yield f"Uncommitted, as of the last call: {', '.join(names[-MOST_NAMED:])}{more}."
     name = f", {tree['commit']}," if tree["commit"] else ""
     if whole and (names or tree.get("in_place")) and not tree["committed"]:
         yield "Nothing was committed in this conversation."
@@ -582,9 +655,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
     elif tree["commit"] and tree["pushed"]:
         yield f"The last commit{name} was pushed."
     if refused := tree.get("refused"):
-        nothing = (
-            "" if names or tree["committed"] else ", and no other edit was made, as far as the calls show"
-        )
+        nothing = "" if names or tree["committed"] else ", and no other edit was made in this conversation"
         yield f"The person refused the edit of {', '.join(refused)}{nothing}."
     if (branch := tree.get("branch")) and (names or tree["committed"]):
         on = f", rebased on {base}" if (base := tree.get("rebased")) else ""

@@ -195,7 +195,8 @@ def is_drawn(value: str, *, least: int = _LEAST_DRAWN) -> bool:
 _NUMBERED = lazy(r"[A-Za-z]{1,10}[0-9]{1,3}|[0-9]{1,6}[A-Za-z]{1,5}")
 
 # Each of `_STEMS` holds one of these: a text without any compiles no pattern.
-_PARTS = ("pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "conn", "jwt", "psk", "_")
+_PARTS = ("pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "conn", "jwt", "psk")
+_PARTS_OF_NAMES = tuple(f"_{end}" for end in "pat sas dsn salt pepper pin otp hmac licen sid".split())
 # Searched in small letters.
 _STEMS = (
     r"pass(?:wor[dt]|wr?d|phrase|code|key|(?![a-z]))|ps?wd?(?![a-z])|secret(?:[ _-]key)?|token|api[ _-]?key"
@@ -209,6 +210,7 @@ _RARE = (
     *FOREIGN,
 )
 _STEM = lazy(_STEMS)
+_RARE_ASCII = tuple(word for word in _RARE if word.isascii())
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Longer runs of such characters are data, not names.
 _LONGEST_NAME = 64
@@ -326,8 +328,10 @@ def without_assigned(text: str, joined: str | None = None) -> str:
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
     joined = vocabulary(without_escapes(text))[1] if joined is None else joined
-    rare = [word for word in _RARE if word.rpartition(" ")[2] in joined]
-    if not rare and not any(part in folded for part in _PARTS):
+    rare = [
+        word for word in (_RARE_ASCII if joined.isascii() else _RARE) if word.rpartition(" ")[2] in joined
+    ]
+    if not rare and not _may_assign(folded):
         return text
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
     while found := stem.search(folded, at):
@@ -351,6 +355,12 @@ def without_assigned(text: str, joined: str | None = None) -> str:
             done = end
         at = max(at, end)
     return "".join([*parts, text[done:]])
+
+
+def _may_assign(folded: str) -> bool:
+    if any(map(folded.__contains__, _PARTS)):
+        return True
+    return "_" in folded and any(map(folded.__contains__, _PARTS_OF_NAMES))
 
 
 def _is_part(place: _Place) -> bool:
@@ -386,6 +396,13 @@ _SAYS = r"(?:\||(?:was|has been|is|wurde|habe ich|haben wir)(?:[ ]\w{2,12})?[ ](
 _SAID = lazy(
     rf"""(?P<noun>{_NOUN})(?:(?P<of>[ ](?:[0-9]{{1,2}}\b|(?:is |was )?(?:generated|created|reset|set)|for|between|of|to|on|in|at|für|von|vom|zum|am|im|auf|der|de|del|du|do)\b[^\n.;:=]{{0,60}}?)?[ "'`]{{0,2}}(?P<says>(?<=[ "'`]){_SAYS}|:)|:)?[ ](?P<quote>["'`(“„]{{0,2}})(?P<said>[^\s"'`”“]{{4,128}})"""
 )
+# How each match of it starts: "passed" and "keys" are no nouns of secrets, and many texts have no other.
+_SAID_STARTS = tuple(
+    noun.replace("[ -]?", joint) + sign
+    for noun in _NOUN.split("|")
+    for joint in ("", " ", "-")
+    for sign in " :\"'`"
+)
 # The words, in small letters, where each pattern is tried.
 _NOUNS = "pass pw kennwort pin secret cred zugangsdaten contrase senha wachtwoord mot token api access key schl".split()
 _PAIRED = "log sign cred zugangsdaten basic anmelden user".split()
@@ -406,8 +423,11 @@ def without_said(text: str) -> str:
     """
     spans = []
     folded = lowered(text)
-    for words, pattern, accepts in ((_NOUNS, _SAID, _is_said), (_PAIRED, _PAIR, _is_password_beside)):
-        for found in after_words(folded, folded, words, pattern):
+    for words, pattern, starts, accepts in (
+        (_NOUNS, _SAID, _SAID_STARTS, _is_said),
+        (_PAIRED, _PAIR, ("",), _is_password_beside),
+    ):
+        for found in after_words(folded, folded, words, pattern, starts):
             start = found.start()
             escaped = text[start - 2 : start] in ("\\n", "\\t")
             joined = text[start - 1 : start] == "-" and text[start - 2 : start - 1].isalpha()  # WLAN-Passwort

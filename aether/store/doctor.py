@@ -323,11 +323,18 @@ def _queue(home: Path) -> Iterator[Finding]:
         fix = 'They are sent when it can be reached; see "aether share status".'
         yield Finding("info", "waiting", f"{offline.DIRECTORY}/", what, fix)
     for path in waiting:
-        if offline.read(path) is None:
+        try:
+            queued = offline.read(path)
+        except InvalidDocument as newer:
+            yield Finding("error", newer.code, newer.where, newer.what, newer.fix)
+            continue
+        if queued is None:
             what = "a waiting change is damaged; it goes to quarantine instead of the server."
             yield Finding("error", "damaged-change", seals.place(home, path), what, "Make it again.")
     for path in offline.unfit(home):
-        queued = offline.read(path)
+        queued = None
+        with suppress(InvalidDocument):
+            queued = offline.read(path)
         who = f"{queued.entry.operation} by {queued.entry.by} at {queued.entry.at}" if queued else "a change"
         what = f"{who} waited for the server, and no longer fitted what others wrote."
         fix = "Make the change again where it is still wanted, then remove the file."

@@ -34,6 +34,9 @@ BACKUPS_KEPT = 5
 _LONGEST_NAME = 200
 _STAMP = re.compile(rb',\n  "stamp": \{"revision": (\d+), "checksum": "([0-9a-f]{16})"\}\n\}\n?$')
 
+# At the end of a file: more than a stamp has.
+_STAMP_BYTES = 200
+
 State = Literal["good", "edited", "unstamped", "corrupt", "missing"]
 
 
@@ -84,8 +87,9 @@ def parse(data: bytes, *, where: str) -> Document:
     if not isinstance(value, dict):
         return Document("corrupt", None, 0)
     stamp = value.pop("stamp", None)
-    found = _STAMP.search(data)
-    if found and files.checksum(data[: found.start()]) == found[2].decode():
+    found = _STAMP.search(data, max(0, len(data) - _STAMP_BYTES))
+    # A view: a copy of a long document would touch as much memory again.
+    if found and files.checksum(memoryview(data)[: found.start()]) == found[2].decode():
         return Document("good", value, int(found[1]))
     revision = stamp.get("revision") if isinstance(stamp, dict) else None
     if type(revision) is int and revision >= 0:
@@ -141,7 +145,7 @@ def read_revision(path: Path) -> int | None:
     """Return the revision in the stamp of the file at `path`, or None; only its end is read."""
     try:
         with regular.opened(path) as file:
-            file.seek(max(0, path.stat().st_size - 200))
+            file.seek(max(0, path.stat().st_size - _STAMP_BYTES))
             found = _STAMP.search(file.read())
     except FileNotFoundError:
         return None

@@ -352,7 +352,7 @@ def require_name(name: str, *, what: str) -> None:
     data = name.encode("utf-8", "replace")
     if data.decode() != name or "\0" in name or len(data) > NAME_BYTES:
         raise InvalidInput(
-            f"{shown(name)} cannot be the {what} in a shared colony.",
+            f"{shown(name)} cannot be the {what} on a server.",
             fix=f"Use text without NUL characters and halves of surrogate pairs, of {NAME_BYTES} bytes at most.",
             where=what,
         )

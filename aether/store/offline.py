@@ -18,7 +18,7 @@ from typing import Any
 
 from aether import regular
 from aether.errors import AetherError, UnsafePath
-from aether.schemas import check
+from aether.schemas import check, migrations
 from aether.store import files, ledger, recovery, spool
 from aether.store.authors import only_looks
 from aether.store.merge import rules_of
@@ -34,7 +34,7 @@ from aether.store.snapshot import (
 )
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
-from aether.types import Change, Patch
+from aether.types import Change, JsonObject, Patch
 
 DIRECTORY = ledger.QUEUE
 # How the name of a change in quarantine starts.
@@ -118,7 +118,9 @@ def put(seen: Snapshot, entry: Entry, after: Mapping[str, Any]) -> None:
     number = int(waits[-1].partition("-")[0]) + 1 if waits else 1
     on = {name: _state_of(before[name]) for name in entry.patches}
     ids = {name: recovery.ids_of(before[name], patch) for name, patch in entry.patches.items()}
-    data = files.seal_json({**entry_fields(entry), "on": on, "ids": ids})
+    data = files.seal_json(
+        {**entry_fields(entry), "schema_version": migrations.VERSION, "on": on, "ids": ids}
+    )
     path = home / DIRECTORY / f"{number:08d}-{entry.key}.json"
     files.write_whole(path, data)
     made = _made(seen, waits)
@@ -129,12 +131,29 @@ def put(seen: Snapshot, entry: Entry, after: Mapping[str, Any]) -> None:
 
 
 def read(path: Path) -> Queued | None:
-    """Return the change in the file at `path`; None if it is damaged."""
-    with suppress(AetherError, OSError, KeyError, TypeError, ValueError, AttributeError):
+    """Return the change in the file at `path`; None if it is damaged.
+
+    Raises:
+        InvalidDocument: a newer aether wrote it; it stays where it is.
+    """
+    fields: JsonObject | None = None
+    with suppress(AetherError, OSError):
         fields = files.unsealed(regular.read(path, regular.LOG_BYTES))
-        if fields:
+    if fields:
+        migrations.is_current(f"{DIRECTORY}/{path.stem}", fields)
+        with suppress(AetherError, KeyError, TypeError, ValueError, AttributeError):
             return Queued(path, entry_of(fields), dict(fields["on"]), dict(fields.get("ids", {})))
     return None
+
+
+def require_known(home: Path) -> None:
+    """Check that this aether can send what waits.
+
+    Raises:
+        InvalidDocument: a newer aether wrote some of it.
+    """
+    for path in waiting(home):
+        read(path)
 
 
 def fitted(documents: Mapping[str, Any], queued: Queued) -> Change | None:

@@ -69,6 +69,12 @@ _UNREACHABLE = "Check the address, the server and the network."
 _RESTORE = "It may be restored in part: restore the database from a complete backup."
 
 
+# Who makes a colony is its admin, but for a superuser, who needs no right.
+_WITHOUT_ADMIN = """select 1 from aether.colonies c where c.colony = %s
+    and not exists (select from aether.members m where m.colony = c.colony and m."right" = 'admin')
+    and not exists (select from pg_roles r where r.rolname = c.made_by and r.rolsuper)"""
+
+
 class Member(NamedTuple):
     """A role of the database with a right in a colony."""
 
@@ -230,9 +236,9 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
     """
     with _administered(url, colony, timeout) as ledger:
         number = ledger.number
-        (server, synced, safe), *_ = ledger.rows(
+        (server, synced, safe, fixed), *_ = ledger.rows(
             "select current_setting('server_version'), current_setting('fsync')::boolean, "
-            "current_setting('full_page_writes')::boolean"
+            "current_setting('full_page_writes')::boolean, current_setting('transaction_read_only')::boolean"
         )
         (streams, lines), *_ = ledger.rows(
             "select count(*), coalesce(sum(head - start), 0)::bigint from aether.streams where colony = %s",
@@ -248,6 +254,10 @@ def status(url: str, colony: str, *, timeout: float = 10.0) -> dict[str, Any]:
             faults.append(
                 "the server runs without fsync or full_page_writes: a crash loses acknowledged lines"
             )
+        if fixed:
+            faults.append("the server is read-only, or a standby: nothing can be written there")
+        if ledger.rows(_WITHOUT_ADMIN, number):
+            faults.append("no role is an admin of the colony: only the owner of its tables can give rights")
         return {
             "server_version": server,
             "schema_version": len(migrations()),

@@ -133,16 +133,8 @@ def _fit(
     else:
         found = _followed(state, keys, old, ids, adds=adds)
     holder = get(state, pointer(*found[:-1])) if found[:-1] else state
-    if step["op"] == "add" and isinstance(holder, list):
-        name = entry_id(step["value"])
-        if name is not None and any(entry_id(entry) == name for entry in holder):
-            raise LookupError
-        last = len(holder) if found[-1] == "-" else min(int(found[-1]), len(holder))
-        return {**step, "path": pointer(*found[:-1], str(last))}
-    if adds:
-        if found[-1] in holder:
-            raise LookupError
-        return {**step, "path": pointer(*found)}
+    if adds or (step["op"] == "add" and isinstance(holder, list)):
+        return _adding(holder, step, found, rules, shape)
     now = get(state, pointer(*found))
     if rule == "sum" and step["op"] == "replace":
         return {**step, "path": pointer(*found), "value": now + (step["value"] - old)}
@@ -153,6 +145,27 @@ def _fit(
             **_merged(step, old, now, rules, shape, known=ids is not None),
         }
     return {**step, "path": pointer(*found)}
+
+
+def _adding(holder: Any, step: Operation, found: list[str], rules: Rules, shape: Place) -> Operation:
+    """Return `step` for the `holder` that it adds something to, at the place `found`.
+
+    Raises:
+        LookupError: it is there already.
+    """
+    if isinstance(holder, list):
+        name = entry_id(step["value"])
+        if name is not None and any(entry_id(entry) == name for entry in holder):
+            raise LookupError
+        last = len(holder) if found[-1] == "-" else min(int(found[-1]), len(holder))
+        return {**step, "path": pointer(*found[:-1], str(last))}
+    if found[-1] not in holder:
+        return {**step, "path": pointer(*found)}
+    # A list that others made as well has the entries of both.
+    joined, conflicts = merge([], holder[found[-1]], step["value"], rules, shape=shape)
+    if conflicts:
+        raise LookupError
+    return {**step, "path": pointer(*found), "value": joined}
 
 
 def _merged(step: Operation, old: Any, now: Any, rules: Rules, shape: Place, *, known: bool) -> JsonObject:

@@ -20,7 +20,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from itertools import islice
@@ -131,6 +131,8 @@ class Query(NamedTuple):
     cap: int = CAP
     weights: tuple[float, ...] = ()
     """Of each term; empty: all alike."""
+    most: int | None = None
+    """Candidates to read, those with most of the terms, and of these the newest; None: all."""
 
 
 class Candidate(NamedTuple):
@@ -353,12 +355,17 @@ def scan(records: Records, ask: Query) -> Found:
         taken = [(number, place) for place, number in points.items() if keep.takes(holds[place][0])]
         best = [place for _, place in heapq.nlargest(ask.cap, taken)]
         places.update(best, *(set(beside(place)) & points.keys() for place in best[:BESIDE_BEST]))
+    said = {place: frozenset(asked.intersection(holds[place][1])) for place in places}
+    read = set(_first(said, ask.most))
     candidates = [
-        Candidate(place, record, frozenset(asked.intersection(holds[place][1])))
-        for place, record in enumerate(records())
-        if place in places
+        Candidate(place, record, said[place]) for place, record in enumerate(records()) if place in read
     ]
     return Found(len(holds), total, held, candidates)
+
+
+def _first(held: Mapping[int, frozenset[str]], most: int | None) -> list[int]:
+    """Return the places of as many candidates as are to be read, given the terms that each holds."""
+    return sorted(held, key=lambda place: (-len(held[place]), -place))[:most]
 
 
 def beside(place: int) -> range:
@@ -563,10 +570,9 @@ def _find(db: sqlite3.Connection, ask: Query, archive: Archive) -> Found:
         seen = db.execute("SELECT count(*) FROM entry WHERE position <= ?", (archive.head,)).fetchone()[0]
     places = {place for (place,) in db.execute(_KEYS, (json.dumps([*map(_key, ask.ids)]), archive.head))}
     best, holding = _best_places(chunks, values, _masks(db, ask, seen), ask)
-    found = _read(db, sorted(places | best), archive)
-    candidates = [
-        Candidate(place, record, _terms_at(place, holding)) for place, record in sorted(found.items())
-    ]
+    said = {place: _terms_at(place, holding) for place in places | best}
+    found = _read(db, sorted(_first(said, ask.most)), archive)
+    candidates = [Candidate(place, record, said[place]) for place, record in sorted(found.items())]
     return Found(state.items, state.length, held, candidates)
 
 

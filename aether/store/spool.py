@@ -307,12 +307,15 @@ MOST_BYTES = 256 * 1024
 LINE_CHARS = 400
 
 
-def log_failure(home: str, event: str, session: str, what: str) -> None:
-    """Add a line with the time, the event, the session and the failure; do nothing without a home."""
+def log_failure(home: str, event: str, session: str, what: str) -> bool:
+    """Add a line with the time, the event, the session and the failure; do nothing without a home.
+
+    Return whether the line was written, if there is a home to write it in.
+    """
     try:
         path = os.path.join(home, NAME)
         if not os.path.isdir(home) or os.path.islink(path):
-            return
+            return True
         _make_room(path)
         handle = regular.handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
@@ -320,7 +323,8 @@ def log_failure(home: str, event: str, session: str, what: str) -> None:
         finally:
             os.close(handle)
     except Exception:  # noqa: BLE001 - a log that fails must not be what fails
-        return
+        return False
+    return True
 
 
 def log_failure_once(home: str, event: str, session: str, what: str) -> None:

@@ -335,12 +335,48 @@ def undo(snapshot: Snapshot, revision: int) -> Change:
     for at, (entry, after) in enumerate(steps):
         if entry.revision in parts:
             _undo_one(snapshot, state, steps[: at + 1], after, befores[at])
+    _require_forgotten(snapshot, state["memory"], steps, start["memory"], parts[0])
     undone = [entry for entry, _ in steps if entry.revision in parts]
     if not any(entry.inverse for entry in undone):
         raise _without_inverse(snapshot, undone[0])
     touched = {name for entry in undone for name in entry.patches}
     patches = {name: diff(snapshot.documents[name], state[name]) for name in state if name in touched}
     return Change(patches, result=undone[0])
+
+
+def _require_forgotten(
+    snapshot: Snapshot, memory: Any, steps: list[tuple[Entry, dict[str, Any]]], before: Any, revision: int
+) -> None:
+    """Check that `memory`, with `revision` undone, has no entry again that was forgotten after it left memory.
+
+    Raises:
+        Conflict: it has; the change that forgot it is named.
+    """
+    back = _live_ids(memory) - _live_ids(snapshot.documents["memory"])
+    hidden = [one for one in _forgotten(memory) if one not in _forgotten(before) and one["id"] in back]
+    if not hidden:
+        return
+    by = next(
+        newer
+        for (newer, found), (_, older) in pairwise(steps)
+        if hidden[0] in _forgotten(found["memory"]) and hidden[0] not in _forgotten(older["memory"])
+    )
+    what = f"it would bring back {hidden[0]['id']}, forgotten by revision {by.revision} ({by.operation})"
+    raise Conflict(
+        f"revision {revision} cannot be undone: {what}.",
+        fix="Undo the later change first.",
+        where="memory.json",
+    )
+
+
+def _forgotten(memory: Any) -> list[JsonObject]:
+    found: list[JsonObject] = memory.get("forgotten", [])
+    return found
+
+
+def _live_ids(memory: Any) -> set[str]:
+    held = (value_at(memory, tuple(keys_of(path))) for path in ENTRY_LISTS)
+    return {str(entry.get("id") or entry.get("session_id")) for entries in held for entry in entries or ()}
 
 
 def _without_inverse(snapshot: Snapshot, entry: Entry) -> Conflict:

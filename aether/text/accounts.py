@@ -83,6 +83,7 @@ _STEP = lazy(
     r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
     r"|(?:remaining|still (?:open|to do|missing|left)|to ?do|left to do|pending|not (?:yet )?done)\W*[:—–-])(?!\W*(?:nothing|none|n/a|-)\b)",
     re.IGNORECASE,
+    needs=("next", "remaining", "still", "todo", "to do", "pending", "done"),
 )
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
@@ -119,12 +120,18 @@ _DEFECT = lazy(
     r"^\W*(?:\[?P[0-4]\b|(?:critical|high|medium|low|major|minor|blocker|bug|finding)(?: (?:priority|severity))?\W*(?:#?\d+\W*)?[:\])—–-])"
     r"|\bis (?:also )?a bug\b|\binsufficient\b|\bfails? to\b|\b(?:is|are) (?:still )?(?:missing|broken|wrong|incorrect|unsafe)\b|\bcan still\b|\bincorrectly\b|\bwrongly\b",
     re.IGNORECASE,
+    needs=(
+        "can still",
+        *"p0 p1 p2 p3 p4 critical high medium low major minor blocker bug finding insufficient fail missing".split(),
+        *"broken wrong incorrect unsafe".split(),
+    ),
 )
 _FIXES_ALL = lazy(
     r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b.{0,30}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|of (?:them|these|those)|\d+)\b"
     r"|\b(?:all|both|every|each)\b.{0,60}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|items?|of (?:them|these|those))\b"
     r".{0,20}?\b(?:(?:is|are|were|was|have been|has been) (?:now )?|now )?(?:fixed|addressed|resolved|handled|closed)\b",
     re.IGNORECASE,
+    needs=("fixed", "addressed", "resolved", "handled", "closed"),
 )
 _NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
 _OF_TREE = lazy(r"\b(?:unstaged|uncommitted|unpushed|untracked)\b", re.IGNORECASE)

@@ -12,6 +12,8 @@ import re
 
 from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
+from aether.text.cues import by_head, cue, has, likely
+from aether.text.cues import said as as_said
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
@@ -64,7 +66,7 @@ OFFERED_WORDS = 4
 _ACTS = lazy(r"\b(?:commit|push|merge|run|tests?|open|next|first|now|start|review)\b", re.IGNORECASE)
 _ASKS_BACK = lazy(r"\W*(?:why|what|how|which|when|where|who)\b", re.IGNORECASE)
 _BETWEEN_TWO = lazy(r",? \bor\b ", re.IGNORECASE)
-_POLITE = frozenset(stems("yes ok please the a use go with then take thanks"))
+_POLITE = "yes ok please the a use go with then take thanks"
 # Between two choices "yes" says nothing, and to an act it says: now.
 _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
@@ -84,42 +86,39 @@ _LETS_ASKED = "let's, with a question mark"
 # A person's own choice for the work, by name; each is measured, see docs/judgement.md.
 OWN_CHOICES = {
     # One of two ways, and not the other, is chosen, whatever else is said.
-    "this, not that": lazy(
+    "this, not that": cue(
         r"\b(?:should|shouldn't|would be good to|must|wants? to|has to|needs? to)\b[^?]*, (?:and |but )?not\b(?! sure| yet| now| really)",
-        re.IGNORECASE,
+        "not",
     ),
-    "let's": lazy(rf"{_LEADS}(?:let's|lets)\b", re.IGNORECASE, needs=("let",)),
+    "let's": cue(rf"{_LEADS}(?:let's|lets)\b", "let"),
     # A proposal of the person, who need not wait for an answer; between two ways it asks.
-    _LETS_ASKED: lazy(
-        rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", re.IGNORECASE, needs=("let",)
-    ),
-    "we will": lazy(rf"{_LEADS}we(?:'ll| will| should)\b", re.IGNORECASE),
-    "I'll handle it": lazy(
+    _LETS_ASKED: cue(rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", "let"),
+    "we will": cue(rf"{_LEADS}we(?:'ll| will| should)\b", "ll wil sho"),
+    "I'll handle it": cue(
         rf"{_LEADS}i(?:'ll| will) (?:handle|take|do (?:it|that)|fix)\b|, i(?:'ll| will) (?:handle|take care of|do) (?:it|that|this|them)\b",
-        re.IGNORECASE,
+        "ll wil",
     ),
-    "go with, keep": lazy(rf"{_LEADS}(?:go with|stick (?:to|with)|keep(?! in mind| going))\b", re.IGNORECASE),
-    "just do": lazy(
+    "go with, keep": cue(rf"{_LEADS}(?:go with|stick (?:to|with)|keep(?! in mind| going))\b", "go sti kee"),
+    "just do": cue(
         rf"{_LEADS}just (?:define|use|keep(?! going)|drop|leave|make|put|store|skip|remove|append)\b(?! it\b| this\b| that\b)",
-        re.IGNORECASE,
+        "jus",
     ),
-    "back to": lazy(
+    "back to": cue(
         rf"(?:{_LEADS}|[,;:–-] )(?:drop|scrap|ditch)\s(?!(?:the|an?|it|this|that|my|our)\b)\S+(?: \S+){{0,2}}[,;:.–-]* .{{0,20}}\bback to (?!(?:the (?:drawing board|start|beginning|tests?|issue|question|code|plan|top)|this|that|it|work)\b)\w",
-        re.IGNORECASE,
+        "bac",
     ),
     # A way that is turned down with its reason; "to big" is written as often.
-    "too much": lazy(
+    "too much": cue(
         r"^\W*(?:i (?:think|feel like)|no|nah|nope)\b(?!.*\b(?:was|were|not|isn't|if|when)\b).*\b(?:is|are|seems?|feels?|sounds?|would be)(?: a bit| a little| way| far)? too? (?:much|big|risky|complex|complicated|clever|heavy)\W*$",
-        re.IGNORECASE,
+        "muc big ris com cle hea|to too",
     ),
-    "a feature of its own": lazy(
+    "a feature of its own": cue(
         r"^(?:\W*[a-d\d]\W+)?(?:i|we) (?:want|would like|prefer)(?: to)?\b[^?]*\bas (?:an? |its )?(?:own|separate|follow[- ]?up)\s(?:\w+ )?(?:feature|issue|ticket|task|change|pr|package|module|command|step)\b",
-        re.IGNORECASE,
+        "own sep fol|wan wou pre",
     ),
-    "so let's drop it": lazy(
-        r"[,;–-] (?:so )?let's (?:remove|drop|keep|use|skip|leave|avoid)\b", re.IGNORECASE
-    ),
+    "so let's drop it": cue(r"[,;–-] (?:so )?let's (?:remove|drop|keep|use|skip|leave|avoid)\b", "let"),
 }
+_BY_HEAD = by_head(OWN_CHOICES)
 # What is started or looked at now decides nothing.
 _MOMENT = lazy(
     r"\b(?:let's|lets|we(?:'ll| will| should)|i(?:'ll| will))\W+(?:first |also |now |just |please )*(?:see|look|check|review|examine|discuss|chat|talk|test|try|start|begin|continue|proceed|"
@@ -221,8 +220,9 @@ def own_choice(sentence: str) -> str:
     if said.endswith(":") or not len(said.split()) >= CHOICE_WORDS or len(said) > CHOICE_CHARS:
         return ""
     asked = said.endswith("?")
-    cues = (name for name, cue in OWN_CHOICES.items() if (name == _LETS_ASKED) == asked and cue.search(said))
-    name = next(cues, "")
+    searched = as_said(said)
+    names = (name for name in likely(OWN_CHOICES, _BY_HEAD, [searched]) if (name == _LETS_ASKED) == asked)
+    name = next((name for name in names if has(OWN_CHOICES[name], searched)), "")
     if not name:
         return ""
     momentary = name != "this, not that" and _MOMENT.search(_THEN.split(said, maxsplit=1)[0])
@@ -266,7 +266,7 @@ def _offer_of_words(text: str, reply: str) -> str:
         return ""
     if _ACTS.search(asked) or _ASKS_BACK.match(reply):
         return ""
-    said = {*stems(reply)} - _POLITE
+    said = {*stems(reply)}.difference(stems(_POLITE))
     takes = [side for side in _BETWEEN_TWO.split(asked) if said and said <= {*stems(side)}]
     return asked if len(takes) == 1 else ""
 

@@ -20,9 +20,11 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Literal
 
+from aether.text.cues import Cue, by_head, cue, has, likely
+from aether.text.cues import said as as_said
 from aether.text.described import describes, is_otherwise, options
 from aether.text.endings import ending
-from aether.text.regex import ODD_LETTERS, lazy
+from aether.text.regex import lazy
 from aether.text.words import STOPWORDS, sentences, unquoted, with_apostrophes, words
 from aether.tuples import NamedTuple
 
@@ -88,62 +90,17 @@ _SIGNS: dict[Kind, str] = {
     "outcome": "pas com fin imp add cre dep mer rel suc wor res red inc imp shi mea rem ren upd wri wro bui mig pus pub "
     "ref rep mov lau ach won gre ver con pro ret edi cha del ins",
 }
-_HEADS = lazy(r"(\w{1,3})\w*")
-
-
-class _Cue(NamedTuple):
-    """A pattern in small letters, for texts of small letters, and the same for texts of any."""
-
-    small: re.Pattern[str]
-    any_case: re.Pattern[str]
-    heads: frozenset[str] = frozenset()
-    inside: tuple[str, ...] = ()
-
-
-class _Said(NamedTuple):
-    """A text, the same in small letters, and the first letters of its words."""
-
-    text: str
-    small: str
-    heads: frozenset[str]
-
-
-def _cue(pattern: str, heads: str = "", inside: tuple[str, ...] = ()) -> _Cue:
-    return _Cue(lazy(pattern), lazy(pattern, re.IGNORECASE), frozenset(heads.split()), inside)
-
-
-def _said(text: str) -> _Said:
-    small = text.lower()
-    return _Said(text, small, frozenset(_HEADS.findall(small)))
-
-
-def _may_have(cue: _Cue, said: _Said) -> bool:
-    """Return whether a text has a sign of `cue`, or the cue has none."""
-    return (
-        not (cue.heads or cue.inside)
-        or not cue.heads.isdisjoint(said.heads)
-        or any(map(said.small.__contains__, cue.inside))
-    )
-
-
-def _has(cue: _Cue, said: _Said) -> bool:
-    # A search that ignores case takes three times as long, and nearly all letters have one small form.
-    if not said.text.isascii() and any(map(said.text.__contains__, ODD_LETTERS)):
-        return cue.any_case.search(said.text) is not None
-    return _may_have(cue, said) and cue.small.search(said.small) is not None
-
-
 # The speaker reports a choice already made: this decides the kind, however the sentence opens.
-_CHOSE = _cue(
+_CHOSE = cue(
     r"(?<!what )(?<!why )(?<!how )(?<!when )(?<!whether )(?<!if )(?<!once )(?<!that )"
     r"\b(?:i|we)(?:'ve| have)? (?:(?:now|therefore|thus|finally|also) )?(?:decided|chose|chosen|opted|settled on|agreed|went with)\b"
     r"|[,:;] (?:so )?(?:i|we)(?:'ll| will) (?:use|keep|store|go with|adopt|ship) [^?]*\b(?:instead of|rather than|because)\b",
     inside=("decided", "chose", "opted", "settled", "agreed", "went with", "'ll ", " will "),
 )
 _INSIDE: dict[Kind, tuple[str, ...]] = {"blocker": ("error", "exception")}
-_TABLE: tuple[tuple[Kind, _Cue], ...] = (
-    ("exploration", _cue(_EXPLORES, inside=_EXPLORING)),
-    *((kind, _cue(cues, _SIGNS[kind], _INSIDE.get(kind, ()))) for kind, cues in _CUES.items()),
+_TABLE: tuple[tuple[Kind, Cue], ...] = (
+    ("exploration", cue(_EXPLORES, inside=_EXPLORING)),
+    *((kind, cue(cues, _SIGNS[kind], _INSIDE.get(kind, ()))) for kind, cues in _CUES.items()),
 )
 
 # The cues of a sentence are near its start; the rest of a very long one is data.
@@ -166,9 +123,9 @@ def classify(sentence: str) -> Kind:
         return "chatter"
     if states_choice(sentence):
         return "decision"
-    said = _said(sentence)
-    for kind, cue in _TABLE:
-        if _has(cue, said):
+    said = as_said(sentence)
+    for kind, one in _TABLE:
+        if has(one, said):
             return kind
     return "fact"
 
@@ -188,7 +145,7 @@ def states_choice(sentence: str) -> bool:
     (True, False)
     """
     said = sentence.replace("’", "'")
-    return not sentence.rstrip().endswith("?") and _has(_CHOSE, _Said(said, said.lower(), frozenset()))
+    return not sentence.rstrip().endswith("?") and has(_CHOSE, as_said(said))
 
 
 # A longer sentence explains; the rule in it has no clear end.
@@ -216,15 +173,15 @@ _LEADING = frozenset(
     "ok okay yes yeah no good great perfect right thanks thank again reminder important note rule remember please and also so but "
     "as one the same then next now first finally pls plz kindly let just to for like i keep bear be don do".split()
 )
-_PREFERS = lazy(
+_PREFERS = cue(
     r"^(?:always |generally |strongly )?(?:prefer|favou?r)\s|^stick (?:to|with)\s"
     r"|^(?:use|write|keep)\b[^,;.]{0,40}\b(?:spelling|style|naming|conventions?|indentation|tense)\b"
     r"|\b(?:i|we) (?:always |generally |usually |strongly |much )?prefer\s"
     r"|^(?:i|we)(?:'d| would) rather (?:have|use|see|keep|not (?:have|use|see|mock|add))\s(?!it\b|this\b|that\b|the\b|my\b|them\b|you\b)\w"
     r"|^(?:i|we) (?:(?:really |just )?(?:do not|don't) (?:really )?like|dislike|hate)\s(?!it\b|this\b|that\b|the\b|my\b|your\b|them\b|you\b|how\b|what\b|when\b|where\b|to\b|not\b)\w",
-    re.IGNORECASE,
+    "pre fav sti use wri kee rat lik dis hat",
 )
-_WANTS = lazy(
+_WANTS = cue(
     r"^(?:use|write|name|store|format|indent|answer|reply|target)\s(?!it\b|this\b|that\b|them\b|these\b|those\b)[^,;.?]{1,60}?(?:, (?:and )?(?:not|never)| (?:instead of|rather than|and (?:not|never)))\s(?!it\b|this\b|that\b|yet\b)[\w`]"
     r"|^(?:make sure|ensure|see to it)(?: that)? (?:(?:all|every|each|any|no|nothing|nobody|none)\b(?! (?:of (?:them|these|those|it)|these|those|\d))|.*\b(?:never|always)\b)"
     r"|^only ever\s\w|^(?:in|for|on|with|at|inside|outside|under) (?!me\b|my\b|this\b|that\b)[\w/.` -]{1,40},? (?:always|never|don't|do not) (?!\w+s\b|\w+ed\b)\w"
@@ -232,15 +189,15 @@ _WANTS = lazy(
     r"|^(?:we )?(?:deploy|release|publish|merge|push|ship)\w* only (?:on|from|to|in|after|when|with|by)\s"
     r"|^(?:i|we) (?:really |just )?(?:do not|don't) want (?:any|you to (?!do (?:it|this|that)\b)\w+|(?!to\b|it\b|this\b|that\b|the\b|my\b|your\b|them\b|you\b|a\b|an\b)\w+ (?:in|on|for|at|anywhere)\b)"
     r"|\bplease (?:always|never)\s(?!mind\b)\w|, (?:always|never),? please\W*$",
-    re.IGNORECASE,
+    "not nev ins rat mak ens see onl alw don do wan",
 )
 # A statement to be remembered is meant to last.
 _REMEMBER = lazy(r"^\W*(?:please )?(?:remember(?: this)?|rule)(?:\s*:|(?<=remember) that)\s", re.IGNORECASE)
-_GERMAN_PREFERS = lazy(
+_GERMAN_PREFERS = cue(
     r"^(?:ich |wir )?bevorzug\w+\s\w|^lieber\s.+\b(?:statt|als)\s\w|^(?:ich mag|wir mögen) keine?n?\s\w",
-    re.IGNORECASE,
+    "bev lie mag mög",
 )
-_GERMAN = lazy(
+_GERMAN = cue(
     r"^(?:ab (?:jetzt|sofort)|von (?:nun|jetzt) an|künftig|zukünftig|in zukunft)\b"
     r"|^keine?n? \w.*\bbitte\W*$|^(?:bitte )?lass(?:t|e)? (?:die|den|das|alle)\s.*\b(?:in ruhe|unverändert|unangetastet)\b"
     r"|\bbitte (?:immer|nie|niemals|stets|nicht|nur|keine?n?)\s\w"
@@ -251,17 +208,18 @@ _GERMAN = lazy(
     r"|^(?:ich|wir) (?:will|wollen|möchte|möchten) keine?n?\s\w"
     r"|^(?!(?:ich|du|man|das|es|er|sie|hier|da|dann|dies\w*|ihr)\s)\w.*\b(?:darf|dürfen)\b.*\b(?:nicht|nie|niemals|nur|keine?n?)\b"
     r"|^(?!(?:ich|du|man|das|es|er|sie|hier|da|dann|dies\w*|ihr)\s)\w.*\b(?:muss|müssen)\s(?!.*\b(?:noch|wieder|neu|mal|erst)\b)\w",
-    re.IGNORECASE,
+    "jet sof nun kün zuk bit ruh unv una imm nie ste nic nur kei dür müs",
+    inside=("statt", "darf", "muss"),
 )
-_FORBIDS = lazy(
+_FORBIDS = cue(
     r"^(?:under no circumstances|in no case|at no time)\s\w|^(?:stop|quit) (?!working|running|waiting|trying)\w+ing\s+(?!it\b|this\b|that\b)\w"
     r"|^(?:do not|don't|never|avoid|refrain from),?\s+(?!\w+ (?:it|that|this|them|those|these|him|her|me|us|so)\W*$)"
     r"(?!worry|forget|bother|spend|waste|give up|quit\b|rush|miss|let (?:anything|anyone|it|them|yourself)\b|mind|hesitate|know|think|care|have|need|want|see|understand|remember|believe|like|even|do|tell|get|be|ask)\w"
     r"|[,;:] (?:and |but )?(?:please )?(?:do not|don't|never|always) (?!(?:let it|let them|rush|forget|give up)\b|\w+ed\b|been\b|have\b|need\b|know\b|mind\b|want\b|do\b)\w"
     r"|^no (?:new|more|other|extra|additional|external)\s+(?!.*\b(?:needed|necessary|since)\b)\w|^no \w+, ever\b|\bplease no \w|\bno (?!problems?\b|worries\b|idea\b|doubt\b|clue\b|need\b|issues?\b)\w+ (?:anywhere|ever|at all)\b",
-    re.IGNORECASE,
+    "cir cas tim sto qui don do nev avo ref alw no",
 )
-_ALWAYS = lazy(
+_ALWAYS = cue(
     r"^always\s+\w|, always\W*$|\b(?:must|should|shall|may|(?:need|needs|have|has) to) (?:always|never)\b"
     r"|\b(?:i|we) (?:always|never) (?:want(?! to\b)|use|do|allow|accept|commit|write)\b"
     r"|^(?:keep|use|leave|name|start|end|sign)\b.*\b(?:every|each|always|whenever|by default)\b"
@@ -270,21 +228,22 @@ _ALWAYS = lazy(
     r"(?:every|each) (?:single |new )?(?:commit|push|pull|pr|merge|release|deploy\w*|build|change|edit|time|session|step|day|week|new)\b)"
     r"|^(?:whenever|every time|each time|from now on|in (?:the )?future)\b"
     r"|\b(?:has to|have to|needs? to|must)\b.*\b(?:before|after|on|for|with) (?:each|every)\b",
-    re.IGNORECASE,
+    "alw nev eve eac def whe now fut",
 )
-_BINDS = lazy(
-    r"\w.*?\b(?:must(?: not|n't)?|shall(?: not)?|(?:is|are) (?:not allowed|forbidden|mandatory)) (?!have\b(?! (?:an?|no|at (?:least|most)|its|their|exactly|one|two|both|the same|unique)\b)|\w+ (?:it|that) up)\w",
-    re.IGNORECASE,
+_BINDS = cue(
+    r"^\w.*?\b(?:must(?: not|n't)?|shall(?: not)?|(?:is|are) (?:not allowed|forbidden|mandatory)) (?!have\b(?! (?:an?|no|at (?:least|most)|its|their|exactly|one|two|both|the same|unique)\b)|\w+ (?:it|that) up)\w",
+    "mus sha all for man",
 )
 # Reports of recurring events, and of the reaction they force on somebody, are no rules.
-_HAPPENS = lazy(
+_HAPPENS = cue(
     r"\b(?:never|always) (?!as\b|has\b|is\b|was\b)\w+[^\Wsu]s\b(?!\W+(?:and|before|after)\b)|\bkeeps \w+ing\b|\w(?<!\band)(?<!\bplease)(?<!\bto)(?<!\byou) keep (?!going\b)\w+ing\b"
     r"|\bi (?:(?:always|still|then|now) )?(?:must|have to|had to|need to)\b(?! (?:be asked|approve|review|confirm|agree)\b)"
     r"|\b(?:have|has|had) to (?:restart|retry|repeat|redo|re-?run|wait|click|kill)\b.*\b(?:every|each) time\b"
     r"|^(?:whenever|every time|each time|in (?:the )?future)\b(?!.*\b(?:must|should|shall|has to|have to)\b).*?(?:, (?:it|i|the|this|that|they|he|she|there|we)\b|\b(?:could|might|would)\b)"
     r"|\b(?:fails?|failed|crash(?:es|ed)?|hangs?|breaks?|broke)\b(?: \w+){0,3} (?:every|each) (?:single )?time\b"
     r"|\b(?:ich|man) (?:muss|musste)\b|\b\w+t (?:nie|niemals|immer)(?:,|\W*$)",
-    re.IGNORECASE,
+    "nev alw kee mus tim whe fut nie imm",
+    inside=("have to", "had to", "need to"),
 )
 # A demand that is put as a question: "can you always …?", "only use X, ok?".
 _ALWAYS_ASKED = lazy(
@@ -292,35 +251,43 @@ _ALWAYS_ASKED = lazy(
     r"\s(?!(?:it|this|that|them|into)\b)\w.*\?\W*$",
     re.IGNORECASE,
 )
-_TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE)
+_TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE, needs=("?",))
 # What is added in brackets is no part of the demand.
-_BESIDE = lazy(r"\([^()]*\)")
+_BESIDE = lazy(r"\([^()]*\)", needs=("(",))
 # "That must not happen" means nothing without its context; "I must have mixed it up" binds nobody.
 _NEEDS_CONTEXT = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
 # In a list, of the entry above.
 _OF_ABOVE = lazy(r"^(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\b", re.IGNORECASE)
-_MOMENT = lazy(
+_MOMENT = cue(
     r"\b(?:for now|right now|just now|now|this time|today|tonight|tomorrow|yet|at the moment|for the moment|go ahead|proceed|th(?:is|at) (?:one|pr|commit|branch|case)|"
     r"the (?:first|second|third|last|other|next) (?:one|option)|i'd|i would|i'll|i will|i need|i want to|i've|can you|could you|let's|let me|i think)\b|#\w*\d",
-    re.IGNORECASE,
+    "now thi tod ton tom yet mom ahe pro tha one opt i can cou let",
+    inside=("#",),
 )
-_GERMAN_MOMENT = lazy(
+_GERMAN_MOMENT = cue(
     r"\b(?:jetzt|gerade|heute|morgen|noch nicht|noch kein\w*|vorerst|erst ?mal|diesmal|dieses mal|momentan|im moment|ich (?:brauche|möchte|habe|hab|würde|glaube))\b(?! keine?n?\b)",
-    re.IGNORECASE,
+    "jet ger heu mor noc vor ers die mom ich",
 )
 # These contain momentary words, yet refer to the whole future.
 _FOR_GOOD = lazy(
-    r"\b(?:from now on|as of now|ab jetzt|von jetzt an|(?:i|we)(?:'d| would) rather)\b", re.IGNORECASE
+    r"\b(?:from now on|as of now|ab jetzt|von jetzt an|(?:i|we)(?:'d| would) rather)\b",
+    re.IGNORECASE,
+    needs=("now", "jetzt", "rather"),
 )
+_UNFINISHED_CHARS = 10  # of the end of a text, where it is looked for
 _UNFINISHED = lazy(
     r"(?:[,:(]|\b(?:the|an?|of|to|and|or|in|for|with|by|at|(?<!now )(?<!here )on|is|are|that|which))$",
     re.IGNORECASE,
 )
-_CODE = lazy(r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->")
+_CODE = lazy(
+    r"[{}]|;$|^\S+\(|^\W*[\w.]+ = |^[|$>%]|::|=>|->",
+    needs=("{", "}", ";", "(", " = ", "|", "$", "%", ">", "::"),
+)
 
 
 _POLITE = r"(?:please|pls|plz|thanks|thank you|thx)"
+_POLITELY = "ple pls plz tha thx"
 # "No problem, thanks" asks for nothing.
 _NO_TROUBLE = (
     r"(?!(?:problems?|worries|idea|rush|hurry|need|questions?|further|thanks?|thank|big|biggie|clue|luck|doubt|way|changes|errors?|failures?|issues?|bugs?|warnings?)\b)"
@@ -334,165 +301,166 @@ _ORDERS = (
 )
 # Wishes and half sentences that set a rule without a word of command; each is measured, see docs/judgement.md.
 WISHES = {
-    "a place of its own": lazy(
+    "a place of its own": cue(
         r"^(?!.*\b(?:was|were|been|already|went|i (?:opened|made|created|moved|put))\b).*\b(?:as|in|on|to|into|onto|via) (?:an? |its |their |our )?(?:own|separate|new|different|dedicated|follow[- ]?up)\s(?:\w+\s)?(?:pr|prs|pull requests?|mr|branch|commits?|worktree)\b"
         r"|^(?:on a )?branch (?:and|\+|&) (?:a |open a )?(?:pr|pull request)\b|^one (?:pr|commit|branch) (?:per|for each)\b",
-        re.IGNORECASE,
+        "pr prs pul mr bra com wor",
     ),
-    "not if it were mine": lazy(
+    "not if it were mine": cue(
         r"\b(?:i|we) (?:would not|wouldn't)\s(?!know\b|mind\b|say\b|have\b|expect\b|be\b|worry\b|think\b|call\b|understand\b|want to\b|necessarily\b)\w",
-        re.IGNORECASE,
+        "wou",
     ),
-    "none, please": lazy(
+    "none, please": cue(
         rf"^(?:but |and |also |so )?no {_NO_TROUBLE}\w[^?]*\b{_POLITE}\b|^(?:but |and |also |so )?without (?:any |a |an |the )?\w[^?]*\b{_POLITE}\b",
-        re.IGNORECASE,
+        f"no wit | {_POLITELY}",
     ),
-    "let's not": lazy(
+    "let's not": cue(
         r"^let's (?:please )?(?:(?:not|never)\s(?!worry\b|bother\b|forget\b|get\b|do (?:it|that|this)\b)\w|avoid\s\w|always\s\w)",
-        re.IGNORECASE,
+        "let",
     ),
-    "not you": lazy(r"\bnot you \w+ing\b", re.IGNORECASE),
+    "not you": cue(r"\bnot you \w+ing\b", "not"),
     # An entry of a list that says of the entry above it what it may not do.
-    "it should not": lazy(
-        r"\w\W*\s[-*•+]\s+(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\s\w", re.IGNORECASE
+    "it should not": cue(
+        r"\w\W*\s[-*•+]\s+(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\s\w",
+        "sho mus sha may",
     ),
-    "must be, of a list": lazy(r"\w\W*\s[-*•+]\s+must (?:not |never |only )?be \w", re.IGNORECASE),
-    "your notes": lazy(
+    "must be, of a list": cue(r"\w\W*\s[-*•+]\s+must (?:not |never |only )?be \w", "mus"),
+    "your notes": cue(
         r"^(?:please )?(?:write|keep|log|record|note|track) your (?:\w+ )?(?:progress|notes?|findings|status|plans?|reports?) (?:in|into|to|under|at)\s\S",
-        re.IGNORECASE,
+        "you",
     ),
-    "don't do": lazy(
-        r"(?:^|[,;] (?:but |and )?)(?:please )?(?:don't|do not) do (?:an?|any|the) \w", re.IGNORECASE
-    ),
-    "please keep": lazy(
+    "don't do": cue(r"(?:^|[,;] (?:but |and )?)(?:please )?(?:don't|do not) do (?:an?|any|the) \w", "do"),
+    "please keep": cue(
         rf"\b(?:keep (?:each|every|all|the|our|it)\b[^?]{{3,}}\b{_POLITE}\b|please keep (?:each|every|all|the|our)\b"
         r"|please keep (?:it|things|everything) (?!up\b|going\b|coming\b|open\b|running\b|as\b|in mind\b)\w)"
         r"|^keep (?!(?:it|this|that|me|us)\b)(?:[\w-]+ ){1,2}(?:small|short|simple|minimal|local|private|plain|flat|sorted|separate|in sync|up to date)(?:\W*$|, )",
-        re.IGNORECASE,
+        "kee",
     ),
-    "ensure": lazy(
+    "ensure": cue(
         r"(?:^|[,;:] (?:and |but |also )?|\band )(?:please )?(?:ensure (?:we\b|that\b|`)|(?:ensure|make sure) (?:everything(?! (?:\w+ )?(?:works?|passes|builds|compiles|runs|is (?:still )?(?:fine|ok|okay|green|good|clean|up|working|done))\b)|every\b|all (?!\d)))\S*(?:\s\S+){2}",
-        re.IGNORECASE,
+        "ens sur",
     ),
-    "only if": lazy(
+    "only if": cue(
         r"^(?!.*\b(?:it|that|this|which|they|i|he|she) only\b)(?!.*\bhappen).*\bonly (?:if|when|where|once(?! or\b)|after|in case)\b",
-        re.IGNORECASE,
+        "onl",
     ),
-    "if so, then": lazy(
+    "if so, then": cue(
         r"^(?:but |and |so )*(?:(?:if|when|where|unless)(?! we\b)|for (?:all|any|each|every|\w+ with(?:out)?))\b[^?]*[, ](?:we (?:can|don't|do not|should|must|never|always|only|won't)\b|(?:do not|don't|emit|return|never|always|skip|fail|refuse)\s\S)",
-        re.IGNORECASE,
+        "if whe unl for",
     ),
-    "I would just": lazy(
+    "I would just": cue(
         r"\b(?:i'd|i would) (?:just |always |only |simply |personally )+(?:use|keep|leave|stick|avoid|go without)\s\w",
-        re.IGNORECASE,
+        "jus alw onl sim per",
     ),
-    "the directive": lazy(
+    "the directive": cue(
         r"^(?!.*\b(?:hit|hits|reached|exceed\w*|there (?:is|are|was))\b).*\b(?:(?:overriding|guiding|golden|hard|first) (?:directive|rule|principle|priority|constraint|requirement)s?\b|(?:hard|strict) (?:rule|limit|constraint|requirement)\b)",
-        re.IGNORECASE,
+        "dir rul pri con req lim",
     ),
-    "we will": lazy(
+    "we will": cue(
         r"^(?:and |but |so )?we(?:'ll| will) (?:take|put|move|keep|do|make|only|always|never)\s\w[^?]*\b(?:branch|pr|pull request|commit|repo|directory|worktree)\b",
-        re.IGNORECASE,
+        "ll wil | bra pr pul com rep dir wor",
     ),
-    "from now on": lazy(
+    "from now on": cue(
         r"^(?!(?:it|this|that|there|they|he|she|i)\b)(?!.*\b(?:was|were|will|would|could|might|is|are|works?|fails?|crash\w*|hangs?|breaks?)\b)"
         rf"\w.*\b(?:(?:from now on|going forward|from here on(?: out)?|henceforth)\W*(?:{_POLITE})?|in (?:the )?future,? {_POLITE})\W*$",
-        re.IGNORECASE,
+        "fro goi hen fut",
     ),
-    "always, without a verb": lazy(
+    "always, without a verb": cue(
         r"^(?!(?:it|this|that|there|they|he|she|i|we|you|the|these|those|which|who|what)\b)"
         r"(?=(?:[\w-]+ ){1,3}(?:always|never) (?:in|on|before|after|with|without|by|via|through|as|from|into|to|at|under|inside|outside|against|for|during)\s\w)"
         r"(?!.*\b(?:fails?|crash\w*|breaks?|broke|hangs?|happens?|works?|goes|comes|is|are|was|were)\b)",
-        re.IGNORECASE,
+        "alw nev",
     ),
-    "this over that, please": lazy(
+    "this over that, please": cue(
         r"^(?!(?:the|this|that|an?|it|option|only|just|one|first|second|yes|no|i|we|you)\b)[\w.-]+(?: [\w.-]+){0,3},? (?:not|instead of|over|rather than) "
         rf"(?!(?:the|this|that|it|sure|yet|now|really)\b)[\w.-]+(?: [\w.-]+){{0,3}},? {_POLITE}\W*$",
-        re.IGNORECASE,
+        f"not ins ove rat | {_POLITELY}",
     ),
-    "leave alone": lazy(
+    "leave alone": cue(
         r"^leave (?!(?:it|this|that|them|me|us|him|her)\b)\w[^?]* (?:alone|untouched|unchanged|as (?:it is|they are))\b"
         r"|^(?:keep )?(?:your )?hands off\s(?!(?:it|this|that)\b)\w|^(?:stay|keep) (?:out of|away from)\s(?!(?:it|this|that)\b)\w",
-        re.IGNORECASE,
+        "lea han sta kee",
     ),
-    "ask before": lazy(
+    "ask before": cue(
         r"^(?:ask|(?:ask|tell|warn|ping|consult|check with) (?:me|us))(?: first)? before (?!.*\b(?:continu\w+|proceed\w*|start\w*)\b)\w",
-        re.IGNORECASE,
+        "bef",
     ),
-    "nothing without": lazy(
+    "nothing without": cue(
         r"^(?:nothing|nobody|no ?one) (?:goes (?:to|into|out|live)|gets (?:merged|pushed|released|deployed|deleted|committed|shipped)|may|lands?|ships?|merges|touches|pushes|commits|leaves)\b"
         r"[^?]*\b(?:without|unless|until|before|except)\b",
-        re.IGNORECASE,
+        "wit unl unt bef exc",
     ),
-    "not here": lazy(
+    "not here": cue(
         r"^we (?:don't|do not|never) (?:do|use|allow|write|commit|push|merge|mock|accept|add|support|catch|throw|import|rebase|squash|deploy|edit|copy)\s\w[^?]*\b(?:here|in this (?:repo|repository|project|codebase|team))\W*$",
-        re.IGNORECASE,
+        "don do nev | her rep pro cod tea",
     ),
-    "one of each": lazy(
+    "one of each": cue(
         rf"^one (?!(?:error|request|failure|row)s?\b)[\w-]+ per [\w-]+(?: [\w-]+){{0,2}}\W*(?:{_POLITE})?\W*$",
-        re.IGNORECASE,
+        "per",
     ),
-    "as a rule": lazy(
+    "as a rule": cue(
         r"^(?:as a (?:general )?rule|rule of thumb|general rule|as a (?:matter of )?(?:principle|policy))\b|^(?:make it a (?:habit|rule)|make a habit|get in(?:to)? the habit)\b",
-        re.IGNORECASE,
+        "rul pri pol hab",
     ),
-    "try not to": lazy(
-        r"^try (?:not to|to (?:avoid|always|never))\s(?!(?:worry|panic|it|this|that)\b)\w", re.IGNORECASE
+    "try not to": cue(
+        r"^try (?:not to|to (?:avoid|always|never))\s(?!(?:worry|panic|it|this|that)\b)\w", "try"
     ),
-    "not every time": lazy(
+    "not every time": cue(
         r"^(?:there(?:'s| is) no need|no need|you (?:don't|do not) (?:need|have)) to \w[^?]*\b(?:every|each) (?:single )?time\b",
-        re.IGNORECASE,
+        "tim",
     ),
-    "I hate it when": lazy(
+    "I hate it when": cue(
         r"^(?:i|we) (?:really )?(?:hate|dislike|(?:don't|do not) like) (?:it )?(?:when|that|if) you\s\w",
-        re.IGNORECASE,
+        "hat dis lik",
     ),
-    "off limits": lazy(
-        r"\b(?:is|are) (?:off[- ]limits|taboo|a no-?go|non-negotiable|not negotiable)\b", re.IGNORECASE
+    "off limits": cue(
+        r"\b(?:is|are) (?:off[- ]limits|taboo|a no-?go|non-negotiable|not negotiable)\b",
+        "off tab no nog non not",
     ),
-    "better not": lazy(
+    "better not": cue(
         r"^(?:better|rather|preferably|ideally),? (?:not|no|never|avoid|without)\s(?!(?:it|this|that|now|sure)\b)(?!.*\byet\b)\w",
-        re.IGNORECASE,
+        "bet rat pre ide",
     ),
-    "I want every": lazy(
+    "I want every": cue(
         rf"^(?:i|we) (?:really |just )?(?:want|expect) (?:every|each) (?!one\b|of\b)\w|^(?:i|we) (?:really |just )?want no {_NO_TROUBLE}(?!more\b|other\b)\w",
-        re.IGNORECASE,
+        "wan exp",
     ),
-    "remember to always": lazy(
-        r"^(?:remember|don't forget|do not forget|be sure) to (?:always|never)\b", re.IGNORECASE
+    "remember to always": cue(
+        r"^(?:remember|don't forget|do not forget|be sure) to (?:always|never)\b", "alw nev"
     ),
-    "everywhere, please": lazy(
+    "everywhere, please": cue(
         rf"^(?!(?:it|this|that|there|i|we|you)\b)\w.*\b(?:everywhere|throughout|across the board|at all times|without exception),? {_POLITE}\W*$",
-        re.IGNORECASE,
+        f"{_POLITELY} | eve thr acr tim wit",
     ),
-    "rather you didn't": lazy(
+    "rather you didn't": cue(
         r"(?!.*\bthis (?:message|answer|reply|time|one)\b)\bi(?:'d| would) (?:(?:much |really )?rather|prefer(?: it)? if) you (?:didn't|did not|don't|never|always|only|left|kept|used)\s(?!(?:it|this|that|do (?:it|that|this))\b)\w",
-        re.IGNORECASE,
+        "rat pre | you | did don nev alw onl lef kep use",
     ),
-    "for this repo": lazy(
+    "for this repo": cue(
         r"^(?:for|in) (?:this|our|the whole) (?:repo(?:sitory)?|project|codebase|team|package)\s?:\s(?=.*\b(?:not|never|always|only|no|use|prefer|instead of|over)\b)\w",
-        re.IGNORECASE,
+        "rep pro cod tea pac | not nev alw onl no use pre ins ove",
     ),
-    "after each": lazy(
+    "after each": cue(
         rf"{_CLAUSE_START}{_ORDERS}(?!.*\b(?:what|why|how|whether)\b)[^,;?]*\b(?:before|after) (?:each|every)\s(?!(?:other|line|word|character|item|entry|row|file|function|element|paragraph|field|column|argument)s?\b)\w",
-        re.IGNORECASE,
+        "eac eve",
     ),
-    "as you go": lazy(
+    "as you go": cue(
         rf"{_CLAUSE_START}(?!try\b){_ORDERS}(?!.*\b(?:what|why|how|whether)\b)[^,;?]*\b(?:as (?:you|we) go(?: along)?(?! (?:through|over|to)\b)|along the way|in the meantime)\b",
-        re.IGNORECASE,
+        "go way mea",
     ),
-    "keep the present one": lazy(
+    "keep the present one": cue(
         r"^keep (?:\w+ing )?(?:the |our |all )?(?:current|existing|public|present)\s(?!one\b|session\b|work\b|branch\b)[\w`]",
-        re.IGNORECASE,
+        "kee",
     ),
-    "not ever": lazy(
+    "not ever": cue(
         r"^(?:no|not|can't|don't|we (?:can't|cannot|don't|never)|you (?:can't|cannot|don't))\b.*, ever\W*$|^don't you (?:ever|dare)\b",
-        re.IGNORECASE,
+        "eve dar",
     ),
 }
-_FOR_NOW = lazy(
+_WISHES_BY_HEAD = by_head(WISHES)
+_FOR_NOW = cue(
     r"\b(?:for now|right now|just now|this time|today|tonight|tomorrow|at the moment|for the moment|can you|could you|would you|first)\b|\bnow\W*$",
-    re.IGNORECASE,
+    "now thi tod ton tom mom can cou wou fir",
 )
 _REJECTED = lazy(r", not you\b", re.IGNORECASE)
 # What a person passes on, a review or a log, sets no rule of theirs; what comes before it may.
@@ -550,7 +518,10 @@ def without_lead_in(sentence: str) -> str:
 def _may_lead_in(text: str) -> bool:
     """Return whether `text` starts with a bullet, or with a word that an introduction starts with."""
     word = text.partition(" ")[0].lower()
-    letters = word[: next((at for at, sign in enumerate(word) if not sign.isalpha()), len(word))]
+    end = (
+        len(word) if word.isalpha() else next(at for at, sign in enumerate(f"{word} ") if not sign.isalpha())
+    )
+    letters = word[:end]
     return not letters or not word.isascii() or word[1:2] == ")" or letters in _LEADING
 
 
@@ -563,37 +534,41 @@ def rule(sentence: str) -> Rule | None:
     (Rule(kind='constraint', text='deploys only on Tuesdays.'), None)
     """
     text = without_lead_in(sentence)
-    said = unquoted(with_apostrophes(text)).rstrip("*_ ")
-    found = _demand(sentence, text, said)
+    own = unquoted(with_apostrophes(text)).rstrip("*_ ")
+    found = _demand(sentence, text, own)
     # Few sentences look like a rule, and only those are looked at more closely.
-    if found is None or describes(said):
+    if found is None or describes(own):
         return None
     end = ending(sentence)
     return found if end is None or end.only == "habit" else None
 
 
-def _demand(sentence: str, text: str, said: str) -> Rule | None:
-    """Return what the words of `sentence` demand: `text` is without its lead-in, `said` without quotations too."""
-    asked = _ALWAYS_ASKED.match(said)
-    said = _TAG.sub("", said)
-    if (
-        len(said) > MOST_CHARS
-        or len(text.split()) < LEAST_WORDS
-        or (said.endswith(("?", "？")) and not asked)
-    ):
-        return None
-    if any(cue.search(said) for cue in (_CODE, _UNFINISHED)) or _HAPPENS.search(_BESIDE.sub("", said)):
+def _demand(sentence: str, text: str, own: str) -> Rule | None:
+    """Return what the words of `sentence` demand: `text` is without its lead-in, `own` without quotations too."""
+    asked = _ALWAYS_ASKED.match(own)
+    own = _TAG.sub("", own)
+    may_be = len(text.split()) >= LEAST_WORDS and (asked or not own.endswith(("?", "？")))
+    if not may_be or not _may_demand(own, _BESIDE.sub("", own)):
         return None
     if wish := wish_of(sentence):
-        return Rule("constraint", _clause(text, WISHES[wish]) if wish in _CLAUSES else text)
-    wanted = _FOR_GOOD.sub("", said)
-    if not asked and (_MOMENT.search(wanted) or _GERMAN_MOMENT.search(wanted)):
+        return Rule("constraint", _clause(text, WISHES[wish].any_case) if wish in _CLAUSES else text)
+    wanted = as_said(_FOR_GOOD.sub("", own))
+    if not asked and (has(_MOMENT, wanted) or has(_GERMAN_MOMENT, wanted)):
         return None
-    if _PREFERS.search(said) or _GERMAN_PREFERS.search(said):
+    said = as_said(own)
+    if has(_PREFERS, said) or has(_GERMAN_PREFERS, said):
         return Rule("preference", text)
-    binds = _BINDS.match(said) and not _NEEDS_CONTEXT.match(said) and not _NO_SUBJECT.match(said)
-    binds = binds or any(cue.search(said) for cue in (_FORBIDS, _ALWAYS, _WANTS, _GERMAN))
+    binds = has(_BINDS, said) and not _NEEDS_CONTEXT.match(own) and not _NO_SUBJECT.match(own)
+    binds = binds or any(has(one, said) for one in (_FORBIDS, _ALWAYS, _WANTS, _GERMAN))
     return Rule("constraint", text) if binds or asked or _REMEMBER.match(sentence) else None
+
+
+def _may_demand(own: str, reported: str) -> bool:
+    """Return False for code, for a text that is too long or has no end, and if what is `reported` in it happens again and again."""
+    if len(own) > MOST_CHARS or _CODE.search(own):
+        return False
+    is_whole = not _UNFINISHED.search(own, max(0, len(own) - _UNFINISHED_CHARS))
+    return is_whole and not has(_HAPPENS, as_said(reported))
 
 
 # A proposal, a thing that only the conversation names, one thing to be made or the place of this work.
@@ -622,16 +597,15 @@ def wish_of(sentence: str) -> str:
     >>> wish_of("let's do this as a separate PR"), wish_of("I wouldn't do the connect fallback"), wish_of("let's not worry")
     ('a place of its own', 'not if it were mine', '')
     """
-    said = _TAG.sub("", unquoted(with_apostrophes(sentence)).strip().rstrip("*_ "))
-    if len(said) > MOST_CHARS or said.endswith(("?", "？")) or _CODE.search(said):
+    own = _TAG.sub("", unquoted(with_apostrophes(sentence)).strip().rstrip("*_ "))
+    if own.endswith(("?", "？")) or not _may_demand(own, own):
         return ""
     # What is not wanted now is wanted otherwise for good.
-    if _FOR_NOW.search(_REJECTED.split(said, maxsplit=1)[0]):
+    if has(_FOR_NOW, as_said(_REJECTED.split(own, maxsplit=1)[0])):
         return ""
-    if _HAPPENS.search(said) or _UNFINISHED.search(said):
-        return ""
-    wordings = dict.fromkeys((without_lead_in(said), said))
-    return next((name for name, cue in WISHES.items() if any(map(cue.search, wordings))), "")
+    wordings = [*map(as_said, dict.fromkeys((without_lead_in(own), own)))]
+    names = likely(WISHES, _WISHES_BY_HEAD, wordings)
+    return next((name for name in names if any(has(WISHES[name], one) for one in wordings)), "")
 
 
 # These wishes are a clause of a sentence that may ask for more ("do 1, don't do a reply, but file an issue").
@@ -657,7 +631,7 @@ def _clause(text: str, cue: re.Pattern[str]) -> str:
 
 
 def _demands(clause: str) -> bool:
-    return any(WISHES[name].search(clause) for name in _CLAUSES)
+    return any(has(WISHES[name], as_said(clause)) for name in _CLAUSES)
 
 
 def own_words(text: str) -> str:
@@ -723,21 +697,21 @@ _INTENTION = lazy(
     r"(?:update|add|fix|check|create|write|run|commit|verify|test|look|read)\b)",
     re.IGNORECASE,
 )
-_REASONED = lazy(r"\b(?:because|since|due to|decided|chose|settled)\b", re.IGNORECASE)
+_REASONED = cue(r"\b(?:because|since|due to|decided|chose|settled)\b", "bec sin due dec cho set")
 # Work in progress while the sentence is written has ended when it is read.
-_NARRATION = lazy(
+_NARRATION = cue(
     r"^(?:(?:while|once|as soon as|after|before|when)\b[^,]{3,80}, )?(?:(?:now|so|next|meanwhile|currently),? )?"
     r"(?:i'm|i am|we're|we are)(?: (?:now|still|also|just|currently))* \w+ing\b|^still \w+ing\b|\blet me\b|\bneed user\b",
-    re.IGNORECASE,
+    "i we sti let nee",
 )
 # So has the work of others in the meantime.
-_UNDER_WAY = lazy(
+_UNDER_WAY = cue(
     r"\b(?:is|are) (?:(?:now|still|already|currently) )?(?:on (?:its|their|the|his|her) way|under ?way)\b"
     r"|\b(?:sub-?agents?|agents?|helpers?|workers?|explorers?|tests?|suite|build|search|tasks?|jobs?|it|they)\b.{0,40}"
     r"\b(?:is|are|has been|have been) (?:(?:now|still|already|currently) )?(?:in progress|running|working|looking|searching|checking|started|launched|dispatched)\b(?! (?:green|fine|again|well|correctly|as)\b)"
     r"|\b(?:i've|i have|i) (?:(?:just|now) )?(?:started|launched|spawned|dispatched|kicked off|sent|asked)\b.{0,40}\b(?:sub-?agents?|agents?|helpers?|workers?|background)\b"
     r"|^(?:(?:i'm|i am|we're|we are) )?still waiting\b|^(?:one moment|hold on|stand(?:ing)? by|just a (?:moment|second|minute))\b",
-    re.IGNORECASE,
+    "way und pro run wor loo sea che sta lau dis spa kic sen ask wai mom hol jus",
 )
 _ANNOUNCED = lazy(
     r"^(?:\S+[,.!:]? +){0,3}?(?:(?:i'll|i will)(?! (?:not|never|keep|use|leave|stick|store|skip|go with)\b)|let me|let's)\b",
@@ -914,9 +888,9 @@ def _is_transient(sentence: str) -> bool:
         return True
     if states_choice(said) or kind in ("decision", "solution"):
         return False
-    if _REASONED.search(said) or _SAYS_MORE.search(said):
+    if has(_REASONED, as_said(said)) or _SAYS_MORE.search(said):
         return False
-    if _UNDER_WAY.search(said) or _WAITING.match(said):
+    if has(_UNDER_WAY, as_said(said)) or _WAITING.match(said):
         return True
     if kind == "outcome":
         return False
@@ -1023,9 +997,9 @@ def _intends(said: str) -> bool:
     """Return whether `said` only reports work in progress or about to start."""
     if states_choice(said):
         return False
-    if _NARRATION.search(said) or _WAITING.match(said):
+    if has(_NARRATION, as_said(said)) or _WAITING.match(said):
         return True
-    return bool(_INTENTION.match(said)) and not _REASONED.search(said)
+    return bool(_INTENTION.match(said)) and not has(_REASONED, as_said(said))
 
 
 def prose(text: str) -> list[str]:

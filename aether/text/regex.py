@@ -32,11 +32,12 @@ class _Lazy:
 
 
 class _Needing(_Lazy):
-    """A pattern that matches in no text without one of some words: such a text does not compile it."""
+    """A pattern that matches in no text without one of some words: such a text neither compiles nor searches it."""
 
     def __init__(self, pattern: str | bytes, flags: int, needs: tuple[str, ...]) -> None:
         super().__init__(pattern, flags)
         self._needs, self._any_case = needs, bool(flags & re.IGNORECASE)
+        self._made: re.Pattern[str] | None = None
 
     def _may_match(self, text: str) -> bool:
         small = text.lower() if self._any_case else text
@@ -44,20 +45,25 @@ class _Needing(_Lazy):
             self._any_case and not text.isascii() and any(map(text.__contains__, ODD_LETTERS))
         )
 
+    def _pattern(self) -> re.Pattern[str]:
+        if self._made is None:
+            self._made = re.compile(*self._given)
+        return self._made
+
     def search(self, text: str, *bounds: int) -> re.Match[str] | None:
-        return self.__getattr__("search")(text, *bounds) if self._may_match(text) else None
+        return self._pattern().search(text, *bounds) if self._may_match(text) else None
 
     def match(self, text: str, *bounds: int) -> re.Match[str] | None:
-        return self.__getattr__("match")(text, *bounds) if self._may_match(text) else None
+        return self._pattern().match(text, *bounds) if self._may_match(text) else None
 
     def sub(self, new: str, text: str, count: int = 0) -> str:
-        return self.__getattr__("sub")(new, text, count) if self._may_match(text) else text
+        return self._pattern().sub(new, text, count) if self._may_match(text) else text
 
     def findall(self, text: str) -> list[Any]:
-        return self.__getattr__("findall")(text) if self._may_match(text) else []
+        return self._pattern().findall(text) if self._may_match(text) else []
 
     def finditer(self, text: str) -> Iterable[re.Match[str]]:
-        return self.__getattr__("finditer")(text) if self._may_match(text) else ()
+        return self._pattern().finditer(text) if self._may_match(text) else ()
 
 
 def lazy(pattern: AnyStr, flags: int = 0, *, needs: tuple[str, ...] = ()) -> re.Pattern[AnyStr]:

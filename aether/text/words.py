@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from _thread import allocate_lock  # threading takes a millisecond of a hook to import
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -223,6 +223,24 @@ def query_terms(query: str) -> QueryTerms:
             weights.setdefault(part, PART_WEIGHT)
             spelled.setdefault(part, part)
     return QueryTerms(weights, spelled, tuple(word for _, piece in pieces for word in piece.words))
+
+
+def has_terms_beside(text: str, known: Collection[str], *, least: int) -> bool:
+    """Return whether at least so many of the `query_terms` of `text` are not `known`; it is cut no further than needed.
+
+    >>> [has_terms_beside("The fetchUser fails", {"fail"}, least=least) for least in (3, 4)]
+    [True, False]
+    """
+    new: set[str] = set()
+    for run in runs(text):
+        piece = _piece(run)
+        new.update(word for word, content in zip(piece.words, piece.content, strict=True) if content)
+        new.update(piece.names)
+        new.difference_update(known)
+        if len(new) >= least:
+            return True
+    # Where there are only stopwords, these are the terms.
+    return len(query_terms(text).weights.keys() - known) >= least
 
 
 @lru_cache(maxsize=_CACHED_RUNS)

@@ -10,6 +10,7 @@ import aether
 from aether.api import briefing, importing, working
 from aether.api import compress as compressing
 from aether.api.compress import ingest_summary
+from aether.memory.briefing import block
 from aether.memory.briefing import briefing as making
 from aether.store import spool
 from aether.store.files import locked
@@ -239,6 +240,62 @@ def test_a_damaged_kept_brief_is_made_again(home, content):
     assert briefing.session_brief(home, "startup", "s2").splitlines()[1:] == first.splitlines()[1:]
 
 
+@pytest.fixture
+def forgetful(monkeypatch):
+    """Return a function that makes this process forget what it knows of lines, as the next one does not know it."""
+
+    def forget():
+        for name in ("JUDGED", "ASKED", "FATES"):
+            monkeypatch.setattr(block, name, {})
+
+    forget()
+    return forget
+
+
+RULES = ["Never push to main.", "Never push to the main branch.", "Use tabs in the Makefile.", "Never use tabs in the Makefile."]  # fmt: skip
+
+
+def test_rules_that_are_the_same_as_at_the_last_start_are_not_compared_again(home, forgetful, monkeypatch):
+    for rule in RULES:
+        aether.add_working_memory_item(rule, "constraint", home=home)
+    first = briefing.session_brief(home, "startup", "s1")
+    assert "replaces what was said" in first
+    aether.add_working_memory_item("Ran `pytest -q`", "command", home=home)
+    forgetful()
+    compared = []
+    real = block._compared
+    monkeypatch.setattr(
+        block, "_compared", lambda lines, **kept: (compared.extend(lines := [*lines]), real(lines, **kept))[1]
+    )
+
+    said = briefing.session_brief(home, "startup", "s2").splitlines()
+    assert [line for line in said if "`pytest -q`" in line]
+    assert {line for line in first.splitlines() if "Makefile" in line or "push" in line} <= {*said}
+    assert "rules" not in {line.section for line in compared}
+
+    aether.add_working_memory_item("Use spaces in the Makefile.", "constraint", home=home)
+    forgetful()
+    briefing.session_brief(home, "startup", "s3")
+    assert "rules" in {line.section for line in compared}
+
+
+@pytest.mark.parametrize("fates", [[-1, -1], [-1, 3, 7, -2], [-1, 0, 0, "x"], None, {"0": 1}])
+def test_what_is_kept_of_lines_is_read_with_care(home, forgetful, fates):
+    for rule in RULES:
+        aether.add_working_memory_item(rule, "constraint", home=home)
+    briefing.session_brief(home, "startup", "s1")
+    kept = home / "hooks" / "briefs" / "fates"
+    known = json.loads(kept.read_text("utf-8"))
+    kept.write_text(json.dumps(known | {"fates": dict.fromkeys(known["fates"], fates)}), "utf-8")
+    aether.add_working_memory_item("Ran `pytest -q`", "command", home=home)
+    forgetful()
+
+    said = briefing.session_brief(home, "startup", "s2")
+
+    assert "Never use tabs in the Makefile." in said
+    assert said.count("</aether-memory>") == 1
+
+
 def test_a_kept_brief_that_came_with_a_repository_cannot_leave_its_block(home):
     aether.add_working_memory_item("Use SQLite for the cache.", "decision", home=home)
     briefing.session_brief(home, "startup", "s1")
@@ -338,5 +395,5 @@ def test_history_that_is_imported_keeps_its_date_when_it_is_compressed(home, tmp
 
     after = briefing.session_brief(home, "startup")
     assert aether.list_working_memory_items(home=home) == []
-    for block in (before, after):
-        assert [line for line in block.splitlines() if "Fridays" in line and "2025-03-07" in line]
+    for said in (before, after):
+        assert [line for line in said.splitlines() if "Fridays" in line and "2025-03-07" in line]

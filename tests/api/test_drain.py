@@ -9,7 +9,7 @@ import pytest
 
 import aether
 from aether import regular
-from aether.api import drain, handoffs, hook_sessions
+from aether.api import briefing, drain, handoffs, hook_sessions
 from aether.api.colony import start_phase
 from aether.api.drain import drain as drain_drain
 from aether.api.home import read
@@ -167,6 +167,25 @@ def test_the_same_words_in_another_turn_make_another_note_also_without_ids(home)
 
     assert len(session["seen"]) == 2
     assert len(find_session(home, "s1")["seen"]) == 4
+
+
+def test_words_of_a_later_turn_are_the_same_note_at_its_later_time(home):
+    rule, dropped = "Never use mocks in the tests.", "The rule about mocks is dropped."
+    taken(
+        home,
+        entry("UserPromptSubmit", prompt=rule, prompt_id="p1"),
+        entry("UserPromptSubmit", prompt=dropped, prompt_id="p2"),
+    )
+
+    again = entry("UserPromptSubmit", prompt=rule, prompt_id="p3")
+    taken(home, again, again)
+    taken(home, again)
+
+    assert contents(home) == [dropped, rule]
+    metadata = held(home)[1]["metadata"]
+    assert (metadata["count"], len(metadata["places"])) == (2, 1)
+    assert rule in [line["text"] for line in briefing.brief(home)["lines"]]
+    whole(home)
 
 
 def test_draining_entry_by_entry_gives_the_same_as_all_at_once(home):

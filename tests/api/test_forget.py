@@ -9,7 +9,7 @@ import pytest
 import aether
 from aether.api import admin as homes
 from aether.api import colony, forget, graph, recall, timeline, working
-from aether.errors import InvalidInput, NotFound
+from aether.errors import Conflict, InvalidInput, NotFound
 from aether.store import record_files, snapshot
 from tests.cli import stage
 from tests.tables import rows
@@ -385,3 +385,27 @@ def test_forgetting_a_statement_leaves_the_other_statements_of_an_archived_sessi
 
     homes.undo(done.revision, home=place)
     assert session in found(place)
+
+
+@pytest.mark.parametrize("layer", ["item", "session"])
+def test_what_was_forgotten_after_it_left_memory_is_not_brought_back_by_undoing_that(place, layer):
+    named = add(place, phase=1)
+    if layer == "session":
+        add(place, "Releases are signed by the build server.", phase=1)
+        compressed(place, summary=f"{TEXT} Releases are signed by the build server.", high_value_items=[])
+        named = aether.evict_short_term_session(home=place)["session_id"]
+    else:
+        working.clear_working_memory(home=place)
+    left = snapshot.load(place).revision
+    done = forget.forget([], match="Quorvex", home=place)
+    assert named in {one.id for one in done.targets}
+
+    with pytest.raises(Conflict, match=f"{named}, forgotten by revision {done.revision} ") as raised:
+        homes.undo(left, home=place)
+    assert raised.value.fix == "Undo the later change first."
+    assert found(place) == []
+
+    homes.undo(done.revision, home=place)
+    homes.undo(left, home=place)
+    assert named in found(place)
+    assert is_sound(place)

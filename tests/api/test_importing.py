@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import aether
-from aether.api import admin, conversations, dedupe, importing, ollm_import, working
+from aether.api import admin, briefing, conversations, dedupe, importing, ollm_import, working
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
@@ -761,3 +761,49 @@ def test_an_import_from_ollm_is_rolled_back_but_for_what_was_continued(home, tmp
     assert [one.code for one in admin.examine(home=home) if one.level != "info"] == []
     with pytest.raises(NotFound, match="no conversation is of import"):
         ollm_import.undo_ollm_import("ollm_nobody", home=home)
+
+
+def said_in_turns(tmp_path, *texts, name="t.jsonl", session="s1"):
+    return transcript(
+        tmp_path,
+        *(
+            {
+                "type": "assistant" if nth % 2 else "user", "sessionId": session, "uuid": f"{session}-{nth}",
+                "timestamp": f"2026-03-01T10:{nth:02}:00.000Z",
+                "message": {"role": "assistant" if nth % 2 else "user", "content": text},
+            }
+            for nth, text in enumerate(texts)
+        ),
+        name=name,
+    )  # fmt: skip
+
+
+RULE, DROPPED = "Never use mocks in the tests.", "The rule about mocks is dropped."
+PASS, FAIL = "All 12 tests of the store pass now.", "One test of the store fails now."
+
+
+def test_the_later_of_the_same_words_of_a_conversation_count(home, tmp_path):
+    path = said_in_turns(tmp_path, RULE, PASS, DROPPED, FAIL, RULE, PASS)
+
+    done = load(home, path)
+
+    assert contents(home) == [DROPPED, FAIL, RULE, PASS]
+    assert done.items == 4
+    places = [item["metadata"].get("places") for item in memory(home)["working_memory"]["items"]]
+    assert [[place["line"] for place in found or ()] for found in places] == [[], [], [1], [2]]
+    shown = [line["text"] for line in briefing.brief(home)["lines"]]
+    assert (RULE in shown, PASS in shown, FAIL in shown) == (True, True, False)
+    again = load(home, path)
+    assert (again.items, again.known) == (0, 6)
+    whole(home)
+
+
+def test_the_same_words_of_three_conversations_stay_in_each_and_are_promoted(home, tmp_path):
+    for session in ("a", "b", "c"):
+        load(home, said_in_turns(tmp_path, RULE, PASS, RULE, name=f"{session}.jsonl", session=session))
+
+    assert contents(home).count(RULE) == 3
+    for phase in (1, 2, 3):
+        aether.compress(phase, architect="extractive", home=home)
+    (pattern,) = memory(home)["long_term_memory"]["patterns"]
+    assert (pattern["occurrences"], pattern["pattern"]) == (3, RULE)

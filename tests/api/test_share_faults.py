@@ -15,7 +15,15 @@ from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    NotFound,
+    StorageFailed,
+    UnsafePath,
+)
 from aether.paths import resource
 from aether.store import commit as commits
 from aether.store import conversations, documents, files, ledger, shared_base
@@ -55,10 +63,13 @@ def test_a_read_only_server_is_read_and_refuses_what_is_added(colony):
         homes.add(one, "b")
     sharing.update_share(home=two)
     assert homes.ids(two) == ["before", "a"]
+    fault = "the server is read-only, or a standby: nothing can be written there"
+    assert fault in sharing.share_status(home=two)["server"]["faults"]
 
     sql(colony, f'alter database "{name}" reset default_transaction_read_only')
     homes.add(one, "c")
     assert homes.ids(colony.agree()) == ["before", "a", "c"]
+    assert fault not in sharing.share_status(home=two)["server"]["faults"]
 
 
 @POSTGRES
@@ -218,6 +229,91 @@ def killed_sharing(colony, name):
 
     assert children.ended(children.start(die)) == 9
     return home
+
+
+@POSTGRES
+def test_rights_that_were_lost_are_named_and_given_again_by_the_owner(colony, monkeypatch):
+    one, two = colony.first(), colony.join()
+    member = f"m{os.getpid()}"
+    sql(colony, f"create role {member} login", f"update aether.colonies set made_by = '{member}'")
+    sharing.share_grant(member, "admin", home=one)
+    fault = "no role is an admin of the colony: only the owner of its tables can give rights"
+    assert fault not in sharing.share_status(home=one)["server"]["faults"]
+    sql(colony, "delete from aether.members")
+
+    assert fault in sharing.share_status(home=one)["server"]["faults"]
+    assert f"{fault}." in [each.message for each in admin.examine(home=one)]
+    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{member}@"))
+    disconnect()
+    refuses_writes(two)
+    assert "share grant" in sharing.share_status(home=two)["reason"]
+
+    monkeypatch.setenv(ledger.URL, colony.url)
+    disconnect()
+    sharing.share_grant(member, "write", home=one)
+    monkeypatch.setenv(ledger.URL, colony.url.replace("owner@", f"{member}@"))
+    disconnect()
+    homes.add(two, "a")
+    monkeypatch.setenv(ledger.URL, colony.url)
+    disconnect()
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    sql(colony, f"drop owned by {member}", f"drop role {member}")
+
+
+def refuses_writes(home):
+    with pytest.raises(UnsafePath, match=r"no right in it.*aether share grant"):
+        homes.add(home, "refused")
+    assert homes.ids(home) == ["before"]
+
+
+@POSTGRES
+def test_keys_that_the_server_lost_repeat_nothing(colony, monkeypatch):
+    monkeypatch.setenv("AETHER_SHARE_OFFLINE", "queue")
+    colony.first()
+    two = colony.join()
+    monkeypatch.delenv(ledger.URL)
+    commit(
+        two,
+        lambda found: homes.addition(found, homes.item("a")),
+        commits.Author("add"),
+        now=homes.NOW,
+        may_wait=True,
+    )
+    copy = colony.directory / "copy" / ".aether"
+    shutil.copytree(two, copy)
+    monkeypatch.setenv(ledger.URL, colony.url)
+    sharing.update_share(home=copy)
+    sql(colony, "delete from aether.keys")
+
+    sharing.update_share(home=two)
+
+    assert homes.ids(colony.agree()) == ["before", "a"]
+    assert list((two / "quarantine").glob("*")) == []
+
+
+@POSTGRES
+def test_the_owner_of_the_tables_removes_a_colony_as_the_documentation_says(colony):
+    one, two = colony.first(), colony.join()
+    conversations.extend(one, "talk", [{"role": "user", "content": "0"}], now=homes.NOW)
+    other = homes.fresh(colony.directory / "other")
+    sharing.share(other, colony.url, "other")
+    text = (Path(__file__).parents[2] / "docs/shared.md").read_text()
+    (block,) = [part for part in text.split("```")[1::2] if "temporary table removed" in part]
+
+    sql(colony, block.removeprefix("sql\n").replace("'garden'", "'c'"))
+
+    disconnect()
+    for home in (one, two):
+        with pytest.raises(NotFound, match="no such colony"):
+            homes.add(home, "a")
+        sharing.leave_share(home=home, force=True)
+        homes.add(home, "alone")
+        assert homes.ids(home) == ["before", "alone"]
+    homes.add(other, "b")
+    assert sharing.share_status(home=other)["lag"] == 0
+    sharing.share(one, colony.url, "c")  # the name is free
+    for table in ("streams", "entries", "keys", "kept", "blobs", "members", "replicas", "colonies"):
+        sql(colony, f"do $$ begin assert not exists (select from aether.{table} where colony = 1); end $$")
 
 
 def test_a_home_that_lost_its_claim_is_known_by_its_history(colony):

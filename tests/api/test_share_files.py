@@ -467,6 +467,10 @@ def test_a_missing_blob_is_reported_and_taken_when_it_is_there(colony):
     assert left.message.isprintable()
     colony.made.remove(three)
 
+    sharing.share(three, colony.url, "d")
+    sharing.leave_share(home=three)
+    assert [each for each in admin.examine(home=three) if each.code == "left-without"] == []
+
     server.put_blob(data)
     server.close()
     colony.agree()

@@ -17,10 +17,12 @@ from aether.api import admin
 from aether.api import home as access
 from aether.api import share as sharing
 from aether.cli.main import main
-from aether.errors import Conflict, StorageFailed, UnsafePath
+from aether.context import goals
+from aether.errors import Conflict, InvalidDocument, StorageFailed, UnsafePath
 from aether.memory import items
 from aether.store import commit as commits
 from aether.store import doctor, documents, files, ledger, offline, record_files, snapshot
+from aether.store.patch import apply
 from aether.types import Change
 from tests import children, homes, postgres_server
 from tests.colonies import Colony, content
@@ -284,6 +286,104 @@ def test_a_damaged_change_goes_to_quarantine_and_the_others_are_sent(pair, away)
     assert len(unfit(two)) == 1
 
 
+def test_the_first_text_that_two_machines_forget_is_forgotten_by_both(pair, away):
+    colony, one, two = pair
+    added = [
+        str(aether.add_working_memory_item(f"The customer {name} pays late.", "decision", 0.5, home=one))
+        for name in ("Quorvex", "Tralfamo")
+    ]
+    sharing.update_share(home=two)
+    away()
+    aether.forget([added[0]], home=two)
+    away(back=True)
+    aether.forget([added[1]], home=one)
+
+    assert homes.ids(colony.agree()) == ["before"]
+    assert unfit(two) == []
+    for home in (one, two):
+        hidden = {each["id"] for each in access.read(home).documents["memory"]["forgotten"]}
+        assert hidden == {*added}
+
+
+@pytest.mark.parametrize("last", ["mine", "theirs"])
+def test_goals_that_two_machines_add_are_in_both_and_the_last_is_current(pair, away, last):
+    colony, one, two = pair
+    earlier = aether.add_goal("Ship the writer.", home=one) if last == "mine" else {}
+    away()
+    mine = aether.add_goal("Ship the reader.", home=two)
+    away(back=True)
+    theirs = earlier or aether.add_goal("Ship the writer.", home=one)
+
+    colony.agree()
+
+    assert unfit(two) == []
+    for home in (one, two):
+        assert {goal["id"]: goal["status"] for goal in aether.goals(home=home)} == {
+            mine["id"]: "active" if last == "mine" else "paused",
+            theirs["id"]: "active" if last == "theirs" else "paused",
+        }
+
+
+def test_a_goal_that_waits_does_not_fit_twice_or_without_its_parent(pair, away):
+    _colony, one, two = pair
+    parent = aether.add_goal("Ship the reader.", home=one)
+    sharing.update_share(home=two)
+    away()
+    aether.add_goal("Read lines.", parent=parent["id"], home=two)
+    patch = offline.read(offline.waiting(two)[0]).entry.patches["goals"]
+    document = snapshot.load(one).documents["goals"]
+
+    added = goals.added_again(document, patch, now=homes.NOW)
+    assert added.result["description"] == "Read lines."
+    with_it = apply(document, added.patches["goals"])
+    assert goals.added_again(with_it, patch, now=homes.NOW) is None
+    assert goals.added_again({**document, "goals": [], "current": None}, patch, now=homes.NOW) is None
+
+
+def test_a_queue_of_an_earlier_release_is_sent(pair, away):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    (path,) = offline.waiting(two)
+    fields = files.unsealed(path.read_bytes())
+    path.write_bytes(
+        files.seal_json({name: fields[name] for name in fields if name not in ("schema_version", "ids")})
+    )
+    offline._MADE.clear()
+    assert names(two) == ["before", "a"]
+    away(back=True)
+
+    assert homes.ids(colony.agree()) == ["before", "a"]
+
+
+def test_a_queue_of_a_newer_aether_is_refused_and_kept(pair, away):
+    colony, _one, two = pair
+    away()
+    add(two, "a")
+    (path,) = offline.waiting(two)
+    data = path.read_bytes()
+    newer = files.seal_json({**files.unsealed(data), "schema_version": 4})
+    path.write_bytes(newer)
+    offline._MADE.clear()
+
+    (found,) = [each for each in doctor.examine(two) if each.level == "error"]
+    assert (found.where, found.fix) == (f"share/queue/{path.name}", "Upgrade aether.")
+    for refused in (
+        lambda: access.read(two), lambda: add(two, "b"), lambda: sharing.leave_share(home=two, force=True)
+    ):  # fmt: skip
+        with pytest.raises(
+            InvalidDocument, match=r"written by a newer aether \(version 4, this one knows 3\)"
+        ):
+            refused()
+    away(back=True)
+    with pytest.raises(InvalidDocument):
+        sharing.update_share(home=two)
+    assert [one.read_bytes() for one in offline.waiting(two)] == [newer]
+
+    path.write_bytes(data)  # as the newer aether would send it
+    assert homes.ids(colony.agree()) == ["before", "a"]
+
+
 @pytest.mark.parametrize("place", ["append", "finish"])
 def test_a_change_whose_sender_is_killed_is_in_the_history_once(pair, away, place):
     colony, one, two = pair
@@ -433,6 +533,7 @@ def test_a_replica_that_came_with_a_repository_sends_and_takes_nothing(pair, awa
     with pytest.raises(UnsafePath, match="it came with the repository"):
         sharing.update_share(home=clone)
     assert ("warning", "tracked-share") in [(each.level, each.code) for each in doctor.examine(clone)]
+    assert [each.where for each in admin.examine(home=clone)].count(ledger.PLACE) == 1
     assert b'"obey"' not in content(colony.agree(), "memory")
 
     git(clone.parent, "rm -q -f --cached -r .aether")

@@ -29,9 +29,9 @@ def test_a_phase_goes_from_start_to_the_queens_decision(here, capsys):
     assert done.out == "Phase 1 completed; the colony is COMPLETED.\n"
     assert "Next: aether memory compress --phase 1" in done.err
     assert shown(capsys, "phase", "complete", "1").out == "Phase 1 was completed before.\n"
-    assert "waits for the Queen" in shown(capsys, "phase", "show").out
+    assert "waits for your decision" in shown(capsys, "phase", "show").out
     assert shown(capsys, "phase", "decide", "continue", "--note", "good").out == "Phase 1: continue.\n"
-    assert "waits for the Queen" not in shown(capsys, "phase", "show").out
+    assert "waits for your decision" not in shown(capsys, "phase", "show").out
 
 
 def test_a_home_without_phases_shows_none(here, capsys):

@@ -15,6 +15,7 @@ import pytest
 
 from aether import clock
 from aether.cli.main import main
+from aether.errors import UnsafePath
 from aether.store import ledger
 from aether.store.files import locked
 from tests import directory_ledger, homes, postgres_server
@@ -49,6 +50,32 @@ def test_a_colony_from_its_start_to_its_end(tmp_path, url, capsys):
     assert "This home has left garden at revision 2." in capsys.readouterr().out
     assert main(["share", "status", "--home", str(two)]) == 3
     assert "not shared" in capsys.readouterr().err
+
+
+def test_a_colony_is_never_named_by_accident(tmp_path, url, capsys):
+    home = homes.fresh(tmp_path / "first")
+
+    for name in ("", " "):
+        assert main(["share", "init", url, name, "--home", str(home)]) == 2
+        assert "a colony needs a name" in capsys.readouterr().err
+    assert main(["share", "status", "--home", str(home)]) == 3
+
+
+def test_why_nothing_is_exchanged_is_said_once_and_not_after_leaving(tmp_path, url, capsys, monkeypatch):
+    home = homes.fresh(tmp_path / "first")
+    main(["share", "init", url, "garden", "--home", str(home)])
+    homes.add(home, "a")
+    capsys.readouterr()
+
+    def refuse(*arguments, **named):
+        raise UnsafePath("the role has no right in it.", fix="Ask an admin.", where="here")
+
+    for call in ("head", "ends", "read_after"):
+        monkeypatch.setattr(directory_ledger.DirectoryLedger, call, refuse)
+    assert main(["fold", "--home", str(home)]) == 1
+    assert capsys.readouterr().err.count("no right in it") == 1
+    assert main(["share", "leave", "--force", "--home", str(home)]) == 0
+    assert "nothing new comes from the colony" not in capsys.readouterr().err
 
 
 @pytest.mark.extras

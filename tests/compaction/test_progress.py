@@ -151,7 +151,7 @@ def test_edits_without_a_commit_or_a_check_are_named():
     found = progress(user("Go."), bash("make test", "ok"), edit("src/a.py"), edit("src/b.py"))
 
     assert found.state[-3:] == (
-        "Uncommitted, as far as the calls show: a.py, b.py.",
+        "Uncommitted, as of the last call: a.py, b.py.",
         "Nothing was committed in this conversation.",
         "Nothing was built or tested after the last edit.",
     )
@@ -177,7 +177,7 @@ def test_after_a_summary_nothing_is_said_of_the_calls_before_it():
     found = progress(before, user("Go on."), edit("a.py"), bash("make test", "ok"))
 
     assert "Nothing was committed in this conversation." not in found.state
-    assert "Uncommitted, as far as the calls show: a.py." in found.state
+    assert "Uncommitted, as of the last call: a.py." in found.state
 
 
 def test_the_progress_of_the_newer_stretch_replaces_that_of_the_older():
@@ -212,7 +212,7 @@ def test_words_with_which_a_call_was_refused_are_the_newest_request():
 
 def test_edits_that_were_refused_are_not_taken_for_changes():
     looked = (user("Fix the parser."), bash("cat src/a.py"), refused("not there"))
-    nothing = "No file was changed in this conversation, as far as the calls show."
+    nothing = "No file was changed by a call of this conversation."
 
     assert progress(*looked).state[-2:] == ("Edits that the person refused: a.py.", nothing)
     assert not {nothing, "Edits that the person refused: a.py."} & {
@@ -342,7 +342,7 @@ def test_what_earlier_answers_changed_outlives_the_next_compaction():
 
 def test_a_work_tree_and_a_run_last_until_there_are_newer_ones():
     older = Facts(
-        state=("The reader is split.", "Ran `make`: ok", "Uncommitted, as far as the calls show: a.py.")
+        state=("The reader is split.", "Ran `make`: ok", "Uncommitted, as of the last call: a.py.")
     )
 
     talked = merged_facts(older, Facts(state=("The upload waits for access.",)))

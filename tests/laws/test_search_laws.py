@@ -208,7 +208,8 @@ def test_the_index_ranks_as_a_scan_does(memory, early, late, query, options, cap
         said = query_terms(query)
         question = Query(tuple(said.weights), said.sequence, (), Filter(phase="2"), cap)
 
-        assert indexed.find(question) == plain.find(question)
+        for most in (None, 3):
+            assert indexed.find(question._replace(most=most)) == plain.find(question._replace(most=most))
         assert search(memory, query, now=NOW, archived=indexed, limit=None, context=1, **options) == search(
             memory, query, now=NOW, archived=plain, limit=None, context=1, **options
         )

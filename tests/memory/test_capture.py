@@ -703,9 +703,7 @@ def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
     result = Record("result", refused, call_id="c", is_error=True)
 
     noted = [text for _, text in brief(user("Fix it."), call, result, said("I wait."))]
-    assert (
-        "The person refused the edit of a.py, and no other edit was made, as far as the calls show." in noted
-    )
+    assert "The person refused the edit of a.py, and no other edit was made in this conversation." in noted
 
 
 def test_a_check_that_failed_was_a_check_of_the_last_edit():
@@ -719,7 +717,7 @@ def test_a_check_that_failed_was_a_check_of_the_last_edit():
         said("One test fails."),
     )
 
-    tree = "Uncommitted, as far as the calls show: a.rs. Nothing was committed in this conversation."
+    tree = "Uncommitted, as of the last call: a.rs. Nothing was committed in this conversation."
     assert ("observation", tree) in noted
 
 
@@ -1093,7 +1091,7 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
 
     assert trees(user("Go on."), edit, done) == [
         (
-            "Uncommitted, as far as the calls show: a.py. Nothing was committed in this conversation."
+            "Uncommitted, as of the last call: a.py. Nothing was committed in this conversation."
             " Nothing was built or tested after the last edit."
         )
     ]

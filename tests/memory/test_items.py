@@ -63,7 +63,63 @@ def test_adding_nothing_changes_nothing():
 
     assert change.patches == {"memory": []}
     assert change.appends == {}
-    assert change.result == ([], [])
+    assert change.result == items.Added([], [])
+
+
+def captured(nth, **more):
+    at = stamp(later(60 * nth))
+    metadata = {
+        "pointer": {"file": "t.jsonl", "line": nth, "key": f"k{nth}"},
+        "timestamp": at,
+        "phase": 1,
+        **more,
+    }
+    return {"content": "Never use mocks.", "type": "constraint", "metadata": metadata}
+
+
+def test_what_a_conversation_says_again_is_one_item_with_its_count_and_places():
+    documents = after(shipped(), add(shipped(), captured(1, ended_at=stamp(NOW))))
+    documents = after(documents, add(documents, {"content": "between", "type": "x"}))
+    before = held(documents)[0]
+
+    change = add(documents, captured(2), captured(3))
+    documents = after(documents, change)
+
+    assert (change.result.ids, change.result.again) == ([before["id"]] * 2, (0, 1))
+    assert texts(documents) == ["between", "Never use mocks."]
+    again = held(documents)[1]
+    assert again["id"] == before["id"]
+    assert again["metadata"] == {
+        **{name: value for name, value in before["metadata"].items() if name != "ended_at"},
+        "timestamp": captured(3)["metadata"]["timestamp"], "pointer": captured(3)["metadata"]["pointer"], "count": 3,
+        "places": [{"line": nth, "key": f"k{nth}", "at": captured(nth)["metadata"]["timestamp"]} for nth in (1, 2)],
+    }  # fmt: skip
+    assert documents["memory"]["working_memory"]["current_tokens"] == sum(
+        one["token_count"] for one in held(documents)
+    )
+    assert check.findings("memory", documents["memory"]) == []
+
+
+@rows(
+    "other",
+    [
+        {"phase": 2}, {"conversation": "another"}, {"role": "plan"}, {"pointer": {"file": "u.jsonl", "line": 1, "key": "k9"}},
+        {"pointer": {"file": "t.jsonl"}},
+    ],
+)  # fmt: skip
+def test_another_conversation_or_phase_and_what_was_not_captured_keep_items_of_their_own(other):
+    first = captured(1, role="plan") if "role" in other else captured(1)
+    documents = after(shipped(), add(shipped(), first))
+
+    assert add(documents, captured(2, **other)).result.again == ()
+
+
+def test_only_so_many_places_of_what_is_said_again_are_kept(monkeypatch):
+    monkeypatch.setattr(items, "MOST_PLACES", 3)
+    documents = after(shipped(), add(shipped(), *map(captured, range(9))))
+
+    (only,) = held(documents)
+    assert (only["metadata"]["count"], len(only["metadata"]["places"])) == (9, 3)
 
 
 @rows(("content", "type"), [("", "x"), (" \n", "x"), ("x", ""), ("x", " "), (None, "x"), ("x", 5)])

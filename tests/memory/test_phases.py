@@ -285,12 +285,12 @@ def test_another_decision_after_the_first_is_refused():
     home.complete(1)
     home.decide("continue")
 
-    with pytest.raises(InvalidInput, match="no phase waits for the Queen"):
+    with pytest.raises(InvalidInput, match="no phase waits for a decision"):
         home.decide("redo")
 
 
 def test_where_no_phase_waits_there_is_nothing_to_decide():
-    with pytest.raises(InvalidInput, match="no phase waits for the Queen"):
+    with pytest.raises(InvalidInput, match="no phase waits for a decision"):
         Colony().decide("continue")
 
 

@@ -469,9 +469,9 @@ def test_of_the_states_of_a_work_tree_only_the_newest_is_found():
         }  # fmt: skip
 
     held = [
-        tree(1, "Uncommitted, as far as the calls show: reader.py."),
-        tree(2, "Uncommitted, as far as the calls show: reader.py, writer.py."),
-        tree(3, "Uncommitted, as far as the calls show: reader.py.", conversation="c2"),
+        tree(1, "Uncommitted, as of the last call: reader.py."),
+        tree(2, "Uncommitted, as of the last call: reader.py, writer.py."),
+        tree(3, "Uncommitted, as of the last call: reader.py.", conversation="c2"),
     ]
     memory = {
         "working_memory": {"items": held}, "short_term_memory": {"sessions": []},

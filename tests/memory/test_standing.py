@@ -549,6 +549,28 @@ def test_a_finding_is_over_when_its_file_was_changed(said, left):
 
 
 @rows(
+    ("asked", "edit", "conversation", "left"),
+    [
+        ("Fix it.", "Changed src/reader.py (1 edit): load", "c", False),
+        (
+            "Add a flag to the command.",
+            "Changed src/reader.py (1 edit): main",
+            "c",
+            False,
+        ),  # the person moved on
+        ("Add a flag to the command.", "Changed src/cli.py (1 edit): main", "c", True),
+        ("Add a flag to the command.", "Changed src/reader.py (1 edit): main", "another", True),
+    ],
+)
+def test_a_finding_is_over_when_its_conversation_goes_on_to_change_its_file(asked, edit, conversation, left):
+    said = "[P1] `load()` of `reader.py` can still follow links."
+    work = item(edit, "code_change", day=4, hour=2, conversation=conversation)
+    found = standing.accounts(standing.of_conversation([work, request(asked, 4), answer(said, day=3)], "c"))
+
+    assert [one.text for account in found for one in account.paragraphs] == ([said] if left else [])
+
+
+@rows(
     ("later", "left"),
     [
         ("**Fixed all three findings.** The tests pass.", False),

@@ -214,3 +214,15 @@ def test_the_lines_of_codex_above_an_output_are_no_error():
     frame = "Process exited with code 1\nOriginal token count: 0\nOutput:\n"
     assert is_empty_search("fgrep x a.py", frame)
     assert error_excerpt(frame + "a.py:3: boom") == "a.py:3: boom"
+
+
+def test_a_program_that_is_known_by_its_name_compiles_no_list_of_programs(monkeypatch):
+    for program in shell._PROGRAMS:
+        assert shell._MATTERS.match(program), program
+        assert not shell._PREPARES.match(f"{program} install"), program
+    monkeypatch.setattr(shell, "_MATTERS", None)
+    monkeypatch.setattr(shell, "_PREPARES", None)
+
+    assert command_target("pytest -q tests/api && make test") == "pytest tests/api && make test"
+    assert covers("pytest", "pytest tests/a.py")
+    assert not shell.prepares("pytest -q")

@@ -428,7 +428,7 @@ def test_looking_around_is_no_failure():
         (
             [(["src/a.py"], "", ""), (["b.py"], "", "")],
             [
-                "Uncommitted, as far as the calls show: a.py, b.py.",
+                "Uncommitted, as of the last call: a.py, b.py.",
                 "Nothing was committed in this conversation.",
                 "Nothing was built or tested after the last edit.",
             ],
@@ -486,7 +486,7 @@ def test_looking_around_is_no_failure():
                 ([], "git status --short", " M docs/b.md\n?? build/\nR  old.py -> src/new.py\n"),
             ],
             [
-                "Uncommitted, as far as the calls show: b.md, build, new.py.",
+                "Uncommitted, as of the last call: b.md, build, new.py.",
                 "Nothing was committed in this conversation.",
             ],
         ),
@@ -499,7 +499,7 @@ def test_looking_around_is_no_failure():
                 )
             ],
             [
-                "Uncommitted, as far as the calls show: a.py, notes.",
+                "Uncommitted, as of the last call: a.py, notes.",
                 "Nothing was committed in this conversation.",
                 "The branch is main.",
             ],
@@ -519,7 +519,7 @@ def test_looking_around_is_no_failure():
                 ([], "git status --short | grep docs", " M docs/b.md"),
             ],
             [
-                "Uncommitted, as far as the calls show: a.py.",
+                "Uncommitted, as of the last call: a.py.",
                 "Nothing was committed in this conversation.",
             ],
         ),
@@ -542,7 +542,7 @@ def test_looking_around_is_no_failure():
                 ([], "make test && git status -sb", "## fix...origin/fix\n M a.py"),
             ],
             [
-                "Uncommitted, as far as the calls show: a.py.",
+                "Uncommitted, as of the last call: a.py.",
                 "Nothing was committed in this conversation.",
                 "The branch is fix, rebased on origin/main.",
             ],
@@ -554,7 +554,7 @@ def test_looking_around_is_no_failure():
                 ([], "git status -sb", "## fix/log.2...origin/fix/log.2 [ahead 1]\n M a.py"),
             ],
             [
-                "Uncommitted, as far as the calls show: a.py.",
+                "Uncommitted, as of the last call: a.py.",
                 "Nothing was committed in this conversation.",
                 "The branch is fix/log.2.",
             ],
@@ -578,7 +578,7 @@ def test_looking_around_is_no_failure():
         (
             [(["a.py"], "", ""), ([], "git add a.py && git commit -qm x && git status -s", " M b.py")],
             [
-                "Uncommitted, as far as the calls show: b.py.",
+                "Uncommitted, as of the last call: b.py.",
                 "Nothing was pushed in this conversation.",
                 "Nothing was built or tested after the last edit.",
             ],
@@ -590,7 +590,7 @@ def test_looking_around_is_no_failure():
                 ([], "make test", "ok"),
             ],
             [
-                "Uncommitted, as far as the calls show: a.py.",
+                "Uncommitted, as of the last call: a.py.",
                 "Nothing was committed in this conversation.",
             ],
         ),
@@ -602,6 +602,52 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         record_in_work_tree(tree, paths, command, output)
 
     assert [*work_tree_lines(tree, whole=True)] == lines
+
+
+@pytest.mark.parametrize(
+    ("commands", "left"),
+    [
+        (["git add a.py && git commit -m 'Fix && test'"], ["b.py", "Makefile"]),
+        (["git add src/a.py", "git commit -qm x"], ["b.py", "Makefile"]),
+        (["git commit a.py -m x"], ["b.py", "Makefile"]),
+        (["git commit -m x -- a.py b.py"], ["Makefile"]),
+        (['git commit -m "$(cat <<EOF\nFix a.py\nEOF\n)"'], []),
+        (['git add a.py && git commit -m "$(cat <<EOF\nFix b.py\nEOF\n)"'], ["b.py", "Makefile"]),
+        (["cd app && git -C lib add a.py Makefile && git -c user.name=x commit -F msg.txt"], ["b.py"]),
+        (["git add a.py && git commit -m x; git add b.py && git commit -m y"], ["Makefile"]),
+        (["git rm -q a.py && git commit -m x"], ["b.py", "Makefile"]),
+        (["git add a.py", "git commit -m x b.py"], ["a.py", "Makefile"]),
+        (["git add a.py", "git commit -im x b.py"], []),
+        (["git add a.py", "git commit --author 'B b.py' -m x"], ["b.py", "Makefile"]),
+        # What is named otherwise, or staged by something else, may be all of them.
+        *(
+            ([command], [])
+            for command in (
+                "git add -A && git commit -m x", "git add . && git commit -m x", "git add src && git commit -m x",
+                "git add '*.py' && git commit -m x", "git add $FILES && git commit -m x", "git commit -am x",
+                "git commit --all -m x", "git add -u; git commit -m x", "git commit -m x", "bash -c 'git commit -m x'",
+            )
+        ),
+    ],
+)  # fmt: skip
+def test_a_commit_takes_the_files_that_it_names_and_those_that_were_staged(commands, left):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["src/a.py", "b.py", "Makefile"], "", "")
+    for command in commands:
+        record_in_work_tree(tree, [], command, "")
+
+    assert tree["edited"] == left
+
+
+def test_a_file_that_was_edited_after_it_was_staged_is_not_committed():
+    tree = new_work_tree()
+    for paths, command in ((["a.py", "b.py"], "git add a.py b.py"), (["b.py"], ""), ([], "git commit -m x")):
+        record_in_work_tree(tree, paths, command, "")
+    assert tree["edited"] == ["b.py"]
+
+    record_in_work_tree(tree, [], "git add b.py && make", "no rule", failed=True)
+    record_in_work_tree(tree, [], "git commit -m y", "")
+    assert tree["edited"] == []
 
 
 def test_a_call_that_failed_may_have_checked_or_committed():
@@ -624,14 +670,14 @@ def test_of_a_conversation_without_its_beginning_only_what_was_seen_is_said():
     tree = new_work_tree()
     record_in_work_tree(tree, ["a.py"], "make test", "")
 
-    assert [*work_tree_lines(tree, whole=False)] == ["Uncommitted, as far as the calls show: a.py."]
+    assert [*work_tree_lines(tree, whole=False)] == ["Uncommitted, as of the last call: a.py."]
 
 
 def test_an_edit_that_a_person_refused_is_said_until_the_file_is_changed():
     tree = new_work_tree()
     record_refusal(tree, ["src/a.py", "src/b.py"])
     assert [*work_tree_lines(tree, whole=True)] == [
-        "The person refused the edit of a.py, b.py, and no other edit was made, as far as the calls show."
+        "The person refused the edit of a.py, b.py, and no other edit was made in this conversation."
     ]
 
     record_in_work_tree(tree, ["src/a.py"], "", "")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
+from hypothesis import HealthCheck, given, settings, strategies
 
 from aether.redact import assignments
 from aether.redact.assignments import is_secret_name, without_assigned
@@ -116,3 +119,16 @@ def test_a_user_and_a_password_in_base64_are_credentials_of_docker(value):
 @rows("value", ["", "required", "oauth2", "Og==", "bm8gY29sb24gaGVyZQ==", "über:alles", "Ym9i:aA="])
 def test_other_values_are_not_credentials(value):
     assert not is_docker_auth(value)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[*HealthCheck])
+@given(strategies.from_regex(re.compile(assignments._SAID._given[0]), fullmatch=True))
+def test_whatever_says_a_secret_starts_with_a_noun_and_a_sign(text):
+    assert text.startswith(assignments._SAID_STARTS)
+
+
+def test_a_text_without_a_noun_of_secrets_compiles_no_pattern_of_what_is_said(monkeypatch):
+    monkeypatch.setattr(assignments, "_SAID", None)
+    text = "412 passed in 9.1s, three keys and the accessor of secrets."
+
+    assert assignments.without_said(text) == text

@@ -461,3 +461,22 @@ def test_what_only_looks_like_a_time_is_none():
     assert instant_text("2026-13-01T06:00:00.000000Z") == ""
     assert instant_text("2026-02-30T06:00:00.000000Z") == ""
     assert instant_text("2026-W05-1T06:00:00.00000Z") == "2026-01-26T06:00:00.000000Z"
+
+
+def test_no_more_candidates_are_read_than_are_asked_for(path):
+    fetched = []
+    numbered = dict(enumerate(RECORDS))
+    source = indexed_source(
+        path,
+        archive(RECORDS, step=1)._replace(
+            fetch=lambda wanted: (fetched.extend(wanted), {at: numbered[at] for at in wanted})[1]
+        ),
+    )
+
+    found = source.find(ask("note 7 cache node2", most=3))
+
+    # Those with most of the words, and of these the newest.
+    assert ids(found) == ["wm_11", "wm_14", "wm_17"]
+    assert sorted(fetched) == [11, 14, 17]
+    assert (found.items, found.held["cach"]) == (20, 20)
+    assert scan(lambda: iter(RECORDS), ask("note 7 cache node2", most=3)) == found

@@ -113,13 +113,24 @@ def test_a_text_without_the_words_that_a_pattern_needs_compiles_nothing(compilat
     assert commits.findall("git commit") == [one[1] for one in commits.finditer("git commit")] == ["commit"]
 
 
+def test_a_text_without_the_words_that_a_pattern_needs_is_not_searched_after_its_first_use_either():
+    commits = lazy("commit", needs=("git",))
+
+    assert commits.search("git commit")
+    assert (commits.search("commit"), commits.sub("x", "commit"), commits.findall("commit")) == (
+        None,
+        "commit",
+        [],
+    )
+
+
 def _needing():
     modules = [
         import_module(found.name) for found in pkgutil.walk_packages(aether.text.__path__, "aether.text.")
     ]
     modules += [
         import_module(f"aether.{name}")
-        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work")
+        for name in ("messages.shell", "messages.tool_calls", "memory.capture.tool_work", "memory.search")
     ]
     kind = type(lazy("", needs=("a",)))
     held = [

@@ -14,6 +14,7 @@ from aether.text.words import (
     MAX_TERM_CHARS,
     PART_WEIGHT,
     STOPWORDS,
+    has_terms_beside,
     parts,
     pluralize,
     query_terms,
@@ -271,3 +272,25 @@ def test_a_sentence_goes_on_behind_code_that_ends_in_a_mark():
         "It says `done.`",
         "Then it ends.",
     ]
+
+
+@given(
+    st.lists(st.sampled_from(["the", "fetchUser", "fails", "Fails", "日本語", "it's", "PostgreSQL", "7", "ran", "run", "of"])),
+    st.frozensets(st.sampled_from(["fetchus", "fetch", "fail", "日本", "run", "the", "7"])),
+    st.integers(0, 5),
+)  # fmt: skip
+def test_new_terms_are_found_without_cutting_all_of_a_text(said, known, least):
+    text = " ".join(said)
+
+    assert has_terms_beside(text, known, least=least) == (
+        len(query_terms(text).weights.keys() - known) >= least
+    )
+
+
+def test_no_more_of_a_text_is_cut_than_needed(monkeypatch):
+    cut = []
+    real = module._piece
+    monkeypatch.setattr(module, "_piece", lambda run: (cut.append(run), real(run))[1])
+
+    assert has_terms_beside("one two three four five", {"one"}, least=2)
+    assert cut == ["one", "two", "three"]

@@ -119,8 +119,8 @@ def main(argv: list[str], stdin: bytes, *, deadline: Deadline | None = None) -> 
         home = _home(payload)
         return 0, _answer(payload | {"hook_event_name": event}, home, deadline)
     except Exception as reason:  # noqa: BLE001 - a failure here must not fail the host
-        spool.log_failure(home, event, session, f"{type(reason).__name__}: {reason}")
-        return 0, ""
+        logged = spool.log_failure(home, event, session, f"{type(reason).__name__}: {reason}")
+        return 0, "" if logged or event not in HOME_EVENTS else _not_stored(home, reason)
 
 
 def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
@@ -230,6 +230,13 @@ def output(event: str, text: str) -> str:
     if event in USER_EVENTS and text.strip():
         return json.dumps({"systemMessage": text}, ensure_ascii=False)
     return ""
+
+
+def _not_stored(home: str, reason: Exception) -> str:
+    """Return the output by which the user learns of a failure that no log could take."""
+    what = str(reason) if isinstance(reason, AetherError) else f"{home}: {reason}"
+    text = f"aether: {what.rstrip('.')}. The session goes on without its memory."
+    return json.dumps({"systemMessage": text}, ensure_ascii=False)
 
 
 def _context(event: str, text: str) -> str:

@@ -51,7 +51,7 @@ _EVENT_FIELDS = (
 )
 
 
-def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
+def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], object]) -> str:
     """Return the text for the model, having made the changes of `event` in the name of a hook.
 
     At the end of a turn it is a line for the user: the rules that were learned, and how to forget them.
@@ -67,7 +67,7 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
             _exchange(home)
 
 
-def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], None]) -> str:
+def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], object]) -> str:
     from aether.store.authors import HOOK
 
     learned = ""
@@ -180,12 +180,15 @@ def _stored_starts(home: str, session: str) -> bool:
 
 def _compress(home: str, *, by: str) -> None:
     """Compress the phase that fills working memory, without a model; nothing if it is not full."""
-    from aether.api.working import check_token_threshold, prepare_current_phase
+    from aether.memory.items import token_usage
+    from aether.store.snapshot import load
 
-    record = prepare_current_phase(home, by=by).record if check_token_threshold(home=home) else None
-    if record:
-        from aether.api.compress import FALLBACK, compress
+    if not token_usage(load(Path(home)).documents["memory"]).needed:
+        return  # nothing more is imported at most stops
+    from aether.api.compress import FALLBACK, compress
+    from aether.api.working import prepare_current_phase
 
+    if record := prepare_current_phase(home, by=by).record:
         compress(record["phase"], architect=FALLBACK, home=home, by=by)
 
 

@@ -7,7 +7,7 @@ both hold, the newest is kept. The lines of each section are made in `sections`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 
@@ -31,9 +31,14 @@ _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 # 64 bits: two of some thousand lines are never alike by accident.
 _DIGEST_CHARS = 16
 # Answers of `judged` by question and digests of the texts, and those of them that were asked for: who makes briefs in
-# many processes keeps them.
+# many processes keeps them, and with them what became of the lines of each long section, by the digest of all.
 JUDGED: dict[str, bool] = {}
 ASKED: dict[str, bool] = {}
+FATES: dict[str, list[int]] = {}
+# What becomes of a line; from 0, it is left out for the kept line of that number, which contradicts it.
+_KEPT, _REPEATED = -1, -2
+# A section that shows so many lines reads all of them, and compares thousands of pairs.
+_LONG_SECTION = 100
 
 # In the order of the block.
 HEADINGS = {
@@ -172,6 +177,33 @@ def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False
     that share most of their words are compared: a briefing is made while somebody waits, and most hold no such lines.
     """
     kept: list[Line] = []
+    for line, fate in _with_fates(lines, most=most, replacing=replacing):
+        if fate == _KEPT:
+            kept.append(line)
+            if len(kept) == most:
+                break
+        elif 0 <= fate < len(kept) and not kept[fate].note:
+            since = f"on {day_of(line.at)}" if line.at else "before"
+            kept[fate] = kept[fate]._replace(note=f"replaces what was said {since}")
+    return kept
+
+
+def _with_fates(lines: Iterable[Line], *, most: int, replacing: bool) -> Iterable[tuple[Line, int]]:
+    """Return `lines` with what becomes of each; that of a long section is known as long as its lines are the same."""
+    if most < _LONG_SECTION:
+        return _compared(lines, replacing=replacing)
+    read = [*lines]
+    key = _digest("\n".join([str(replacing), *(line.text for line in read)]))
+    fates = FATES.pop(key, [])
+    if len(fates) != len(read):
+        fates = [fate for _, fate in _compared(read, replacing=replacing)]
+    FATES[key] = fates  # the last of them is what was asked for last
+    return zip(read, fates, strict=True)
+
+
+def _compared(lines: Iterable[Line], *, replacing: bool) -> Iterator[tuple[Line, int]]:
+    """Yield each of `lines` with what becomes of it beside those before it."""
+    kept: list[str] = []
     topics: list[tuple[int, int]] = []
     places: dict[str, int] = {}
     seen: list[tuple[str, str]] = []
@@ -184,21 +216,17 @@ def without_repeats(lines: Iterable[Line], *, most: int, replacing: bool = False
             for at, (other, held) in enumerate(topics)
             if (mine & other).bit_count() >= SHARED_AT * max(size, held)
         ]
-        pairs = [(at, (line.text, kept[at].text), digest + seen[at][1]) for at in near]
+        pairs = [(at, (line.text, kept[at]), digest + seen[at][1]) for at in near]
         if any(folded == seen[at][0] or _judged("same", texts, digests) for at, texts, digests in pairs):
+            yield line, _REPEATED
             continue
         opposed = (at for at, texts, digests in pairs if _judged("contradicts", texts, digests))
-        against = next(opposed, None) if replacing else None
-        if against is None:
-            kept.append(line)
+        against = next(opposed, _KEPT) if replacing else _KEPT
+        if against == _KEPT:
+            kept.append(line.text)
             topics.append((mine, size))
             seen.append((folded, digest))
-            if len(kept) == most:
-                break
-        elif not kept[against].note:
-            since = f"on {day_of(line.at)}" if line.at else "before"
-            kept[against] = kept[against]._replace(note=f"replaces what was said {since}")
-    return kept
+        yield line, against
 
 
 def judged(question: str, *texts: str) -> bool:

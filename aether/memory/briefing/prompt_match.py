@@ -19,14 +19,16 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
 
 from aether.memory.recall import Record, excerpt
 from aether.memory.search import HISTORY, asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
-from aether.text.words import STOPWORDS, query_terms, terms
+from aether.text.words import STOPWORDS, has_terms_beside, query_terms, terms
 from aether.tuples import NamedTuple
 
 # More matches are a page to read, not a hint.
@@ -217,7 +219,7 @@ def match_prompt(
     found = sorted(filter(None, made), key=lambda one: (-one.score, one.record.id))
     if asked_for.commit:
         found = _commits(asked_for, [one for one in records if one.id not in out]) or found
-    return _unique(found)[:MOST_MATCHES]
+    return [*islice(_unique(found), MOST_MATCHES)]
 
 
 def _reason(
@@ -287,16 +289,16 @@ def _likely(
     names: Mapping[str, list[int]], worded: Mapping[str, list[int]], weights: Mapping[str, float]
 ) -> list[int]:
     """Return the places of the entries that can be a match, best first, at most `LOOKED_AT`."""
-    scores: dict[int, float] = {}
-    number: dict[int, int] = {}
-    for word, found in worded.items():
-        for at in found:
-            scores[at] = scores.get(at, 0.0) + weights[word]
-            number[at] = number.get(at, 0) + 1
+    # Counted without a step of ours for each entry: a common word is in thousands of them.
+    number = Tally(chain.from_iterable(worded.values()))
     by_name = {at for found in names.values() for at in found}
+    can = by_name.union(at for at, words in number.items() if words >= LEAST_WORDS)
+    scores = dict.fromkeys(can, 0.0)
+    for word, found in worded.items():
+        for at in can.intersection(found):
+            scores[at] += weights[word]
     for at in by_name:
-        scores[at] = scores.get(at, 0.0) + NAME_WEIGHT
-    can = [at for at in scores if at in by_name or number[at] >= LEAST_WORDS]
+        scores[at] += NAME_WEIGHT
     return sorted(can, key=lambda at: (-scores[at], at))[:LOOKED_AT]
 
 
@@ -335,7 +337,7 @@ def _best_passage(
         score = (worth + NAME_WEIGHT * len(by_name)) * WEIGHT_OF_TYPE.get(record.type, 1.0)
         if best is not None and score <= best.score:
             continue
-        if len(query_terms(passage).weights.keys() - asked_for.said) >= LEAST_NEWS:
+        if has_terms_beside(passage, asked_for.said, least=LEAST_NEWS):
             best = PromptMatch(record, excerpt(passage, PASSAGE_CHARS), score)
     return best
 
@@ -368,13 +370,11 @@ def _is_prose(passage: str) -> bool:
     return not passage.isascii() or any(word in STOPWORDS for word in words.words(passage))
 
 
-def _unique(found: Iterable[PromptMatch]) -> list[PromptMatch]:
-    """Return the matches without those whose passage repeats a better one."""
-    kept: list[PromptMatch] = []
+def _unique(found: Iterable[PromptMatch]) -> Iterator[PromptMatch]:
+    """Yield the matches without those whose passage repeats a better one."""
     before: list[frozenset[str]] = []
     for one in found:
         said = frozenset(query_terms(one.passage).weights)
         if all(len(said & other) * 2 <= len(said) for other in before):
-            kept.append(one)
+            yield one
             before.append(said)
-    return kept

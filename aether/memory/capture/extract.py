@@ -68,7 +68,7 @@ from aether.tuples import TypedDict
 ANSWER_CHARS = 4_000
 SUMMARY_CHARS = 6_000
 TASK_CHARS = 400
-# Repetitions of one text (re-sent messages, a sub-agent's answer in the call that started it) come soon after it.
+# Repetitions of one text (re-sent messages, a sub-agent's answer in the call that started it) come in the same turn.
 _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
 DEFAULT_RELEVANCE = 0.5
@@ -391,18 +391,27 @@ def _cleaned(record: Record) -> str:
 
 
 def _new_items(state: State, notes: list[Note]) -> list[Draft]:
-    """Return the items of `notes`, without texts that were noted shortly before.
+    """Return the items of `notes`, without texts that were noted since the person's last message: a host repeats itself.
 
-    A state that comes back is noted again: the newest note of a plan or work tree is the one that holds.
+    What is said again after another message of the person is noted again, because the later words count. A state that comes back is noted again: the newest note of a plan or work tree is the one that holds.
     """
     made = []
-    for note in notes:
-        digest = sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
+    digests = [_digest_of(note) for note in notes]
+    said = [digest for note, digest in zip(notes, digests, strict=True) if note.by_person]
+    for note, digest in zip(notes, digests, strict=True):
+        if note.by_person and said:
+            if state["texts"][-len(said) :] != said:  # not the same message, sent again
+                state["texts"] = []
+            said = []
         if digest in state["texts"] and note.role not in STATES:
             continue
         state["texts"] = [*state["texts"][1 - _REMEMBERED_TEXTS :], digest]
         made.append(draft(note, file=state["file"], phase=_phase(state), title=state.get("title", "")))
     return made
+
+
+def _digest_of(note: Note) -> str:
+    return sha256(f"{note.kind}\0{note.content}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _phase(state: State) -> int:

@@ -34,7 +34,7 @@ NAMES_SOMETHING = 0.05
 # It came again.
 REPEATED = 0.05
 _NAMED = lazy(r"`|\d{2}|\w[/_]\w|\w\.\w|[a-z][A-Z]")
-_AGAIN = lazy(r"\(\d+ (?:runs|edits)\)|failed \d+ times")
+_AGAIN = lazy(r"\(\d+ (?:runs|edits)\)|failed \d+ times", needs=(" runs)", " edits)", "failed "))
 RULE_TYPES = frozenset({"constraint", "preference"})
 # Characters, at about four to a token: a request of a page, a statement of a paragraph.
 REQUEST_CHARS = 2_400
@@ -44,6 +44,8 @@ TITLE_CHARS = 80
 MOST_RULES = 12
 # Three quarters of a shortened text are its head, where people state their request.
 HEAD_SHARE = 0.75
+# Made once: a third of the time of a short text goes into making an encoder.
+_SORTED = json.JSONEncoder(sort_keys=True).encode
 # Ids of this form are unique by themselves; others only within their session.
 _UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
@@ -161,9 +163,9 @@ def origin(record: Record, session: str) -> Origin:
 
 def _digest(record: Record) -> str:
     try:
-        said = json.dumps([record.text, record.tool, dict(record.arguments)], sort_keys=True)
+        said = _SORTED([record.text, record.tool, dict(record.arguments)])
     except RecursionError:  # nested too deep for JSON: the text has to distinguish it
-        said = json.dumps([record.text, record.tool])
+        said = _SORTED([record.text, record.tool])
     return sha256(said.encode()).hexdigest()[:16]
 
 
@@ -226,7 +228,7 @@ def relevance_of(note: Note) -> float:
         return TASK_RULE_RELEVANCE if is_of_task(note.content) else RULE_RELEVANCE[note.kind]
     worth += _BY_ROLE.get(note.role, 0.0)
     worth += UNCONFIRMED if note.evidence == "agent" else 0.0
-    worth += NAMES_SOMETHING if _NAMED.search(note.content) else 0.0
+    worth += NAMES_SOMETHING if "`" in note.content or _NAMED.search(note.content) else 0.0
     worth += REPEATED if _AGAIN.search(note.content) else 0.0
     return round(min(worth, most), 2)
 

@@ -56,7 +56,7 @@ OF_WEBHOOK = [
     "Files changed:",
     "webhook.py (created, 1 edit): send",
     "Commits and commands, the last of each:",
-    f"Uncommitted, as far as the calls show: webhook.py. {NOTHING}",
+    f"Uncommitted, as of the last call: webhook.py. {NOTHING}",
     "Ran `make test`: 12 passed",
 ]
 OF_INVOICE = [
@@ -69,7 +69,7 @@ OF_INVOICE = [
     "Files changed:",
     "invoice.py (created, 1 edit): export",
     "Commits and commands, the last of each:",
-    f"Uncommitted, as far as the calls show: invoice.py. {NOTHING} Nothing was built or tested after the last edit.",
+    f"Uncommitted, as of the last call: invoice.py. {NOTHING} Nothing was built or tested after the last edit.",
     "Earlier work:",
     "Add retries to the webhook.",
 ]

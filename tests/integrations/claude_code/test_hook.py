@@ -463,8 +463,12 @@ def test_a_full_disk_ends_well_and_leaves_no_piece(project, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", full)
         assert ran(project) == (0, "")
+        code, text = reported(project, "UserPromptSubmit", prompt="Never deploy on Fridays.")
 
     assert list((project / ".aether" / "hooks" / "spool").iterdir()) == []
+    # The log could not take it, so the user is shown it.
+    assert code == 0
+    assert "No space left on device" in json.loads(text)["systemMessage"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -730,6 +734,32 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project):
     }  # fmt: skip
     assert len(entries(project)) == 1
     assert heavy & found == set()
+
+
+@pytest.mark.parametrize(
+    ("event", "more", "heavy"),
+    [
+        # The stemmer, which leaves no module but the one that finds it, and what compares two lines that are alike.
+        ("SessionStart", {"source": "startup"}, "importlib.util sqlite3 aether.api.drain aether.memory.search aether.text.similarity"),
+        ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?"}, "aether.api.drain"),
+        # Nothing is searched, and compressing starts only in a full memory.
+        ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.memory.search"),
+    ],
+)  # fmt: skip
+def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, heavy):
+    home = project / ".aether"
+    aether.add_working_memory_item("Never retry `load_sessions()` of the gateway.", "constraint", home=home)
+    code = (
+        "import sys\nfrom aether.integrations.claude_code import hook\n"
+        "code, said = hook.main([], sys.stdin.buffer.read())\nprint(code, *sys.modules)"
+    )
+    payload = {"hook_event_name": event, "session_id": "s", "cwd": str(project), **more}
+
+    code, *found = process(project, payload, code=code).stdout.decode().split()
+
+    others = "dataclasses hashlib tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing"
+    assert (code, logged(project)) == ("0", "")
+    assert {*others.split(), *heavy.split()} & {*found} == set()
 
 
 def captured():

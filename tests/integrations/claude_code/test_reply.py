@@ -42,7 +42,6 @@ def calls(monkeypatch):
     stand_in(briefing, "compaction_steering", "keep this")
     stand_in(recall, "prompt_recall", "recalled")
     stand_in(compress, "ingest_summary", None)
-    stand_in(working, "check_token_threshold", result=False)
     return seen
 
 
