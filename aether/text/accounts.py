@@ -53,10 +53,17 @@ _NEXT_HEADING = lazy(
     re.IGNORECASE,
 )
 _OPTION_HEADING = lazy(
-    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|pros|cons|example|questions?|how (?:it|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
+    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|pros|cons|example|questions?|how (?:it|to)|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
     re.IGNORECASE,
 )
 OPTION = lazy(r"(?:option|approach|alternative|variant)\W+\w{1,2}\b|\(?[a-d1-9][.)]", re.IGNORECASE)
+# An entry below a line that breaks off is half of a sentence.
+_BREAKS_OFF = lazy(
+    r"\b(?:which|that|when|where|while|if|to|would|will|should|must|can|and|or|by|with|for|because|the|an?|of|in|on|from)\W*\Z",
+    re.IGNORECASE,
+)
+# A place ("`load()` — after the check") is no step; the line above the list says what is done there.
+_PLACE = lazy(r"\W*`[^`\s]+`\W*[-–—:]\s")
 # A formula, a definition or a made-up case explains; it reports no work.
 _EXPLAINS = lazy(
     r"^\W*(?:`[^`]+`|\w[\w.]*(?: \w[\w.]*){0,3}) = |^\W*(?:scenario|example|case|given|suppose|assume|imagine|say)\b[^.:]{0,30}:",
@@ -80,7 +87,7 @@ _STEP = lazy(
 )
 _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
-    r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
+    r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|i(?:'m| am) (?:now |also |just |still )?(?:reading|checking|(?:re-?)?running|looking|waiting|confirming|verifying|inspecting|reviewing|tracing|searching|validating)|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
     re.IGNORECASE,
 )
 _LEANS = lazy(
@@ -101,6 +108,11 @@ _PROVEN = lazy(
 _PUT_OFF = lazy(
     r"(?:\b(?:is|was|are|were|been|minor,)|[-–—:])\s*(?:deferred|skipped|postponed)\b|\b(?:looks?|is|are|still) untested\b|\bleft (?:unaddressed|for later)\b"
     r"|\bthere(?:'s| is| are) (?:still )?no\b[^.?]*\btests?\b(?! (?:is|are) needed)",
+    re.IGNORECASE,
+)
+# What an account of work says below it is open as long as nobody works on it.
+_LIMIT_HEADING = lazy(
+    r"\W*(?:known |current |remaining |other )*(?:limitations?|caveats?|gaps?|not (?:yet )?(?:covered|handled|supported))\W*",
     re.IGNORECASE,
 )
 # A finding of a review, or what is said to be wrong with the code.
@@ -124,7 +136,13 @@ _FIXES_ALL = lazy(
 _NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
 _OF_TREE = lazy(r"\b(?:unstaged|uncommitted|unpushed|untracked)\b", re.IGNORECASE)
 # An entry of a checklist was the state when it was ticked.
-_TICKED = lazy(r"\W*[✅✓✔☑]")
+_TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z")
+# What tests were written says less than that they pass, and the list of changed files names them.
+_OF_TESTS = lazy(
+    r"^\W*(?:(?:i(?:'ve|'m| am)?|also|let me|now)\s+)*(?:add(?:ed|ing|s)?|wrote|writ\w+|updat\w+|extend\w*|modif\w+)\b(?:[^.;:]{0,60}?\b(?:tests?|coverage|regressions?|fixtures?)\b|\s[`\[]?\S*(?:_test\.|\btest_\w+\.|\.(?:test|spec)\.)\w)"
+    r"|^\W*tests? (?:are |were )?(?:updated|added)\b|^[`\[]?\S*(?:_test\.\w+|\btest_\w+\.\w+|\.(?:test|spec)\.\w+)\S*\s*[-–—:]",
+    re.IGNORECASE,
+)
 _REASON = lazy(
     r"\b(?:instead|rather than|should|so that|because|for consistency|best place|keep(?:s|ing)?|without|only|separate|shared|while keeping|preserv\w+|match(?:es|ing)?|to avoid|from .{3,40} only|unchanged|the fix is|both sides|explicit(?:ly)?)\b",
     re.IGNORECASE,
@@ -142,6 +160,16 @@ _CHOOSES = lazy(
 _HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|whether|not sure|i wonder)\b", re.IGNORECASE)
 _ASIDE = lazy(
     r"^\W*(?:now,? let me|(?:now,? |then,? |next,? )*(?:i need to|i have to|i should)|it|this|that)\b",
+    re.IGNORECASE,
+)
+# What is in the code only for a while, what is announced, and what "it" is only the text around it says.
+_PASSING = lazy(
+    r"\btemporar(?:y|ily)\b(?! (?:dir|file|folder|path|table))|\bdebug (?:hook|print|test|code|output|statement|line)s?\b|\bbriefly\b|\bnext(?:[.,:;]|\Z)"
+    r"|\b(?:i'm|i am|we're|let me) (?:now |just |also )?\w+ (?:them|(?:that|this)(?= (?:with|so|to|by|and|for|in|into|from|because|rather|instead)\b))(?! \w+ly\b)\b",
+    re.IGNORECASE,
+)
+_INTRODUCES = lazy(
+    r"\b(?:i'm|i am|i'll|we're|let me)(?: now| just| also| going to)* (?:add|creat|introduc|keep|switch|convert|us|vendor|restor|register)(?:e|ing)?\b|\bshould\b",
     re.IGNORECASE,
 )
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
@@ -347,7 +375,17 @@ def is_aside(sentence: str) -> bool:
     (True, False)
     """
     said = sentence.replace("’", "'")
-    return bool(_ASIDE.match(said) or _LEANS.match(said) or _NO_SUBJECT.match(said))
+    return bool(_ASIDE.match(said) or _LEANS.match(said) or _NO_SUBJECT.match(said) or _PASSING.search(said))
+
+
+def introduces(sentence: str) -> bool:
+    """Return whether a reason says what is made or kept, rather than what is adjusted or tested.
+
+    >>> introduces("I'm adding a `Retry` type that both clients share."), introduces("I'm moving the check to the end of `run()`.")
+    (True, False)
+    """
+    said = sentence.replace("’", "'")
+    return bool(_INTRODUCES.search(said)) and not _OF_TESTS.match(said)
 
 
 def closes_asking(said: Sequence[Paragraph]) -> bool:
@@ -368,7 +406,7 @@ def asks(one: Paragraph) -> bool:
 def is_ahead(one: Paragraph) -> bool:
     """Return whether a paragraph says what comes next."""
     said = one.text.replace("’", "'")
-    if said.rstrip("*_ ").endswith(":"):
+    if said.rstrip("*_ ").endswith(":") or (_announced(one) and _PLACE.match(said)):
         return False
     if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
@@ -399,6 +437,29 @@ def step_of(one: Paragraph) -> str:
     said = sentences(without_emphasis(one.text))
     first = next((at for at, sentence in enumerate(said) if names_step(sentence)), len(said))
     return whole(" ".join(said[first:]))
+
+
+def announced_places(said: Sequence[Paragraph], text: str) -> str:
+    r"""Return from an account `text` what it announces, with the list of places below it, or "".
+
+    >>> text = "Now I'll log the id. The places are:\n\n1. `load()` - after the check\n2. `save()` - before it"
+    >>> announced_places(paragraphs(text), text)
+    "Now I'll log the id. The places are: 1. `load()` - after the check 2. `save()` - before it"
+    """
+    for one in said:
+        opens = one.text.rstrip("*_ ").endswith(":") and announces(one.text)
+        places = [
+            each.text
+            for each in (said if opens else ())
+            if each.heading == one.text.rstrip(":*_ ") and each.entry and _PLACE.match(each.text)
+        ]
+        if places:
+            flat = " ".join(text.split())
+            last = " ".join(places[-1].split())
+            start, end = flat.find(" ".join(one.text.split())), flat.rfind(last)
+            shown = without_emphasis(flat[start : end + len(last)]) if 0 <= start < end else ""
+            return shown if len(shown) <= LINE_CHARS else ""
+    return ""
 
 
 def question_of(one: Paragraph) -> str:
@@ -442,8 +503,9 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
             or (len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text))
         ):
             continue
-        if text and (value := rate(text)) >= LEAST_RATE:
+        if text and not _TICKED.match(text) and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))
+    rated = [one for one in rated if not _OF_TESTS.match(one[2])] or rated
     kept: list[tuple[int, str]] = []
     for _, at, text in sorted(rated, reverse=True):
         if len(text) <= room:
@@ -477,7 +539,8 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
     found: list[str] = []
     least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
     for one in said:
-        if _puts_off(one) and (text := whole(one.text, SHORT_CHARS)):
+        left = _puts_off(one) or _LIMIT_HEADING.fullmatch(one.heading)
+        if left and (text := whole(one.text, SHORT_CHARS)):
             found.append(text)
             continue
         text = reported(one, SHORT_CHARS)
@@ -486,6 +549,7 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
             or _TICKED.match(text)
             or _DETAIL_HEADING.search(one.heading)
             or _WAS_WRONG.match(text)
+            or _OF_TESTS.match(text)
             or _NEXT.search(text)
             or _OF_TREE.search(text)
         ):
@@ -519,6 +583,8 @@ def fixes_all(said: Sequence[Paragraph]) -> bool:
 
 
 def _puts_off(one: Paragraph) -> bool:
+    if one.entry and _BREAKS_OFF.search(one.heading):
+        return False
     return bool(_PUT_OFF.search(_CODE.sub("``", one.text)))
 
 
@@ -535,6 +601,8 @@ def reported(one: Paragraph, most: int) -> str:
     ['', '', 'Moved `x` to `a.py`.']
     """
     if _OPTION_HEADING.search(one.heading) or _opens_next(one) or _announced(one):
+        return ""
+    if one.entry and _BREAKS_OFF.search(one.heading):
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code

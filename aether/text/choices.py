@@ -107,6 +107,15 @@ OWN_CHOICES = {
         rf"(?:{_LEADS}|[,;:–-] )(?:drop|scrap|ditch)\s(?!(?:the|an?|it|this|that|my|our)\b)\S+(?: \S+){{0,2}}[,;:.–-]* .{{0,20}}\bback to (?!(?:the (?:drawing board|start|beginning|tests?|issue|question|code|plan|top)|this|that|it|work)\b)\w",
         "bac",
     ),
+    # A way that is turned down with its reason; "to big" is written as often.
+    "too much": cue(
+        r"^\W*(?:i (?:think|feel like)|no|nah|nope)\b(?!.*\b(?:was|were|not|isn't|if|when)\b).*\b(?:is|are|seems?|feels?|sounds?|would be)(?: a bit| a little| way| far)? too? (?:much|big|risky|complex|complicated|clever|heavy)\W*$",
+        "muc big ris com cle hea|to too",
+    ),
+    "a feature of its own": cue(
+        r"^(?:\W*[a-d\d]\W+)?(?:i|we) (?:want|would like|prefer)(?: to)?\b[^?]*\bas (?:an? |its )?(?:own|separate|follow[- ]?up)\s(?:\w+ )?(?:feature|issue|ticket|task|change|pr|package|module|command|step)\b",
+        "own sep fol|wan wou pre",
+    ),
     "so let's drop it": cue(r"[,;–-] (?:so )?let's (?:remove|drop|keep|use|skip|leave|avoid)\b", "let"),
 }
 _BY_HEAD = by_head(OWN_CHOICES)

@@ -474,12 +474,28 @@ def test_each_command_is_listed_with_its_last_run_git_history_last():
     ]
 
 
+def test_a_commit_that_the_work_tree_names_and_a_quiet_formatter_are_left_out():
+    items = newest(
+        item("The last commit, 1a2b3c4, was pushed.", role="tree", day=6),
+        item("Ran `git commit -m x`: [main 1a2b3c4] Add the parser", "command", day=5),
+        item("Ran `git commit -m y`: [main 5d6e7f8] Add the writer", "command", day=4),
+        item("Ran `gofmt -w a.go`", "command", day=3),
+        item("Ran `make fmt && make test`", "command", day=2),
+    )
+
+    assert texts(commands_run(items)) == [
+        "Ran `make fmt && make test`",
+        "Ran `git commit -m y`: [main 5d6e7f8] Add the writer",
+    ]
+
+
 def test_requests_are_listed_newest_first_without_encouragement():
     items = newest(
         item("Add a parser for TOML.", "user_input", day=1),
         item("yes please", "user_input", day=2),
         item("Asked: Which database?\nAnswered: SQLite, it is enough", "user_input", day=3),
         item("Asked: Continue?\nAnswered: yes", "user_input", day=4),
+        item("Asked: Want me to fix it?\nAnswered: fix it up", "user_input", day=4, hour=1),
         item("[image]", "user_input", day=5),
     )
 
@@ -523,6 +539,21 @@ def test_a_long_request_is_shortened_to_its_start():
 
     assert line.text.startswith("word word")
     assert line.text.endswith("...")
+
+
+def test_an_earlier_request_with_a_title_is_shown_by_its_title():
+    document = "# Fix: the parser reads no dates\n\n" + "The parser reads only numbers and words. " * 10
+    feedback = "got this feedback:\n\n" + "The parser reads only numbers and words. " * 10
+    items = newest(
+        item("Add a parser for TOML.", "user_input", day=1), item(document, "user_input", day=2),
+        item(feedback, "user_input", day=3), item("Write the docs of the parser.", "user_input", day=4),
+    )  # fmt: skip
+
+    shown = texts(sections.requests(items))
+
+    assert shown[3] == "# Fix: the parser reads no dates"
+    assert shown[2].startswith("got this feedback: The parser reads")
+    assert len(texts(sections.requests(items[2:]))[0]) > 200  # the current one
 
 
 def test_decisions_come_from_items_and_sessions_with_their_reasons():

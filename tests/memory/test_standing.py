@@ -597,3 +597,112 @@ def test_a_finding_is_over_when_a_later_account_says_that_all_are_fixed(later, l
 )  # fmt: skip
 def test_a_line_says_something_without_what_it_answers_or_opens(said, state):
     assert injected(changed(), answer(said))[0] == state
+
+
+def test_an_account_that_many_requests_and_edits_followed_is_history():
+    old = answer("Moved the lock of `load()` into `store.py`, so that `dump()` shares it.", day=2)
+    since = [
+        one
+        for hour in range(8)
+        for one in (
+            item(
+                f"Go on with part {hour}.", "user_input", day=3, hour=hour, role="request", conversation="c"
+            ),
+            item(f"Changed part{hour}.py", "code_change", day=3, hour=hour, conversation="c"),
+        )
+    ]
+    new = answer("`part7.py` now reads the time in UTC.", day=4)
+
+    state, results, _ = injected(changed(1), old, *since[:12], new)
+    assert old["content"] in state
+    state, results, _ = injected(changed(1), old, *since, new)
+    assert (state, results) == ([new["content"]], [])
+
+
+@rows(
+    "said",
+    [
+        "1. ✅ **parser.go:103** - Empty content\n2. ✅ **parser.go:424** - Error without chunks",
+        "Added `TestLinks` which:\n1. Creates a regular file in `a/`\n2. Checks that a link to `b/` is skipped",
+        "### When it runs\n\n- `--clean` - removes `dist/` first, so that nothing is left of the last build",
+        "The run is complete. I'm reading the statistics of `a.py` to see whether it is fixed now.",
+    ],
+)
+def test_checklists_half_sentences_explanations_and_narration_are_no_state(said):
+    state, results, _ = injected(changed(), answer(said))
+
+    assert [*state, *results] in ([], ["The run is complete."])
+
+
+@rows(
+    "said",
+    [
+        "Added regression coverage in [reader_test.go](internal/reader_test.go:7)",
+        "Updated `reader_test.go:11` - changed the helpers",
+        "`test_reader.py` - now covers names in Greek",
+        "Tests updated for the new signature of `load()`",
+    ],
+)
+def test_written_tests_are_state_only_if_nothing_else_is(said):
+    fix = "`load()` now returns the newest session instead of the oldest"
+
+    assert injected(changed(), answer(f"- {fix}\n- {said}"))[0] == [fix]
+    assert injected(changed(), answer(f"{said}"))[0] == [said]
+
+
+def test_a_limitation_of_earlier_work_is_injected():
+    limit = "Edits of one file by both cannot be separated."
+    earlier = answer(f"Moved the lock of `load()` into `store.py`.\n\n**Limitation:**\n\n{limit}", day=2)
+
+    state, results, _ = injected(
+        changed(1), earlier, request("Go on.", 3), changed(4), answer("`dump()` now reads `store.py`.", day=5)
+    )
+
+    assert limit in [*state, *results]
+
+
+def test_a_list_of_places_is_injected_with_what_is_done_there():
+    said = "Now let me log the id in each handler. The places are:\n\n1. `start()` - after the check\n2. `stop()` - before it"
+
+    *_, ahead = injected(request("Fix the log."), changed(), answer(said))
+
+    assert ahead == [
+        "Now let me log the id in each handler. The places are: 1. `start()` - after the check 2. `stop()` - before it"
+    ]
+
+
+@rows(
+    "said",
+    [
+        "I'm removing the temporary hook in `a.py` and keeping the permanent test.",
+        "I'm adding the helpers of `a.py` next, scoped so that others stay as they are, next.",
+        "I'm replacing that with a scanner in `a.py`, so that nested calls are found.",
+    ],
+)
+def test_a_reason_of_passing_work_is_not_injected(said):
+    assert list(standing.reasons([item(said, role="change")])) == []
+
+
+def test_what_was_made_comes_before_what_was_adjusted():
+    made = "I'm adding a `Retry` type that both clients share instead of two loops."
+    adjusted = "I'm moving the check to the end of `run()`, so that it sees all calls."
+    items = [item(adjusted, day=3, role="change"), item(made, day=2, role="change")]
+
+    found = standing.reports([], standing.reasons(items))
+
+    assert [line.text for line in found["results"]] == [made, adjusted]
+
+
+def test_a_commit_that_the_work_tree_names_is_no_state():
+    tree = item("The last commit, 1a2b3c4, was pushed.", day=6, role="tree", conversation="c")
+    work = answer(
+        "- Committed as `1a2b3c4` on branch `main`\n- `load()` now returns the newest session instead of the oldest"
+    )
+
+    lines = brief_lines(
+        documents(changed(), work, tree), occasion="startup", now=NOW, count=count, budget=700
+    )
+
+    assert [line.text for line in lines if line.section == "state"] == [
+        "`load()` now returns the newest session instead of the oldest"
+    ]

@@ -8,6 +8,7 @@ the same memory at the same time gives the same text. The lines are made in `sec
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,6 +17,7 @@ from aether import clock
 from aether.memory.briefing import sections, standing
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, said_once, without_repeats
 from aether.memory.briefing.sections import known_items, newest_sessions
+from aether.text.regex import lazy
 from aether.text.tags import memory_block, neutralize
 from aether.types import Counter, Item
 
@@ -29,6 +31,7 @@ STEERING_CHARS = 1_500
 _LOOKED_AT = 200
 # Of the name and subject of a commit: a list of commits shortens the subject.
 COMMIT_CHARS = 60
+_NAMES_COMMIT = lazy(r"\W*commit(?:ted)?(?: as)?:? `?([0-9a-f]{7,})\b[^.]*\.?\Z", re.IGNORECASE)
 RESUMED = frozenset({"resume", "fork"})
 
 HINT = 'Newest first; where two disagree, the newer holds. More: `aether recall "WORDS"`, or the MCP tool `recall`.'
@@ -43,13 +46,13 @@ _FIRST = {
 }
 # A start needs the state of the work; a compaction needs the details that a summary loses: errors, paths, commands, reasons.
 _START = _FIRST | {
-    "state": Share(0, 0.4, 12),
+    "state": Share(0, 0.3, 12),
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
     "decisions": Share(1, 0.5, 10),
     "requests": Share(1, 0.6, 6),
     "commands": Share(1, 1, 4),
-    "results": Share(2, 0.25, 20),
+    "results": Share(2, 0.25, 8),
     "files": Share(3, 1, 3),
     "earlier": Share(5, 6, 2),
     "learned": Share(6, 4, 3),
@@ -64,7 +67,7 @@ _COMPACT = _FIRST | {
     "requests": Share(0, 2, 6),
     "decisions": Share(1, 0.5, 12),
     "elsewhere": Share(2, 1, 6),
-    "results": Share(2, 0.5, 8),
+    "results": Share(2, 0.5, 4),
     "files": Share(3, 0.5, 10),
     "commands": Share(1, 1.5, 5),
     "noted": Share(8, 4, 4),
@@ -271,7 +274,10 @@ def _work(
     reported = standing.reports(found, standing.reasons(items))
     # The work tree lists the newest commits.
     listed = " ".join(line.text for line in standing.work_tree(items))
-    reported["state"] = [line for line in reported["state"] if line.text[:COMMIT_CHARS] not in listed]
+    reported = {
+        section: [line for line in lines if not _is_listed(line.text, listed)]
+        for section, lines in reported.items()
+    }
     summed = [] if in_context else items
     state = [*standing.from_summary(found, summed, "current"), *reported["state"]]
     ahead = [*standing.from_summary(found, summed, "next", "pending"), *standing.next_steps(found, items)]
@@ -281,6 +287,12 @@ def _work(
         "next": ahead or sections.kept_in_session(sessions, "next"),
         "results": [*reported["results"], *noted],
     }
+
+
+def _is_listed(text: str, listed: str) -> bool:
+    """Return whether `text` only names a commit that is `listed`."""
+    named = _NAMES_COMMIT.match(text)
+    return text[:COMMIT_CHARS] in listed or (named is not None and named[1] in listed)
 
 
 _STANDING = ("protected", "rules", "decisions")

@@ -40,7 +40,7 @@ RULE_CHARS = 300
 PROTECTED_CHARS = 600
 TEXT_CHARS = 240
 # The request that is being worked on says most of all.
-CURRENT_CHARS = 600
+CURRENT_CHARS = 400
 _PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
@@ -469,6 +469,8 @@ _ALL_TESTS = lazy(
     r"(?:(?:pytest|tox|nox|jest|vitest)|(?:(?:mise|npm|pnpm|yarn|bun)(?: run)?|make|just|task|cargo|go|gradle|mvn|rake) (?:test|check|ci)(?:[:-]\w+)?(?: \./\.\.\.)?)\Z"
 )
 _HISTORY = lazy(r"(?:git|gh) ")
+_COMMITTED = lazy(r"\[\S+ ([0-9a-f]{7,})\]")
+_FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.
 _ASIDE = lazy(r"\s*Shell cwd was reset to\b.*", re.DOTALL)
@@ -534,9 +536,14 @@ def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:
 
 
 def commands_run(items: Iterable[Item]) -> list[Line]:
-    """Return the commands that mattered, each with its last run: builds and tests before commits."""
+    """Return the commands that mattered, each with its last run: builds and tests before commits.
+
+    A commit that the state of the work tree names, and a formatter that said nothing, are left out.
+    """
     found: list[tuple[int, Line]] = []
     seen: set[str] = set()
+    items = list(items)
+    tree = next((item["content"] for item in items if item["metadata"].get("role") == "tree"), "")
     held = (item for item in items if item["type"] == "command" and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
         run = _RAN.fullmatch(item["content"])
@@ -546,6 +553,9 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
             continue
         seen |= known
         said = _ASIDE.sub("", run[3] or "").strip() if run else ""
+        committed = _COMMITTED.match(said)
+        if (committed and committed[1] in tree) or (run and not said and all(map(_FORMATS.match, parts))):
+            continue
         outcome = f": {said}" if said else ""
         text = f"Ran `{_shown(parts)}`{run[2]}{outcome}" if run else item["content"]
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
@@ -624,7 +634,7 @@ _ENCOURAGEMENT = frozenset(
     "a ahead all alright and apply approve approved but cheers continue cool correct do done exactly fine for go going good "
     "great ha hi hello hmm i i'm is it it's keep lgtm like looks lovely me my nah next nice no nope now ok okay on one perfect "
     "please proceed really right same so sorry sounds super sure thank thanks that that's the then this try very wait "
-    "well with wonderful works would y yeah yep yes you".split()
+    "well with wonderful works would y yeah yep yes you fix up".split()
 )
 # How a reply to a question starts, and how another question does.
 _REPLIES = lazy(
@@ -759,7 +769,8 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     shown = sorted(ordered[:SHOWN_REQUESTS], key=lambda item: str(item.get("id")) in fates)
     ordered = [*shown, *ordered[SHOWN_REQUESTS:]]
     for at, item in enumerate(ordered):
-        text = _answer(_said_alone(item["content"]), TEXT_CHARS if at else CURRENT_CHARS)
+        said = _said_alone(item["content"])
+        text = _answer(_headed(said), TEXT_CHARS) if at else _answer(said, CURRENT_CHARS)
         note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "")
         yield Line("requests", text, item["metadata"]["timestamp"], note, *origin_of(item))
 
@@ -849,6 +860,14 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
     asked = dialogue[1].rstrip("*_ ").endswith("?")
     beside = one_line(dialogue[1], TEXT_CHARS // 2 if asked else TEXT_CHARS)
     return f"{answer} ({'asked' if asked else 'about'}: {beside})"
+
+
+def _headed(text: str) -> str:
+    """Return the first line of a person's long `text` if it names what the rest is about, else `text`."""
+    first, _, rest = text.strip().partition("\n")
+    names = len(first.split()) >= LEAST_WORDS and (first[0] in "#*" or first[0].isupper())
+    names = names and not first.rstrip().endswith((":", ",", "?"))
+    return first if names and len(first) <= TEXT_CHARS < len(rest) else text
 
 
 def _said_alone(text: str) -> str:

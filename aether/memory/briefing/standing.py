@@ -15,10 +15,12 @@ from aether.text.accounts import (
     LINE_CHARS,
     OPTION,
     Paragraph,
+    announced_places,
     asks,
     changes,
     claims,
     fixes_all,
+    introduces,
     is_ahead,
     is_aside,
     left_open,
@@ -42,6 +44,8 @@ SHARES = (1300, 400, 260)
 # Characters of all accounts of earlier work together.
 EARLIER_CHARS = 2_400
 MOST_ACCOUNTS = 60
+# An earlier account that as many edits and requests followed is history: most of it was changed since.
+MOST_STEPS = 15
 MOST_TASKS = 4
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
@@ -61,6 +65,8 @@ class Account(NamedTuple):
     """Whether it is the message of a commit or pull request."""
     replied: bool = False
     """Whether the person wrote something after it."""
+    steps: int = 0
+    """How many edits and requests followed it."""
 
     @property
     def at(self) -> str:
@@ -76,12 +82,15 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     found: list[Account] = []
     turned_down = replied = fixed = False
     touched: set[str] = set()
+    steps = 0
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request" or (not role and item["type"] == "user_input"):
             replied = True
+            steps += 1
             turned_down = refuses(item["metadata"].get("reply") or _words(item["content"]))
         elif item["type"] == "code_change" or role == "commit":
+            steps += item["type"] == "code_change"
             if changed := _CHANGED_FILE.match(item["content"]):
                 touched.add(changed[1])
             if found and not found[-1].worked:
@@ -92,7 +101,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             if not turned_down:
                 said = paragraphs(item["content"], tables=True)
                 left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed))
-                found.append(Account(item, left, worked=False, replied=replied))
+                found.append(Account(item, left, worked=False, replied=replied, steps=steps))
                 fixed = fixed or fixes_all(said)
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
@@ -146,6 +155,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     for at, account in enumerate(found):
         # A commit before the newest account's own may have been changed since.
         recent = account.worked and (at == newest + 1 or not account.published)
+        recent = recent and account.steps < MOST_STEPS
         if at == newest or (at < newest and account.published) or (recent and room > SHARES[0] // 2):
             # How an earlier one was checked was the state then.
             earlier = at > newest and not account.published
@@ -157,13 +167,17 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
                 _line("state", text, account)
                 for text in claims(account.paragraphs, max(SHARES[2], most // 2))
             ]
-        elif account.worked and not account.published:  # an old commit may have been changed since
+        elif (
+            account.worked and not account.published and account.steps < MOST_STEPS
+        ):  # an old commit may have been changed since
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
         if at > newest and not account.published:
             rounds += [(-1, at, _line("results", text, account)) for text in left_open(account.paragraphs)]
-    rounds += [(0, sum(one.at > line.at for one in found), line) for line in on_the_way]
+    rounds += [
+        (not introduces(line.text), sum(one.at > line.at for one in found), line) for line in on_the_way
+    ]
     return {"state": state, "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])]}
 
 
@@ -208,6 +222,7 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
             for one in last.paragraphs
             if one not in closing
         ]
+        ahead.insert(0, announced_places(last.paragraphs, last.item["content"]))
         proposed = [whole(one.text) for one in _proposed(last, asked)]
         for text in [*proposed, *map(question_of, asked), *[*filter(None, ahead)][:MOST_TASKS]]:
             if text:
