@@ -272,7 +272,8 @@ def test_an_output_that_cannot_be_written_at_the_end_is_reported(tmp_path, monke
     assert left == []
 
 
-# Sends SIGINT to the process itself at its nth import of a module, or by a thread at a moment by chance; then runs an entry.
+# Sends SIGINT to the process itself at its nth import of a module, or by a thread at a moment by chance after the third;
+# then runs an entry.
 INTERRUPTED_AT = """
 import os, random, runpy, signal, sys, threading, time
 entry, when, *sys.argv[1:] = sys.argv[1:]
@@ -281,19 +282,20 @@ def at(event, arguments):
     global imports
     if event == "import":
         imports += 1
-        if imports == int(when):
+        if str(imports) == when:
             os.kill(os.getpid(), signal.SIGINT)
 def by_chance():
+    while imports < 3:
+        time.sleep(0.001)
     time.sleep(random.uniform(0, 0.1))
     os.kill(os.getpid(), signal.SIGINT)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 module, _, function = entry.partition(":")
 package = __import__("aether")
 runpy  # all that the interpreter itself would have imported
-if when.isdigit():
-    sys.addaudithook(at)
-else:
+if not when.isdigit():
     threading.Thread(target=by_chance, daemon=True).start()
+sys.addaudithook(at)
 if function:
     import importlib
     sys.argv[0] = "aether"
