@@ -39,7 +39,7 @@ STALE_TEMP_NS = 3_600 * 10**9
 LARGE_INDEX_BYTES = 64 * 1024
 INDEX_NAME = "git-index.json"
 # What a home stores or sends without being asked; that of a repository counts for nothing.
-SENT = ("hooks/spool/", "share/queue/", "data/share.json")
+SENT = ("hooks/spool/", "share/queue/", "share/waiting/", "data/share.json")
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
