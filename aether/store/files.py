@@ -265,6 +265,15 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
+def sync(path: Path) -> None:
+    """Make the content of the file at `path` durable."""
+    handle = regular.handle(path, os.O_RDWR)
+    try:
+        _sync_data(handle)
+    finally:
+        os.close(handle)
+
+
 def append(path: Path, data: bytes, *, at: int, sync: bool = True) -> None:
     """Append `data` to the file at `path`, whose end is at byte `at`, durably unless without `sync`.
 

@@ -103,7 +103,7 @@ def _tracked(home: str) -> frozenset[str]:
         return frozenset()
     try:
         paths = _index_files(index)
-        now = [f"{place}/", *map(_identity, paths)]
+        now = [f"{place}/", *SENT, *map(_identity, paths)]
         known = _remembered(home)
         if known.get("index") == now:
             return frozenset(known["names"])

@@ -109,7 +109,7 @@ class Asking:
         return path
 
     def answer(self) -> JsonObject | None:
-        """Return the answer, once; None if there is none yet."""
+        """Return the answer, once; None before it."""
         path = f"{os.fspath(self._path)[:-5]}.answer" if self._path else ""
         if not os.path.exists(path):
             return None
@@ -145,11 +145,11 @@ def take(home: Path) -> list[Taken]:
     others = spool.tracked(str(home), f"{DIRECTORY}/") if names else frozenset[str]()
     found: list[Taken] = []
     size = 0
-    for name in names:
+    for name in (name for name in names if name not in others):
         path, known = home / DIRECTORY / name, _NAME.fullmatch(name)
         with suppress(OSError, AetherError):
             about = os.lstat(path)
-            if abs(time.time() - about.st_mtime) > OLD_SECONDS or name in others:
+            if abs(time.time() - about.st_mtime) > OLD_SECONDS:
                 path.unlink()
             elif known and len(found) < MOST and size + about.st_size <= MOST_BYTES:
                 fields = files.unsealed(regular.read(path))  # None: it is being written
@@ -158,6 +158,13 @@ def take(home: Path) -> list[Taken]:
                     found.append(Taken(path, known[1], fields))
                     size += about.st_size
     return found
+
+
+def clear(home: Path) -> None:
+    """Remove all that was asked for; who waits finds that it is not stored. The caller holds the lock."""
+    for path in (home / DIRECTORY).glob("*"):
+        with suppress(OSError):
+            path.unlink()
 
 
 def answer(taken: Taken, fields: JsonObject) -> None:

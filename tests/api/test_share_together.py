@@ -12,9 +12,10 @@ import pytest
 
 import aether
 from aether.api import home as access
+from aether.api import share as sharing
 from aether.errors import AetherError, BudgetExceeded, StorageFailed
 from aether.store import commit as commits
-from aether.store import ledger, snapshot, together
+from aether.store import files, ledger, snapshot, together
 from tests import children, homes
 
 FOLLOWERS = ("a", "b", "c")
@@ -31,7 +32,12 @@ def home(colony, monkeypatch):
 
 
 def waiting(home):
-    return sorted((home / together.DIRECTORY).glob("*.json"))
+    """Return the files of what is asked for, written whole."""
+    found = []
+    for path in sorted((home / together.DIRECTORY).glob("*.json")):
+        with suppress(FileNotFoundError):
+            found += [path] if files.unsealed(path.read_bytes()) else []
+    return found
 
 
 def until(reached):
@@ -152,7 +158,8 @@ def test_each_of_the_group_is_undone_alone(colony, home):
     assert sorted(contents(colony.agree())) == ["a", "c", "own"]
 
 
-def test_one_that_is_refused_fails_alone_with_its_own_error(colony, home):
+def test_one_that_is_refused_fails_alone_with_its_own_error(colony, home, monkeypatch):
+    monkeypatch.setattr(together, "MOST_BYTES", 10**8)
     large = "too large " * 200_000
 
     leader, ended = together_with(home, lambda: None, ("a", large, "c"))
@@ -403,3 +410,38 @@ def test_many_writers_of_two_homes_lose_nothing(colony, home):
     assert [children.ended(child) for child in made] == [0] * 6
     found = contents(colony.agree())
     assert sorted(found) == sorted(f"{who}-{number}" for who in range(6) for number in range(8))
+
+
+def test_a_home_that_leaves_has_its_journal_on_its_disk_and_nothing_that_was_asked_for(
+    colony, home, monkeypatch
+):
+    path, synced = asked(home), []
+    monkeypatch.setattr(
+        files, "_sync_data", lambda handle: synced.append((os.fstat(handle).st_ino, ledger.is_shared(home)))
+    )
+    add(home, "own")
+    journal = snapshot.journal_path(home).stat().st_ino
+    assert (journal, True) not in synced  # the ledger has the line
+
+    sharing.leave_share(home=home, force=True)
+
+    assert (snapshot.journal_path(home).stat().st_ino, True) in synced
+    assert not path.exists()
+    assert list((home / together.DIRECTORY).iterdir()) == []
+    add(home, "alone")
+    assert contents(home) == ["own", "a", "alone"]
+
+
+def test_where_nothing_was_sent_each_says_that_nothing_was_stored(colony, home, monkeypatch):
+    def away(*args, **named):
+        raise StorageFailed("away.", fix="Start it.", where="here")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(type(ledger.of(home)), "append_if", away)
+        patched.setattr(type(ledger.of(home)), "turn", away)
+        _leader, ended = together_with(home, lambda: None)
+
+    assert ended == [0] * len(FOLLOWERS)
+    for content in ("own", *FOLLOWERS):
+        assert "Nothing was stored" in answer(home, content)
+    assert contents(colony.agree()) == []
