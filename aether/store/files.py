@@ -53,8 +53,6 @@ MAX_NUMBER_BITS = 14_000
 LOCK_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 0.0005
 LONGEST_WAIT_SECONDS = 0.02
-# Who waits for an answer as well has it within milliseconds.
-ANSWER_WAIT_SECONDS = 0.01
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
@@ -631,14 +629,13 @@ def _wait(
     import random  # seldom needed, and slow to import
 
     wait = FIRST_WAIT_SECONDS
-    longest = ANSWER_WAIT_SECONDS if meanwhile else LONGEST_WAIT_SECONDS
     with clock.waiting_for(lambda: f"{_holder(path)}, which has the lock of {path.parent}"):
         while time.monotonic() < give_up:
             if meanwhile:
                 meanwhile()
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
-            wait = min(wait * 2, longest)
+            wait = min(wait * 2, LONGEST_WAIT_SECONDS)
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
