@@ -39,6 +39,7 @@ from aether.store import (
     shared_base,
     shared_files,
     spool,
+    together,
 )
 from aether.store.commit import after_lines, catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
@@ -202,6 +203,9 @@ def leave_share(*, home: Home = None, force: bool = False) -> Shared:
             }
             files.make_directory((place / LEFT).parent)
             files.write_whole(place / LEFT, files.json_document(about))
+        if (journal := journal_path(place)).exists():
+            files.sync(journal)  # it was not, for lines that the ledger has
+        together.clear(place)
         (place / ledger.PLACE).unlink(missing_ok=True)
         (place / shared_files.STATE).unlink(missing_ok=True)
         (place / UNREAD).unlink(missing_ok=True)

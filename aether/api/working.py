@@ -31,7 +31,8 @@ from aether.store import files
 from aether.store.authors import AETHER, Author
 from aether.store.commit import commit
 from aether.store.patch import chain_changes
-from aether.store.snapshot import Snapshot
+from aether.store.snapshot import Entry, Snapshot
+from aether.store.together import OPERATIONS, Ask, Operation
 from aether.text.words import pluralize
 from aether.tuples import NamedTuple
 from aether.types import Change, Item, JsonObject
@@ -101,7 +102,8 @@ def _add(entries: list[JsonObject], home: Home) -> list[ItemId]:
     else:
         reason = pluralize(len(entries), "items")
     author = Author("add", by=entries[0]["source"] if entries else "queen", reason=reason)
-    return store_entries(copied(files.checked_json(entries, where="item")), author, home=home).ids
+    entries = copied(files.checked_json(entries, where="item"))
+    return store_entries(entries, author, home=home, by_others=True).ids
 
 
 class StoredEntries(NamedTuple):
@@ -125,11 +127,13 @@ def store_entries(
     wanted: Callable[[Snapshot, list[JsonObject]], list[JsonObject]] = lambda snapshot, entries: entries,
     beside: Callable[[Snapshot], Change] = lambda snapshot: Change({}),
     is_last: bool = True,
+    by_others: bool = False,
 ) -> StoredEntries:
     """Store checked entries, which the caller hands over, in one commit and return the result.
 
     `wanted` chooses among them under the lock; the change `beside` is committed with them. If more entries follow and
-    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`.
+    these are not the last, the hand-off that a full working memory asks for is left to `prepare_handoff`. With `by_others`
+    another process of a shared home may store them; then all of them are wanted, and nothing goes beside.
     """
     at = now()
 
@@ -149,7 +153,10 @@ def store_entries(
         return Change(patches, appends, (chosen, *added.result))
 
     place = drained(find(home))
-    done = commit(place, plan, author, now=at, may_wait=not author.part)
+    ask = Ask("add", {"entries": entries}, lambda made: (entries, items.Added(*made[:2]), made[2]))
+    done = commit(
+        place, plan, author, now=at, may_wait=not author.part, ask=ask if by_others and entries else None
+    )
     looked(place, done)
     chosen, added, needed = done.result
     path = prepare_handoff(home) if needed and is_last else ""
@@ -159,6 +166,22 @@ def store_entries(
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
     return StoredEntries(chosen, made, done.revision, needed, added.again)
+
+
+def _asked_addition(snapshot: Snapshot, arguments: JsonObject, at: datetime) -> Change:
+    entries = items.checked_entries(files.checked_json(arguments["entries"], where="item"))
+    count = counter_of(snapshot.documents["memory"])
+    return add_items(snapshot.documents, entries, now=at, new_id=new_id, count=count)
+
+
+def _result_of_addition(snapshot: Snapshot, entry: Entry) -> list[Any]:
+    steps = [step for step in entry.patches[items.DOCUMENT] if step["path"] == f"{items.PART}/items/-"]
+    evicted = [record["item"]["id"] for record in entry.appends.get("items", [])]
+    needed = token_usage(snapshot.documents[items.DOCUMENT]).needed
+    return [[step["value"]["id"] for step in steps], evicted, needed]
+
+
+OPERATIONS["add"] = Operation(_asked_addition, _result_of_addition)
 
 
 def prepare_handoff(home: Home) -> str:

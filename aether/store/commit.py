@@ -17,9 +17,28 @@ from pathlib import Path
 from typing import Any
 
 from aether import clock, regular
-from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, StorageFailed, shown
+from aether.errors import (
+    AetherError,
+    Conflict,
+    CorruptDocument,
+    InvalidInput,
+    LockTimeout,
+    StorageFailed,
+    shown,
+)
 from aether.schemas import check, migrations
-from aether.store import config, documents, ledger, offline, record_files, recovery, rewrite, seals, spool
+from aether.store import (
+    config,
+    documents,
+    ledger,
+    offline,
+    record_files,
+    recovery,
+    rewrite,
+    seals,
+    spool,
+    together,
+)
 from aether.store.authors import ACTING, AETHER, HAND, INIT, QUEEN, Author
 from aether.store.files import (
     ConcurrentWrite,
@@ -87,11 +106,13 @@ def commit(
     settings: config.Config | None = None,
     ahead: bool = False,
     may_wait: bool = False,
+    ask: together.Ask | None = None,
 ) -> Committed:
     """Commit the change that `plan` makes of the present state, and return its result.
 
     With `ahead` a plan that takes long is made before the lock is taken; under it only if the home changed meanwhile.
     With `may_wait` a change that the server of a shared home cannot take now waits for it, if `share.offline` says so.
+    With `ask`, which makes the same change, the process that holds the lock of a shared home may commit it with its own.
 
     A plan that changes nothing commits nothing. `plan` may be called again if another writer was in between although
     the lock was held, so it must be pure. `settings` are those of the home unless given.
@@ -105,7 +126,9 @@ def commit(
         fix = "Start it again without --read-only to change something."
         raise Conflict("this view is read-only: nothing was changed.", fix=fix, where=actor.by)
     if actor is None or author.by != QUEEN:
-        return _commit(home, plan, author, now, settings, ahead=ahead, may_wait=may_wait)
+        asks = ask and _is_shared(home) and settings.share_offline != "queue" and not ledger.stays_local()
+        done = _commit_together(home, plan, author, now, settings=settings, ask=ask) if ask and asks else None
+        return done or _commit(home, plan, author, now, settings, ahead=ahead, may_wait=may_wait)
 
     def required(found: Snapshot) -> Change:
         if not actor.revisions:
@@ -151,6 +174,86 @@ def _commit(
             return _queued(found, plan(found), author, now, key)
 
 
+def _commit_together(
+    home: Path,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    now: datetime,
+    *,
+    settings: config.Config,
+    ask: together.Ask,
+) -> Committed | None:
+    """Commit a change of a shared home with those that others ask for, or ask who holds the lock to do so.
+
+    None if it cannot be made together with others: nothing was stored, and why is found by committing it alone.
+    """
+    fields = {"operation": ask.operation, "arguments": ask.arguments}
+    asking = together.Asking(home, {**fields, "author": list(author), "at": clock.stamp(now)})
+    try:
+        with write_lock(home, timeout=settings.lock_timeout_seconds, meanwhile=asking.look):
+            if asking.withdraw():
+                return _committed(settle(load(home), now=now), plan, author, now, settings, gathers=True)
+            answer = asking.answer()
+            if answer is None:
+                return _resolved(home, plan, author, now, ask=ask, asking=asking)
+    except together.Answered as reason:
+        answer = reason.fields
+    except BaseException as reason:
+        if not asking.withdraw() and isinstance(reason, LockTimeout):
+            raise _unknown(home) from reason
+        raise
+    return Committed(answer["revision"], ask.result(answer["result"]), changed=True) if answer else None
+
+
+def _resolved(
+    home: Path,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    now: datetime,
+    *,
+    ask: together.Ask,
+    asking: together.Asking,
+) -> Committed:
+    """Return what became of a change whose taker was stopped; commit it if it is not in the history. The caller holds the lock.
+
+    What the taker has sent is in the ledger before this turn, or never: it was planned for the state before.
+
+    Raises:
+        Offline: the ledger cannot be asked, so it is not known.
+    """
+    known = False
+    try:
+        for _ in range(CONFLICT_TRIES):
+            with _in_turn(settle(load(home), now=now), now) as seen:
+                entries = (*read_journal(home).entries, *folded_entries(home, after=asking.since))
+                entry = next((one for one in entries if one.key == asking.key), None)
+                known = True
+                if entry:
+                    made = together.OPERATIONS[ask.operation].result(seen, entry)
+                    return Committed(entry.revision, ask.result(made), changed=True)
+                change = plan(seen)
+                try:
+                    after = _append(seen, change, author, now)
+                except ConcurrentWrite:
+                    known = False
+                    continue
+            return Committed(after.revision, change.result, changed=True)
+    except AetherError as reason:
+        if known:
+            raise
+        raise _unknown(home) from reason
+    finally:
+        asking.forget()
+    raise _crowded(home)
+
+
+def _unknown(home: Path) -> ledger.Offline:
+    what = "another process was to store the change with its own, and was stopped. Whether it is stored is not known."
+    made = ledger.Offline(what, fix='See "aether log".', where=str(home))
+    made.sent = True
+    return made
+
+
 def _is_shared(home: Path) -> bool:
     return os.path.exists(f"{home}/{ledger.PLACE}")  # most homes are not, and pay for no more than this
 
@@ -174,8 +277,32 @@ def _committed(
     settings: config.Config,
     *,
     key: str = "",
+    gathers: bool = False,
 ) -> Committed:
-    snapshot = send_queue(snapshot, now)
+    """Commit a change, and if it `gathers` those that other processes of a shared home ask for."""
+    taken: list[together.Taken] = []
+    try:
+        found = send_queue(snapshot, now)
+        return _tried(found, plan, author, now, settings=settings, taken=taken if gathers else None, key=key)
+    except BaseException as reason:
+        if not isinstance(reason, AetherError) or getattr(reason, "sent", False):
+            taken.clear()  # they may be stored: each looks for its own
+        raise
+    finally:
+        for one in taken:
+            together.give_back(one)
+
+
+def _tried(
+    snapshot: Snapshot,
+    plan: Callable[[Snapshot], Change],
+    author: Author,
+    now: datetime,
+    *,
+    settings: config.Config,
+    taken: list[together.Taken] | None,
+    key: str,
+) -> Committed:
     home, tried = snapshot.home, dict[int, tuple[bytes, Change]]()
     shared = _is_shared(home)
     for attempt in range(CONFLICT_TRIES):
@@ -185,7 +312,7 @@ def _committed(
             if not _does_something(change):
                 return Committed(seen.revision, change.result, changed=False)
             try:
-                after = _append(seen, change, author, now, key=key)
+                after = _append(seen, change, author, now, key=key, taken=taken)
             except _Known as reason:
                 return Committed(reason.revision, change.result, changed=True)
             except ConcurrentWrite as reason:
@@ -203,7 +330,7 @@ def _committed(
             # The commit is durable: the next opener folds, and doctor reports.
             with suppress(AetherError):
                 fold(after, now=now)
-        return Committed(after.revision, change.result, changed=True)
+        return Committed(seen.revision + 1, change.result, changed=True)
     raise _crowded(home)
 
 
@@ -348,16 +475,19 @@ def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snap
 
 
 @contextmanager
-def write_lock(home: Path, *, timeout: float | None = None, for_reading: bool = False) -> Iterator[None]:
+def write_lock(
+    home: Path, *, timeout: float | None = None, for_reading: bool = False,
+    meanwhile: Callable[[], None] | None = None,
+) -> Iterator[None]:  # fmt: skip
     """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
 
-    Nothing may be written into half a rewrite. `timeout` is that of the home unless given; `for_reading` as for `locked`.
+    Nothing may be written into half a rewrite. `timeout` is that of the home unless given; the others as for `locked`.
 
     Raises:
         LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
-    with locked(home, timeout=seconds, for_reading=for_reading):
+    with locked(home, timeout=seconds, for_reading=for_reading, meanwhile=meanwhile):
         if os.path.lexists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
@@ -390,40 +520,108 @@ def _entry(
     return entry, state
 
 
-def _append(snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = "") -> Snapshot:
+def _append(
+    snapshot: Snapshot,
+    change: Change,
+    author: Author,
+    now: datetime,
+    *,
+    key: str = "",
+    taken: list[together.Taken] | None = None,
+) -> Snapshot:
+    """Return the state after `change`, and after those of `taken` and what else is asked for, which are answered."""
     home = snapshot.home
-    entry, state = _entry(snapshot, change, author, now, key=key)
-    patches, records = entry.patches, entry.appends
-    line = entry_line(entry)
-    end, data = snapshot.end, b"".join((*snapshot.unwritten, line))
+    after, entry = _after(snapshot, change, author, now, key=key)
+    lines, answers = [entry_line(entry)], list[tuple[together.Taken, JsonObject]]()
+    if _is_shared(home):
+        if taken is not None:
+            taken += together.take(home)
+            after, lines, answers = _with_asked(snapshot, after, lines, taken)
+        if not answers:
+            _require_readable(snapshot, lines)
+    end, data = snapshot.end, b"".join((*snapshot.unwritten, *lines))
     with storage_errors(home):
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        taken = _agree(snapshot, line, key, now)
+        stored = in_ledger = _agree(snapshot, lines, key, now)
+        if taken:
+            taken.clear()  # from now on each looks for its own if it is not answered
         try:
-            append(journal_path(home), data, at=end)
+            # What a power failure takes of the lines that the ledger has is fetched again.
+            append(journal_path(home), data, at=end, sync=not in_ledger)
+            stored = True
         except ConcurrentWrite as reason:
-            reason.tried = entry.revision, line
+            reason.tried = entry.revision, lines[0]
             raise
         except OSError:
-            if not taken:
+            if not in_ledger:
                 raise
             # It is in the ledger: acknowledged here, and in the journal when this home catches up.
-            return snapshot._replace(revision=entry.revision, documents=state)
+            return snapshot._replace(revision=after.revision, documents=after.documents)
+        finally:
+            for one, fields in answers if stored else ():
+                together.answer(one, fields)
         end += len(data)
-        set_head(head_path(home), entry.revision)
+        set_head(head_path(home), after.revision)
         grown = None  # if it cannot be asked for, the next load reads again
         with suppress(OSError):
             found = journal_path(home).stat()
             grown = found.st_ino, found.st_mtime_ns, end
-    after = snapshot._replace(
-        revision=entry.revision, documents=state, changed=snapshot.changed | patches.keys(),
-        pending=(*snapshot.pending, Pending(entry.revision, entry.at, records)) if records else snapshot.pending,
-        end=end, files=(grown, *snapshot.files[1:]), unwritten=(),
-    )  # fmt: skip
+    after = after._replace(end=end, files=(grown, *snapshot.files[1:]), unwritten=())
     remember(after)
     return after
+
+
+def _after(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str
+) -> tuple[Snapshot, Entry]:
+    """Return the state after a change, which is not in the journal yet, and its entry."""
+    entry, state = _entry(snapshot, change, author, now, key=key)
+    pending = (Pending(entry.revision, entry.at, entry.appends),) if entry.appends else ()
+    after = snapshot._replace(
+        revision=entry.revision, documents=state, changed=snapshot.changed | entry.patches.keys(),
+        pending=(*snapshot.pending, *pending),
+    )  # fmt: skip
+    return after, entry
+
+
+def _with_asked(
+    snapshot: Snapshot, own: Snapshot, lines: list[bytes], taken: list[together.Taken]
+) -> tuple[Snapshot, list[bytes], list[tuple[together.Taken, JsonObject]]]:
+    """Return the state after `own`, of which are the `lines` after `snapshot`, and the changes of `taken`; all lines, and the answers.
+
+    A change that cannot be made after the others is answered at once, and leaves `taken`: its own process finds out why.
+    So are all of them if other replicas would refuse a line.
+    """
+    after, made, answers = own, [*lines], list[tuple[together.Taken, JsonObject]]()
+    for one in tuple(taken):
+        try:
+            after, line, fields = _after_asked(after, one)
+        except (AetherError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
+            taken.remove(one)
+            together.answer(one, {})
+        else:
+            made.append(line)
+            answers.append((one, fields))
+    try:
+        if answers:
+            _checked_after(snapshot, made)
+            return after, made, answers
+    except (AetherError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        for one in taken:
+            together.answer(one, {})
+        taken.clear()
+    return own, lines, []
+
+
+def _after_asked(snapshot: Snapshot, one: together.Taken) -> tuple[Snapshot, bytes, JsonObject]:
+    """Return the state after a change that was asked for, its line, and the answer."""
+    fields, at = one.fields, clock.parse(one.fields["at"])
+    operation = together.OPERATIONS[fields["operation"]]
+    change = operation.plan(snapshot, fields["arguments"], at)
+    after, entry = _after(snapshot, change, Author(*fields["author"]), at, key=one.key)
+    return after, entry_line(entry), {"revision": entry.revision, "result": operation.result(after, entry)}
 
 
 class _Known(ConcurrentWrite):
@@ -434,8 +632,10 @@ class _Known(ConcurrentWrite):
         self.revision = revision
 
 
-def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
-    """Let the ledger of a shared home take `line` after the state it was planned for; return False if it has no ledger.
+def _agree(snapshot: Snapshot, lines: list[bytes], key: str, now: datetime) -> bool:
+    """Let the ledger of a shared home take `lines` after the state they were planned for; return False if it has no ledger.
+
+    A `key` is that of the only line.
 
     Raises:
         ConcurrentWrite: others were first, or the change of this `key` was sent before (`_Known`), as by a copy of this
@@ -448,12 +648,11 @@ def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
         server = ledger.of(home) if _is_shared(home) else None
         if server is None:
             return False
-        _require_readable(snapshot, line)
-        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), [line], key=key)
+        answer = server.append_if(ledger.JOURNAL, mark_of(snapshot), lines, key=key)
     except StorageFailed as reason:
         raise _offline(reason) from reason
     # The line of a change that a copy of this home sent first has the same key and may have the next revision.
-    if answer.done and answer.lines in ([], [line]):
+    if answer.done and answer.lines in ([], lines):
         return True
     if answer.done:
         catch_up(load(home) if snapshot.unwritten else snapshot, now=now)
@@ -466,14 +665,14 @@ def _agree(snapshot: Snapshot, line: bytes, key: str, now: datetime) -> bool:
     raise ConcurrentWrite(home)
 
 
-def _require_readable(snapshot: Snapshot, line: bytes) -> None:
-    """Check that other replicas will take the line of a change.
+def _require_readable(snapshot: Snapshot, lines: list[bytes]) -> None:
+    """Check that other replicas will take the lines of a change.
 
     Raises:
         InvalidInput: they will not; it is not sent.
     """
     try:
-        _checked_after(snapshot, [line])
+        _checked_after(snapshot, lines)
     except (AetherError, ValueError) as reason:
         why = reason.what if isinstance(reason, AetherError) else str(reason)
         what = f"the other machines of the colony would refuse the change: {why.rstrip('.')}."
@@ -588,7 +787,7 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
         if not end:
             sealed = (home / seals.PATH).exists()
             end = _start_journal(home, snapshot.revision, snapshot.stamps, sealed=sealed, old=None)
-        append(journal_path(home), data, at=end)
+        append(journal_path(home), data, at=end, sync=False)  # the ledger has them
         set_head(head_path(home), made.revision)
         written = file_id(str(journal_path(home)))
     if snapshot.irregular or snapshot.known:

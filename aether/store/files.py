@@ -263,8 +263,17 @@ def sync_directory(directory: Path) -> None:
         os.close(handle)
 
 
-def append(path: Path, data: bytes, *, at: int) -> None:
-    """Append `data` to the file at `path`, whose end is at byte `at`, durably.
+def sync(path: Path) -> None:
+    """Make the content of the file at `path` durable."""
+    handle = regular.handle(path, os.O_RDWR)
+    try:
+        _sync_data(handle)
+    finally:
+        os.close(handle)
+
+
+def append(path: Path, data: bytes, *, at: int, sync: bool = True) -> None:
+    """Append `data` to the file at `path`, whose end is at byte `at`, durably unless without `sync`.
 
     On any exception the file is truncated to `at`, so that it holds nothing unacknowledged.
 
@@ -279,7 +288,8 @@ def append(path: Path, data: bytes, *, at: int) -> None:
             raise ConcurrentWrite(path)
         try:
             write_all(handle, data)
-            _sync_data(handle)
+            if sync:
+                _sync_data(handle)
             if not at:
                 sync_directory(path.parent)
             _require_ours(handle, path, data, at)
@@ -492,13 +502,16 @@ def unsealed(line: bytes) -> JsonObject | None:
 
 
 @contextlib.contextmanager
-def locked(directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool = False) -> Iterator[None]:
+def locked(
+    directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool = False,
+    meanwhile: Callable[[], None] | None = None,
+) -> Iterator[None]:  # fmt: skip
     """Hold the lock of `directory` during the block; `commit.write_lock` is that of a home.
 
     On Unix it is `flock` on `<directory>/lock`, the lock that `filelock.FileLock` takes too, without the 28 ms of
     its import; on Windows `filelock` takes it. The name of the holder in the file is only for the error.
     `for_reading`, a directory that may not be written is locked, too, by the file that its last writer left; without one
-    nobody writes there.
+    nobody writes there. `meanwhile` is called after each try that failed, but not on Windows; what it raises ends the wait.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
@@ -522,7 +535,7 @@ def locked(directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool 
             lock.release()
         return
     with storage_errors(directory):
-        handle = _acquire(path, timeout, for_reading=for_reading)
+        handle = _acquire(path, timeout, meanwhile, for_reading=for_reading)
     if handle is None:
         yield
         return
@@ -574,14 +587,16 @@ def _opened_lock(path: Path, *, for_reading: bool) -> int | None:
     return None
 
 
-def _acquire(path: Path, timeout: float, *, for_reading: bool) -> int | None:
+def _acquire(
+    path: Path, timeout: float, meanwhile: Callable[[], None] | None, *, for_reading: bool
+) -> int | None:
     give_up = time.monotonic() + timeout
     while True:
         handle = _opened_lock(path, for_reading=for_reading)
         if handle is None:
             return None
         try:
-            _wait(handle, path, timeout, give_up)
+            _wait(handle, path, timeout, give_up, meanwhile)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
             if os.path.samestat(os.fstat(handle), os.stat(path)):
                 name = _own_name(os.getpid(), *sys.argv[:2])
@@ -603,7 +618,9 @@ def _own_name(pid: int, *command: str) -> bytes:
     return words.encode(errors="replace")[:100].ljust(100) + b"\n"
 
 
-def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
+def _wait(
+    handle: int, path: Path, timeout: float, give_up: float, meanwhile: Callable[[], None] | None
+) -> None:
     import fcntl
 
     with contextlib.suppress(BlockingIOError):
@@ -614,6 +631,8 @@ def _wait(handle: int, path: Path, timeout: float, give_up: float) -> None:
     wait = FIRST_WAIT_SECONDS
     with clock.waiting_for(lambda: f"{_holder(path)}, which has the lock of {path.parent}"):
         while time.monotonic() < give_up:
+            if meanwhile:
+                meanwhile()
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)

@@ -39,7 +39,7 @@ STALE_TEMP_NS = 3_600 * 10**9
 LARGE_INDEX_BYTES = 64 * 1024
 INDEX_NAME = "git-index.json"
 # What a home stores or sends without being asked; that of a repository counts for nothing.
-SENT = ("hooks/spool/", "share/queue/", "data/share.json")
+SENT = ("hooks/spool/", "share/queue/", "share/waiting/", "data/share.json")
 _BINARY = getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0)
 
 
@@ -103,7 +103,7 @@ def _tracked(home: str) -> frozenset[str]:
         return frozenset()
     try:
         paths = _index_files(index)
-        now = [f"{place}/", *map(_identity, paths)]
+        now = [f"{place}/", *SENT, *map(_identity, paths)]
         known = _remembered(home)
         if known.get("index") == now:
             return frozenset(known["names"])

@@ -85,7 +85,9 @@ def met(colony):
 def test_a_writer_in_its_turn_stores_what_others_wrote_together_with_its_own_line(colony, met, monkeypatch):
     appended = []
     monkeypatch.setattr(
-        commits, "append", lambda path, data, at: (appended.append(data), files.append(path, data, at=at))
+        commits,
+        "append",
+        lambda path, data, **named: (appended.append(data), files.append(path, data, **named)),
     )
 
     homes.add(met[1], "b")

@@ -479,10 +479,10 @@ def test_a_disk_that_is_full_while_a_queue_is_sent_is_an_error_of_the_disk(pair,
     away(back=True)
     journal, real = snapshot.journal_path(two), commits.append
 
-    def full(path, data, *, at):
+    def full(path, data, **named):
         if path == journal:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(path, data, at=at)
+        return real(path, data, **named)
 
     monkeypatch.setattr(commits, "append", full)
     with pytest.raises(StorageFailed, match="No space left"):

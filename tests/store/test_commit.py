@@ -221,8 +221,8 @@ def test_a_home_without_write_permission_is_said_to_be_so(home):
 def test_a_stored_line_is_acknowledged_even_if_it_cannot_be_looked_at_again(home, monkeypatch):
     real = files.append
 
-    def append_then_blind(path, data, *, at):
-        real(path, data, at=at)
+    def append_then_blind(path, data, **named):
+        real(path, data, **named)
         monkeypatch.setattr(commits, "journal_path", _blind)
 
     monkeypatch.setattr(commits, "append", append_then_blind)
