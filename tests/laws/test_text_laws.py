@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from aether.text import classify, words
+from aether.text import choices, classify, cues, words
 from aether.text.classify import message_by_kind, rule, rules, without_lead_in
 from aether.text.regex import UNPRINTABLE
 from aether.text.similarity import CONTRADICTS_AT, SAME_AT, contradicts, index, nearest, same, similarity
@@ -136,14 +136,14 @@ def test_every_character_that_is_replaced_is_looked_for():
     assert [one for one in UNPRINTABLE.findall(every) if one.isprintable() or one in "\n\t"] == []
 
 
-CUES = [cue for cue in vars(classify).values() if isinstance(cue, classify._Cue)]
-CUES += [cue for _, cue in classify._TABLE]
+CUES = [one for module in (classify, choices) for one in vars(module).values() if isinstance(one, cues.Cue)]
+CUES += [one for _, one in classify._TABLE]
 
 
-@pytest.mark.parametrize("cue", CUES, ids=lambda cue: " ".join(sorted(cue.heads))[:20])
+@pytest.mark.parametrize("cue", CUES, ids=lambda cue: cue.small.pattern[:20])
 @settings(max_examples=20)
 @given(data=st.data())
 def test_a_text_that_has_a_cue_is_searched_for_it(cue, data):
     text = data.draw(st.from_regex(re.compile(cue.any_case.pattern, re.IGNORECASE)))
 
-    assert classify._has(cue, classify._said(text))
+    assert cues.has(cue, cues.said(text))
