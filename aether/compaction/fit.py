@@ -45,11 +45,13 @@ SUMMARY_OF_REMOVED = 0.5
 FAIR_SHARE = 0.40
 # Share of the limit that the newest results keep while anything else can be shortened.
 NEWEST_SHARE = 0.25
+# Tokens that are left to a summary at first: what the facts of most long sessions need, with prose.
+SUMMARY_TOKENS = 12_000
 # Tokens of prose, at most a share of the goal, beside facts that all have room. What remains of the summary's room is for
-# more of the newest messages: in a window of 128,000 tokens that was a quarter of it.
+# more of the newest messages.
 PROSE_TOKENS, PROSE_SHARE = 3_000, 0.1
-# Of the goal: less is not worth another round.
-REFILL_SHARE = 0.05
+# Of the goal: less is not worth another round, which reads the removed messages again.
+REFILL_SHARE = 0.1
 # Each round has a better estimate of what the facts need; goals and constraints seldom grow after the second.
 _ROUNDS = 3
 # A refusal names so many of the largest messages.
@@ -244,7 +246,8 @@ def _drop_summaries(draft: Draft) -> None:
 def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:
     """Return the result of removing the oldest loose messages, and more if that is not enough."""
     draft, limits = run.draft, run.limits
-    need, room, known = run.frame, run.most_summary, dict[tuple[int, ...], Facts]()
+    need, known = run.frame, dict[tuple[int, ...], Facts]()
+    room = min(run.most_summary, SUMMARY_TOKENS)
     for _ in range(_ROUNDS):
         draft.steps.clear()
         effective = _lower_counts(run, loose, need, room)
