@@ -22,7 +22,7 @@ from aether.api.summarize import task_as_json
 from aether.backends import backend
 from aether.backends.base import Settings
 from aether.backends.request import summary_request
-from aether.compaction.facts import FACTS_SHARE, facts_of, fit_facts, removed_texts
+from aether.compaction.facts import FACTS_SHARE_SELECTED, facts_of, fit_facts, removed_texts
 from aether.compaction.shapes import Summary, SummaryTask
 from aether.compaction.summary import parsed, rendered
 from aether.messages.transcripts import load_conversation
@@ -94,7 +94,7 @@ def summarised(lines: list[str], most: int) -> str:
     """Return our summary of the messages in lines of a transcript, in at most so many tokens."""
     messages = load_conversation(io.BytesIO("\n".join(lines).encode())).messages
     places = range(len(messages))
-    facts, _ = fit_facts(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE))
+    facts, _ = fit_facts(facts_of(messages, places), count=estimate, most=int(most * FACTS_SHARE_SELECTED))
     # Lines are joined again within the message, which costs a token or two.
     room = most - estimate(rendered(Summary(1, facts, "Done."))) - 4
     task = SummaryTask("task_state", 1, removed_texts(messages, places), "", facts, room)

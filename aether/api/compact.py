@@ -25,11 +25,12 @@ from aether import clock
 from aether.api import tokens
 from aether.api.conversations import record_directory, resume_in
 from aether.api.home import Home
-from aether.api.summarize import Summarizer, WrittenSummary, write_summary
+from aether.api.summarize import FALLBACK, Summarizer, WrittenSummary, write_summary
 from aether.backends import backend as backend_of
 from aether.backends.base import Settings
 from aether.clock import short_id
 from aether.compaction.budget import Bounds, ContextBudget, bounds, fires
+from aether.compaction.facts import FACTS_SHARE, FACTS_SHARE_SELECTED
 from aether.compaction.partition import protected_positions
 from aether.compaction.plan import LastCompaction, Plan, apply, plan
 from aether.compaction.policy import CompactConfig, validated
@@ -410,11 +411,13 @@ def _make_plan(found: Case, log: Log, texts: Callable[[], list[bytes]], *, force
     # Computed only if something is shortened: it reads every message.
     known = cache(lambda: conversations.numbered(log, texts()))
     last = log.compactions[-1].receipt if log.open else None
+    backend = found.options.backend or config.or_default(found.record).compact_backend
     return plan(
         found.sums.messages, found.policy, found.sums.count, window=found.budget.window,
         overhead=found.budget.used - found.budget.messages, tokens=found.sums.tokens, force=force,
         last=LastCompaction(last["tokens_after"]) if last else None,
         pointer=lambda position: f"{found.full_text} n={known()[found.origins[position]]}", rules=found.options.rules,
+        facts_share=FACTS_SHARE_SELECTED if backend == FALLBACK else FACTS_SHARE,
     )  # fmt: skip
 
 

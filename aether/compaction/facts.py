@@ -76,8 +76,8 @@ _TRIES = re.compile(r"\b(?:maybe|perhaps|first|for now|quickly)\b", re.IGNORECAS
 # A summary that another program wrote in place of an earlier conversation is not a request.
 _CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
 
-# Share of a summary that the facts may use if prose is wanted beside them.
-FACTS_SHARE = 0.85
+# Share of a summary that the facts may use if prose is wanted beside them: selected sentences say less than a model's.
+FACTS_SHARE, FACTS_SHARE_SELECTED = 0.85, 0.95
 # Tokens: prose of fewer is not worth a call of a model.
 LEAST_PROSE = 40
 # Characters of a call's arguments that a summariser is shown.
@@ -508,7 +508,8 @@ class _Drop(NamedTuple):
     stay: int = 0
     """How many of the newest are kept."""
     share: float = 0.0
-    """Share of the room within which the newest are kept; if something is left of each, the shortest as a whole."""
+    """Share of the room within which the newest are kept beside the goals and the current request, which a person said
+    too; if something is left of each, the shortest as a whole."""
     left: Callable[[Any], Any] = lambda _: None
     """The remainder of a dropped entry; None: nothing."""
 
@@ -541,10 +542,10 @@ _DROPS = (
     _Drop("files that were read", "files", _is_read, stay=NEWEST_READ),
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
     _Drop("names", "names", stay=NEWEST_NAMES),
+    _Drop("open errors", "errors", stay=NEWEST),
     _Drop("ends of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
     _Drop("ends of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
     _Drop("earlier results", "earlier", stay=NEWEST_DONE),
-    _Drop("opening requests", "opening"),
     _Drop("names", "names"),
     _Drop("requests", "requests", share=WORDS_SHARE),
     _Drop("paragraphs of the state", "state", stay=NEWEST_STATE),
@@ -553,6 +554,7 @@ _DROPS = (
     _Drop("paragraphs of the state", "state", stay=LEAST_STATE),
     _Drop("ends of requests", "requests", _is_long, left=_shorter),
     _Drop("requests", "requests", stay=NEWEST),
+    _Drop("opening requests", "opening"),
     _Drop("current requests", "current"),
     _Drop("decisions", "decisions", stay=NEWEST_DECISIONS),
     _Drop("lookups", "lookups", stay=1),
@@ -607,7 +609,8 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     places = places[: max(0, len(places) - drop.stay)]
     if drop.share and places:
         shortest = drop.left(entries[places[0]]) is not None
-        staying = _within(entries, drop.share * most, count, shortest=shortest)
+        said = count("\n".join((*facts.goals, *facts.current)))
+        staying = _within(entries, drop.share * most - said, count, shortest=shortest)
         places = [at for at in places if at not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.
     low, high, room = 0, len(places), most * LONGEST_TOKEN_CHARS

@@ -45,6 +45,13 @@ SUMMARY_OF_REMOVED = 0.5
 FAIR_SHARE = 0.40
 # Share of the limit that the newest results keep while anything else can be shortened.
 NEWEST_SHARE = 0.25
+# Tokens that are left to a summary at first: what the facts of most long sessions need, with prose.
+SUMMARY_TOKENS = 12_000
+# Tokens of prose, at most a share of the goal, beside facts that all have room. What remains of the summary's room is for
+# more of the newest messages.
+PROSE_TOKENS, PROSE_SHARE = 3_000, 0.1
+# Of the goal: less is not worth another round, which reads the removed messages again.
+REFILL_SHARE = 0.1
 # Each round has a better estimate of what the facts need; goals and constraints seldom grow after the second.
 _ROUNDS = 3
 # A refusal names so many of the largest messages.
@@ -93,6 +100,8 @@ class _Fit(NamedTuple):
     """Tokens of an empty summary."""
     public: Callable[[], Sequence[Message]]
     """The messages as redacted copies, of which the summary is made."""
+    beside_prose: float
+    """Share of the summary that its facts may use beside prose."""
 
     @property
     def frame(self) -> int:
@@ -114,7 +123,12 @@ class _Fit(NamedTuple):
 
     @property
     def facts_share(self) -> float:
-        return FACTS_SHARE if self.has_prose or self.before.prose else 1.0
+        return self.beside_prose if self.has_prose or self.before.prose else 1.0
+
+    @property
+    def prose(self) -> int:
+        """Return the tokens of prose for which older messages make room."""
+        return min(PROSE_TOKENS, int(PROSE_SHARE * self.limits.goal)) if self.has_prose else 0
 
     @property
     def removes(self) -> bool:
@@ -152,6 +166,7 @@ def fit_conversation(
     pointer: Callable[[int], str],
     rules: Rules | None = DEFAULT,
     by_hand: bool = False,
+    facts_share: float = FACTS_SHARE,
 ) -> FitResult:
     """Return the conversation after as many steps of `policy` as the limits need.
 
@@ -168,7 +183,7 @@ def fit_conversation(
     summaries = [redacted_message(messages[parts.groups[at].members[0]], rules) for at in parts.summaries]
     before = previous_summary(summaries, range(len(summaries)))
     bare = fit_summary(Facts(), before.version + 1, provider, count=count, most=1).tokens
-    run = _Fit(policy, limits, draft, before, provider, bare, public)
+    run = _Fit(policy, limits, draft, before, provider, bare, public, facts_share)
     if overhead + sum(tokens[at] for at in parts.protected) > limits.limit:
         # Refused at once: no step may change these, and an agent asks again at each turn.
         draft.kept[:] = [not parts.protected.isdisjoint(group.members) for group in parts.groups]
@@ -232,9 +247,10 @@ def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:
     """Return the result of removing the oldest loose messages, and more if that is not enough."""
     draft, limits = run.draft, run.limits
     need, known = run.frame, dict[tuple[int, ...], Facts]()
+    room = min(run.most_summary, SUMMARY_TOKENS)
     for _ in range(_ROUNDS):
         draft.steps.clear()
-        effective = _lower_counts(run, loose, need)
+        effective = _lower_counts(run, loose, need, room)
         summary = _summary_draft(run, need, known)
         if not summary.removed and len(draft.parts.summaries) <= 1:
             # Nothing but the earlier summary was removed: it stays if that is below the ceiling.
@@ -245,24 +261,37 @@ def _remove_oldest(run: _Fit, loose: Sequence[int]) -> FitResult:
             _drop_summaries(draft)
         more = _wanted_tokens(run, summary)
         if more <= max(need, summary.room) and _fits(run, limits.ceiling, summary.tokens):
-            break
+            # Room that the summary leaves is for more of the newest messages.
+            least = summary.tokens + run.prose
+            if summary.lost or summary.room - least < REFILL_SHARE * limits.goal:
+                break
+            room = least
         need = max(need, more)
     if not summary.removed and not draft.parts.summaries:
         # Nothing was removed, so there is nothing to summarise.
         summary = summary._replace(tokens=0, prose=0)
     if "reduce" in run.policy.steps:
-        # Older messages are shortened to stay below the ceiling, the newest and the opening only to fit at all.
-        kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
-        newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
-        older, most = [at for at in kept if at not in newest], limits.limit - summary.tokens
-        steps.shorten_harder(draft, older, most=limits.roomy - summary.tokens)
-        steps.shorten_harder(draft, kept, most=most)
-        if steps.shorten_opening(draft, most=most) and summary.tokens:
-            facts = with_facts_of_cut(summary.whole, run.public(), draft.parts.opening)
-            summary = _with_facts(run, summary.removed, facts, summary.room)
+        summary = _shorten_kept(run, summary)
     if summary.tokens and steps.used_tokens(draft) + summary.tokens > limits.limit:
         summary = _shrink_summary(run, summary)
     return _result(run, effective, summary if summary.tokens else None, folded=False)
+
+
+def _shorten_kept(run: _Fit, summary: _SummaryDraft) -> _SummaryDraft:
+    """Shorten the kept messages as far as needed beside the summary; return that with the facts of what is cut.
+
+    Older messages are shortened to stay below the ceiling, the newest and the opening only to fit at all.
+    """
+    draft, limits = run.draft, run.limits
+    kept = [at for at, is_kept in enumerate(draft.kept) if is_kept]
+    newest = {at for at in kept if draft.parts.pair[at] == 0}.union(kept[-1:])
+    older, most = [at for at in kept if at not in newest], limits.limit - summary.tokens
+    steps.shorten_harder(draft, older, most=limits.roomy - summary.tokens)
+    steps.shorten_harder(draft, kept, most=most)
+    if steps.shorten_opening(draft, most=most) and summary.tokens:
+        facts = with_facts_of_cut(summary.whole, run.public(), draft.parts.opening)
+        return _with_facts(run, summary.removed, facts, summary.room)
+    return summary
 
 
 def _wanted_tokens(run: _Fit, summary: _SummaryDraft) -> int:
@@ -270,11 +299,15 @@ def _wanted_tokens(run: _Fit, summary: _SummaryDraft) -> int:
     if not summary.lost or summary.room >= run.fair:
         return summary.tokens
     whole = run.draft.count(rendered(Summary(run.before.version + 1, summary.whole, "")))
-    return max(summary.tokens, min(run.fair, int(whole / run.facts_share) + run.bare))
+    share = FACTS_SHARE if run.facts_share < 1 else 1.0
+    return max(summary.tokens, min(run.fair, int(whole / share) + run.bare))
 
 
-def _lower_counts(run: _Fit, loose: Sequence[int], need: int) -> Policy:
-    """Drop messages that no keep count holds, with the counts lowered as far as a summary of `need` tokens requires."""
+def _lower_counts(run: _Fit, loose: Sequence[int], need: int, room: int) -> Policy:
+    """Drop messages that no keep count holds, with the counts lowered as far as a summary of `need` tokens requires.
+
+    Older messages leave a summary `room` tokens, if it is worth them.
+    """
     draft, policy, limits = run.draft, run.policy, run.limits
     most, fewer = limits.roomy - need, max(0, limits.most_messages - 1)
     counts = (policy.keep_recent_turns, policy.keep_tool_pairs)
@@ -289,7 +322,7 @@ def _lower_counts(run: _Fit, loose: Sequence[int], need: int) -> Policy:
         steps.drop_remarks(draft, most=most, most_messages=fewer)
     _drop_summaries(draft)
     if run.removes:
-        room = max(need, min(run.most_summary, _worth(run, loose)))
+        room = max(need, min(room, _worth(run, loose)))
         aim = int(limits.most_messages * policy.target / policy.trigger)
         keep_older(draft, policy, loose, goal=limits.goal, room=room, least=need, most_messages=aim)
     drop_misplaced(draft, loose)

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from aether.compaction.budget import BY_HAND_SHARE, Bounds, ContextBudget, bounds, fires
-from aether.compaction.facts import LEAST_PROSE, summary_message
+from aether.compaction.facts import FACTS_SHARE, LEAST_PROSE, summary_message
 from aether.compaction.fit import FitResult, fit_conversation
 from aether.compaction.partition import cut_prose, is_earlier_summary, partition, select_sentences
 from aether.compaction.shapes import Compacted, Cut, Facts, Kept, Policy, Summary, SummaryTask
@@ -93,13 +93,14 @@ def plan(
     last: LastCompaction | None = None,
     pointer: Callable[[int], str] | None = None,
     rules: Rules | None = DEFAULT,
+    facts_share: float = FACTS_SHARE,
 ) -> Plan:
     """Return the plan that makes `messages` fit into `window`; without a trigger it changes nothing.
 
     `overhead` is the tokens sent beside the messages, system prompt and tool schemas; `tokens` those of each message,
     if they are known. `force` compacts without a trigger. After the `last` compaction some growth is needed before the
     next one. `pointer` returns the place of the full text of the message at a position, in words that a model can use.
-    `rules` redact what a summary is made of; None: nothing is redacted.
+    `rules` redact what a summary is made of; None: nothing is redacted. `facts_share` of a summary may be facts beside prose.
 
     Raises:
         BudgetExceeded: the messages that must be kept do not fit; the error names them.
@@ -128,7 +129,7 @@ def plan(
         limits = limits._replace(goal=min(limits.goal, int(BY_HAND_SHARE * budget.used)))
     found = fit_conversation(
         messages, partition(messages, policy), policy, count, limits=limits, overhead=overhead, tokens=known,
-        pointer=pointer or (lambda _: ""), rules=rules, by_hand=force,
+        pointer=pointer or (lambda _: ""), rules=rules, by_hand=force, facts_share=facts_share,
     )  # fmt: skip
     gained = budget.used - found.total
     dropped = len(messages) - len(found.kept) - (found.place >= 0)

@@ -53,7 +53,7 @@ from aether.types import JsonObject
 # A page at most: the newest answer first, older ones from their heads, and what says most of each.
 ANSWER_CHARS = 2_400
 ANSWERS_CHARS = 4_800
-EARLIER_CHARS = 6_000
+EARLIER_CHARS = 12_000
 ACCOUNT_CHARS = 900
 # Of an answer without work: what it found is looked up, what it decided is not.
 FOUND_CHARS = 300

@@ -157,6 +157,12 @@ _CHOOSES = lazy(
     r"|\bshould\b(?! be (?:green|fine|good))|\blet me (?:add|fix|use|keep|update|create|take|move|make|put|inline|extract|drop|remove|replace|rename)\b",
     re.IGNORECASE,
 )
+# What is made or changed, also without a name if enough words say what.
+_MAKES = lazy(
+    r"\b(?:i'm|i am|we're) (?:going to |now )?(?:add|build|chang|convert|edit|encod|emit|extract|introduc|keep|mak|mov|plac|put|remov|renam|replac|restor|split|stor|switch|tighten|turn|vendor|wir)(?:t?ing|e)?\b",
+    re.IGNORECASE,
+)
+CHANGE_WORDS = 10
 _HEDGES = lazy(r"\b(?:presumably|probably|maybe|perhaps|might|whether|not sure|i wonder)\b", re.IGNORECASE)
 _ASIDE = lazy(
     r"^\W*(?:now,? let me|(?:now,? |then,? |next,? )*(?:i need to|i have to|i should)|it|this|that)\b",
@@ -351,10 +357,12 @@ def reason_of(text: str) -> str:
 
 
 def change_of(text: str) -> str:
-    """Return the last sentence of an agent's `text` that says by name what is changed, or "".
+    """Return the last sentence of an agent's `text` that says by name, or in many words, what is changed, or "".
 
     >>> change_of("The fault is clear. I'm moving the retry loop into a package `internal/backoff`.")
     "I'm moving the retry loop into a package `internal/backoff`."
+    >>> change_of("I'm adding a narrow interface layer across all of the strategy packages now.")
+    "I'm adding a narrow interface layer across all of the strategy packages now."
     >>> change_of("Let me look at the retry loop in `sync.go`, and at the tests of it, first.")
     ''
     """
@@ -365,7 +373,11 @@ def change_of(text: str) -> str:
 def _names_change(said: str) -> bool:
     if not LEAST_REASON <= len(said) <= LINE_CHARS or said.rstrip().endswith(("?", ":")):
         return False
-    return not _OPENS_LOOK.match(said) and bool(_CHOOSES.search(said) and _NAMES.search(said))
+    if _OPENS_LOOK.match(said):
+        return False
+    if _CHOOSES.search(said) and _NAMES.search(said):
+        return True
+    return len(said.split()) >= CHANGE_WORDS and bool(_MAKES.search(said)) and not _HEDGES.search(said)
 
 
 def is_aside(sentence: str) -> bool:

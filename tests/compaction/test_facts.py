@@ -499,6 +499,30 @@ def test_in_a_small_summary_the_words_of_a_person_outlast_the_older_paragraphs_o
     assert 8 <= len(kept.state) < 24
 
 
+def test_ends_of_requests_leave_room_for_what_was_done_where_the_goal_is_long():
+    asked = [f"Task {nth}. " + "These words say it at length. " * 30 for nth in range(3)]
+    done = tuple(f"I'm keeping the old name of part {nth}, because callers use it." for nth in range(12))
+    some = Facts(goals=("The goal is long. " * 60,), requests=tuple(asked), earlier=done)
+
+    kept, lost = fit_facts(some, count=chars, most=3_500)
+
+    assert kept.earlier == done
+    assert [one[:7] for one in kept.requests] == ["Task 0.", "Task 1.", "Task 2."]
+    assert lost == ["2 ends of requests"]
+
+
+def test_what_costs_little_stays_while_there_is_much_to_drop():
+    done = tuple(f"Part {nth} was changed, because callers use it in many places." for nth in range(40))
+    failed = tuple(ErrorFact(f"$ make {nth}\nError {nth} of the build", open=True) for nth in range(8))
+    some = Facts(opening=("Port the parser.",), earlier=done, errors=failed)
+
+    kept, _ = fit_facts(some, count=chars, most=2_000)
+
+    assert kept.opening == some.opening
+    assert kept.errors == failed[-3:]
+    assert kept.earlier
+
+
 def test_the_oldest_names_are_dropped_before_the_newest_and_before_decisions():
     some = Facts(decisions=RICH.decisions, names=RICH.names)
 

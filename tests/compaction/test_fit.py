@@ -7,7 +7,7 @@ import pytest
 from aether.compaction import fit, steps
 from aether.compaction.budget import bounds
 from aether.compaction.facts import summary_message
-from aether.compaction.fit import drop_misplaced, fit_conversation, keep_older
+from aether.compaction.fit import PROSE_SHARE, drop_misplaced, fit_conversation, keep_older
 from aether.compaction.partition import partition
 from aether.compaction.plan import plan
 from aether.compaction.policy import policy
@@ -102,13 +102,9 @@ def test_of_loose_groups_the_oldest_are_removed_and_the_newest_stay_up_to_the_go
     assert found.kept == (0, *range(first, 602))
     assert found.why.middle > 20
     one_more = message_tokens(messages[first - 1], count) + message_tokens(messages[first - 2], count)
-    room = int(policy("compact").summary_share * 9_600)
-    assert 9_600 - one_more < found.total - summary_tokens(found) + room <= 9_600
+    prose = int(PROSE_SHARE * 9_600)
+    assert 9_600 - one_more < found.total + prose <= 9_600
     assert f"select: {found.why.middle // 2} newer groups kept, as there is room" in found.steps
-
-
-def summary_tokens(found):
-    return message_tokens(summary_message(Summary(found.version, found.facts, ""), "anthropic"), count)
 
 
 def test_kept_exploration_is_shortened_and_kept_work_stays_whole():
