@@ -474,8 +474,8 @@ def test_a_lock_on_a_home_that_was_made_again_meanwhile_is_taken_again(home, mon
     real = files._wait
     seen = []
 
-    def wait(handle, path, timeout, give_up):
-        real(handle, path, timeout, give_up)
+    def wait(handle, path, *more):
+        real(handle, path, *more)
         if not seen:
             path.unlink()
             path.touch()
