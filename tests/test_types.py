@@ -56,14 +56,16 @@ def test_a_shape_and_its_schema_have_the_same_types(name):
         assert set(said if isinstance(said, list) else [said]) == set(_json_types(hint)), member
 
 
-def _json_types(hint: Any) -> list[str]:
-    """Return the JSON types that a type hint allows."""
+def _json_types(hint: Any) -> list[str | None]:
+    """Return the JSON types that a type hint allows; None for any."""
+    if hint is object:
+        return [None]
     if isinstance(hint, type) and issubclass(hint, dict) and hint is not dict:
         return ["object"]
     origin = get_origin(hint) or hint
     if origin in JSON_TYPES:
         return [JSON_TYPES[origin]]
-    found: list[str] = []
+    found: list[str | None] = []
     for below in get_args(hint):
         found += (
             _json_types(below) if isinstance(below, type) or get_origin(below) else [JSON_TYPES[type(below)]]

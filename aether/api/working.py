@@ -154,9 +154,9 @@ def store_entries(
 
     place = drained(find(home))
     ask = Ask("add", {"entries": entries}, lambda made: (entries, items.Added(*made[:2]), made[2]))
-    done = commit(
-        place, plan, author, now=at, may_wait=not author.part, ask=ask if by_others and entries else None
-    )
+    # What is said again becomes the item of before, which only who adds it knows.
+    asks = by_others and entries and not any(entry["metadata"].get("pointer") for entry in entries)
+    done = commit(place, plan, author, now=at, may_wait=not author.part, ask=ask if asks else None)
     looked(place, done)
     chosen, added, needed = done.result
     path = prepare_handoff(home) if needed and is_last else ""

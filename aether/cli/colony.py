@@ -153,7 +153,7 @@ def decide(ask: Ask, decision: str, note: str | None) -> None:
 @phase_command.command("show")
 @pass_ask
 def show(ask: Ask) -> None:
-    """Show the phases and the phase that waits for your decision.
+    """Show the phases, and which one waits for your decision.
 
     \b
     Example:

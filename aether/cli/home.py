@@ -70,8 +70,8 @@ def log_command(ask: Ask, limit: int, everything: bool) -> None:
     """Show who changed what, when and why.
 
     Newest first; the first column is the revision that undo and show accept, the third who changed it: queen is the
-    person whose colony it is, and who works in that name, hook and aether are automatic. A compaction of a conversation has none:
-    it names the command that undoes it.
+    person whose colony it is, or whoever works in that name, hook and aether are automatic. A compaction of a conversation
+    has none: it names the command that undoes it.
 
     \b
     Example:

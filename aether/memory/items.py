@@ -64,7 +64,7 @@ ENTRY_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste
 NewId = Callable[[str, datetime, int], str]
 
 
-# Earlier places of an item that was said again: more are only counted.
+# Earlier places of an item that was said again: of more only the keys are kept, by which an import knows what it has.
 MOST_PLACES = 50
 # Whole states of their time, of which the newest holds: a plan, and the files under version control.
 _STATES = frozenset({"plan", "tree"})
@@ -260,10 +260,14 @@ def _said_again(before: Item, now: Item) -> Item:
     older, newer = first["metadata"], last["metadata"]
     pointer: Any = older["pointer"]
     place = {name: value for name, value in pointer.items() if name in ("line", "part", "uuid", "key")}
-    places = [*before["metadata"].get("places", []), {**place, "at": older["timestamp"]}]
+    count, places = before["metadata"].get("count", 1), before["metadata"].get("places", [])
+    # A caller may have given fields of these names another meaning.
+    places = [*places] if isinstance(places, list) else []
+    place = {**place, "at": older["timestamp"]} if len(places) < MOST_PLACES else {"key": pointer["key"]}
     metadata = {name: value for name, value in older.items() if name not in _ENDS} | newer
     metadata |= {name: before["metadata"][name] for name in ("access_count", "last_accessed")}
-    metadata |= {"count": before["metadata"].get("count", 1) + 1, "places": places[:MOST_PLACES]}
+    metadata["relevance_score"] = max(older["relevance_score"], newer["relevance_score"])
+    metadata |= {"count": count + 1 if isinstance(count, int) else 2, "places": [*places, place]}
     return cast(Item, {**before, "metadata": metadata})
 
 

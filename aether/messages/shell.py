@@ -133,12 +133,13 @@ def only_reads(command: str) -> bool:
 def git_commands(command: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the verb and the arguments of each command of git in `command`.
 
-    >>> [*git_commands("cd app && git -C lib add a.py && git commit -qm 'Add && test'")]
-    [('add', ['a.py']), ('commit', ['-qm', 'Add && test'])]
+    >>> [*git_commands("cd app && git -C lib add a.py && git commit -qm 'Add -> test' >log")]
+    [('add', ['a.py']), ('commit', ['-qm', 'Add -> test'])]
     """
     for part in _segments(command) if "git" in command else ():
-        if part.startswith("git ") and (found := _GIT.match(_REDIRECTED.sub(" ", part))):
-            yield found[1], [_QUOTE.sub("", word) for word in _WORD.findall(found[2])]
+        if part.startswith("git ") and (found := _GIT.match(part)):
+            bare = _QUOTED_OR_REDIRECTED.sub(lambda one: one[1] or " ", found[2])
+            yield found[1], [_QUOTE.sub("", word) for word in _WORD.findall(bare)]
 
 
 def command_signature(command: str) -> str:
@@ -297,6 +298,7 @@ _QUOTES = "'\"`"
 # More words of a command are data.
 _READ_WORDS = 64
 _REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
+_QUOTED_OR_REDIRECTED = lazy(r"""('[^']*'|"(?:\\.|[^"\\])*")|\d?[<>]+&?\s*\S+""", re.DOTALL)
 
 
 def short_command(command: str) -> str:

@@ -127,6 +127,7 @@ _SHOWS_COMMIT = lazy(r"&&\s*git(?: -\S+(?: [^-\s]\S*)?)* log\b[^;&|\n]* --onelin
 _LOGGED_COMMIT = lazy(r"^(?=[a-f]*\d)([0-9a-f]{7,40}) (?:\((?:HEAD|tag:)[^)\n]*\) )?(\S.*)$", re.MULTILINE)
 # What is staged by each of these is in the next commit.
 _STAGING = frozenset({"add", "stage", "rm", "mv"})
+_STAGES_UNSEEN = lazy(rf"\bxargs\b[^|;&]*{_GIT} (?:add|stage|rm)\b", needs=("xargs",))
 # Options of a commit with a value: the long ones, and the last of some letters.
 _VALUED = frozenset(
     "--message --file --author --date --template --fixup --squash --reuse-message --reedit-message --cleanup --trailer".split()
@@ -582,6 +583,10 @@ def _uncommitted_after(
             staged, read = [name for name in staged or () if name in left] or None, True
         elif verb in _STAGING:
             staged = [*dict.fromkeys([*(staged or ()), *_named_files(words, edited)])]
+        elif verb == "restore" and staged is not None:
+            staged = [name for name in staged if name not in _named_files(words, edited)]
+    if _STAGES_UNSEEN.search(command):
+        return [], [*edited]
     return (left if read else []), staged
 
 
@@ -607,13 +612,10 @@ def _committed(words: Sequence[str], edited: list[str]) -> list[str] | None:
 
 
 def _named_files(words: Iterable[str], edited: list[str]) -> list[str]:
-    """Return the names of the files that the arguments of `git add` name: all that was edited, if one is no file."""
-    paths = [word for word in words if not word.startswith("-")]
-    names = [path.rpartition("/")[2] for path in paths]
-    known = all(
-        name in edited or _LOOKS_LIKE_FILE.fullmatch(path) for name, path in zip(names, paths, strict=True)
-    )
-    return names if paths and known and set("".join(paths)).isdisjoint("*?[$`(") else [*edited]
+    """Return the edited files that the arguments of `git add` name: all, if one names anything else."""
+    names = [word.rpartition("/")[2] for word in words if not word.startswith("-")]
+    # Any other name may be that of a folder, of a list or of a pattern.
+    return names if names and set(names) <= {*edited} else [*edited]
 
 
 def commits_in(command: str, output: str) -> list[tuple[str, str]]:

@@ -13,6 +13,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ from aether.store.files import (
     require_exclusive,
     set_head,
     storage_errors,
+    sync,
     unsealed,
     write_whole,
 )
@@ -189,8 +191,10 @@ def _commit_together(
     """
     fields = {"operation": ask.operation, "arguments": ask.arguments}
     asking = together.Asking(home, {**fields, "author": list(author), "at": clock.stamp(now)})
+    waits = True
     try:
         with write_lock(home, timeout=settings.lock_timeout_seconds, meanwhile=asking.look):
+            waits = False
             if asking.withdraw():
                 return _committed(settle(load(home), now=now), plan, author, now, settings, gathers=True)
             answer = asking.answer()
@@ -199,7 +203,7 @@ def _commit_together(
     except together.Answered as reason:
         answer = reason.fields
     except BaseException as reason:
-        if not asking.withdraw() and isinstance(reason, LockTimeout):
+        if not asking.withdraw() and waits and isinstance(reason, (LockTimeout, StorageFailed)):
             raise _unknown(home) from reason
         raise
     return Committed(answer["revision"], ask.result(answer["result"]), changed=True) if answer else None
@@ -225,7 +229,8 @@ def _resolved(
     try:
         for _ in range(CONFLICT_TRIES):
             with _in_turn(settle(load(home), now=now), now) as seen:
-                entries = (*read_journal(home).entries, *folded_entries(home, after=asking.since))
+                folded = folded_entries(home, after=asking.since, newest_first=True)
+                entries = chain(read_journal(home).entries, folded)
                 entry = next((one for one in entries if one.key == asking.key), None)
                 known = True
                 if entry:
@@ -233,7 +238,7 @@ def _resolved(
                     return Committed(entry.revision, ask.result(made), changed=True)
                 change = plan(seen)
                 try:
-                    after = _append(seen, change, author, now)
+                    after = _append(seen, change, author, now, key=asking.key)
                 except ConcurrentWrite:
                     known = False
                     continue
@@ -248,7 +253,7 @@ def _resolved(
 
 
 def _unknown(home: Path) -> ledger.Offline:
-    what = "another process was to store the change with its own, and was stopped. Whether it is stored is not known."
+    what = "another process was to store the change with its own, and has not said that it did. Whether it is stored is not known."
     made = ledger.Offline(what, fix='See "aether log".', where=str(home))
     made.sent = True
     return made
@@ -598,7 +603,7 @@ def _with_asked(
     for one in tuple(taken):
         try:
             after, line, fields = _after_asked(after, one)
-        except (AetherError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
+        except _UNFIT:
             taken.remove(one)
             together.answer(one, {})
         else:
@@ -608,11 +613,15 @@ def _with_asked(
         if answers:
             _checked_after(snapshot, made)
             return after, made, answers
-    except (AetherError, AttributeError, KeyError, TypeError, ValueError, OverflowError):
+    except _UNFIT:
         for one in taken:
             together.answer(one, {})
         taken.clear()
     return own, lines, []
+
+
+# What a change that was asked for may fail with, whatever is in its file.
+_UNFIT = (AetherError, AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError)
 
 
 def _after_asked(snapshot: Snapshot, one: together.Taken) -> tuple[Snapshot, bytes, JsonObject]:
@@ -1226,6 +1235,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         fresh |= record_files.lines_to_fold(home, snapshot.pending)
         known = seals.read(home)
         record = seals.appended(home, known, fresh)
+        _sync_journal(snapshot)
         record_files.write_lines(fresh)
         if keep := config.or_default(home).history_months:
             for path in month_files(home)[:-keep]:
@@ -1255,6 +1265,12 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         )  # fmt: skip
     remember(after)
     return after
+
+
+def _sync_journal(snapshot: Snapshot) -> None:
+    """Sync the journal of a shared home before what is folded of it: it was not, for lines that the ledger has."""
+    if snapshot.end and _is_shared(snapshot.home):
+        sync(journal_path(snapshot.home))
 
 
 def _last_change(home: Path, name: str, found: Journal) -> int:

@@ -315,7 +315,7 @@ def log_failure(home: str, event: str, session: str, what: str) -> bool:
     try:
         path = os.path.join(home, NAME)
         if not os.path.isdir(home) or os.path.islink(path):
-            return True
+            return not os.path.isdir(home)
         _make_room(path)
         handle = regular.handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:

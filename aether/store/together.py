@@ -83,6 +83,7 @@ class Asking:
         self.since = 0
         """A revision of the home before it was asked for: the line of the change comes after it."""
         self._path: Path | None = None
+        self._tried = False
 
     def look(self) -> None:
         """Ask for the change when it is called first, and look for the answer later.
@@ -90,8 +91,9 @@ class Asking:
         Raises:
             Answered: there is one.
         """
-        if self._path is None:
-            with suppress(OSError, AetherError):  # without it, it waits for the lock
+        if not self._tried:
+            self._tried = True
+            with suppress(OSError, AetherError, ValueError):  # without it, it waits for the lock
                 self._path = self._put()
         elif (found := self.answer()) is not None:
             raise Answered(found)
@@ -104,6 +106,9 @@ class Asking:
         try:
             # A file that was copied with its home is another: who made it has asked in the other home.
             files.write_all(handle, files.seal_json({**self.fields, "file": os.fstat(handle).st_ino}))
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
         finally:
             os.close(handle)
         return path
@@ -162,9 +167,11 @@ def take(home: Path) -> list[Taken]:
 
 def clear(home: Path) -> None:
     """Remove all that was asked for; who waits finds that it is not stored. The caller holds the lock."""
+    others = spool.tracked(str(home), f"{DIRECTORY}/")
     for path in (home / DIRECTORY).glob("*"):
         with suppress(OSError):
-            path.unlink()
+            if path.name not in others:
+                path.unlink()
 
 
 def answer(taken: Taken, fields: JsonObject) -> None:

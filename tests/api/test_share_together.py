@@ -15,7 +15,7 @@ from aether.api import home as access
 from aether.api import share as sharing
 from aether.errors import AetherError, BudgetExceeded, StorageFailed
 from aether.store import commit as commits
-from aether.store import files, ledger, snapshot, together
+from aether.store import files, ledger, record_files, snapshot, together
 from tests import children, homes
 
 FOLLOWERS = ("a", "b", "c")
@@ -430,6 +430,42 @@ def test_a_home_that_leaves_has_its_journal_on_its_disk_and_nothing_that_was_ask
     assert list((home / together.DIRECTORY).iterdir()) == []
     add(home, "alone")
     assert contents(home) == ["own", "a", "alone"]
+
+
+def test_a_fold_syncs_the_journal_before_what_it_writes(colony, home, monkeypatch):
+    add(home, "own")
+    steps = []
+    journal = snapshot.journal_path(home).stat().st_ino
+    write_lines = record_files.write_lines
+    monkeypatch.setattr(files, "_sync_data", lambda handle: steps.append(os.fstat(handle).st_ino))
+    monkeypatch.setattr(
+        record_files, "write_lines", lambda lines: [steps.append("lines"), write_lines(lines)]
+    )
+
+    aether.fold(home=home)
+
+    assert steps.index(journal) < steps.index("lines")
+
+
+def test_what_was_captured_is_added_by_its_own_process(colony, home, monkeypatch):
+    monkeypatch.setattr(commits, "_commit_together", lambda *args, **named: pytest.fail("asked"))
+    entries = [
+        {"content": content, "type": "note", "metadata": {"pointer": {"file": "t", "key": f"k{nth}"}}}
+        for nth, content in enumerate(("a", "b", "a"))
+    ]
+
+    made = aether.add_working_memory_items(entries, home=home)
+
+    assert made == [ids_of(home)[content] for content in ("a", "b", "a")]
+
+
+def test_what_cannot_be_asked_for_leaves_no_file_and_is_tried_once(colony, home):
+    asking = together.Asking(home, {"operation": "add", "arguments": {"entries": "\ud83d\ude00"}})
+
+    for _ in range(3):
+        asking.look()
+
+    assert list((home / together.DIRECTORY).iterdir()) == []
 
 
 def test_where_nothing_was_sent_each_says_that_nothing_was_stored(colony, home, monkeypatch):

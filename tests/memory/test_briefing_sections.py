@@ -556,6 +556,20 @@ def test_an_earlier_request_with_a_title_is_shown_by_its_title():
     assert len(texts(sections.requests(items[2:]))[0]) > 200  # the current one
 
 
+@rows(
+    "opening",
+    [
+        "Thanks, that worked great and the tests pass.\n\n",
+        "I get this error when I start it\nError: no such file\n",
+    ],
+)
+def test_a_sentence_is_no_title_of_the_request_below_it(opening):
+    request = opening + "Now make the parser read dates in all formats of the standard, please. " * 6
+    items = newest(item(request, "user_input", day=1), item("Write the docs.", "user_input", day=2))
+
+    assert "Now make the parser read dates" in texts(sections.requests(items))[1]
+
+
 def test_decisions_come_from_items_and_sessions_with_their_reasons():
     items = newest(
         item("- We went with SQLite for the index", "decision", day=20),

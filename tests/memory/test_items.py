@@ -114,12 +114,31 @@ def test_another_conversation_or_phase_and_what_was_not_captured_keep_items_of_t
     assert add(documents, captured(2, **other)).result.again == ()
 
 
-def test_only_so_many_places_of_what_is_said_again_are_kept(monkeypatch):
+def test_of_many_places_of_what_is_said_again_the_keys_are_kept(monkeypatch):
     monkeypatch.setattr(items, "MOST_PLACES", 3)
     documents = after(shipped(), add(shipped(), *map(captured, range(9))))
 
     (only,) = held(documents)
-    assert (only["metadata"]["count"], len(only["metadata"]["places"])) == (9, 3)
+    assert only["metadata"]["count"] == 9
+    assert [place["key"] for place in only["metadata"]["places"]] == [f"k{nth}" for nth in range(8)]
+    assert ["line" in place for place in only["metadata"]["places"]] == [True] * 3 + [False] * 5
+
+
+def test_what_is_said_again_keeps_the_relevance_that_was_set():
+    documents = after(shipped(), add(shipped(), {**captured(1), "relevance_score": 0.95}))
+
+    documents = after(documents, add(documents, captured(2)))
+
+    assert [item["metadata"]["relevance_score"] for item in held(documents)] == [0.95]
+
+
+def test_fields_of_a_caller_with_the_names_of_counts_do_no_harm():
+    documents = after(shipped(), add(shipped(), captured(1, count="a", places=5)))
+
+    documents = after(documents, add(documents, captured(2)))
+
+    (only,) = held(documents)
+    assert (only["metadata"]["count"], len(only["metadata"]["places"])) == (2, 1)
 
 
 @rows(("content", "type"), [("", "x"), (" \n", "x"), ("x", ""), ("x", " "), (None, "x"), ("x", 5)])

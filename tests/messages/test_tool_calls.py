@@ -619,6 +619,8 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         (["git add a.py", "git commit -m x b.py"], ["a.py", "Makefile"]),
         (["git add a.py", "git commit -im x b.py"], []),
         (["git add a.py", "git commit --author 'B b.py' -m x"], ["b.py", "Makefile"]),
+        (["git add a.py && git commit -m 'Rename b.py -> c' --author='B <b@c.d>' >log"], ["b.py", "Makefile"]),
+        (["git add a.py b.py", "git restore --staged b.py", "git commit -m x"], ["b.py", "Makefile"]),
         # What is named otherwise, or staged by something else, may be all of them.
         *(
             ([command], [])
@@ -626,6 +628,9 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
                 "git add -A && git commit -m x", "git add . && git commit -m x", "git add src && git commit -m x",
                 "git add '*.py' && git commit -m x", "git add $FILES && git commit -m x", "git commit -am x",
                 "git commit --all -m x", "git add -u; git commit -m x", "git commit -m x", "bash -c 'git commit -m x'",
+                "git add .github && git commit -m x", "git add Sources a.py && git commit -m 'A -> B'",
+                "git add a.py; git diff --name-only | xargs git add; git commit -m x",
+                "git add --pathspec-from-file list.txt && git commit -m x",
             )
         ),
     ],

@@ -236,7 +236,7 @@ def _not_stored(home: str, reason: Exception) -> str:
     """Return the output by which the user learns of a failure that no log could take."""
     what = str(reason) if isinstance(reason, AetherError) else f"{home}: {reason}"
     text = f"aether: {what.rstrip('.')}. The session goes on without its memory."
-    return json.dumps({"systemMessage": text}, ensure_ascii=False)
+    return json.dumps({"systemMessage": text})
 
 
 def _context(event: str, text: str) -> str:

@@ -865,9 +865,10 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
 def _headed(text: str) -> str:
     """Return the first line of a person's long `text` if it names what the rest is about, else `text`."""
     first, _, rest = text.strip().partition("\n")
-    names = len(first.split()) >= LEAST_WORDS and (first[0] in "#*" or first[0].isupper())
-    names = names and not first.rstrip().endswith((":", ",", "?"))
-    return first if names and len(first) <= TEXT_CHARS < len(rest) else text
+    # A sentence says something of its own, and a line without a gap below it goes on.
+    is_title = first[0] in "#*" or (first[0].isupper() and rest.startswith("\n"))
+    is_title = is_title and len(first.split()) >= LEAST_WORDS and first.rstrip()[-1] not in ".!?:,;"
+    return first if is_title and len(first) <= TEXT_CHARS < len(rest) else text
 
 
 def _said_alone(text: str) -> str:

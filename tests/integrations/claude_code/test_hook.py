@@ -471,6 +471,12 @@ def test_a_full_disk_ends_well_and_leaves_no_piece(project, monkeypatch):
     assert "No space left on device" in json.loads(text)["systemMessage"]
 
 
+def test_what_the_user_is_shown_can_always_be_printed():
+    said = hook._not_stored("/home/\udcff", OSError(28, "No space left on device"))
+
+    assert "No space left" in json.loads(said.encode("ascii"))["systemMessage"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_kill_at_any_call_leaves_a_whole_entry_or_none(project):
     home = project / ".aether"
