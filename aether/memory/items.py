@@ -276,7 +276,8 @@ def _without(memory: Mapping[str, Any], places: Sequence[int]) -> Mapping[str, A
         return memory
     part = memory["working_memory"]
     freed = sum(part["items"][place]["token_count"] for place in places)
-    left = [item for place, item in enumerate(part["items"]) if place not in places]
+    out = frozenset(places)
+    left = [item for place, item in enumerate(part["items"]) if place not in out]
     return {
         **memory,
         "working_memory": {**part, "items": left, "current_tokens": part["current_tokens"] - freed},

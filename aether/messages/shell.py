@@ -24,8 +24,10 @@ ERROR_CHARS = 600
 _ERROR_LINES = 6
 
 _SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
-_QUOTED = lazy(r"""'[^']*'|"(?:\\.|[^"\\])*\"""", re.DOTALL)
-_WORD = lazy(r"""(?:'[^']*'|"(?:\\.|[^"\\])*"|[^\s'"])+""", re.DOTALL)
+_QUOTATION = r"""'[^']*'|"(?:\\.|[^"\\])*\""""
+_REDIRECTS = r"\d?[<>]+&?\s*\S+"
+_QUOTED = lazy(_QUOTATION, re.DOTALL)
+_WORD = lazy(rf"""(?:{_QUOTATION}|[^\s'"])+""", re.DOTALL)
 _QUOTE = lazy(r"""['"]""")
 _PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
 _LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
@@ -297,8 +299,8 @@ _GOAL = lazy(r"[A-Za-z][\w.-]*")
 _QUOTES = "'\"`"
 # More words of a command are data.
 _READ_WORDS = 64
-_REDIRECTED = lazy(r"\d?[<>]+&?\s*\S+")
-_QUOTED_OR_REDIRECTED = lazy(r"""('[^']*'|"(?:\\.|[^"\\])*")|\d?[<>]+&?\s*\S+""", re.DOTALL)
+_REDIRECTED = lazy(_REDIRECTS)
+_QUOTED_OR_REDIRECTED = lazy(f"({_QUOTATION})|{_REDIRECTS}", re.DOTALL)
 
 
 def short_command(command: str) -> str:

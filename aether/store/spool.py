@@ -313,9 +313,11 @@ def log_failure(home: str, event: str, session: str, what: str) -> bool:
     Return whether the line was written, if there is a home to write it in.
     """
     try:
+        if not os.path.isdir(home):
+            return True
         path = os.path.join(home, NAME)
-        if not os.path.isdir(home) or os.path.islink(path):
-            return not os.path.isdir(home)
+        if os.path.islink(path):
+            return False
         _make_room(path)
         handle = regular.handle(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:

@@ -620,6 +620,7 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         (["git add a.py", "git commit -im x b.py"], []),
         (["git add a.py", "git commit --author 'B b.py' -m x"], ["b.py", "Makefile"]),
         (["git add a.py && git commit -m 'Rename b.py -> c' --author='B <b@c.d>' >log"], ["b.py", "Makefile"]),
+        (["git add a.py && git commit -m 'Map Makefile -> b.py'"], ["b.py", "Makefile"]),
         (["git add a.py b.py", "git restore --staged b.py", "git commit -m x"], ["b.py", "Makefile"]),
         # What is named otherwise, or staged by something else, may be all of them.
         *(

@@ -221,22 +221,29 @@ def output(event: str, text: str) -> str:
     >>> output("PreCompact", "Keep the plan."), output("PostToolUse", "Well done.")
     ('Keep the plan.', '')
     """
-    # A lone surrogate would end the process while it prints.
-    text = text.encode("utf-8", "replace").decode("utf-8")
+    text = _printable(text)
     if event in CONTEXT_EVENTS:
         return _fitted(text, lambda kept: _context(event, kept))
     if event in PLAIN_EVENTS:  # a plain text that starts with a brace would be read as JSON
         return _fitted(text, lambda kept: f"- {kept}" if kept.lstrip().startswith("{") else kept)
     if event in USER_EVENTS and text.strip():
-        return json.dumps({"systemMessage": text}, ensure_ascii=False)
+        return _for_user(text)
     return ""
 
 
 def _not_stored(home: str, reason: Exception) -> str:
     """Return the output by which the user learns of a failure that no log could take."""
     what = str(reason) if isinstance(reason, AetherError) else f"{home}: {reason}"
-    text = f"aether: {what.rstrip('.')}. The session goes on without its memory."
-    return json.dumps({"systemMessage": text})
+    return _for_user(_printable(f"aether: {what.rstrip('.')}. The session goes on without its memory."))
+
+
+def _for_user(text: str) -> str:
+    return json.dumps({"systemMessage": text}, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    """Return `text` without lone surrogates, which would end the process while it prints."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _context(event: str, text: str) -> str:

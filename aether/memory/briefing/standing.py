@@ -154,8 +154,8 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     most = max(SHARES[1], EARLIER_CHARS // max(1, sum(one.worked for one in found)))
     for at, account in enumerate(found):
         # A commit before the newest account's own may have been changed since.
-        recent = account.worked and (at == newest + 1 or not account.published)
-        recent = recent and account.steps < MOST_STEPS
+        lasts = account.worked and account.steps < MOST_STEPS
+        recent = lasts and (at == newest + 1 or not account.published)
         if at == newest or (at < newest and account.published) or (recent and room > SHARES[0] // 2):
             # How an earlier one was checked was the state then.
             earlier = at > newest and not account.published
@@ -167,9 +167,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
                 _line("state", text, account)
                 for text in claims(account.paragraphs, max(SHARES[2], most // 2))
             ]
-        elif (
-            account.worked and not account.published and account.steps < MOST_STEPS
-        ):  # an old commit may have been changed since
+        elif lasts and not account.published:
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
