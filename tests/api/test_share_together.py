@@ -123,29 +123,78 @@ def require_once(colony, home, ended, expected=FOLLOWERS):
     assert waiting(home) == []
 
 
-def test_who_has_the_lock_stores_what_others_wait_for_by_one_append(colony, home, tmp_path):
-    def record():
-        server = type(ledger.of(home))
-        real = server.append_if
+def record(home):
+    """Write down beside the home how many lines are appended at a time."""
+    server = type(ledger.of(home))
+    real = server.append_if
 
-        def append_if(self, stream, mark, lines, *, key=""):
-            with open(tmp_path / "appends", "a") as file:
-                file.write(f"{len(lines)} ")
-            return real(self, stream, mark, lines, key=key)
+    def append_if(self, stream, mark, lines, *, key=""):
+        with open(home.parent / "appends", "a") as file:
+            file.write(f"{len(lines)} ")
+        return real(self, stream, mark, lines, key=key)
 
-        server.append_if = append_if
+    server.append_if = append_if
 
-    leader, ended = together_with(home, record)
+
+def appends(home):
+    return (home.parent / "appends").read_text()
+
+
+def test_who_has_the_lock_stores_what_others_wait_for_by_one_append(colony, home):
+    leader, ended = together_with(home, lambda: record(home))
 
     assert leader == 0
     require_once(colony, home, ended)
-    assert (tmp_path / "appends").read_text() == "4 "
+    assert appends(home) == "4 "
     assert contents(home)[0] == "own"
     logged = [each for each in aether.log(home=home) if each.operation == "add"][:4]
     assert {each.reason for each in logged} == {"note 'own'", "note 'a'", "note 'b'", "note 'c'"}
     revisions = [each.revision for each in logged]
     assert revisions == list(range(revisions[0], revisions[0] - 4, -1))
     assert list((home / together.DIRECTORY).iterdir()) == []
+
+
+def test_who_commits_something_else_stores_what_others_wait_for(colony, home):
+    def act():
+        record(home)
+        aether.add_working_memory_item = lambda content, *args, **named: aether.transition_state(
+            "INIT", home=home
+        )["to"]
+
+    leader, ended = together_with(home, act)
+
+    assert leader == 0
+    require_once(colony, home, ended)
+    assert sorted(contents(home)) == sorted(FOLLOWERS)
+    assert max(map(int, appends(home).split())) >= 4
+
+
+def test_while_others_write_who_asks_leaves_them_the_lock(colony, home):
+    add(home, "first")
+    child = children.start(add, home, "theirs")
+    assert children.ended(child) == 0
+    asking = together.Asking(home, {"operation": "add"})
+
+    assert not asking.look()
+    assert len(waiting(home)) == 1
+    until(asking.look)  # nobody writes any more
+    assert asking.withdraw()
+
+
+def test_who_wrote_last_needs_no_patience(home):
+    add(home, "own")
+
+    assert together.Asking(home, {"operation": "add"}).look()
+    assert waiting(home) == []
+
+
+def test_who_is_not_answered_while_others_write_tries_for_the_lock_all_the_same(home, monkeypatch):
+    monkeypatch.setattr(together, "_is_busy", lambda home: True)
+    asking = together.Asking(home, {"operation": "add"})
+
+    assert not asking.look()
+    until(asking.look)
+    assert asking.withdraw()
 
 
 def test_each_of_the_group_is_undone_alone(colony, home):
@@ -210,7 +259,7 @@ def killing(place, name, when):
     [
         (together, "take", "before", 0),
         (together, "take", "after", 0),
-        (commits, "_with_asked", "after", 0),
+        (together, "with_asked", "after", 0),
         ("server", "append_if", "before", 0),
         ("server", "append_if", "after", 1),
         (commits, "append", "after", 1),
