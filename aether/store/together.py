@@ -107,15 +107,16 @@ class Asking:
                 return True
         if not self._patient:
             self._patient = time.monotonic()
-            with suppress(OSError, AetherError, ValueError):  # without it, it waits for the lock
+            with suppress(OSError, AetherError):  # without it, it waits for the lock
                 self._put()
                 self._patient += PATIENCE_SECONDS
         elif (found := self.answer()) is not None:
             raise Answered(found)
         waited = time.monotonic() - self._patient
-        return waited > MOST_PATIENCE_SECONDS or (waited > 0 and not _is_busy(self.home))
+        return not self._path or waited > MOST_PATIENCE_SECONDS or (waited > 0 and not _is_busy(self.home))
 
     def _put(self) -> None:
+        files.checked_json(self.fields, where=DIRECTORY)
         known = cached(self.home)
         self.since = known.revision if known else max(0, files.read_head(files.head_path(self.home)) or 0)
         directory = f"{self.home}/{DIRECTORY}"
