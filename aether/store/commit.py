@@ -51,13 +51,15 @@ from aether.store.files import (
     unsealed,
     write_whole,
 )
-from aether.store.lines import after_change, after_lines, require_taken, unreadable
+from aether.store.lines import after_lines, require_taken, unreadable
 from aether.store.patch import diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
+    Entry,
     Harm,
     Journal,
     Snapshot,
+    after_change,
     entry_line,
     file_id,
     folded_entries,
@@ -347,7 +349,7 @@ def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: 
     home = seen.home
     if not _does_something(change):
         return Committed(seen.revision, change.result, changed=False)
-    after, entry = after_change(seen, change, author, now, key=key)
+    after, entry = _after(seen, change, author, now, key)
     # Its line can be no further back than that, if the ledger has it all the same.
     reached = min(seen.revision, load(home).revision)
     with storage_errors(home):
@@ -496,6 +498,14 @@ def write_lock(
         yield
 
 
+def _after(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, key: str
+) -> tuple[Snapshot, Entry]:
+    for kind in change.appends:
+        record_files.files_of(snapshot.home, kind)  # raises NotFound
+    return after_change(snapshot, change, author, now, key=key)
+
+
 def _append(
     snapshot: Snapshot,
     change: Change,
@@ -507,7 +517,7 @@ def _append(
 ) -> Snapshot:
     """Return the state after `change`, and after those of `taken` and what else is asked for, which are answered."""
     home = snapshot.home
-    after, entry = after_change(snapshot, change, author, now, key=key)
+    after, entry = _after(snapshot, change, author, now, key)
     lines, answers = [entry_line(entry)], list[tuple[together.Taken, JsonObject]]()
     if _is_shared(home):
         if taken is not None:

@@ -1,13 +1,12 @@
-"""Lines of the journal: the entry that a change makes of a state, and what a line must hold for other replicas to take it.
+"""Lines of the ledger: what a line of the journal must hold for the replicas of a colony to take it.
 
-`commit` writes them. Whoever wrote a line of the ledger, each replica checks it before it takes it (`after_lines`), so who
+Whoever wrote a line of the ledger, each replica checks it before it takes it (`after_lines`), so who
 makes one checks the same first (`require_taken`).
 """
 
 from __future__ import annotations
 
 import operator
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,47 +14,12 @@ from aether import clock
 from aether.errors import AetherError, CorruptDocument, InvalidInput, shown
 from aether.schemas import check, migrations
 from aether.store import documents, ledger, record_files
-from aether.store.authors import Author
 from aether.store.files import checked_json
-from aether.store.patch import apply_with_inverse
-from aether.store.snapshot import Entry, Pending, Snapshot, advance, scan_journal
+from aether.store.snapshot import Entry, Snapshot, advance, scan_journal
 from aether.text.regex import lazy
-from aether.types import Change, JsonObject
+from aether.types import JsonObject
 
 _TIME = lazy(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
-
-
-def after_change(
-    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = ""
-) -> tuple[Snapshot, Entry]:
-    """Return the state after a change, which is not in the journal yet, and its entry.
-
-    Raises:
-        NotFound: the home has no such document or append-only file.
-        InvalidInput: a patch does not fit, or a value is no JSON.
-    """
-    home, state, inverse = snapshot.home, dict(snapshot.documents), dict[str, Any]()
-    patches = {name: patch for name, patch in change.patches.items() if patch}
-    for name, patch in change.patches.items():
-        if name not in state:
-            documents.path_of(home, name)  # raises NotFound
-        for step in patch:
-            checked_json(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
-        state[name], inverse[name] = apply_with_inverse(state[name], patch)
-    for kind, made in change.appends.items():
-        record_files.files_of(home, kind)
-        checked_json(made, where=author.operation)
-    entry = Entry(
-        snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason, patches,
-        {name: inverse[name] for name in patches},
-        {kind: made for kind, made in change.appends.items() if made}, part=author.part, key=key,
-    )  # fmt: skip
-    pending = (Pending(entry.revision, entry.at, entry.appends),) if entry.appends else ()
-    after = snapshot._replace(
-        revision=entry.revision, documents=state, changed=snapshot.changed | entry.patches.keys(),
-        pending=(*snapshot.pending, *pending),
-    )  # fmt: skip
-    return after, entry
 
 
 def after_lines(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:

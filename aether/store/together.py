@@ -24,8 +24,8 @@ from aether import clock, regular
 from aether.errors import AetherError
 from aether.store import files, spool
 from aether.store.authors import Author
-from aether.store.lines import after_change, require_valid
-from aether.store.snapshot import Entry, Snapshot, cached, entry_line, file_id, journal_path
+from aether.store.lines import require_valid
+from aether.store.snapshot import Entry, Snapshot, after_change, cached, entry_line, file_id, journal_path
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 

@@ -290,7 +290,9 @@ def test_what_json_would_change_is_not_asked_for(colony, home):
     assert not (home.parent / "stored").exists()
 
 
-def test_while_others_write_who_asks_leaves_them_the_lock(colony, home):
+def test_while_others_write_who_asks_leaves_them_the_lock(home, monkeypatch):
+    monkeypatch.setattr(together, "BUSY_SECONDS", 1000)
+    monkeypatch.setattr(together, "MOST_PATIENCE_SECONDS", 1000)
     add(home, "first")
     child = children.start(add, home, "theirs")
     assert children.ended(child) == 0
@@ -298,7 +300,10 @@ def test_while_others_write_who_asks_leaves_them_the_lock(colony, home):
 
     assert not asking.look()
     assert len(waiting(home)) == 1
-    until(asking.look)  # nobody writes any more
+    time.sleep(2 * together.PATIENCE_SECONDS)
+    assert not asking.look()
+    monkeypatch.setattr(together, "BUSY_SECONDS", 0)
+    assert asking.look()
     assert asking.withdraw()
 
 
