@@ -117,8 +117,13 @@ class Asking:
 
     def _put(self) -> None:
         files.checked_json(self.fields, where=DIRECTORY)
-        known = cached(self.home)
-        self.since = known.revision if known else max(0, files.read_head(files.head_path(self.home)) or 0)
+        known, found = cached(self.home), file_id(str(journal_path(self.home)))
+        if (
+            known and known.files[0] and found and known.files[0][0] == found[0]
+        ):  # it is a state of this journal
+            self.since = known.revision
+        else:
+            self.since = max(0, files.read_head(files.head_path(self.home)) or 0)
         directory = f"{self.home}/{DIRECTORY}"
         if not os.path.isdir(directory):
             files.make_directory(Path(directory))
