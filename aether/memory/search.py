@@ -166,7 +166,8 @@ def search(
         chosen.sort(key=lambda match: -match.relevance)
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen, repeats = _without_repeats(chosen, most, of_layer)
-    hits = _hits(memory, chosen, said, records, archived, context)
+    around = _around(memory, chosen, archived, context) if context else {}
+    hits = _hits(chosen, said, records, around, context)
     for hit, match in zip(hits, chosen, strict=True):
         if again := repeats.get(match.entry.row.id):
             hit["repeats"] = again
@@ -405,10 +406,10 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
 
 
 def _hits(
-    memory: Mapping[str, Any], matches: Sequence[_Match], said: QueryTerms,
-    records: Mapping[int, JsonObject], archived: Source, context: int,
+    matches: Sequence[_Match], said: QueryTerms, records: Mapping[int, JsonObject],
+    items: Mapping[int, JsonObject], context: int,
 ) -> list[Hit]:  # fmt: skip
-    items = _around(memory, matches, archived, context) if context else {}
+    """Return the hits, archived ones with what the `records` of the archive say, and with neighbours among `items`."""
     hits: list[Hit] = []
     for match in matches:
         entry = match.entry

@@ -91,7 +91,9 @@ def add_points(digits: list[int], posting: bytes, values: Sequence[int]) -> int:
         for start in range(0, len(posting), PLANE_BYTES)
     ]
     below = 0
-    for plane, value in zip(planes, values, strict=True):  # an entry is in the plane of each level up to its own
+    for plane, value in zip(
+        planes, values, strict=True
+    ):  # an entry is in the plane of each level up to its own
         _add(digits, plane, value - below)
         below = value
     return planes[0]
