@@ -585,7 +585,7 @@ class SearchEntry(NamedTuple):
     fields: tuple[tuple[float, str], ...]
     """Weight and marked terms of each of its texts."""
     value: JsonObject
-    """The stored object; empty for an archived one."""
+    """The stored object."""
 
 
 def search_entries(memory: Mapping[str, Any]) -> Iterator[SearchEntry]:

@@ -14,6 +14,7 @@ from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.cues import by_head, cue, has, likely
 from aether.text.cues import said as as_said
+from aether.text.described import regrets
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
@@ -128,6 +129,12 @@ _MOMENT = lazy(
 
 
 _THEN = lazy(r",? and then\b", re.IGNORECASE)
+# What will happen is not chosen.
+_FORESEES = lazy(
+    r"\bwe(?:'ll| will| won't| would| should)(?: (?:not|never|probably|definitely|surely|soon|all|then|still|also|only))* "
+    r"(?:lose|miss|see|get|run (?:into|out)|break|fail|crash|end up|find out|notice|hit|suffer|regret|know|be (?:late|stuck|able|in trouble|fine|ok|okay|done|happy|sorry))\b",
+    re.IGNORECASE,
+)
 # Who wonders has not decided.
 _DOUBTS = lazy(
     r"\b(?:i(?:'m| am)? wonder(?:ing)?|(?:i'm |i am )?not sure|i don't know|what if)\b", re.IGNORECASE
@@ -226,7 +233,8 @@ def own_choice(sentence: str) -> str:
     if not name:
         return ""
     momentary = name != "this, not that" and _MOMENT.search(_THEN.split(said, maxsplit=1)[0])
-    return "" if momentary or _DOUBTS.search(said) else name
+    open_ = _DOUBTS.search(said) or _FORESEES.search(said) or regrets(said)
+    return "" if momentary or open_ else name
 
 
 def option_of(text: str, label: str) -> str:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -490,6 +490,13 @@ _RULE_HEADING = lazy(
     re.IGNORECASE,
     needs=("rules", "constraints", "guidelines", "conventions", "principles", "non-negotiable"),
 )
+_LIST_ENTRY = lazy(r"(?:[-*•+]|\d{1,2}[.)])[ \t]+")
+_ADOPTS = lazy(
+    r"\A\W*(?:please |now |let's |ok(?:ay)?,? )*(?:implement|execute|carry out|follow|work (?:through|on)|start|do|build|realize|realise)\s"
+    r"(?:with )?(?:the |this |that |our )?(?:following |attached |approved |below )?(?:implementation )?(?:plan|spec(?:ification)?|design|brief)\b[^\n]{0,80}\n",
+    re.IGNORECASE,
+    needs=("\n",),
+)
 _CONNECTED = lazy(r"(?:but|otherwise|if not|unless|except|then|else)\b", re.IGNORECASE)
 
 
@@ -646,24 +653,48 @@ def own_words(text: str) -> str:
     return found[0] if found else text
 
 
-def rules(said: list[str], text: str) -> list[Rule]:
-    """Return the rules among the sentences `said` of `text`, each once.
+def headed_rules(text: str) -> list[Rule]:
+    r"""Return the entries of the lists in `text` that have a heading of rules, each with its further sentences and lines.
+
+    >>> [one.text for one in headed_rules("## Rules\n- Fix the tool only. Leave the tasks\n  alone.\n\n## Steps\n- build it")]
+    ['Fix the tool only. Leave the tasks alone.']
+    """
+    entries: list[list[str]] = []
+    headed = listed = False
+    for line in map(str.strip, text.splitlines()):
+        if not line:
+            listed = False
+        elif entry := _LIST_ENTRY.match(line):
+            headed = headed or _heads_rules(line)
+            listed = headed and not _heads_rules(line)
+            entries += [[line[entry.end() :]]] if listed else []
+        elif listed:
+            entries[-1].append(line)
+        else:
+            headed = _heads_rules(line)
+    wholes = (without_lead_in(" ".join(lines)) for lines in entries)
+    return [Rule("constraint", one) for one in wholes if len(one) <= MOST_CHARS]
+
+
+def _heads_rules(line: str) -> bool:
+    return _RULE_HEADING.search(line.strip(" #*:")) is not None
+
+
+def rules(said: list[str], text: str, headed: Sequence[Rule] = ()) -> list[Rule]:
+    """Return the rules among the sentences `said` of `text` and the `headed` ones, each once.
 
     A sentence without a subject, or an entry of a list that speaks of the one above it, is joined to the one before it
     ("The backup runs nightly. Must not block writers."), and a rule to the condition after it ("If it asks we may. Otherwise fail.").
     """
-    found: dict[str, Rule] = {}
-    headed = False
+    found: dict[str, Rule] = {one.text: one for one in headed}
     offered = options(said)
     for at, sentence in enumerate(said):
         if at in offered or (at + 1 < len(said) and is_otherwise(sentence, said[at + 1])):
             continue
         entry = sentence.lstrip()[:1] in "-*•+"
-        if headed and entry and len(sentence) <= MOST_CHARS:
-            found.setdefault(without_lead_in(sentence), Rule("constraint", without_lead_in(sentence)))
-            continue
-        headed = bool(_RULE_HEADING.search(sentence.strip(" #*:"))) or (headed and entry)
         bare = without_lead_in(sentence)
+        if any(bare in one.text for one in headed):
+            continue
         leans = _NO_SUBJECT.match(bare) or (entry and _OF_ABOVE.match(bare))
         if at and leans and len(said[at - 1]) <= SUBJECT_CHARS:
             joined = f"{said[at - 1]} {sentence}"
@@ -846,8 +877,11 @@ def message_by_kind(text: str) -> list[tuple[str, str]]:
     >>> message_by_kind("branch and PR. but is there another way?")[1:]
     [('constraint', 'branch and PR.')]
     """
-    said = [part for one in prose(own_words(text)) for part in _TYPED_ON.split(one)]
-    found = [(one.kind, one.text) for one in rules(said, text)]
+    own = own_words(text)
+    said = [part for one in prose(own) for part in _TYPED_ON.split(one)]
+    # A plan that is to be carried out may be pasted: what it calls rules holds, the rest describes the work.
+    headed = headed_rules(text if _ADOPTS.match(text) else own)
+    found = [(one.kind, one.text) for one in rules(said, text, headed)]
     rest = text
     for _, wording in found:
         rest = rest.replace(wording, " ", 1)

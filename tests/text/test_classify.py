@@ -255,6 +255,19 @@ def test_a_sentence_without_its_subject_is_taken_with_the_one_before():
     assert rules(["must not block writers."], text) == []
 
 
+def test_each_entry_below_a_heading_of_rules_is_one_rule():
+    plan = "## Ground rules\n\n- Fix the tool only. Do NOT edit\n  the tasks.\n1. Score with the old scorers.\n\n## Steps\n- Build it.\n"
+    wanted = ["Fix the tool only. Do NOT edit the tasks.", "Score with the old scorers."]
+
+    assert [text for kind, text in message_by_kind(plan) if kind == "constraint"] == wanted
+    # Carried out, a pasted plan holds; of a pasted review nothing does.
+    for opening, held in (("Implement this plan:", wanted), ("feedback I got:", [])):
+        pasted = (
+            f"{opening}\n# Faster scans\n\nThe scan must never take a second. {'It is slow. ' * 60}\n\n{plan}"
+        )
+        assert [text for kind, text in message_by_kind(pasted) if kind == "constraint"] == held
+
+
 def test_a_rule_said_twice_is_one():
     assert len(rules(["- Never use tabs.", "Never use tabs."], "")) == 1
 

@@ -208,6 +208,7 @@ def _gather(
         ended |= sections.revoked_in(wide["memory"], held)
         rules += sections.rules(wide["memory"], held, wide=True, ended=ended)
         rules += sections.learned_patterns(wide["memory"], wide=True)
+    problems = [*sections.problems(items)]
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
         "protected": lambda: sections.protected(memory, everything),
@@ -217,13 +218,17 @@ def _gather(
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
         "state": lambda: work["state"],
         "next": lambda: work["next"],
-        "open": lambda: sections.open_problems(items),
+        "open": lambda: (line for line in problems if line.section == "open"),
         "requests": lambda: sections.requests(items),
         "results": lambda: work["results"],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "elsewhere": list,
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
-        "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
+        "commands": lambda: [
+            *standing.work_tree(items),
+            *(line for line in problems if line.section == "commands"),
+            *sections.commands_run(items),
+        ],
         "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }

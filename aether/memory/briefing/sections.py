@@ -915,11 +915,11 @@ def _is_choice(item: Item) -> bool:
     return metadata.get("evidence", "person" if "pointer" not in metadata else "") == "person"
 
 
-def open_problems(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the checks that failed in the last turn and have not passed since, and the blockers that nothing calls solved.
+def problems(items: Sequence[Item]) -> Iterator[Line]:
+    """Yield the checks that failed and have not passed since, and the blockers that nothing calls solved.
 
     Failures while looking around are not open, nor is one after which the person asked for something else, unless no file
-    was changed since: then it fails still.
+    was changed since: then it fails still. Such a check is a line of the commands.
     """
     ran: set[str] = set()
     commands: list[str] = []
@@ -946,14 +946,15 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
         # The last part of a chain runs after all others succeeded.
         again = known is not None and without_flags(known.parts[-1:]) <= ran
         whole = known is not None and any(map(_TESTS.search, known.parts)) and any(map(_ALL_TESTS.match, ran))
-        over = known is not None and (moved_on or again or whole or not _is_check(known.parts))
+        over = known is not None and (again or whole or not _is_check(known.parts))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
             over = not _TROUBLE.search(_CODE.sub("", content))
             over = over or any(len(mine & end) >= RESOLVED_SHARE * len(mine) for end in ends)
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:
-            yield Line("open", text, item["metadata"]["timestamp"], "", *origin_of(item))
+            section = "commands" if known and moved_on else "open"
+            yield Line(section, text, item["metadata"]["timestamp"], "", *origin_of(item))
 
 
 def results(items: Iterable[Item]) -> Iterator[Line]:
