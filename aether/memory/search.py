@@ -29,10 +29,11 @@ from typing import Any, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.capture.notes import STATES
-from aether.memory.capture.passages import PERSON
 from aether.memory.colony import phase_number
 from aether.memory.items import (
+    HISTORY,
+    PERSON,
+    STATES,
     SearchEntry,
     entry_castes,
     entry_phases,
@@ -81,7 +82,7 @@ _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
 _ID, _EXACT, _PHRASE, _WORDS = range(4)
 _WHY = ("id", "exact", "phrase", "words")
-HISTORY, USER_INPUT, OBSERVATION = "history", "user_input", "observation"
+USER_INPUT, OBSERVATION = "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
 _WHOLE = frozenset({HISTORY, "conversation"})

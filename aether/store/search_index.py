@@ -502,7 +502,7 @@ def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
     if known is None:
         return _state(db).items == 0
     position, record = next(archive.records(known[0] - 1), (-1, {}))[:2]
-    return known == (position, _key(row(record).id))
+    return known == (position, _key(bare_row(record).id))
 
 
 def _state(db: sqlite3.Connection) -> _State:

@@ -95,9 +95,6 @@ Role = Literal[
 ]
 
 
-# Each is the whole state at its time: a later one replaces it.
-STATES: frozenset[Role] = frozenset({"plan", "tree"})
-
 
 class Note(NamedTuple):
     """A fact worth noting about the record at `at`; `slot` distinguishes the notes of one record."""
