@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 - it is to be imported from here
     from typing import TypedDict as TypedDict  # noqa: PLC0414 - as above
 else:
-    # With its instance of this number a class gets a `__new__` of its own: it saves a microsecond or two with each
-    # instance, but takes longer to make than a few instances.
+    # With its instance of this number a class gets a `__new__` of its own, which takes as long to make as some thirty
+    # instances gain by it.
     _OWN_NEW = 30
     _tuple_new = tuple.__new__
     _Getter = type(namedtuple("_Getter", "field").field)  # noqa: PYI024 - this makes them
@@ -35,8 +35,10 @@ else:
                 raise TypeError(f"{cls.__name__}() takes {', '.join(cls._fields)}, each once")
             cls._made += 1
             if cls._made == _OWN_NEW:
-                own = namedtuple("_Own", cls._fields, defaults=cls._field_defaults.values())  # noqa: PYI024 - as above
-                cls.__new__ = vars(own)["__new__"]
+                fields = ", ".join(cls._fields)
+                own = eval(f"lambda cls, {fields}: new(cls, ({fields},))", {"new": _tuple_new})  # noqa: S307 - as `namedtuple`
+                own.__defaults__ = (*cls._field_defaults.values(),)
+                cls.__new__ = own
             return _tuple_new(cls, values)
 
         @classmethod
@@ -75,7 +77,7 @@ else:
                 "_field_defaults": {field: body[field] for field in fields if field in body},
                 "__doc__": f"{name}({', '.join(fields)})",
             }  # fmt: skip
-            return type(name, (_Tuple,), {**about, **body, **dict(zip(fields, _GETTERS))})
+            return type(name, (_Tuple,), {**about, **body, **dict(zip(fields, _GETTERS, strict=False))})
 
     class NamedTuple(metaclass=_Maker):
         """The base of a class whose annotations are the fields of a tuple."""
