@@ -28,7 +28,10 @@ else:
         def __new__(cls, *given: object, **named: object) -> object:
             rest = cls._fields[len(given) :]
             try:
-                values = (*given, *[named.pop(name) if name in named else cls._field_defaults[name] for name in rest])
+                values = (
+                    *given,
+                    *[named.pop(name) if name in named else cls._field_defaults[name] for name in rest],
+                )
             except KeyError as missing:
                 raise TypeError(f"{cls.__name__}() has no {missing}") from None
             if named or len(values) != len(cls._fields):

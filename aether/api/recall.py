@@ -302,7 +302,11 @@ def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[J
 
 def _is_bare_passage(item: JsonObject) -> bool:
     known = item.get("metadata") or {}
-    return item.get("type") == items.HISTORY and isinstance(known.get("conversation"), str) and "title" not in known
+    return (
+        item.get("type") == items.HISTORY
+        and isinstance(known.get("conversation"), str)
+        and "title" not in known
+    )
 
 
 class RecallHit(dict[str, Any]):
@@ -394,7 +398,7 @@ def full(ids: Sequence[str], *, home: Home = None) -> list[JsonObject]:
         raise _unknown(missing)
     return [
         {
-            **{key: value for key, value in record._asdict().items() if key != "value"},
+            "id": record.id, "layer": record.layer, "type": record.type, "at": record.at, "text": record.text,
             "tokens": record.tokens or count(record.text), "entry": copied(record.value),
         }
         for record in (known[one] for one in ids)

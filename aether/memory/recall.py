@@ -63,7 +63,11 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
     """Yield every entry once: the live ones, then those of the archive `archived` that are not live."""
     live = [item_record(item, "working_memory") for item in memory["working_memory"]["items"]]
     for session in sessions.sessions_of(memory):
-        at, text, value = sessions.last_heard(session), sessions.session_text(session), cast("JsonObject", session)
+        at, text, value = (
+            sessions.last_heard(session),
+            sessions.session_text(session),
+            cast("JsonObject", session),
+        )
         # The stored token count of a session includes fields that are not part of its text.
         live.append(Record(session["session_id"], "short_term_memory", "session", at, text, 0, value))
     for pattern in memory["long_term_memory"]["patterns"]:

@@ -12,7 +12,6 @@ killed, looks for the key in the history. What is older than a minute is removed
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -24,6 +23,7 @@ from aether import regular
 from aether.errors import AetherError
 from aether.store import files, spool
 from aether.store.snapshot import Entry, Snapshot
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
@@ -32,7 +32,7 @@ DIRECTORY = "share/waiting"
 MOST, MOST_BYTES = 64, 256 * 1024
 # Longer than a lock is waited for, unless a home is configured so.
 OLD_SECONDS = 60.0
-_NAME = re.compile(r"[0-9]{20}-([0-9a-f]{32})\.json")
+_NAME = lazy(r"[0-9]{20}-([0-9a-f]{32})\.json")
 
 
 class Operation(NamedTuple):

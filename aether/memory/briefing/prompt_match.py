@@ -24,8 +24,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nsmallest
 from itertools import chain, islice
 
-from aether.memory.recall import Record, excerpt
 from aether.memory.items import HISTORY
+from aether.memory.recall import Record, excerpt
 from aether.memory.search import asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
@@ -203,7 +203,7 @@ def match_prompt(
     out = frozenset(leave_out)
     clues = [starts[word] for word in rare]
     made = [
-        _best_passage(asked_for, records[at], texts[at], weights, rare, names)
+        _best_passage(asked_for, records[at], weights, rare, names)
         for at in likely
         # What neither names a thing of the prompt nor has its rare words cannot answer it.
         if (any(name in texts[at] for name in names) or _number_in(texts[at], clues) >= LEAST_RARE)
@@ -305,16 +305,16 @@ def _likely(
 
 
 def _best_passage(
-    asked_for: PromptQuery, record: Record, text: str, weights: Mapping[str, float], rare: set[str],
+    asked_for: PromptQuery, record: Record, weights: Mapping[str, float], rare: set[str],
     names: Mapping[str, list[int]],
 ) -> PromptMatch | None:  # fmt: skip
-    """Return the best passage of a record, whose case-folded text is `text`, that answers the prompt, or None."""
+    """Return the best passage of a record that answers the prompt, or None."""
     best: PromptMatch | None = None
     whole = sum(weights.values())
     alone = _PASSAGES.search(record.text) is None
     starts = {word: _start(word) for word in weights}
     clues = [starts[word] for word in rare]
-    for passage in _passages(record.text, text, names, clues):
+    for passage in _passages(record.text, names, clues):
         folded = passage.casefold()
         by_name = _named(folded, names) if names else []
         # A question is no answer to another; a decision has its question beside it.
@@ -344,9 +344,9 @@ def _best_passage(
     return best
 
 
-def _passages(text: str, folded: str, names: Iterable[str], clues: Sequence[str]) -> Iterator[str]:
+def _passages(text: str, names: Iterable[str], clues: Sequence[str]) -> Iterator[str]:
     """Yield the passages of the lines of `text` that may answer; to cut the other lines takes longer than all else."""
-    for line, said in zip(text.split("\n"), folded.split("\n"), strict=True):
+    for line, said in zip(text.split("\n"), text.casefold().split("\n"), strict=True):
         if any(map(said.__contains__, names)) or _number_in(said, clues) >= LEAST_RARE:
             yield from _PASSAGES.split(line)
 

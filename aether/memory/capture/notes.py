@@ -95,7 +95,6 @@ Role = Literal[
 ]
 
 
-
 class Note(NamedTuple):
     """A fact worth noting about the record at `at`; `slot` distinguishes the notes of one record."""
 
