@@ -416,6 +416,11 @@ _PAIRED = "log sign cred zugangsdaten basic anmelden user".split()
 _PAIR = lazy(
     r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?(?:[ ]?[/:][ ]?|[ ](?:und|and)[ ])["'`]?(?P<said>[^\s"'`/:]{6,128})"""
 )
+# How each match of it starts: "user" and "log" are in many texts.
+_PAIR_STARTS = (
+    "login", "log in", "log-in", "logon", "sign in", "cred", "zugangsdaten", "basic auth", "anmelden", "user/", "user /",
+    "username/", "username /",
+)  # fmt: skip
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _UNIT = lazy(
     r"(?i)[ -]?(?:char|digit|byte|bit|letter|symbol|word|time|day|hour|minute|second|week|month|token|%|zeichen|ziffern|stellen)"
@@ -432,7 +437,7 @@ def without_said(text: str) -> str:
     folded = lowered(text)
     for words, pattern, starts, accepts in (
         (_NOUNS, _SAID, _SAID_STARTS, _is_said),
-        (_PAIRED, _PAIR, ("",), _is_password_beside),
+        (_PAIRED, _PAIR, _PAIR_STARTS, _is_password_beside),
     ):
         for found in after_words(folded, folded, words, pattern, starts):
             start = found.start()

@@ -258,6 +258,7 @@ _ALWAYS_ASKED = lazy(
     r"^(?:can|could) you (?:please )?always (?:run|use|write|ask|keep|add|check|put|commit|push|test|include|format|lint|update|document|explain|show|name|answer|reply|make|start|end)"
     r"\s(?!(?:it|this|that|them|into)\b)\w.*\?\W*$",
     re.IGNORECASE,
+    needs=("always",),
 )
 _TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE, needs=("?",))
 # What is added in brackets is no part of the demand.

@@ -77,7 +77,7 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
     >>> entry_of({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Use <private>my</private> SQLite"})
     {'event': 'UserPromptSubmit', 'session': 's', 'prompt': 'Use  SQLite'}
     """
-    event = _name(payload, "hook_event_name")
+    event = _text(payload, "hook_event_name")
     agent, caste = _name(payload, "agent_id"), _name(payload, "agent_type")
     if event not in KEPT_EVENTS or (event == "SubagentStop" and not caste):
         return None  # the sub-agent without a type is the one that writes the summary of a compaction
