@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -379,7 +378,9 @@ def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> lis
 
 def _normalized(text: str) -> str:
     """Return a text without differences in case, width, white space and outer punctuation."""
-    return _OUTSIDE.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
+    from unicodedata import normalize  # a prompt needs two functions of this module
+
+    return _OUTSIDE.sub("", " ".join(normalize("NFKC", text).casefold().split()))
 
 
 def _relevance(tier: int, score: float, full: float) -> float:
