@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,10 +28,11 @@ from typing import Any, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.capture.notes import STATES
-from aether.memory.capture.passages import PERSON
 from aether.memory.colony import phase_number
 from aether.memory.items import (
+    HISTORY,
+    PERSON,
+    STATES,
     SearchEntry,
     entry_castes,
     entry_phases,
@@ -81,7 +81,7 @@ _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
 _ID, _EXACT, _PHRASE, _WORDS = range(4)
 _WHY = ("id", "exact", "phrase", "words")
-HISTORY, USER_INPUT, OBSERVATION = "history", "user_input", "observation"
+USER_INPUT, OBSERVATION = "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
 _WHOLE = frozenset({HISTORY, "conversation"})
@@ -383,7 +383,9 @@ def _tiers(entries: Sequence[SearchEntry], ask: _Query) -> list[int]:
 
 def _normalized(text: str) -> str:
     """Return a text without differences in case, width, white space and outer punctuation."""
-    return _OUTSIDE.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
+    from unicodedata import normalize  # a prompt needs two functions of this module
+
+    return _OUTSIDE.sub("", " ".join(normalize("NFKC", text).casefold().split()))
 
 
 def _relevance(tier: int, score: float, full: float) -> float:

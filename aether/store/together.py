@@ -12,7 +12,6 @@ killed, looks for the key in the history. What is older than a minute is removed
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -26,6 +25,7 @@ from aether.store import files, spool
 from aether.store.authors import Author
 from aether.store.lines import require_valid
 from aether.store.snapshot import Entry, Snapshot, after_change, cached, entry_line, file_id, journal_path
+from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
@@ -38,7 +38,7 @@ OLD_SECONDS = 60.0
 BUSY_SECONDS = 0.02
 # So long who has asked leaves the lock to others, and longer while they write: until then they answer, or are stuck.
 PATIENCE_SECONDS, MOST_PATIENCE_SECONDS = 0.01, 0.2
-_NAME = re.compile(r"[0-9]{20}-([0-9a-f]{32})\.json")
+_NAME = lazy(r"[0-9]{20}-([0-9a-f]{32})\.json")
 
 
 class Operation(NamedTuple):

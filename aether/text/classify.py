@@ -118,9 +118,9 @@ def classify(sentence: str) -> Kind:
     >>> classify("Fixed the failing login test."), classify("The prefix holds the mustard.")
     ('solution', 'fact')
     """
-    sentence = sentence[:_READ_CHARS].replace("’", "'").lstrip("-*+•># \t")
-    if _is_chatter(sentence):
+    if is_chatter(sentence):
         return "chatter"
+    sentence = _read(sentence)
     if states_choice(sentence):
         return "decision"
     said = as_said(sentence)
@@ -130,9 +130,17 @@ def classify(sentence: str) -> Kind:
     return "fact"
 
 
-def _is_chatter(sentence: str) -> bool:
-    """Return whether `sentence` has few words, all of them of no weight."""
-    for number, word in enumerate(words(sentence)):
+def _read(sentence: str) -> str:
+    return sentence[:_READ_CHARS].replace("’", "'").lstrip("-*+•># \t")
+
+
+def is_chatter(sentence: str) -> bool:
+    """Return whether `sentence` has few words, all of them of no weight: its kind is "chatter" then, and only then.
+
+    >>> is_chatter("Thanks, sounds good!"), is_chatter("Thanks, push it")
+    (True, False)
+    """
+    for number, word in enumerate(words(_read(sentence))):
         if number == CHATTER_WORDS or not (word in CHATTER or word in STOPWORDS):
             return False
     return True
@@ -250,6 +258,7 @@ _ALWAYS_ASKED = lazy(
     r"^(?:can|could) you (?:please )?always (?:run|use|write|ask|keep|add|check|put|commit|push|test|include|format|lint|update|document|explain|show|name|answer|reply|make|start|end)"
     r"\s(?!(?:it|this|that|them|into)\b)\w.*\?\W*$",
     re.IGNORECASE,
+    needs=("always",),
 )
 _TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE, needs=("?",))
 # What is added in brackets is no part of the demand.
@@ -786,7 +795,9 @@ _NO_STATEMENT = lazy(
 # A message is read for its rules, its statements and the question at its end, one after the other.
 _CACHED_MESSAGES = 64
 _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_LOG_LINE = lazy(r"^\s*(?:[|+│├└>$#%]|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])")
+_LOG_LINE = lazy(
+    r"^\s*(?:[|+>$#%]|│|├|└|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])"
+)
 _APPROVAL = lazy(
     r"^\s*(?:y|yes|yep|yeah|yup|sure|ok|okay|k|go|go ahead|go on|do it|do that|please do|sounds good|continue|proceed|lgtm|perfect|great|nice|thanks|thank you|no|nope)\b",
     re.IGNORECASE,
@@ -891,10 +902,9 @@ def message_by_kind(text: str) -> list[tuple[str, str]]:
 
 
 def _has_more(line: str) -> bool:
-    return (
-        bool(without_lead_in(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!"))
-        and classify(line) != "chatter"
-    )
+    return bool(
+        without_lead_in(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!")
+    ) and not is_chatter(line)
 
 
 def _settles(sentence: str) -> bool:
@@ -996,7 +1006,7 @@ def is_empty_reply(text: str) -> bool:
     >>> is_empty_reply("looks good, ship it"), is_empty_reply("looks good, now push it")
     (True, False)
     """
-    return is_thanks(text) or (classify(text) == "chatter" and len(text) <= _REPLY_CHARS)
+    return is_thanks(text) or (len(text) <= _REPLY_CHARS and is_chatter(text))
 
 
 def is_thanks(text: str) -> bool:

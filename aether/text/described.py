@@ -135,7 +135,7 @@ def is_otherwise(demand: str, after: str) -> bool:
     return bool(_DEMANDED.search(demand) and _SEEN_NEXT.match(after))
 
 
-_ENTRY = lazy(r"^\s*(?:[-*•+]|\d{1,2}[.)]|\(?[a-hA-H][.)])\s")
+_ENTRY = lazy(r"^\s*(?:[-*+]|•|\d{1,2}[.)]|\(?[a-hA-H][.)])\s")
 _CHOOSES = lazy(
     r"\b(?:which|prefer|better|best|or|thoughts|pick|choose|recommend|opinion)\b|^\W*(?:and )?what (?:do you think|would you|should we|now)\b",
     re.IGNORECASE,

@@ -429,6 +429,13 @@ def test_encouragement_is_an_empty_reply():
     assert not is_empty_reply("use SQLite")
 
 
+def test_a_reply_of_words_of_no_weight_is_known_without_its_kind(monkeypatch):
+    monkeypatch.setattr(classify_module, "classify", None)  # it compiles the cues of each kind
+
+    assert not is_empty_reply("never use floats")
+    assert is_empty_reply("- sounds good, let's continue")
+
+
 def test_the_closing_question_is_at_the_end():
     assert closing_question("Is it late? " * 1 + "It is. " * 8 + "Shall I go on?") == "Shall I go on?"
     assert closing_question("No question here.") == ""

@@ -144,14 +144,10 @@ def rules(
         by = noting_agent(item)
         yield line._replace(section="noted", note=by) if by else line
     for at, session in newest_sessions(memory):
-        known = session.get("metadata") or {}
+        known, keeps = session.get("metadata") or {}, keeps_items(session)
         who = (known.get("architect") or {}).get("backend") or "an architect"
         for name, kind, _, entry in _statements(session):
-            if (
-                kind == "decision"
-                or name in ended
-                or (keeps_items(session) and _repeats(entry["content"], said))
-            ):
+            if kind == "decision" or name in ended or (keeps and _repeats(entry["content"], said)):
                 continue
             text = one_line(entry["content"], RULE_CHARS)
             line = Line("rules", text, at, note, (session["session_id"],))
@@ -163,12 +159,12 @@ def rules(
 
 def _statements(session: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """Yield the rules and decisions that no item of `session` says: a name of its own, type, text and entry of each."""
-    known = session.get("metadata") or {}
-    if keeps_items(session) and (known.get("architect") or {}).get("backend") == EXTRACTIVE:
+    known, keeps = session.get("metadata") or {}, keeps_items(session)
+    if keeps and (known.get("architect") or {}).get("backend") == EXTRACTIVE:
         return  # it has the words of its items
     for place, entry in enumerate(session.get("high_value_items") or []):
         binds = entry.get("type") in RULE_TYPES and not entry.get("injected")
-        carried = keeps_items(session) and entry.get("carried")
+        carried = keeps and entry.get("carried")
         if binds and not carried and not ended_in(session, entry["content"]):
             yield f"{session['session_id']}/rule {place}", entry["type"], entry["content"], entry
     for place, entry in enumerate(session.get("key_decisions") or []):
@@ -359,12 +355,13 @@ def path_shortener(root: str) -> Callable[[str], str]:
 
 def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
     """Yield `items` with the paths below `root`, and below the directory of their conversation, relative to it."""
-    shorteners = {"": path_shortener(root)}
+    shorten = path_shortener(root)
+    shorteners: dict[str, Callable[[str], str]] = {"": str}
     for item in items:
         project = str(item["metadata"].get("project") or "")
         if project not in shorteners:
             shorteners[project] = path_shortener(project)
-        content = shorteners[project](shorteners[""](item["content"]))
+        content = shorteners[project](shorten(item["content"]))
         yield item if content == item["content"] else {**item, "content": content}
 
 

@@ -65,7 +65,7 @@ _AGENTS = {"Task", "Agent"}
 _BOOKKEEPING = frozenset(
     "todowrite todo_write task_create task_update update_plan spawn_agent send_input close_agent".split()
 )
-_PLANS = lazy(r"todo_?write|task_create|task_update|update_plan")
+_PLANS = frozenset({"todowrite", "todo_write", "task_create", "task_update", "update_plan"})
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
 TASK_CHARS = 400
@@ -85,7 +85,7 @@ _AETHER_COMMAND = lazy(
     r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)",
     needs=("aether",),
 )
-_AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
+_AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE, needs=("aether",))
 _MEMORY_FILES = "/memories"
 _TASK_NUMBER = lazy(r"#(\d+)")
 _PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b", needs=("git", "gh"))
@@ -203,7 +203,7 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
     work["calls"][record.call_id] = Call(
         tool=record.tool, command=redact(without_blocks(ran)), changes=changes, text=text, at=at
     )
-    if _PLANS.fullmatch(_CAMEL.sub("_", record.tool).lower()):
+    if _CAMEL.sub("_", record.tool).lower() in _PLANS:
         work["calls"][record.call_id]["plan"] = arguments
     if len(work["calls"]) > OPEN_CALLS:
         del work["calls"][next(iter(work["calls"]))]
