@@ -633,10 +633,10 @@ def commits_in(command: str, output: str) -> list[tuple[str, str]]:
     return _LOGGED_COMMIT.findall(output)[:1] if shown else []
 
 
-def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS) -> Iterator[str]:
+def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     """Yield what is uncommitted, unpushed and unchecked; `whole`: no call of the conversation is missing.
 
-    The newest `commits` come last, the newest first.
+    The commits come last, the newest first.
 
     >>> tree = new_work_tree()
     >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
@@ -665,7 +665,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):
-        yield f"{COMMITS_LEAD}{'; '.join(made[: -commits - 1 : -1])}."
+        yield f"{COMMITS_LEAD}{'; '.join(reversed(made))}."
 
 
 def answers_in(result: str) -> list[str]:

@@ -69,8 +69,6 @@ _PLANS = lazy(r"todo_?write|task_create|task_update|update_plan")
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
 TASK_CHARS = 400
-# A briefing has few words for the commits of a conversation.
-NOTED_COMMITS = 6
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -231,7 +229,7 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
 def close_tree(tree: Tree) -> list[Note]:
     """Return the note of the files under version control, none if nothing changed since the last one."""
     at = tree.pop("at", None)
-    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"), commits=NOTED_COMMITS)
+    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"))
     text = " ".join(lines)
     return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
 
