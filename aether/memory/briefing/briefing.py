@@ -53,23 +53,23 @@ _START = _FIRST | {
     "requests": Share(1, 0.6, 6),
     "commands": Share(1, 1, 4),
     "results": Share(2, 0.25, 8),
-    "files": Share(3, 1, 3),
+    "files": Share(3, 1, 2),
     "earlier": Share(5, 6, 2),
     "learned": Share(6, 4, 3),
     "noted": Share(6, 4, 2),
 }
 # Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
-START_TOKENS = 1000
+START_TOKENS = 1050
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
     "next": Share(0.2, 1, 6),
     "open": Share(0, 1, 10),
-    "requests": Share(0, 2, 6),
+    "requests": Share(0, 2, 5),
     "decisions": Share(1, 0.5, 12),
     "elsewhere": Share(2, 1, 6),
     "results": Share(2, 0.5, 4),
-    "files": Share(3, 0.5, 10),
-    "commands": Share(1, 1.5, 5),
+    "files": Share(3, 0.5, 5),
+    "commands": Share(1, 1.5, 4),
     "noted": Share(8, 4, 4),
     "learned": Share(9, 4, 4),
     "earlier": Share(12, 6, 2),

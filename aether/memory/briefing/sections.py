@@ -326,22 +326,24 @@ ROOT_SHARE = 0.6
 
 _CHANGE = lazy(r"(Created|Changed|Deleted) (.+?)(?: \((\d+) (edits|lines)\))?(?:: (.+))?", re.DOTALL)
 _SCRATCH = lazy(
-    r"(?:/private)?/(?:tmp|var/tmp|var/folders)/|(?:.*/)?(?:tmp|temp|scratch|scratchpad)/"
+    r"(?:/private)?/(?:tmp|var/tmp|var/folders)/|/.*/\.claude/plans/|(?:.*/)?\.git/|(?:.*/)?(?:tmp|temp|scratch|scratchpad)/"
     r"|\$?\{?[A-Z_]*(?:TMP|TEMP|SCRATCH)[A-Z_]*\}?/|.*/AppData/Local/Temp/",
     re.DOTALL,
 )
-# The names that a change defines; its first line says nothing by itself.
+# The names that a change defines; its first line says nothing by itself, nor do names of tests below the name of their file.
 _DEFINES = lazy(r"[\w.]+(?:, [\w.]+)*")
+_DEFINES_TESTS = lazy(r"[Tt]est[A-Z_]")
 
 
 class _Changed(NamedTuple):
-    """The merged changes of one file; the newest one decides the action."""
+    """The merged changes of one file; the newest one decides the action, and `first` is that of the oldest."""
 
     at: str
     action: str
     edits: int
     about: str
     id: str
+    first: str = ""
 
 
 def path_shortener(root: str) -> Callable[[str], str]:
@@ -410,9 +412,11 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
         name = ending[0] if len(ending) == 1 else path
         known = found.get(name, _Changed(at, action, 0, "", item_id))
         edits = known.edits + (int(number) if unit == "edits" else 1)
-        hint = one_line(about, TEXT_CHARS // 3) if about and _DEFINES.fullmatch(about) else ""
-        found[name] = known._replace(edits=edits, about=known.about or hint)
-    return found
+        names = _DEFINES.fullmatch(about) and not _DEFINES_TESTS.match(about) if about else False
+        hint = one_line(about, TEXT_CHARS // 3) if names else ""
+        found[name] = known._replace(edits=edits, about=known.about or hint, first=action)
+    # Of a file that was created and deleted again nothing is left.
+    return {name: one for name, one in found.items() if (one.first, one.action) != ("Created", "Deleted")}
 
 
 def _line(path: str, known: _Changed) -> Line:
@@ -579,8 +583,6 @@ LOOKED_AT_COMMANDS = 100
 RECENT_SESSIONS = 3
 # Characters of a summary, a result or the report of a caste.
 SUMMARY_CHARS = 360
-# A longer request has pasted text in it.
-REQUEST_CHARS = 2_000
 # A later result or solution with this share of a blocker's words is about it.
 RESOLVED_SHARE = 0.5
 # Fewer words are narration ("Now I see the pattern.").
@@ -592,7 +594,7 @@ REPLY_CHARS = 80
 # A question or remark of so few words ("Ok, ETA?") is momentary; a task of so few names something.
 CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
-REMARK_WORDS = 12
+REMARK_WORDS = 16
 LEAST_RESULT_WORDS = 12
 # As many as a briefing shows: an older one of unknown fate is seldom open, so that none takes the place of one that is done.
 SHOWN_REQUESTS = 6
