@@ -620,6 +620,25 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
     ]
 
 
+def test_the_goal_of_the_newest_approved_plan_is_a_decision():
+    def plan(text, day, **more):
+        return item(text, "outcome", day=day, role="plan", **more)
+
+    approved = {"confirmed_by": "person", "evidence": "agent"}
+    items = newest(
+        plan("# Plan\n\n## Goal\n\nKeep the locks in one file.", 1, **approved),
+        plan("# Plan: retries\n\n## Goal\n\nRetry each call three times.\n\n## Steps\n\n- a", 2, **approved),
+        item("Keep one log per worktree", "decision", day=3),
+        plan("# Plan\n\n## Goal\n\nDrop the retries again.", 4, evidence="agent"),
+    )
+
+    assert [(line.text, line.note) for line in sections.decisions(items, [])] == [
+        ("Keep one log per worktree", ""),
+        ("Retry each call three times.", "approved plan"),
+    ]
+    assert texts(sections.decisions([plan("# Plan: retries\n\n1. Try again.", 1, **approved)], [])) == []
+
+
 def test_only_what_a_person_settled_is_injected_as_a_decision():
     items = newest(
         item("We keep one log per worktree", "decision", day=3, evidence="person", pointer={"line": 3}),

@@ -1100,7 +1100,9 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
     ]
     assert trees(user("Look at it."), *run("cat a.py")) == []
     many = [run(f"git commit -am step{n}", f"[main 1a2b3c{n}] step{n}") for n in range(9)]
-    assert [text.count("; ") for text in trees(user("Go on."), *(one for pair in many for one in pair))] == [8]
+    assert [text.count("; ") for text in trees(user("Go on."), *(one for pair in many for one in pair))] == [
+        8
+    ]
 
 
 def test_a_plan_that_comes_back_to_an_earlier_state_is_noted_again():

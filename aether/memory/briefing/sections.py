@@ -26,7 +26,7 @@ from aether.memory.briefing.standing import accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.text.accounts import announces, whole
+from aether.text.accounts import announces, paragraphs, whole
 from aether.text.choices import refuses
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
@@ -616,6 +616,7 @@ POINTS_BACK = lazy(
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
+_GOAL = lazy(r"\W*(?:goals?|objectives?|approach|solution)\W*", re.IGNORECASE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
 # As Claude Code writes a question and what a person picked.
 _PICKED = lazy(r'"([^"]+)"="([^"]+)"(.*)', re.DOTALL)
@@ -897,10 +898,12 @@ def decisions(
 ) -> Iterator[Line]:
     """Yield the decisions with their reasons; `ended` has the names of the statements of sessions that were revoked."""
     said = list(filter(_is_choice, of_type(items, "decision")))
-    for item in said:
-        text = _answer(item["content"])
-        if len(text.split()) >= LEAST_WORDS:
-            yield Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+    found = [
+        Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+        for item in said
+        if len((text := _answer(item["content"])).split()) >= LEAST_WORDS
+    ]
+    yield from sorted([*found, *_approved_goal(items)], key=lambda line: line.at, reverse=True)
     for at, session in sessions:
         for name, kind, decision, entry in _statements(session):
             if kind != "decision" or name in ended or (keeps_items(session) and _repeats(decision, said)):
@@ -909,6 +912,14 @@ def decisions(
             text = " - ".join(filter(None, (what, why)))
             if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decisions", text, at, "", (session["session_id"],), "agent")
+
+
+def _approved_goal(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the newest plan that a person approved says that it is for, if it does."""
+    for item in [one for one in items if one["metadata"].get("confirmed_by")][:1]:
+        goals = [one.text for one in paragraphs(item["content"]) if _GOAL.fullmatch(one.heading)]
+        for text in filter(None, [whole(one, RULE_CHARS) for one in goals[:1]]):
+            yield Line("decisions", text, item["metadata"]["timestamp"], "approved plan", *origin_of(item))
 
 
 def _is_choice(item: Item) -> bool:
