@@ -213,8 +213,8 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
     if call is None:
         return []
     if is_refusal(record.text):
-        if tree is not None and call["changes"]:
-            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]])
+        if tree is not None and (call["changes"] or publishes(call["command"])):
+            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"])
             tree["at"] = call["at"]
         return []
     failed = record.is_error or hides_failure(call["command"], record.text)
