@@ -40,7 +40,7 @@ RULE_CHARS = 300
 PROTECTED_CHARS = 600
 TEXT_CHARS = 240
 # The request that is being worked on says most of all.
-CURRENT_CHARS = 400
+CURRENT_CHARS = 320
 _PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
