@@ -359,7 +359,7 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
             continue
         edits = [change.path for change in file_changes(call.arguments, call.command)]
         if is_refusal(call.result.text):
-            record_refusal(tree, edits)
+            record_refusal(tree, edits, call.command)
         else:
             failed = call.result.is_error
             changed = changed or (bool(edits) and not failed)

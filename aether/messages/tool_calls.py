@@ -458,6 +458,8 @@ class WorkTree(TypedDict):
     """Name and subject of the commits made, the newest last; of those that a rebase rewrote, the subject."""
     refused: NotRequired[list[str]]
     """Names of the files whose last edit a person refused."""
+    withheld: NotRequired[str]
+    """What a person refused last and was not made since: a commit or push."""
     branch: NotRequired[str]
     """The branch, as git printed it last."""
     rebased: NotRequired[str]
@@ -502,6 +504,7 @@ def record_in_work_tree(
     _record_listing(tree, command, output)
     if _PUSHES.search(command):
         tree["pushed"], tree["ahead"] = True, False
+        tree.pop("withheld", None)
     return tree != before
 
 
@@ -539,11 +542,14 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
         tree["branch"], tree["rebased"] = rebased[1], base[1]
 
 
-def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
-    """Record that a person refused the edit of `paths`."""
+def record_refusal(tree: WorkTree, paths: Iterable[str], command: str = "") -> None:
+    """Record that a person refused the edit of `paths`, or a `command` that commits or pushes."""
     names = [path.rpartition("/")[2] for path in paths]
     kept = [one for one in tree.get("refused", []) if one not in names]
-    tree["refused"] = [*kept, *dict.fromkeys(names)][-MOST_NAMED:]
+    if names:
+        tree["refused"] = [*kept, *dict.fromkeys(names)][-MOST_NAMED:]
+    if publishes(command):
+        tree["withheld"] = "commit" if _COMMITS.search(command) else "push"
 
 
 def _record_commits(tree: WorkTree, command: str, output: str) -> None:
@@ -561,6 +567,7 @@ def _record_commits(tree: WorkTree, command: str, output: str) -> None:
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
             tree["committed"] = tree["ahead"] = True
             tree.pop("staged", None)
+            tree.pop("withheld", None)
     if staged is not None and not _NO_COMMIT.search(output):
         tree["staged"] = staged
     if made or "commits" in tree:
@@ -633,10 +640,10 @@ def commits_in(command: str, output: str) -> list[tuple[str, str]]:
     return _LOGGED_COMMIT.findall(output)[:1] if shown else []
 
 
-def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS) -> Iterator[str]:
+def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     """Yield what is uncommitted, unpushed and unchecked; `whole`: no call of the conversation is missing.
 
-    The newest `commits` come last, the newest first.
+    The commits come last, the newest first.
 
     >>> tree = new_work_tree()
     >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
@@ -659,13 +666,15 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
     if refused := tree.get("refused"):
         nothing = "" if names or tree["committed"] else ", and no other edit was made in this conversation"
         yield f"The person refused the edit of {', '.join(refused)}{nothing}."
+    if withheld := tree.get("withheld"):
+        yield f"The person refused the newest `git {withheld}`."
     if (branch := tree.get("branch")) and (names or tree["committed"]):
         on = f", rebased on {base}" if (base := tree.get("rebased")) else ""
         yield f"The branch is {branch}{on}."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):
-        yield f"{COMMITS_LEAD}{'; '.join(made[: -commits - 1 : -1])}."
+        yield f"{COMMITS_LEAD}{'; '.join(reversed(made))}."
 
 
 def answers_in(result: str) -> list[str]:

@@ -73,6 +73,11 @@ _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
     re.IGNORECASE,
 )
+# The rest of a message that offers to do something says how: "Shall I? The fix would hold the lock until the file is closed."
+_HOW = lazy(
+    r"(?:the|this|that|my) (?:fix|change|idea|approach|plan) would (?!be\b|take\b|need\b|require\b|also\b)(?:\S+ ){6}[^?\n]*[.!]\Z",
+    re.IGNORECASE,
+)
 # A way back, or one act instead of another.
 _MANNER = lazy(
     r"^(?=(?:\S+\s+){5})[^?]*\b(?:without|instead of|rather than|revert|roll(?:ed)? back|go back|only|as a separate|as its own)\b(?![^?]* or\b)",
@@ -317,10 +322,10 @@ def proposal_of(text: str, *, back: bool = False) -> str:
     asked = closing_question(text)
     if found and asked and (both := f"{asked} {found[-1]}") in text:
         return both  # "Jitter or a fixed step? I recommend jitter."
-    way = back and _MANNER.search(asked)
+    after = text.rpartition(asked)[2].strip() if asked and asked in text else ""
+    way = (back and _MANNER.search(asked)) or _HOW.match(after)
     if not asked or (not way and (_OFFERS.search(asked) or not asks_for_decision(asked))):
         return ""
-    after = text.rpartition(asked)[2].strip() if asked in text else ""
     both = f"{asked} {after}"
     return both if after and both in text and len(both) <= CHOICE_CHARS else asked
 

@@ -287,6 +287,7 @@ def test_only_items_that_name_the_root_are_copied():
     "path",
     [
         "/tmp/a.py", "/private/tmp/x/a.py", "/var/folders/x/a.py", "SCRATCH/run.sh", "$TMPDIR/a", "${TMP}/a", "x/scratchpad/a.go",
+        "/home/me/.claude/plans/quick-fox.md", ".git/index.lock", "/home/me/p/.git/config",
         "C:/Users/me/AppData/Local/Temp/a.py",
     ],
 )  # fmt: skip
@@ -294,7 +295,18 @@ def test_temporary_files_are_in_scratch_directories(path):
     assert is_scratch(path)
 
 
-@rows("path", ["src/a.py", "/home/me/p/tmp.py", "src/templates/a.html", "/srv/tmpfiles/a", "ATTEMPT.md"])
+@rows(
+    "path",
+    [
+        "src/a.py",
+        "/home/me/p/tmp.py",
+        "src/templates/a.html",
+        "/srv/tmpfiles/a",
+        "ATTEMPT.md",
+        ".gitignore",
+        "docs/plans/a.md",
+    ],
+)
 def test_other_directories_are_kept(path):
     assert not is_scratch(path)
 
@@ -304,6 +316,25 @@ def test_few_scratch_files_are_listed_and_last():
 
     assert paths(changed_files(items)) == ["src/a.py", "/tmp/8.py", "/tmp/7.py", "/tmp/6.py"]
     assert len(changed_files(items)) == 1 + MOST_SCRATCH
+
+
+def test_a_file_that_was_created_and_deleted_again_is_left_out():
+    made = [("Created debug.py", 1), ("Changed debug.py (9 edits)", 2), ("Deleted debug.py", 3)]
+    items = newest(*(item(text, "code_change", day=day) for text, day in [*made, ("Deleted old.py", 1)]))
+
+    assert paths(changed_files(items)) == ["old.py"]
+
+
+def test_names_of_tests_are_not_listed_with_their_file():
+    items = newest(
+        item("Changed a_test.go (2 edits): TestRetry, TestBackoff", "code_change", day=2),
+        item("Changed lab.py: testify, contest", "code_change", day=1),
+    )
+
+    assert [line.text for line in changed_files(items)] == [
+        "a_test.go (changed, 2 edits)",
+        "lab.py (changed, 1 edit): testify, contest",
+    ]
 
 
 def test_one_file_named_in_two_ways_is_one():
@@ -589,6 +620,25 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
     ]
 
 
+def test_the_goal_of_the_newest_approved_plan_is_a_decision():
+    def plan(text, day, **more):
+        return item(text, "outcome", day=day, role="plan", **more)
+
+    approved = {"confirmed_by": "person", "evidence": "agent"}
+    items = newest(
+        plan("# Plan\n\n## Goal\n\nKeep the locks in one file.", 1, **approved),
+        plan("# Plan: retries\n\n## Goal\n\nRetry each call three times.\n\n## Steps\n\n- a", 2, **approved),
+        item("Keep one log per worktree", "decision", day=3),
+        plan("# Plan\n\n## Goal\n\nDrop the retries again.", 4, evidence="agent"),
+    )
+
+    assert [(line.text, line.note) for line in sections.decisions(items, [])] == [
+        ("Keep one log per worktree", ""),
+        ("Retry each call three times.", "approved plan"),
+    ]
+    assert texts(sections.decisions([plan("# Plan: retries\n\n1. Try again.", 1, **approved)], [])) == []
+
+
 def test_only_what_a_person_settled_is_injected_as_a_decision():
     items = newest(
         item("We keep one log per worktree", "decision", day=3, evidence="person", pointer={"line": 3}),
@@ -638,7 +688,7 @@ def test_a_remark_that_no_work_followed_is_no_request():
     work = item("Changed a.py", "code_change", day=4)
     said = [
         request("first one", 1),
-        request("and `b` affects it too", 2),
+        request("and `b` affects it too, also in the other tree that was moved there", 2),
         request("add `c` as well", 3),
         work,
         request("the last", 5),

@@ -26,7 +26,7 @@ from aether.memory.briefing.standing import accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.text.accounts import announces, whole
+from aether.text.accounts import announces, paragraphs, whole
 from aether.text.choices import refuses
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
@@ -40,7 +40,7 @@ RULE_CHARS = 300
 PROTECTED_CHARS = 600
 TEXT_CHARS = 240
 # The request that is being worked on says most of all.
-CURRENT_CHARS = 400
+CURRENT_CHARS = 320
 _PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
@@ -322,22 +322,24 @@ ROOT_SHARE = 0.6
 
 _CHANGE = lazy(r"(Created|Changed|Deleted) (.+?)(?: \((\d+) (edits|lines)\))?(?:: (.+))?", re.DOTALL)
 _SCRATCH = lazy(
-    r"(?:/private)?/(?:tmp|var/tmp|var/folders)/|(?:.*/)?(?:tmp|temp|scratch|scratchpad)/"
+    r"(?:/private)?/(?:tmp|var/tmp|var/folders)/|/.*/\.claude/plans/|(?:.*/)?\.git/|(?:.*/)?(?:tmp|temp|scratch|scratchpad)/"
     r"|\$?\{?[A-Z_]*(?:TMP|TEMP|SCRATCH)[A-Z_]*\}?/|.*/AppData/Local/Temp/",
     re.DOTALL,
 )
-# The names that a change defines; its first line says nothing by itself.
+# The names that a change defines; its first line says nothing by itself, nor do names of tests below the name of their file.
 _DEFINES = lazy(r"[\w.]+(?:, [\w.]+)*")
+_DEFINES_TESTS = lazy(r"[Tt]est[A-Z_]")
 
 
 class _Changed(NamedTuple):
-    """The merged changes of one file; the newest one decides the action."""
+    """The merged changes of one file; the newest one decides the action, and `first` is that of the oldest."""
 
     at: str
     action: str
     edits: int
     about: str
     id: str
+    first: str = ""
 
 
 def path_shortener(root: str) -> Callable[[str], str]:
@@ -407,9 +409,11 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
         name = ending[0] if len(ending) == 1 else path
         known = found.get(name, _Changed(at, action, 0, "", item_id))
         edits = known.edits + (int(number) if unit == "edits" else 1)
-        hint = one_line(about, TEXT_CHARS // 3) if about and _DEFINES.fullmatch(about) else ""
-        found[name] = known._replace(edits=edits, about=known.about or hint)
-    return found
+        names = _DEFINES.fullmatch(about) and not _DEFINES_TESTS.match(about) if about else False
+        hint = one_line(about, TEXT_CHARS // 3) if names else ""
+        found[name] = known._replace(edits=edits, about=known.about or hint, first=action)
+    # Of a file that was created and deleted again nothing is left.
+    return {name: one for name, one in found.items() if (one.first, one.action) != ("Created", "Deleted")}
 
 
 def _line(path: str, known: _Changed) -> Line:
@@ -576,8 +580,6 @@ LOOKED_AT_COMMANDS = 100
 RECENT_SESSIONS = 3
 # Characters of a summary, a result or the report of a caste.
 SUMMARY_CHARS = 360
-# A longer request has pasted text in it.
-REQUEST_CHARS = 2_000
 # A later result or solution with this share of a blocker's words is about it.
 RESOLVED_SHARE = 0.5
 # Fewer words are narration ("Now I see the pattern.").
@@ -589,7 +591,7 @@ REPLY_CHARS = 80
 # A question or remark of so few words ("Ok, ETA?") is momentary; a task of so few names something.
 CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
-REMARK_WORDS = 12
+REMARK_WORDS = 16
 LEAST_RESULT_WORDS = 12
 # As many as a briefing shows: an older one of unknown fate is seldom open, so that none takes the place of one that is done.
 SHOWN_REQUESTS = 6
@@ -611,6 +613,7 @@ POINTS_BACK = lazy(
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
+_GOAL = lazy(r"\W*(?:goals?|objectives?|approach|solution)\W*", re.IGNORECASE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
 # As Claude Code writes a question and what a person picked.
 _PICKED = lazy(r'"([^"]+)"="([^"]+)"(.*)', re.DOTALL)
@@ -892,10 +895,12 @@ def decisions(
 ) -> Iterator[Line]:
     """Yield the decisions with their reasons; `ended` has the names of the statements of sessions that were revoked."""
     said = list(filter(_is_choice, of_type(items, "decision")))
-    for item in said:
-        text = _answer(item["content"])
-        if len(text.split()) >= LEAST_WORDS:
-            yield Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+    found = [
+        Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+        for item in said
+        if len((text := _answer(item["content"])).split()) >= LEAST_WORDS
+    ]
+    yield from sorted([*found, *_approved_goal(items)], key=lambda line: line.at, reverse=True)
     for at, session in sessions:
         for name, kind, decision, entry in _statements(session):
             if kind != "decision" or name in ended or (keeps_items(session) and _repeats(decision, said)):
@@ -904,6 +909,14 @@ def decisions(
             text = " - ".join(filter(None, (what, why)))
             if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decisions", text, at, "", (session["session_id"],), "agent")
+
+
+def _approved_goal(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the newest plan that a person approved says that it is for, if it does."""
+    for item in [one for one in items if one["metadata"].get("confirmed_by")][:1]:
+        goals = [one.text for one in paragraphs(item["content"]) if _GOAL.fullmatch(one.heading)]
+        for text in filter(None, [whole(one, RULE_CHARS) for one in goals[:1]]):
+            yield Line("decisions", text, item["metadata"]["timestamp"], "approved plan", *origin_of(item))
 
 
 def _is_choice(item: Item) -> bool:

@@ -69,8 +69,6 @@ _PLANS = frozenset({"todowrite", "todo_write", "task_create", "task_update", "up
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
 TASK_CHARS = 400
-# A briefing has few words for the commits of a conversation.
-NOTED_COMMITS = 6
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -215,8 +213,8 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
     if call is None:
         return []
     if is_refusal(record.text):
-        if tree is not None and call["changes"]:
-            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]])
+        if tree is not None and (call["changes"] or publishes(call["command"])):
+            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"])
             tree["at"] = call["at"]
         return []
     failed = record.is_error or hides_failure(call["command"], record.text)
@@ -231,7 +229,7 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
 def close_tree(tree: Tree) -> list[Note]:
     """Return the note of the files under version control, none if nothing changed since the last one."""
     at = tree.pop("at", None)
-    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"), commits=NOTED_COMMITS)
+    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"))
     text = " ".join(lines)
     return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
 
