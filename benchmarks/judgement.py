@@ -78,7 +78,7 @@ def hits_in(reply: str, before: str) -> Iterator[Hit]:
         if choice.own:
             yield Hit(f"choice: {choices.own_choice(choice.text)}", choice.text)
         else:
-            of_list = not choice.asked or choices.proposal_of(before, back=True) != choice.text
+            of_list = choices.proposal_of(before, back=True) != choice.text
             question = choice.text.rstrip("*_ ").endswith("?")
             yield Hit(
                 TAKEN[0 if of_list and not question else 2 if question else 1], f"{choice.text} {reply}"

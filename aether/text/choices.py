@@ -311,7 +311,7 @@ def about_of(text: str, option: str) -> str:
 
 
 def proposal_of(text: str, *, back: bool = False) -> str:
-    """Return what an agent's message `text` proposes: its recommendation, or the choice of its closing question.
+    """Return what an agent's message `text` proposes: its recommendation, what it says after an offer of how, or the choice of its closing question.
 
     With `back`, the closing question may offer the way back that the person takes.
     """
@@ -323,7 +323,9 @@ def proposal_of(text: str, *, back: bool = False) -> str:
     if found and asked and (both := f"{asked} {found[-1]}") in text:
         return both  # "Jitter or a fixed step? I recommend jitter."
     after = text.rpartition(asked)[2].strip() if asked and asked in text else ""
-    way = (back and _MANNER.search(asked)) or _HOW.match(after)
+    if len(after) <= CHOICE_CHARS and _HOW.match(after):
+        return after
+    way = back and _MANNER.search(asked)
     if not asked or (not way and (_OFFERS.search(asked) or not asks_for_decision(asked))):
         return ""
     both = f"{asked} {after}"

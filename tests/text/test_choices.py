@@ -74,7 +74,7 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
             True,
         ),
         ("yes", "Want me to push?", None, True),
-        ("yes", f"It is too slow.\n\nWant me to fix this? {HOW}", f"Want me to fix this? {HOW}", True),
+        ("yes", f"It is too slow.\n\nWant me to fix this? {HOW}", HOW, True),
         ("yes", "Want me to fix this? The fix would be a line in each of the three callers.", None, True),
         ("yes", "I'd suggest:\n- this\n- that", None, True),
         ("let's note that it is obsolete?", "All is done.", "let's note that it is obsolete?", True),
