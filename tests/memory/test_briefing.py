@@ -141,6 +141,26 @@ def test_a_resumed_session_gets_only_newer_lines():
     assert brief(full(), "fork", since=at(28)) == ""
 
 
+def test_a_start_has_the_newest_request_of_a_conversation_that_has_said_nothing_of_its_work():
+    work = item(
+        "Moved the retry loop into `backoff.py`; all 12 tests pass.",
+        "outcome",
+        day=1,
+        conversation="a",
+        role="answer",
+    )
+    first = item("Add retries to the webhook", "user_input", day=1, role="request", conversation="a")
+    since = item(
+        "Allow up to seven retries of the webhook", "user_input", day=2, role="request", conversation="b"
+    )
+    found = documents(first, work, since)
+
+    assert "Allow up to seven retries" in brief(found)
+    assert "Moved the retry loop" in brief(found)
+    # Around a compaction only its own.
+    assert "Allow up to seven retries" not in brief(found, occasion="compact", session="a")
+
+
 def test_resuming_without_a_time_is_a_start():
     assert brief(full(), "resume").splitlines()[1:] == brief(full(), "startup").splitlines()[1:]
 

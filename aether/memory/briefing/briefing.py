@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from aether import clock
@@ -219,7 +220,11 @@ def _gather(
         "state": lambda: work["state"],
         "next": lambda: work["next"],
         "open": lambda: (line for line in problems if line.section == "open"),
-        "requests": lambda: sections.requests(items),
+        # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
+        "requests": lambda: [
+            *islice(sections.requests(standing.later(everything, items)), int(shares is _START)),
+            *sections.requests(items),
+        ],
         "results": lambda: work["results"],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "elsewhere": list,

@@ -324,6 +324,17 @@ def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = Fa
     return [item for item in held if item["metadata"].get("conversation", "") == known]
 
 
+def later(items: Iterable[Item], own: Sequence[Item]) -> list[Item]:
+    """Return those of `items` that other conversations than that of `own` brought after it, in their order."""
+    known = {item["metadata"].get("conversation", "") for item in own}
+    since = max((item["metadata"]["timestamp"] for item in own), default="")
+    return [
+        item
+        for item in items
+        if item["metadata"]["timestamp"] > since and item["metadata"].get("conversation", "") not in known
+    ]
+
+
 def is_of_work(item: Item) -> bool:
     """Return whether an item is an account, or what a host's summary says of the work in progress."""
     return item["metadata"].get("role") in ("answer", "current") or item["type"] == "outcome"
