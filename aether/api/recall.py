@@ -235,7 +235,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     # Ids as rows of the index spell them.
     hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
     parts = items.forgotten_parts(memory)
-    kept = passages.known_lines(memory)
+    kept = passages.known_places(memory)
 
     def is_shown(id: str) -> bool:
         return id not in hidden and passages.is_kept(id, kept)

@@ -110,7 +110,7 @@ def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
     memory = snapshot.documents["memory"]
     live = items_of(memory)
     yield from (item_moment(recall.item_record(item, "working_memory")) for item in live)
-    hidden, kept = forgotten_ids(memory) | {item["id"] for item in live}, passages.known_lines(memory)
+    hidden, kept = forgotten_ids(memory) | {item["id"] for item in live}, passages.known_places(memory)
     cut = forgotten_parts(memory)
     texts = {one.id: one.text for one in _all_records(snapshot) if one.id in cut} if cut else {}
     for one in _archived(snapshot):
