@@ -43,6 +43,8 @@ DEFAULT_RELEVANCE = 0.5
 DEFAULT_SOURCE = "queen"
 # An item's type, source and caste are words to filter by, not texts.
 MAX_WORD_CHARS = 100
+# The part of a passage that is the request at its head.
+QUOTED = "request"
 # Metadata that aether keeps itself: a caller sets these by arguments of their own, or not at all.
 # `timestamp` may be given: an imported note has the time at which it was said, not that of the import.
 RESERVED_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed", "source", "caste"})
@@ -94,7 +96,7 @@ def forgotten_ids(memory: Mapping[str, Any]) -> frozenset[str]:
 
 
 def forgotten_parts(memory: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the forgotten statements, such as `outcomes/2`, of archived sessions by the ids of those."""
+    """Return the forgotten statements, such as `outcomes/2`, of archived sessions, and `QUOTED` of passages, by their ids."""
     parts: dict[str, set[str]] = {}
     for entry in memory.get("forgotten", []):
         if part := entry.get("part"):
@@ -103,10 +105,13 @@ def forgotten_parts(memory: Mapping[str, Any]) -> dict[str, set[str]]:
 
 
 def left_of(record: JsonObject, parts: Mapping[str, Collection[str]]) -> JsonObject:
-    """Return the record of an archived session without those of its statements that are forgotten."""
+    """Return the record of an archived session or passage without those of its parts that are forgotten."""
     item, session = record["item"], record.get("session")
-    if not session or item["id"] not in parts:
+    if item["id"] not in parts:
         return record
+    if not session:
+        answer = item["content"].partition("\n")[2] if QUOTED in parts[item["id"]] else item["content"]
+        return {**record, "item": {**item, "content": answer}}
     left = without_parts(session, parts[item["id"]])
     return {**record, "item": {**item, "content": session_text(left)}, "session": left}
 

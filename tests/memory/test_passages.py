@@ -301,3 +301,54 @@ def test_a_conversation_with_a_name_of_its_own_is_known_wherever_it_lies(home, t
         import_transcripts([file], home=home)
 
     assert len(words_of(home)) == 2
+
+
+REQUEST = "Open the archive room for the auditors who come on Monday morning before the office opens, the door code is 4711-0815 and it must be given to nobody else, then write them a note that names the shelf with the ledgers of last year."
+ANSWER = "The note names the third shelf, which has the zebra ledgers."
+
+
+def note_of(home, start):
+    items = load(home).documents["memory"]["working_memory"]["items"]
+    return next(item["id"] for item in items if item["content"].startswith(start))
+
+
+def in_home(home, text):
+    files = [path for path in home.rglob("*") if path.is_file() and path.suffix in (".json", ".jsonl")]
+    return any(text in path.read_text(encoding="utf-8") for path in files)
+
+
+def test_a_forgotten_request_is_not_quoted_by_its_answers_and_an_erased_one_is_in_no_file(home, tmp_path):
+    import_transcripts([talk(tmp_path / "chat.json", REQUEST, ANSWER, "Thanks, that was all.")], home=home)
+    request = note_of(home, "Open the archive")
+    done = forget([request], home=home)
+
+    assert not any("4711" in json.dumps(hit) for hit in search_memory("door code archive room", home=home))
+    (hit,) = found(home, "zebra ledgers")
+    assert hit["content"] == ANSWER
+
+    undo(done.revision, home=home)
+    assert any("4711" in json.dumps(hit) for hit in found(home, "door code archive room"))
+
+    assert in_home(home, "4711")
+    erase([request], home=home)
+    assert not in_home(home, "4711")
+    assert found(home, "zebra ledgers")
+
+
+def test_a_rule_that_is_erased_is_in_no_quotation_that_cut_it(home, tmp_path):
+    request = "Write the note that the auditors asked us for, so that they have it in time on Monday. Never give the door code 4711-0815 of the archive room to anybody who is not on the list of auditors of this year."
+    import_transcripts([talk(tmp_path / "chat.json", request, ANSWER)], home=home)
+    rule = note_of(home, "Never give")
+    forget([rule], home=home)
+
+    assert not any("door code" in json.dumps(hit) for hit in found(home, "zebra ledgers"))
+    erase([rule], home=home)
+    assert not in_home(home, "4711")
+
+
+def test_of_an_answer_only_the_quoted_text_is_forgotten(home, tmp_path):
+    import_transcripts([talk(tmp_path / "chat.json", REQUEST, ANSWER)], home=home)
+    forget(match="4711-0815", home=home)
+
+    (hit,) = found(home, "zebra ledgers")
+    assert hit["content"] == ANSWER

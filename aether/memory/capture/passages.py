@@ -36,6 +36,7 @@ MESSAGE_CHARS = 16_000
 REQUEST_CHARS = 120
 # Of one conversation. The longest of forty real ones had 110,000.
 CONVERSATION_CHARS = 4_000_000
+ASKED = "Asked: "
 RELEVANCE = 0.5
 PERSON, AGENT, HOST = "person", "agent", "host"
 _SPEAKERS = {"user": PERSON, "result": PERSON, "assistant": AGENT, "summary": HOST}
@@ -194,7 +195,7 @@ class Collector:
         speaker = _SPEAKERS[first.kind]
         text = "\n\n".join(piece.text for piece in said)
         if speaker == AGENT and self._request:
-            text = f"Asked: {self._request}\n{text}"
+            text = f"{ASKED}{self._request}\n{text}"
         self._chars += len(text)
         if self._chars > CONVERSATION_CHARS:
             return
@@ -255,6 +256,19 @@ def _time(given: str) -> str | None:
         return clock.stamp(clock.parse(given))
     except InvalidInput:
         return None
+
+
+def request_in(item: Mapping[str, Any]) -> str:
+    r"""Return the start of the request that a passage quotes, with "…" for the rest, or ""; its first line is this quotation.
+
+    >>> request_in({"type": "history", "content": "Asked: why?\nBecause."}), request_in({"type": "outcome", "content": "Asked: why?"})
+    ('why?', '')
+    """
+    content = item.get("content")
+    if item.get("type") != TYPE or not isinstance(content, str) or not content.startswith(ASKED):
+        return ""
+    request = content.partition("\n")[0].removeprefix(ASKED)
+    return request if len(request) < REQUEST_CHARS else f"{request}…"
 
 
 def known_places(memory: Mapping[str, Any]) -> dict[str, Place]:
