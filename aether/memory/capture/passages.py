@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from aether import clock
 from aether.errors import InvalidInput
@@ -22,6 +22,7 @@ from aether.messages.tool_calls import answers_in, words_of_refusal
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes
+from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
 TYPE = "history"
