@@ -242,7 +242,7 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     # Ids as rows of the index spell them.
     hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
     parts = items.forgotten_parts(memory)
-    kept = items.known_lines(memory)
+    kept = items.known_places(memory)
 
     def is_shown(id: str) -> bool:
         return id not in hidden and items.is_kept(id, kept)

@@ -50,12 +50,17 @@ _TEXT_CHARS = 20_000
 LINE_CHARS = 100
 
 _PATCH_ACTIONS: dict[str, Action] = {"Add": "created", "Update": "changed", "Delete": "deleted"}
+# How Claude Code introduces a person's answers, and how it goes on after them.
 _ANSWERED = lazy(
-    r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
-    re.DOTALL,
-    needs=("answered",),
+    r"\A(?:.{0,40}(?:questions have been answered|answered your questions)|The user (?:answered|(?P<freely>responded))(?=:)"
+    r"|The user asked for more questions before (?:answering|you proceed\. So far they answered))(?::\s*)?",
+    needs=("answered", "The user "),
 )
-_ANSWER_PAIR = lazy(r'"[^"]+"="[^"]+"')
+_ANSWERS_END = (". You can now", ". Read the answers carefully", ". Call AskUserQuestion again")
+_ALSO_WROTE = 'They also wrote: "'
+_ANSWER_IS, _NEXT_ANSWER = '"="', ', "'
+# Of the option that was chosen: the agent wrote it.
+_PREVIEW = lazy(r" selected preview:\n.*?(?= notes: |\Z)", re.DOTALL, needs=(" selected preview:",))
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<", needs=("<<",))
 _CATTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)", needs=(">",))
@@ -678,13 +683,32 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
 
 
 def answers_in(result: str) -> list[str]:
-    """Return each question with a person's answer, if that is what the result of a tool says; else nothing.
+    """Return a person's answers, each with its question and notes, if that is what the result of a tool says; else nothing.
 
-    >>> answers_in('Your questions have been answered: "Which port?"="8080". You can now continue.')
-    ['"Which port?"="8080"']
+    >>> answers_in('Your questions have been answered: "Which port?"="8080" notes: not 80, "Why?"="It is "free"". You can now continue.')
+    ['"Which port?"="8080" notes: not 80', '"Why?"="It is "free""']
+    >>> answers_in("The user responded: none of these")
+    ['none of these']
     """
     found = _ANSWERED.match(result)
-    return (_ANSWER_PAIR.findall(found[1]) or [found[1]]) if found else []
+    if not found:
+        return []
+    said, wrote = result[found.end() :].strip(), ""
+    if not found["freely"]:
+        end = max(map(said.rfind, _ANSWERS_END))
+        said, _, wrote = (said[:end] if end >= 0 else said).partition(_ALSO_WROTE)
+    answers: list[list[str]] = []
+    complete = False
+    for piece in said.strip(" .").split(_NEXT_ANSWER):
+        # Quotes and commas are part of what people write: only a question with its answer follows another.
+        if not answers or (complete and _ANSWER_IS in piece):
+            answers.append([f'"{piece}' if answers else piece])
+            complete = False
+        else:
+            answers[-1].append(piece)
+        complete = complete or _ANSWER_IS in piece
+    whole = (_PREVIEW.sub("", _NEXT_ANSWER.join(pieces)) for pieces in answers)
+    return [*filter(None, (*whole, wrote.removesuffix('"')))]
 
 
 def publishes(command: str) -> bool:

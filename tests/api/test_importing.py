@@ -246,7 +246,9 @@ def test_the_log_names_the_import_and_one_undo_takes_all_of_it_back(tmp_path, mo
 
 
 def test_the_first_import_of_conversations_is_undone_alone(home, tmp_path):
-    said = '[{{"role": "user", "content": "{0}"}}, {{"role": "assistant", "content": "The {0} is done now."}}]'
+    said = (
+        '[{{"role": "user", "content": "{0}"}}, {{"role": "assistant", "content": "The {0} is done now."}}]'
+    )
     for name in ("parser", "printer"):
         (tmp_path / f"{name}.json").write_text(said.format(f"Write a fast {name} for our logs"))
     first = load(home, tmp_path / "parser.json")

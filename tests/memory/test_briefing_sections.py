@@ -1076,6 +1076,10 @@ def test_a_picked_answer_comes_before_its_question():
     assert texts(sections.decisions([picked], [])) == [
         "Now, beside the rest user notes: not on Friday (asked: When should it start?)"
     ]
+    quoted = item('"Which quotes?"="Use "double" ones, never "single""', "decision", evidence="person")
+    assert texts(sections.decisions([quoted], [])) == [
+        'Use "double" ones, never "single" (asked: Which quotes?)'
+    ]
 
 
 @rows(

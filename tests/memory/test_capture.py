@@ -839,6 +839,16 @@ def test_answers_to_questions_are_decisions_one_each():
     ]
 
 
+def test_a_question_that_a_person_asks_back_is_no_decision():
+    asked = Record("call", tool="AskUserQuestion", arguments={}, call_id="c")
+    free = 'The user answered: "DB?"="none: DuckDB, never a server", "Log?"="what is it for?". Read the answers carefully.'
+
+    assert brief(user("Set it up."), asked, Record("result", free, call_id="c"))[1:] == [
+        ("decision", '"DB?"="none: DuckDB, never a server"'),
+        ("user_input", '"Log?"="what is it for?"'),
+    ]
+
+
 def test_an_approved_plan_is_the_agents_and_confirmed_by_the_person():
     plan = Record("call", tool="ExitPlanMode", arguments={"plan": "Use SQLite."}, call_id="c")
     approved = Record("result", "User has approved your plan.", call_id="c")

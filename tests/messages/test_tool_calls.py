@@ -7,6 +7,7 @@ from aether.messages.tool_calls import (
     COMPLAINT_CHARS,
     ErrorFact,
     FileFact,
+    answers_in,
     calls_of,
     failures_of,
     file_changes,
@@ -702,3 +703,30 @@ def test_a_commit_or_push_that_a_person_refused_is_said_until_one_is_made(comman
 
     record_in_work_tree(tree, [], command, "[main 1a2b3c4] x")
     assert "refused" not in " ".join(work_tree_lines(tree, whole=True))
+
+
+@rows(
+    ("result", "answers"),
+    [
+        (
+            'Your questions have been answered: "Which quotes?"="Use "double" quotes, never single ones". You can now continue with these answers in mind.',
+            ['"Which quotes?"="Use "double" quotes, never single ones"'],
+        ),
+        (
+            'The user answered: "DB?"="neither: "a", "b" or DuckDB", "Log?"="no" selected preview:\nlog("x", "y")\n notes: not now. Ever. Read the answers carefully — they may request clarification — and follow what they actually say.',
+            ['"DB?"="neither: "a", "b" or DuckDB"', '"Log?"="no" notes: not now. Ever'],
+        ),
+        ('User has answered your questions: "DB?"="x". You can now continue with the user\'s answers in mind.', ['"DB?"="x"']),
+        ("The user responded: none of these. You can now rest", ["none of these. You can now rest"]),
+        (
+            'The user asked for more questions before you proceed. So far they answered: "DB?"="x". They also wrote: "and "y"?". Call AskUserQuestion again with follow-up questions.',
+            ['"DB?"="x"', 'and "y"?'],
+        ),
+        ("The user asked for more questions before answering. Call AskUserQuestion again now.", []),
+        ("The user did not answer the questions.", []),
+        ("Your questions have been answered: . You can now continue with these answers in mind.", []),
+        ("The user answered the card with Add.", []),
+    ],
+)  # fmt: skip
+def test_the_answers_of_a_person_are_found_whole(result, answers):
+    assert answers_in(result) == answers

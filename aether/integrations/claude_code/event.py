@@ -65,8 +65,9 @@ _RESPONSE_DEPTH = 8
 _DUMPED_CHARS = 20_000
 _RESPONSE_TEXTS = ("content", "result", "output", "message", "text")
 _HEX = frozenset("0123456789abcdef")
-# How Claude Code starts the response when a person has chosen.
-QUESTIONS_ANSWERED = "Your questions have been answered"
+# How Claude Code writes the answers of a person to questions.
+_QUESTIONS_ANSWERED = "Your questions have been answered"
+_ONLY_NOTES, _NO_OPTION = "(notes only)", "(no option selected)"
 
 
 def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
@@ -162,10 +163,9 @@ def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | No
         or (private and is_private(given, private, _text(payload, "cwd")[:PATH_CHARS]))
     ):
         return None
-    answer = response_text(payload.get("tool_response", payload.get("error")))
-    most = (
-        OUTPUT_CHARS if tool not in AGENT_TOOLS and not answer.startswith(QUESTIONS_ANSWERED) else TEXT_CHARS
-    )
+    response = payload.get("tool_response", payload.get("error"))
+    answer = response_text(response)
+    most = TEXT_CHARS if tool in AGENT_TOOLS or _has_answers(response) else OUTPUT_CHARS
     call: JsonObject = {
         "tool": tool,
         "input": _trimmed(redacted(_shortened(given, [ALL_INPUT_CHARS + SLACK_CHARS], MOST_DEPTH))),
@@ -240,9 +240,8 @@ def response_text(response: Any) -> str:
         return "\n".join(filter(None, [_text(response, "stdout"), _text(response, "stderr")]))
     if path := _text(response, "filePath"):
         return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
-    if isinstance(response.get("answers"), dict):
-        pairs = ", ".join(f'"{asked}"="{_flat(chosen, 1)}"' for asked, chosen in response["answers"].items())
-        return f"{QUESTIONS_ANSWERED}: {pairs}. You can now continue with these answers in mind."
+    if _has_answers(response):
+        return _answers_text(response)
     named = next(
         (response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)), None
     )
@@ -251,6 +250,36 @@ def response_text(response: Any) -> str:
     if named is not None:
         return _flat(named, _RESPONSE_DEPTH)
     return json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]
+
+
+def _has_answers(response: Any) -> bool:
+    return isinstance(response, dict) and isinstance(response.get("answers"), dict)
+
+
+def _answers_text(response: JsonObject) -> str:
+    """Return what a transcript says of a person's answers: options, words in place of them, and notes on them."""
+    chosen, about = response["answers"], response.get("annotations")
+    about = about if isinstance(about, dict) else {}
+    pairs = []
+    for asked in {**chosen, **about}:
+        given = chosen.get(asked)
+        answer = ",".join(map(str, given)) if isinstance(given, list) else _text(chosen, asked)
+        notes = _text(about[asked], "notes") if isinstance(about.get(asked), dict) else ""
+        if (answer and answer != _ONLY_NOTES) or notes:
+            answer = answer if answer not in ("", _ONLY_NOTES) else _NO_OPTION
+            pairs.append(f'"{asked}"="{answer}"' + (f" notes: {notes}" if notes else ""))
+    said, wrote = ", ".join(pairs), _text(response, "response").strip()
+    if response.get("afkTimeoutMs"):
+        return "No response: the user may be away."
+    if response.get("followUp") is True:
+        so_far = f"you proceed. So far they answered: {said}." if said else "answering."
+        also = f' They also wrote: "{wrote}".' if wrote else ""
+        return f"The user asked for more questions before {so_far}{also} Call AskUserQuestion again."
+    if wrote:
+        return f"The user responded: {wrote}"
+    if not said:
+        return "The user did not answer the questions."
+    return f"{_QUESTIONS_ANSWERED}: {said}. You can now continue with these answers in mind."
 
 
 def is_failure(response: Any) -> bool:

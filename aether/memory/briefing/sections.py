@@ -615,8 +615,8 @@ _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 _GOAL = lazy(r"\W*(?:goals?|objectives?|approach|solution)\W*", re.IGNORECASE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
-# As Claude Code writes a question and what a person picked.
-_PICKED = lazy(r'"([^"]+)"="([^"]+)"(.*)', re.DOTALL)
+# As Claude Code writes a question and what a person picked or wrote, perhaps with quotes in it.
+_PICKED = lazy(r'"(.+?)"="(.+?)"(\s+(?:user )?notes: .*)?', re.DOTALL)
 _PLACEHOLDER = lazy(r"\[[^\]]*\]")
 _TROUBLE = lazy(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
@@ -845,7 +845,7 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
 def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
     if picked := _PICKED.fullmatch(text):
-        question, chosen, more = (one_line(part, most) for part in picked.groups())
+        question, chosen, more = (one_line(part, most) for part in picked.groups(""))
         return f"{' '.join(filter(None, (chosen, more)))} (asked: {question})"
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     said = _LOGGED.sub("[…]\n", dialogue[2] if dialogue else text)

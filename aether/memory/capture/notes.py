@@ -153,9 +153,18 @@ def origin(record: Record, session: str) -> Origin:
     return Origin(
         line=record.line, part=record.part, uuid=record.uuid, time=record.time,
         session=record.session or session,
-        digest="" if len(record.uuid) == _UUID_CHARS and _UUID.fullmatch(record.uuid) else _digest(record), caste=record.caste,
+        digest="" if is_unique(record.uuid) else _digest(record), caste=record.caste,
         directory=record.directory, named=bool(record.session),
     )  # fmt: skip
+
+
+def is_unique(name: str) -> bool:
+    """Return whether a source's `name` of a record or a conversation is like no other's.
+
+    >>> is_unique("0b5c7a1e-2f3d-4c5b-8a9e-1f2d3c4b5a69"), is_unique("task 3")
+    (True, False)
+    """
+    return bool(_UUID.fullmatch(name))
 
 
 def _digest(record: Record) -> str:
@@ -174,7 +183,7 @@ def note_key(at: Origin, slot: str) -> str:
     (True, False)
     """
     name = at["uuid"]
-    if not _UUID.fullmatch(name):
+    if not is_unique(name):
         # Many conversations open with the same words, and have the same line numbers.
         name = f"{at['session']}/{name or at['line']}/{at['digest']}"
     return sha256(f"{name}/{at['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -356,8 +356,19 @@ def test_names_hold_no_secrets_either(field):
         ({"success": True}, '{"success": true}'),
         (
             {"questions": [], "answers": {"Which?": "SQLite", "When?": ["now", "later"]}},
-            'Your questions have been answered: "Which?"="SQLite", "When?"="now\nlater". You can now continue with these answers in mind.',
+            'Your questions have been answered: "Which?"="SQLite", "When?"="now,later". You can now continue with these answers in mind.',
         ),
+        ({"answers": {}, "response": "none of these, use DuckDB"}, "The user responded: none of these, use DuckDB"),
+        (
+            {"answers": {"DB?": "Postgres"}, "annotations": {"DB?": {"notes": "never in production", "preview": "x"}, "Log?": {"notes": "ask Bo"}}},
+            'Your questions have been answered: "DB?"="Postgres" notes: never in production, "Log?"="(no option selected)" notes: ask Bo. You can now continue with these answers in mind.',
+        ),
+        (
+            {"answers": {"DB?": "Postgres"}, "followUp": True, "response": "and the log?"},
+            'The user asked for more questions before you proceed. So far they answered: "DB?"="Postgres". They also wrote: "and the log?". Call AskUserQuestion again.',
+        ),
+        ({"answers": {"DB?": "Postgres"}, "afkTimeoutMs": 60_000}, "No response: the user may be away."),
+        ({"answers": {}}, "The user did not answer the questions."),
     ],
 )  # fmt: skip
 def test_a_response_becomes_the_text_that_the_model_gets(response, text):
