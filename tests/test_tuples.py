@@ -64,7 +64,12 @@ def test_a_class_of_many_instances_takes_what_one_of_few_takes():
     for many in (False, True):
         assert made(second=("b",), first=1) == made(1, ("b",)) == made._make([1, ("b",)]) == (1, ("b",))
         assert (made(1), made(first=1)) == ((1, ()), (1, ()))
-        for given, named in [((), {}), ((), {"first": 1, "third": 2}), ((1, (), 2), {}), ((1,), {"first": 1})]:
+        for given, named in [
+            ((), {}),
+            ((), {"first": 1, "third": 2}),
+            ((1, (), 2), {}),
+            ((1,), {"first": 1}),
+        ]:
             with pytest.raises(TypeError):
                 made(*given, **named)
         with pytest.raises(TypeError):
