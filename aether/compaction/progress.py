@@ -42,8 +42,9 @@ from aether.text.accounts import (
     left_open,
     paragraphs,
     reason_of,
+    refuses,
 )
-from aether.text.choices import refuses, settled
+from aether.text.choices import settled
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy

@@ -24,8 +24,8 @@ from typing import Any
 from aether import clock, regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
-from aether.schemas import check, migrations
-from aether.store import documents, recovery
+from aether.schemas import migrations
+from aether.store import documents
 from aether.store.authors import Author
 from aether.store.documents import Document
 from aether.store.files import (
@@ -39,7 +39,6 @@ from aether.store.files import (
     storage_errors,
     unsealed,
 )
-from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
@@ -376,6 +375,9 @@ def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) 
     """Return the state of document `name`, whose file is irregular and which the journal knows as `known`."""
     if file.state in ("corrupt", "missing"):
         return known if known is not None else documents.default(name)
+    from aether.schemas import check  # few homes are edited by hand
+    from aether.store.merge import merge, rules_of
+
     wanted = migrations.current(name, file.value)
     check.require(name, wanted, fix=f"Correct the edit, {_OR_REPAIR}")
     if known is None:
@@ -490,6 +492,8 @@ def recovered(home: Path, data: bytes, head: int) -> Journal:
     Raises:
         InvalidDocument: a newer aether wrote it.
     """
+    from aether.store import recovery  # few journals are damaged
+
     lines = [line for line, good in recovery.lines_of(data) if good]
     fields = [unsealed(line) or {} for line in lines]
     first = next((line for line, held in zip(lines, fields, strict=True) if "journal" in held), b"")
@@ -526,6 +530,17 @@ def _at_of(home: Path) -> str:
     return last.at if last else "1970-01-01T00:00:00.000000Z"
 
 
+def _refit(state: Mapping[str, Any], name: str, patch: Patch, entry: Entry) -> Patch | None:
+    """Return the `patch` of document `name` as it fits its state, None if it does not."""
+    from aether.schemas import check
+    from aether.store import recovery
+    from aether.store.merge import rules_of
+
+    if name not in state:
+        return None
+    return recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
+
+
 def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
     """Return the recovered journal with each later change as it fits the state without the lost ones."""
     lost = [
@@ -546,11 +561,7 @@ def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
             name: patch for name, patch in entry.patches.items() if entry.revision > files[name].revision
         }
         if fresh and lost and entry.revision > lost[0]:
-            refit = {
-                name: recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
-                if name in state else None
-                for name, patch in fresh.items()
-            }  # fmt: skip
+            refit = {name: _refit(state, name, patch, entry) for name, patch in fresh.items()}
             if None in refit.values():
                 unfit.append(entry.revision)
                 made = entry._replace(

@@ -222,6 +222,11 @@ _NARRATES = lazy(
     re.IGNORECASE,
 )
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
+# How a person turns down what an agent said.
+_NO = lazy(
+    r"^\W*(?:no|nah|nope|na|don't|do not|not really|stop|wait|hmm+|hold on|nein|revert|undo|roll(?:ed)? ?back)\b",
+    re.IGNORECASE,
+)
 
 
 class Paragraph(NamedTuple):
@@ -442,6 +447,16 @@ def closes_asking(said: Sequence[Paragraph]) -> bool:
 def supposes(text: str) -> bool:
     """Return whether `text` offers, supposes or announces something, rather than reporting it."""
     return bool(_SUPPOSES.search(text.replace("’", "'")))
+
+
+def refuses(reply: str) -> bool:
+    """Return whether a person's `reply` turns down the message before it.
+
+    >>> refuses("nah let's roll back"), refuses("no tests are needed there?"), refuses("yes, do it")
+    (True, False, False)
+    """
+    said = reply.replace("’", "'").strip()
+    return bool(_NO.match(said)) and not said.endswith("?")
 
 
 def asks(one: Paragraph) -> bool:

@@ -40,10 +40,6 @@ _YES = lazy(
 )
 _BACK = lazy(r"\blet's (?:go back|revert|roll back|undo)\W*\Z", re.IGNORECASE)
 _BUT = lazy(r"\b(?:but|however|except|instead|rather|not yet|wait|hold on|first)\b", re.IGNORECASE)
-_NO = lazy(
-    r"^\W*(?:no|nah|nope|na|don't|do not|not really|stop|wait|hmm+|hold on|nein|revert|undo|roll(?:ed)? ?back)\b",
-    re.IGNORECASE,
-)
 # "b", "do 1", "option 2", "let's go with A", "B seems like a good idea": what is taken up of a list.
 _PICKED = lazy(
     r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|i'd|i would|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
@@ -199,16 +195,6 @@ def _says_more(said: str, taken: re.Match[str]) -> bool:
 def _opens_list(text: str) -> bool:
     """Return whether `text` says nothing without the list below it ("Given that, I'd suggest:")."""
     return text.rstrip("*_ ").endswith(":")
-
-
-def refuses(reply: str) -> bool:
-    """Return whether a person's `reply` turns down the message before it.
-
-    >>> refuses("nah let's roll back"), refuses("no tests are needed there?"), refuses("yes, do it")
-    (True, False, False)
-    """
-    said = reply.replace("’", "'").strip()
-    return bool(_NO.match(said)) and not said.endswith("?")
 
 
 def chooses(sentence: str) -> bool:

@@ -26,8 +26,7 @@ from aether.memory.briefing.standing import accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.text.accounts import announces, paragraphs, whole
-from aether.text.choices import refuses
+from aether.text.accounts import announces, paragraphs, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy

@@ -30,11 +30,11 @@ from aether.text.accounts import (
     rate_change,
     reason_of,
     refers,
+    refuses,
     step_of,
     supposes,
     whole,
 )
-from aether.text.choices import refuses
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Item

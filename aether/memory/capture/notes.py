@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Literal, NotRequired
+from typing import TYPE_CHECKING, Literal, NotRequired
 
-from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
 from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
+
+if TYPE_CHECKING:
+    from aether.messages.records import Record
 
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
