@@ -193,10 +193,7 @@ def import_transcripts(
             own = _OwnPhases(sorted(held.get(name, ())), max(following, 1 + max(tally.phases, default=0)))
             captured = capture(words.watch(records), file=name, phase=phase, phases=own.nth)
             try:
-                for batch in dedupe.batches(_new_entries(captured, known, name, tally), tally.batch_chars):
-                    _store(batch, words, tally, home, dry_run=dry_run)
-                if (left := words.drain()) and not dry_run:
-                    _commit([], words, left, tally, home)
+                _store_all(_new_entries(captured, known, name, tally), words, tally, home, dry_run=dry_run)
                 if tally.records == before:
                     raise _nothing_in(file, format, name)
             except (InvalidInput, NotFound) as reason:
@@ -291,6 +288,15 @@ def _new_entries(captured: Iterable[Any], known: set[str], name: str, tally: _Ta
         except InvalidInput as reason:
             line = note["metadata"]["pointer"]["line"]
             tally.bad.append({"file": name, "line": line, "reason": reason.what})
+
+
+def _store_all(
+    entries: Iterator[JsonObject], words: passages.Collector, tally: _Tally, home: Home, *, dry_run: bool
+) -> None:
+    for batch in dedupe.batches(entries, tally.batch_chars):
+        _store(batch, words, tally, home, dry_run=dry_run)
+    if (left := words.drain()) and not dry_run:
+        _commit([], words, left, tally, home)
 
 
 def _store(

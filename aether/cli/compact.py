@@ -294,10 +294,10 @@ def show(ask: Ask, conversation: str, step: int | None) -> None:
 )
 @pass_ask
 def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> None:
-    """Undo the newest compaction, byte for byte.
+    """Undo the newest compaction: every message is as it was.
 
-    Prints the restored list of messages, then those added since; --output gets the whole file that was compacted,
-    with its other parts. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
+    Prints the restored list of messages, then those added since; --output gets all that was compacted, with its other
+    parts, written as indented JSON. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
 
     \b
     Example:

@@ -170,6 +170,21 @@ def note(ask: Ask, *parts: str | Table) -> None:
         _write(sys.stderr, parts)
 
 
+def note_nothing(
+    ask: Ask, types: Iterable[str] = (), *, layers: Iterable[str] = (), words: str = "Nothing found."
+) -> None:
+    """Say that nothing was found; if no entry of `layers` (empty: all) has one of `types`, say which types there are."""
+    from aether.api.recall import types_in
+
+    there = types_in(layers, home=ask.place()) if types else set()
+    unknown = [plain(one) for one in types if one not in there]
+    for one in unknown:
+        rest = f"there are: {plain(', '.join(sorted(there)))}." if there else "there is no entry yet."
+        note(ask, f"No entry has the type {one!r}; {rest}")
+    if not unknown:
+        note(ask, words)
+
+
 @contextmanager
 def notices(ask: Ask) -> Iterator[None]:
     """Say on a terminal, once, what a command waits for: the lock of a home, or a server."""
