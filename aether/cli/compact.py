@@ -359,10 +359,12 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
     from aether.errors import InvalidInput
     from aether.messages.transcripts import convert_conversation, load_conversation
 
-    if not (chosen["window"] or chosen["model"]):
-        raise InvalidInput("no window and no model is given.", fix="Pass --window or --model.", where=file)
     report("reading")
     loaded = load_conversation(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
+    if not (chosen["window"] or chosen["model"]):
+        raise InvalidInput(
+            "no window and no model is given.", fix="Pass --window or --model.", where="compact"
+        )
     for finding in gathered(loaded.unread):
         say(plain(f"{file}: {finding.where}: {finding.message} {finding.fix}"))
     if loaded.others:
