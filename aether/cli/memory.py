@@ -673,11 +673,11 @@ def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
     emit(ask, {"link_id": made}, made)
 
 
-def item_lines(item: Mapping[str, Any]) -> list[str]:
-    """Return one item as lines."""
+def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> list[str]:
+    """Return one item, of working memory or the archive, as lines."""
     metadata = item["metadata"]
     known = [
-        ("id", item["id"]), ("type", item["type"]), ("relevance", metadata["relevance_score"]),
+        ("id", item["id"]), ("layer", LAYER_NAMES[layer]), ("type", item["type"]), ("relevance", metadata["relevance_score"]),
         ("tokens", item["token_count"]), ("added", when(metadata["timestamp"])), ("source", metadata["source"]),
         ("caste", metadata["caste"] or "—"), ("phase", metadata.get("phase", "—")),
         ("protected", "yes" if metadata.get("protected") else "no"),
@@ -770,7 +770,9 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     for hit in hits:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
-        title = str(hit.get("title") or hit.get("conversation") or "")
+        pointer = metadata.get("pointer")
+        file = pointer.get("file") if isinstance(pointer, dict) else ""
+        title = str(hit.get("title") or file or hit.get("conversation") or "")
         again = len({one["conversation"] for one in hit.get("repeats") or ()})
         times = metadata.get("count", 1)
         also = f"({times} times)" if times != 1 else ""
@@ -790,12 +792,18 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def hit_page(hit: Mapping[str, Any]) -> list[str]:
     """Return one hit of any layer, whole."""
+    # The words of a conversation have a type of their own, and are no item that anybody added.
+    if hit["layer"] in ("working_memory", "archive") and hit["entry"].get("token_count"):
+        return item_lines(hit["entry"], layer=hit["layer"])
     return [*_hit_facts(hit), "", plain(hit["content"])]
 
 
 def _hit_facts(hit: Mapping[str, Any]) -> list[str]:
-    rows = [(name, hit[name]) for name in ("id", "layer", "type", "phase", "at")]
-    return facts([(name, "—" if value in (None, "") else value) for name, value in rows])
+    known = [
+        ("id", hit["id"]), ("layer", LAYER_NAMES[hit["layer"]]), ("type", hit["type"]),
+        ("added", when(hit["at"] or "")), ("phase", hit["phase"]),
+    ]  # fmt: skip
+    return facts([(name, "—" if value in (None, "") else value) for name, value in known], indent=0)
 
 
 def session_page(hit: Mapping[str, Any], sections: Mapping[str, Sequence[str]]) -> list[str]:

@@ -253,6 +253,22 @@ def test_rule_is_a_type_of_rules_and_a_caste_has_no_capitals(here, capsys, comma
         assert "We commit to SQLite." not in said
 
 
+def test_an_item_is_shown_alike_in_every_layer(here, capsys):
+    first = shown(capsys, "memory", "get", here["ITEM"]).out.splitlines()
+    aether.clear_working_memory()
+    then = shown(capsys, "memory", "get", here["ITEM"]).out.splitlines()
+
+    assert [line.partition(":")[0] for line in first] == [line.partition(":")[0] for line in then]
+    assert (first[1].split(), then[1].split()) == (["layer:", "working"], ["layer:", "archive"])
+
+
+def test_an_item_of_a_file_is_listed_with_its_name(here, capsys, tmp_path):
+    (tmp_path / "plan.md").write_text("We decided to use SQLite because it is one file.\n")
+    shown(capsys, "import", "plan.md")
+
+    assert "agent plan.md" in shown(capsys, "memory", "list").out
+
+
 def test_a_type_is_one_word(here, capsys):
     assert "more than one word" in shown(capsys, "memory", "add", "A note", "--type", "two words", code=2).err
 
@@ -287,7 +303,7 @@ def test_a_session_reads_under_headings_in_memory_and_in_the_archive(here, capsy
     aether.evict_short_term_session(name)
     archived = shown(capsys, "memory", "get", name).out
 
-    assert f"  id:     {name}\n" in page
+    assert f"id:     {name}\n" in page
     assert page.endswith("\n- Never push to main.\n")
     assert page.index("\nSummary:\n") < page.index("\nDecisions:\n") < page.index("\nRules:\n")
     assert archived.partition("\nSummary:")[2] == page.partition("\nSummary:")[2]
