@@ -336,8 +336,10 @@ def _logged(event: str, ctx: click.Context | None) -> Iterator[None]:
             os.environ["AETHER_HOME"] = ask.home
         home = project.home_of(os.getcwd(), os.environ.get("CLAUDE_PROJECT_DIR", ""))
         spool.log_failure(home, event, "", f"{type(reason).__name__}: {reason}")
-        reason.exit_code = 1
-        raise
+        if isinstance(reason, AetherError):
+            raise AetherError(reason.what, fix=reason.fix, where=reason.where) from reason
+        fix = "See aether hook --help."
+        raise AetherError(reason.format_message(), fix=fix, where="aether hook") from reason
 
 
 @click.command("hook", cls=_HookCommand)

@@ -217,16 +217,20 @@ def keep(memory: Mapping[str, Any], doubt: Doubt, *, now: datetime) -> Change:
 
 
 def _sentences_in_doubt(kind: str, *entries: Entry) -> list[str]:
-    """Return ids of the sentences that a doubt about a secret or an order is about, wherever they are said."""
-    is_about = {"secret": _has_secret, "instruction": _ORDERS.search}.get(kind)
-    if is_about is None:
+    """Return ids of the sentences that a doubt about a secret or an order is about: they are the same in any entry."""
+    if kind not in ("secret", "instruction"):
         return []
+    is_about = _has_secret if kind == "secret" else _gives_orders
     said = (" ".join(words(one)) for entry in entries for one in sentences(entry.text) if is_about(one))
     return [_id_of(f"{kind}\n{one}") for one in dict.fromkeys(said)]
 
 
 def _has_secret(text: str) -> bool:
     return redact(text) != text
+
+
+def _gives_orders(text: str) -> bool:
+    return _ORDERS.search(text) is not None
 
 
 def _doubt(kind: str, why: str, *entries: Entry) -> Doubt:
@@ -257,7 +261,7 @@ def _secrets(entries: list[Entry]) -> Iterator[_Raised]:
 
 def _orders(entries: list[Entry]) -> Iterator[_Raised]:
     for entry in entries:
-        if _ORDERS.search(entry.text):
+        if _gives_orders(entry.text):
             yield "instruction", "it speaks to a model like an order, and may come from outside", (entry,)
 
 
