@@ -31,6 +31,15 @@ RELEVANCE_OF_TYPE = {
     "constraint": 0.8, "preference": 0.75, "decision": 0.8, "blocker": 0.75, "solution": 0.75, "user_input": 0.7,
     "outcome": 0.7, "error": 0.65, "code_change": 0.6, "command": 0.5, "observation": 0.4,
 }  # fmt: skip
+# What a timeline calls them.
+Kind = Literal[
+    "request", "decision", "rule", "result", "error", "fix", "change", "command", "note", "compression",
+    "compaction", "phase",
+]  # fmt: skip
+KIND_OF_TYPE: dict[str, Kind] = {
+    "user_input": "request", "decision": "decision", "constraint": "rule", "preference": "rule", "outcome": "result",
+    "error": "error", "blocker": "error", "solution": "fix", "code_change": "change", "command": "command",
+}  # fmt: skip
 
 
 class Link(TypedDict):

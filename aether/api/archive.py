@@ -198,7 +198,7 @@ def age_archive(
 ) -> Ageing:  # fmt: skip
     """Age every conversation whose time has come, oldest first, and return the plan, the receipts and the failures.
 
-    With `ids` only these. `progress` is called with the number of conversations that are done and that of all. After
+    `now` is the time by which it decides; the log and the receipts have the real one. With `ids` only these. `progress` is called with the number of conversations that are done and that of all. After
     `seconds` no further one is started. With `forever` the fuller forms are kept for good. A `backend` writes the summaries;
     where its answer is refused, or without one, they are chosen from what was said. Calling it twice is calling it once.
 
@@ -212,7 +212,7 @@ def age_archive(
     place = drained(find(home))
     rules = _rules(place, now, preset)
     if not dry_run:
-        archive_steps.end_open(place, now=rules.now)
+        archive_steps.end_open(place, now=clock.now())
     plan, failed = _plan(place, rules, forever=forever)
     if ids is not None:
         plan = [one for one in plan if one.id in ids]
@@ -383,14 +383,17 @@ def _age(
     value["grace"] = grace
     value["marked"] = planned.id in rules.marked
     before = files.json_line(case.old["content"]) if case.old else case.log
-    receipt = _receipt(value, case.level, found.rule, before, rules.now)
+    at = clock.now()  # also where it ages as if it were another time
+    if not case.old:
+        value["archived_at"] = clock.stamp(at)
+    receipt = _receipt(value, case.level, found.rule, before, at)
     receipt["bytes_before"] = planned.bytes
     receipt["removed"] = {"characters": max(0, len(before) - len(files.json_line(content)))}
     if written:
         receipt |= {"summary": written.record, "failures": written.failures}
     _seal_receipt(value, receipt)
     less = archive_steps.take(
-        place, value, old=case.old, log=case.log, rest=rest, packed=rules.packed, now=rules.now
+        place, value, old=case.old, log=case.log, rest=rest, packed=rules.packed, now=at
     )
     return copied(receipt), less
 
@@ -471,11 +474,12 @@ def _end_grace(place: Path, id: str, rules: _Rules) -> tuple[JsonObject, int]:
     if not old or not old["grace"] or not "" < old["grace"]["until"] <= clock.stamp(rules.now):
         raise Conflict("it was changed meanwhile.", fix="Age again.", where=id)
     value = {**old, "grace": None}
-    receipt = _receipt(value, old["level"], GRACE_OVER, files.json_line(old["content"]), rules.now)
+    at = clock.now()
+    receipt = _receipt(value, old["level"], GRACE_OVER, files.json_line(old["content"]), at)
     receipt["bytes_before"] = archive_steps.bytes_of(place, id)
     receipt["removed"] = {"level": old["grace"]["level"], "bytes": old["grace"]["bytes"]}
     _seal_receipt(value, receipt)
-    return copied(receipt), archive_steps.take(place, value, old=old, packed=rules.packed, now=rules.now)
+    return copied(receipt), archive_steps.take(place, value, old=old, packed=rules.packed, now=at)
 
 
 # --- Adding

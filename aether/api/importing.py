@@ -25,12 +25,13 @@ from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
 from aether.memory.items import DEFAULT_SOURCE
-from aether.messages.read import detect_file_format, read_records, without_private
+from aether.messages.read import detect_file_format, read_records, require_format, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.store import config, record_files
 from aether.store.authors import Author
 from aether.store.files import require_writable
 from aether.store.snapshot import Snapshot
+from aether.store.undo import entries_newest_first
 from aether.text.words import pluralize
 from aether.types import Change, Counter, JsonObject
 
@@ -78,6 +79,14 @@ class Imported(NamedTuple):
     """In a dry run, the items."""
     long_lines: list[JsonObject]
     """Texts so long that only an extract is kept: file, line, characters."""
+
+
+class ImportInterrupted(KeyboardInterrupt):
+    """Ctrl-C during an import; `done` is its result so far, and importing again adds the rest."""
+
+    def __init__(self, done: Imported) -> None:
+        super().__init__()
+        self.done = done
 
 
 @dataclass
@@ -150,13 +159,17 @@ def import_transcripts(
 ) -> Imported:
     """Turn transcripts into working-memory items and return the result.
 
-    `sources` are files, directories or byte streams. The phase of an item is `phase`; else each file, and each stretch
+    `sources` are files, directories or byte streams; of several, one that cannot be read is among the bad lines, as in a
+    directory, and the others are imported. The phase of an item is `phase`; else each file, and each stretch
     between two compactions in it, is a phase of its own, the same when the file is imported again. `progress` is called with the records read and the items kept.
 
     Raises:
         NotFound: there is no such file.
         InvalidInput: a format is unknown, or a directory holds nothing to read.
+        ImportInterrupted: Ctrl-C was pressed; it has the result so far.
     """
+    require_format(format)
+    sources = list(sources)
     snapshot = read(home)
     if not dry_run:
         require_writable(snapshot.home)
@@ -176,8 +189,8 @@ def import_transcripts(
     noted = [*held.values(), *filter(None, (entry.get("phases") for entry in history))]
     following = max([current, *(1 + max(found) for found in noted)])
     files = 0
-    for source in sources:
-        for file in _files(source):
+    try:
+        for file in _files(sources, tally):
             files += 1
             is_path = isinstance(file, (str, os.PathLike))
             name = Path(file).name if is_path else str(getattr(file, "name", "-"))
@@ -187,16 +200,21 @@ def import_transcripts(
                 _import_file(
                     file, own, tally, format=format, known=known, dry_run=dry_run, home=home, progress=progress
                 )  # fmt: skip
-            except InvalidInput as reason:
-                if file is source:
+            except (InvalidInput, NotFound) as reason:
+                if len(sources) == 1 and file is sources[0]:
                     raise
-                # One foreign file in a directory does not stop the import; it is named like a bad line.
+                # One foreign file among others does not stop the import; it is named like a bad line.
                 tally.bad.append({"file": name, "line": 0, "reason": reason.what})
             following = max([following, *(1 + each for each in (*tally.phases, *own.words.kept_phases))])
             if len(tally.revisions) > stored:
                 # The next file may have the same name and start with the same words.
                 history = read(home).documents["memory"].get("history", [])
-    return _imported(files, tally, home)
+    except KeyboardInterrupt as stop:
+        tally.revisions = _committed(tally, home, after=snapshot.revision)
+        raise ImportInterrupted(_imported(files, tally)) from stop
+    if tally.is_full:
+        prepare_handoff(home)
+    return _imported(files, tally)
 
 
 def _import_file(
@@ -217,10 +235,7 @@ def _import_file(
         raise _nothing_in(file, format, words.file)
 
 
-def _imported(files: int, tally: _Tally, home: Home) -> Imported:
-    """Return the result of an import, having prepared the hand-off that a full working memory asks for."""
-    if tally.is_full:
-        prepare_handoff(home)
+def _imported(files: int, tally: _Tally) -> Imported:
     return Imported(
         files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
         sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
@@ -228,35 +243,48 @@ def _imported(files: int, tally: _Tally, home: Home) -> Imported:
     )  # fmt: skip
 
 
+def _committed(tally: _Tally, home: Home, *, after: int) -> list[int]:
+    """Return the revisions of this import from the journal: the last one may have been stored when Ctrl-C was pressed."""
+    newer = entries_newest_first(read(home), after=after)
+    return sorted(entry.revision for entry in newer if entry.part.startswith(f"{tally.whole}/"))
+
+
 def _nothing_in(file: Any, format: str | None, name: str) -> InvalidInput:
     """Return the error that `file` has no record: it is empty, or of another format than the one that was given."""
-    is_path = isinstance(file, (str, os.PathLike))
-    if is_path and Path(file).is_file() and not Path(file).stat().st_size:
-        return InvalidInput("it is empty.", fix="Name a file that has a transcript.", where=name)
-    what = f"it has no record of the format {format}." if format else "it has no message and no note."
-    if is_path and format and Path(file).is_file():
+    regular_file = isinstance(file, (str, os.PathLike)) and Path(file).is_file()
+    is_empty = regular_file and not Path(file).stat().st_size
+    if is_empty or not format:
+        what = "it is empty." if is_empty else "it has no message and no note."
+        return InvalidInput(what, fix="Name a file that has a transcript.", where=name)
+    what = f"it has no record of the format {format}."
+    if regular_file:
         with suppress(InvalidInput), regular.named(file) as stream:
             head = [value for _, value in read_json_values(islice(stream, FORMAT_LINES))]
             what += f" It is of the format {detect_file_format(head, where=name)}."
     return InvalidInput(what, fix="Leave out --format, or name another file.", where=name)
 
 
-def _files(source: Any) -> Iterator[Any]:
-    if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
-        yield source
-        return
-    found = [
-        path for path in sorted(Path(source).rglob("*"))
-        if path.is_file() and path.suffix in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
-        and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts)
-    ]  # fmt: skip
-    if not found:
-        raise NotFound(
-            "holds no transcripts.",
-            fix=f"Name a directory with {', '.join(sorted(SUFFIXES))} files.",
-            where=str(source),
-        )
-    yield from found
+def _files(sources: list[Any], tally: _Tally) -> Iterator[Any]:
+    """Yield the files and streams to read; a directory without any is named like a bad line if it is one of several sources."""
+    for source in sources:
+        if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
+            yield source
+            continue
+        found = [
+            path for path in sorted(Path(source).rglob("*"))
+            if path.is_file() and path.suffix in SUFFIXES and path.stem.lower().split("-")[0] not in SKIPPED_NAMES
+            and SKIPPED_DIRECTORIES.isdisjoint(path.relative_to(source).parts)
+        ]  # fmt: skip
+        if not found:
+            reason = NotFound(
+                "holds no transcripts.",
+                fix=f"Name a directory with {', '.join(sorted(SUFFIXES))} files.",
+                where=str(source),
+            )
+            if len(sources) == 1:
+                raise reason
+            tally.bad.append({"file": str(source), "line": 0, "reason": reason.what})
+        yield from found
 
 
 def _records(

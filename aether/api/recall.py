@@ -30,7 +30,7 @@ from aether.store.snapshot import Snapshot
 from aether.text.synonyms import with_synonyms
 from aether.text.tags import memory_block
 from aether.text.words import query_terms, terms
-from aether.types import Change, Counter, Hit, JsonObject
+from aether.types import KIND_OF_TYPE, Change, Counter, Hit, JsonObject
 
 # Conversations are not recalled at a prompt, which waits for every import.
 if TYPE_CHECKING:
@@ -358,6 +358,19 @@ def recall(
         count = counter_of(read(home).documents["memory"])
         found = found[: len(lines.fit_lines([*map(lines.hit_line, found)], budget, count))]
     return [cast("Hit", RecallHit(hit)) for hit in found]
+
+
+def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
+    """Return the types of the entries in `layers` (empty: all), and the words of a timeline for several of them."""
+    snapshot, wanted = read(home), {*layers}
+    archived = (record["item"] for _, record in record_files.records(snapshot, "items"))
+    found = {
+        one.type for one in lines.records(snapshot.documents["memory"]) if not wanted or one.layer in wanted
+    }
+    if not wanted or "archive" in wanted:
+        found |= {str(item["type"]) for item in archived}
+        found |= {CONVERSATION} if next(iter(archive_store.rows(snapshot.home)), None) else set()
+    return found | {str(KIND_OF_TYPE[name]) for name in found & KIND_OF_TYPE.keys()}
 
 
 def timeline(id: str, *, before: int = 3, after: int = 3, home: Home = None) -> list[RecallLine]:

@@ -27,7 +27,6 @@ from aether.memory.sessions import last_heard, sessions_of
 from aether.memory.timeline import Moment
 from aether.redact.redact import Rules, redacted
 from aether.redact.redact import redact as redact_text
-from aether.store import record_files
 from aether.store.snapshot import Snapshot
 from aether.types import JsonObject
 
@@ -251,8 +250,7 @@ def saved(snapshot: Snapshot, *, since: str = "") -> list[JsonObject]:
     """Return the compressions and compactions since a time, oldest first, with the tokens that they saved and the sum."""
     steps = [
         (one["at"], "compression", one["tokens_before"], one["tokens_after"])
-        for _, one in record_files.records(snapshot, "receipts")
-        if one.get("kind") == "compression"
+        for one in api_timeline.compressions(snapshot)
     ]
     steps += [
         (at, "compaction", before, after)

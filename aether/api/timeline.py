@@ -21,6 +21,7 @@ from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import revoked_in
 from aether.memory.items import forgotten_ids, forgotten_parts, is_kept, items_of, known_places
+from aether.memory.sessions import sessions_of
 from aether.memory.timeline import (
     Asked,
     FileHistory,
@@ -35,8 +36,10 @@ from aether.redact.redact import redact
 from aether.store import archive_store, conversations, record_files
 from aether.store.search_index import Query
 from aether.store.snapshot import Snapshot, load
+from aether.store.undo import undone_revisions
 from aether.text.tags import memory_block
 from aether.text.words import terms
+from aether.types import JsonObject
 
 __all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "timeline"]
 
@@ -76,7 +79,7 @@ def timeline(
     snapshot = read(home)
     found = moments(
         _item_moments(snapshot),
-        (receipt for _, receipt in record_files.records(snapshot, "receipts")),
+        compressions(snapshot),
         _compactions(snapshot.home),
         snapshot.documents["COLONY_STATE"],
         asked,
@@ -141,6 +144,21 @@ def _all_records(snapshot: Snapshot) -> Iterator[recall.Record]:
     source = searchable_archive(snapshot)
     stored = source.read(list(range(source.find(Query((), (), ())).items)))
     return recall.records(snapshot.documents["memory"], (stored[place] for place in sorted(stored)))
+
+
+def compressions(snapshot: Snapshot) -> list[JsonObject]:
+    """Return the receipts of the compressions that are not undone, oldest first."""
+    found = [
+        receipt
+        for _, receipt in record_files.records(snapshot, "receipts")
+        if receipt.get("kind") == "compression"
+    ]
+    newest = {one["session_id"]: one for one in found}
+    held = [newest.get(session["session_id"]) for session in sessions_of(snapshot.documents["memory"])]
+    # The journal is read back to the first one whose session is not there: it was undone, or evicted.
+    doubtful = [int(one.get("revision", 0)) for one in found if one not in held]
+    undone = undone_revisions(snapshot, after=min(doubtful) - 1) if doubtful else set()
+    return [one for one in found if one.get("revision") not in undone]
 
 
 def compaction_sizes(home: Path) -> Iterator[tuple[str, int, int]]:

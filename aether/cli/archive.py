@@ -72,9 +72,10 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     Example:
       aether archive add old-talk.json
     """
-    from aether.api.archive import ArchivedBatch, archive_files
+    from aether.api.archive import ArchivedBatch, archive_files, list_archived
 
     place, done = ask.place(), ArchivedBatch([], [], [])
+    before = {one.id: one for one in list_archived(home=place)}
     with bar(ask, "Adding") as report:
         for nth, file in enumerate(files):
             report(100 * nth // len(files), file)
@@ -88,9 +89,14 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
         "findings": _findings(done.findings),
     }  # fmt: skip
     emit(ask, data, Table([_row(one) for one in done.added], head=_HEAD, right=[2]))
-    number = pluralize(len({one.id for one in done.added}), "conversations")
+    now = {one.id: one for one in done.added}
+    same = [name for name, one in now.items() if before.get(name) == one]
+    longer = len(now.keys() & before.keys()) - len(same)
     if done.added or not done.failed:
-        note(ask, f"{number} added, or there already. Next: aether archive age --dry-run")
+        words = [f"{pluralize(len(now.keys() - before.keys()), 'conversations')} added"]
+        words += [f"{longer} brought up to date"] if longer else []
+        words += [plain(f"{len(same)} there already ({', '.join(same[:SHOWN])})")] if same else []
+        note(ask, f"{', '.join(words)}. Next: aether archive age --dry-run")
     _report(done.findings)
     return _report(done.failed)
 
@@ -577,12 +583,13 @@ def _summed(done: Any) -> str:
 def _shown(found: JsonObject) -> list[str | Table]:
     """Return an archived conversation as a person reads it: what is known of it, its content, its steps."""
     pairs = [
-        (name, found[name])
-        for name in ("id", "title", "created_at", "updated_at", "archived_at", "level", "marked")
+        (name, found[name]) for name in ("id", "title", "created_at", "updated_at", "archived_at", "level")
     ]
-    grace = found.get("grace")
-    if grace:
-        pairs.append(("fuller form", f"{grace['level']}, until {grace['until'] or 'for ever'}"))
+    pairs.append(("marked", "yes" if found["marked"] else "no"))
+    if grace := found.get("grace"):
+        until = f"kept until {grace['until']}" if grace["until"] else "kept for good"
+        own = grace["level"] == found["level"]  # the file that was added, byte for byte
+        pairs.append(("original file", until) if own else ("fuller form", f"{grace['level']}, {until}"))
     content = found["content"]
     texts: list[str] = []
     for message in content.get("messages", []):

@@ -64,9 +64,14 @@ def list_command(ask: Ask, destination: str) -> None:
     Example:
       aether backup list backups
     """
+    import os
+
     from aether.api import backup
+    from aether.errors import NotFound
 
     found = backup.backups(destination)
+    if not found and "://" not in destination and not os.path.isdir(os.path.expanduser(destination)):
+        raise NotFound("there is no such directory.", fix="Name the place of the backups.", where=destination)
     head = ("id", "when (UTC)", "files", "size", "added", "home")
     table = Table([_row(one) for one in found], head=head, right=[2, 3, 4])
     emit(ask, [one._asdict() for one in found], table if found else f"There are no backups in {destination}.")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -305,22 +308,55 @@ def rescue(ask: Ask, everywhere: bool, make: bool, older_than: float, dry_run: b
     return 1 if any(one.state == "failed" for one in done) else 0
 
 
-@click.command("hook", cls=Command)
+class _HookCommand(Command):
+    """The command of a hook: any error is logged and exits 1, because the host reads 2 as "block this call"."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        with _logged(next((word for word in args if not word.startswith("-")), ""), parent):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _logged(ctx.params["event"], ctx):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _logged(event: str, ctx: click.Context | None) -> Iterator[None]:
+    from aether.errors import AetherError
+
+    try:
+        yield
+    except (click.UsageError, AetherError) as reason:
+        from aether import project
+        from aether.store import spool
+
+        if ctx and (ask := ctx.find_object(Ask)) and ask.home:
+            os.environ["AETHER_HOME"] = ask.home
+        home = project.home_of(os.getcwd(), os.environ.get("CLAUDE_PROJECT_DIR", ""))
+        spool.log_failure(home, event, "", f"{type(reason).__name__}: {reason}")
+        if isinstance(reason, AetherError):
+            raise AetherError(reason.what, fix=reason.fix, where=reason.where) from reason
+        fix = "See aether hook --help."
+        raise AetherError(reason.format_message(), fix=fix, where="aether hook") from reason
+
+
+@click.command("hook", cls=_HookCommand)
 @click.argument("event", default="")
-@click.argument("file", required=False, type=click.Path(exists=True, dir_okay=False))
+@click.argument("file", required=False)
 @pass_ask
 def hook_command(ask: Ask, event: str, file: str | None) -> int:
     """Handle an event of Claude Code as its hook.
 
     The event is one JSON object on standard input, or in FILE; the text for the model is printed. EVENT is used
-    if the object does not name its event. Failures are logged in hook.log and are never errors.
+    if the object does not name its event. Failures are logged in hook.log and never block Claude Code: the exit code is
+    0, or 1 if the command itself is wrong, never 2.
 
     \b
     Example:
       aether hook SessionStart event.json
     """
-    import os
-
     from aether import regular
     from aether.integrations.claude_code import hook
 

@@ -294,10 +294,10 @@ def show(ask: Ask, conversation: str, step: int | None) -> None:
 )
 @pass_ask
 def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> None:
-    """Undo the newest compaction, byte for byte.
+    """Undo the newest compaction: every message is as it was.
 
-    Prints the restored list of messages, then those added since; --output gets the whole file that was compacted,
-    with its other parts. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
+    Prints the restored list of messages, then those added since; --output gets all that was compacted, with its other
+    parts, written as indented JSON. A second undo takes back the compaction before. If --output cannot be written, they go to stdout.
 
     \b
     Example:
@@ -359,10 +359,12 @@ def _loaded(ask: Ask, file: str, chosen: dict[str, Any], report: Any) -> tuple[A
     from aether.errors import InvalidInput
     from aether.messages.transcripts import convert_conversation, load_conversation
 
-    if not (chosen["window"] or chosen["model"]):
-        raise InvalidInput("no window and no model is given.", fix="Pass --window or --model.", where=file)
     report("reading")
     loaded = load_conversation(sys.stdin.buffer if file == "-" else file, nth=chosen["nth"])
+    if not (chosen["window"] or chosen["model"]):
+        raise InvalidInput(
+            "no window and no model is given.", fix="Pass --window or --model.", where="compact"
+        )
     for finding in gathered(loaded.unread):
         say(plain(f"{file}: {finding.where}: {finding.message} {finding.fix}"))
     if loaded.others:

@@ -22,6 +22,7 @@ from aether.cli.output import (
     facts,
     is_typed,
     note,
+    note_nothing,
     one_line,
     pass_ask,
     plain,
@@ -46,19 +47,25 @@ def filter_options(command: Any) -> Any:
 
 
 _FILTERS = (
-    click.option("--type", "types", multiple=True, help="Only this type; may be repeated"),
+    click.option("--type", "types", multiple=True, help="Only this type, such as decision, or rule for constraints and preferences; may be repeated"),
     click.option("--phase", type=click.IntRange(0), help="Only this phase"),
-    click.option("--caste", help="Only this caste"),
+    click.option("--caste", help="Only this caste, in capitals or not"),
     click.option("--project", help="Only of this project: a part of its directory"),
     click.option("--conversation", help="Only of this conversation: a part of its id, title or file"),
     click.option("--since", help="Not older than this ISO 8601 time, or than 36h, 7d, 2w, 3m, 1y"),
     click.option("--until", help="Older than this time"),
-)
+)  # fmt: skip
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that were given; 0 is a phase."""
     return {name: value for name, value in options.items() if value not in (None, "", ())}
+
+
+def _one_word(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is not None and len(value.split()) > 1:
+        raise click.BadParameter(f"{value!r} is more than one word.", ctx, parameter)
+    return value
 
 
 @click.group("memory", cls=Group)
@@ -74,8 +81,8 @@ def memory_command() -> None:
 @memory_command.command("add")
 @click.argument("text")
 @click.option(
-    "--type", "type_", default="observation", show_default=True, help="The kind of item, in one word"
-)
+    "--type", "type_", default="observation", show_default=True, callback=_one_word, help="The kind of item, in one word",
+)  # fmt: skip
 @click.option("--relevance", default=0.5, show_default=True, type=float, help="Its importance, 0 to 1")
 @click.option(
     "--source",
@@ -186,7 +193,7 @@ def get(ask: Ask, item_id: str) -> None:
 @memory_command.command("update")
 @click.argument("item_id")
 @click.option("--content", help="The new text, or - for standard input")
-@click.option("--type", "type_", help="The new type")
+@click.option("--type", "type_", callback=_one_word, help="The new type, in one word")
 @click.option("--relevance", type=float, help="The new relevance, 0 to 1")
 @click.option("--protect/--unprotect", "protected", default=None, help="Set or remove the protection")
 @click.option("--metadata", help="Metadata to merge in, as a JSON object; a null removes its key")
@@ -262,7 +269,7 @@ def list_(ask: Ask, /, limit: int, **filters: Any) -> None:
     items = working.list_working_memory_items(limit, home=place, **given(filters))
     emit(ask, items, item_rows(items) if sys.stdout.isatty() else items_table(items))
     if not items and given(filters):
-        note(ask, "Nothing found.")
+        note_nothing(ask, filters["types"], layers=["working_memory"])
     elif not items:
         note(ask, f"Working memory is {empty_words(overview(home=place))}.")
 
@@ -325,7 +332,7 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     found = recall.search_memory(query, home=ask.place(), **given(options))
     emit(ask, found, hit_rows(found) if sys.stdout.isatty() else hits_table(found))
     if not found:
-        note(ask, "Nothing found.")
+        note_nothing(ask, options["types"], layers=options["layers"])
 
 
 @memory_command.command("status")
@@ -666,11 +673,11 @@ def link(ask: Ask, source_id: str, target_id: str, type_: str) -> None:
     emit(ask, {"link_id": made}, made)
 
 
-def item_lines(item: Mapping[str, Any]) -> list[str]:
-    """Return one item as lines."""
+def item_lines(item: Mapping[str, Any], *, layer: str = "working_memory") -> list[str]:
+    """Return one item, of working memory or the archive, as lines."""
     metadata = item["metadata"]
     known = [
-        ("id", item["id"]), ("type", item["type"]), ("relevance", metadata["relevance_score"]),
+        ("id", item["id"]), ("layer", LAYER_NAMES[layer]), ("type", item["type"]), ("relevance", metadata["relevance_score"]),
         ("tokens", item["token_count"]), ("added", when(metadata["timestamp"])), ("source", metadata["source"]),
         ("caste", metadata["caste"] or "—"), ("phase", metadata.get("phase", "—")),
         ("protected", "yes" if metadata.get("protected") else "no"),
@@ -763,7 +770,9 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
     for hit in hits:
         metadata = (hit.get("entry") or {}).get("metadata") or {}
         project = str(hit.get("project") or "").rstrip("/").rpartition("/")[2]
-        title = str(hit.get("title") or hit.get("conversation") or "")
+        pointer = metadata.get("pointer")
+        file = pointer.get("file") if isinstance(pointer, dict) else ""
+        title = str(hit.get("title") or file or hit.get("conversation") or "")
         again = len({one["conversation"] for one in hit.get("repeats") or ()})
         times = metadata.get("count", 1)
         also = f"({times} times)" if times != 1 else ""
@@ -783,12 +792,18 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def hit_page(hit: Mapping[str, Any]) -> list[str]:
     """Return one hit of any layer, whole."""
+    # The words of a conversation have a type of their own, and are no item that anybody added.
+    if hit["layer"] in ("working_memory", "archive") and hit["entry"].get("token_count"):
+        return item_lines(hit["entry"], layer=hit["layer"])
     return [*_hit_facts(hit), "", plain(hit["content"])]
 
 
 def _hit_facts(hit: Mapping[str, Any]) -> list[str]:
-    rows = [(name, hit[name]) for name in ("id", "layer", "type", "phase", "at")]
-    return facts([(name, "—" if value in (None, "") else value) for name, value in rows])
+    known = [
+        ("id", hit["id"]), ("layer", LAYER_NAMES[hit["layer"]]), ("type", hit["type"]),
+        ("added", when(hit["at"] or "")), ("phase", hit["phase"]),
+    ]  # fmt: skip
+    return facts([(name, "—" if value in (None, "") else value) for name, value in known], indent=0)
 
 
 def session_page(hit: Mapping[str, Any], sections: Mapping[str, Sequence[str]]) -> list[str]:

@@ -170,6 +170,21 @@ def note(ask: Ask, *parts: str | Table) -> None:
         _write(sys.stderr, parts)
 
 
+def note_nothing(
+    ask: Ask, types: Iterable[str] = (), *, layers: Iterable[str] = (), words: str = "Nothing found."
+) -> None:
+    """Say that nothing was found; if no entry of `layers` (empty: all) has one of `types`, say which types there are."""
+    from aether.api.recall import types_in
+
+    there = types_in(layers, home=ask.place()) if types else set()
+    unknown = [plain(one) for one in types if one not in there]
+    for one in unknown:
+        rest = f"there are: {plain(', '.join(sorted(there)))}." if there else "there is no entry yet."
+        note(ask, f"No entry has the type {one!r}; {rest}")
+    if not unknown:
+        note(ask, words)
+
+
 @contextmanager
 def notices(ask: Ask) -> Iterator[None]:
     """Say on a terminal, once, what a command waits for: the lock of a home, or a server."""
@@ -473,10 +488,10 @@ def read_text(source: str) -> str:
 
 
 def need_output(ask: Ask, output: str | None, *, content: str) -> None:
-    """Refuse to fill a terminal with `content`, or to write into a read-only directory, before anything is done.
+    """Refuse to fill a terminal with `content`, or to write where no file can be, before anything is done.
 
     Raises:
-        InvalidInput: it would go to a terminal.
+        InvalidInput: it would go to a terminal, or `output` is a directory.
         StorageFailed: the directory is read-only.
     """
     if output is not None:
@@ -484,6 +499,7 @@ def need_output(ask: Ask, output: str | None, *, content: str) -> None:
 
         from aether.store.files import require_writable
 
+        _refuse_directory(Path(output))
         require_writable(Path(output).parent)
     elif not ask.json and sys.stdout.isatty():
         from aether.errors import InvalidInput
@@ -511,6 +527,7 @@ def write_file(output: str, data: bytes) -> None:
     A device, a pipe or a link is written into: replacing it by a file would break its other users.
 
     Raises:
+        InvalidInput: it is a directory.
         NotFound: there is no such directory.
         StorageFailed: the disk refused.
     """
@@ -520,7 +537,8 @@ def write_file(output: str, data: bytes) -> None:
     from aether.store.files import storage_errors, write_whole
 
     path = Path(output)
-    if not path.name or not path.parent.is_dir():
+    _refuse_directory(path)
+    if not path.parent.is_dir():
         raise NotFound(
             "there is no such directory.", fix="Name a file in an existing one.", where=str(path.parent)
         )
@@ -530,6 +548,13 @@ def write_file(output: str, data: bytes) -> None:
                 file.write(data)
         else:
             write_whole(path, data)
+
+
+def _refuse_directory(path: Path) -> None:
+    if path.is_dir():
+        from aether.errors import InvalidInput
+
+        raise InvalidInput("is a directory.", fix="Name a file.", where=str(path))
 
 
 def is_typed() -> bool:

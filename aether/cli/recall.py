@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from aether.cli.memory import filter_options, given, hit_rows, origins
-from aether.cli.output import Ask, Command, Table, emit, facts, note, pass_ask, plain, when
+from aether.cli.output import Ask, Command, Table, emit, facts, note, note_nothing, pass_ask, plain, when
 from aether.text.words import pluralize
 
 # Characters of a time as it is shown.
@@ -84,7 +84,10 @@ def recall_command(
         tokens = sum(hit["tokens"] for hit in hits)
         entries = [{name: hit[name] for name in _INDEXED if name in hit} for hit in hits]  # type: ignore[literal-required]
         emit(ask, _data("index", entries, tokens), hit_rows(hits) if sys.stdout.isatty() else _index(hits))
-        _note_cost(ask, len(hits), tokens)
+        if hits:
+            _note_cost(ask, len(hits), tokens)
+        else:
+            note_nothing(ask, filters["types"])
 
 
 @click.command("brief", cls=Command)
@@ -148,11 +151,8 @@ def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:
 
 
 def _note_cost(ask: Ask, number: int, tokens: int) -> None:
-    if number:
-        all_of_them = "All of them" if number > 1 else "It"
-        note(ask, f"{all_of_them} in full: aether recall --full ID… ({pluralize(tokens, 'tokens')})")
-    else:
-        note(ask, "Nothing found.")
+    all_of_them = "All of them" if number > 1 else "It"
+    note(ask, f"{all_of_them} in full: aether recall --full ID… ({pluralize(tokens, 'tokens')})")
 
 
 def _index(hits: Sequence[Mapping[str, Any]]) -> Table:

@@ -15,6 +15,7 @@ from aether.cli.output import (
     emit,
     need_output,
     note,
+    note_nothing,
     one_line,
     pass_ask,
     plain,
@@ -69,7 +70,8 @@ def timeline_command(
     if len(found) > len(shown):
         note(ask, f"{pluralize(len(found) - len(shown), 'older moments')} left out: --limit 0 shows all.")
     if not found:
-        note(ask, "Nothing happened that memory knows of.")
+        unknown = [one for one in types if one not in KINDS.split(", ")]
+        note_nothing(ask, unknown, words="Nothing happened that memory knows of.")
 
 
 def _days(found: list[Moment]) -> Iterator[str | Table]:

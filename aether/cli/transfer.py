@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -25,8 +25,14 @@ from aether.cli.output import (
 from aether.errors import AetherError
 from aether.text.words import pluralize
 
+if TYPE_CHECKING:
+    from aether.api.importing import Imported
+
 # An export starts with its revision and its documents, or its conversations if its keys were sorted.
 HEAD_BYTES = 4_096
+# As in aether.messages.records, which help need not import.
+FORMATS = ("claude_code", "codex", "chat", "openhands", "items", "plain")
+EXPORT = "export"
 
 
 @click.command("import", cls=Command)
@@ -37,8 +43,8 @@ HEAD_BYTES = 4_096
     help="Put every item into this phase  [default: cut at compaction boundaries]",
 )
 @click.option(
-    "--format", "format_", metavar="NAME",
-    help="claude_code, codex, chat, openhands, items, plain or export  [default: detected]",
+    "--format", "format_", metavar="NAME", type=click.Choice([*FORMATS, EXPORT]),
+    help=f"{', '.join(FORMATS)} or {EXPORT}  [default: detected]",
 )  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Show the items, and store nothing")
 @pass_ask
@@ -49,8 +55,8 @@ def import_command(
 
     Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, detected by
     content. A second import adds only new items. Secrets are redacted; `<private>` blocks, and calls
-    about the paths of claude.private_paths, are left out; so are licences in a directory. Exits 4 if a file
-    could not be read.
+    about the paths of claude.private_paths, are left out; so are licences in a directory. Of several files those that
+    cannot be read are named and the others imported; it exits 4 then, and if nothing that was read could be stored.
 
     A file that "aether export" wrote is restored into an empty home: documents, archive, receipts and events as one
     change that undo reverses, and conversations, whose messages are redacted in an export. A home that is not empty
@@ -70,11 +76,15 @@ def import_command(
             raise click.UsageError("--phase is for transcripts, and this is an export.")
         return _restore(ask, exported, dry_run=dry_run)
     streams = [sys.stdin.buffer if source == "-" else source for source in sources]
-    with progress(ask) as report:
-        done = importing.import_transcripts(
-            streams, phase=phase, format=format_, dry_run=dry_run, home=place,
-            progress=lambda records, items: report(f"{records} records read, {items} items stored"),
-        )  # fmt: skip
+    try:
+        with progress(ask) as report:
+            done = importing.import_transcripts(
+                streams, phase=phase, format=format_, dry_run=dry_run, home=place,
+                progress=lambda records, items: report(f"{records} records read, {items} items stored"),
+            )  # fmt: skip
+    except importing.ImportInterrupted as stopped:
+        _say_interrupted(ask, stopped.done)
+        raise
     for bad in done.bad_lines:
         line = f"line {bad['line']}: " if bad["line"] else ""
         say(f"{bad['file']}: {line}{bad['reason']}")
@@ -83,19 +93,33 @@ def import_command(
         note_undo(ask, done.revisions[-1:])
     if done.phases and not dry_run:
         note(ask, "Next: aether memory compress")
+    rejected = {(bad["file"], bad["line"]) for bad in done.bad_lines}
     for long in done.long_lines:
-        say(f"{long['file']}: line {long['line']}: {long['characters']} characters; only an extract is kept.")
-    return InvalidDocument.exit_code if any(not bad["line"] for bad in done.bad_lines) else 0
+        if (long["file"], long["line"]) not in rejected:
+            say(
+                f"{long['file']}: line {long['line']}: {long['characters']} characters; only an extract is kept."
+            )
+    nothing_read = bool(done.bad_lines) and not (done.items or done.known)
+    unread = any(not bad["line"] for bad in done.bad_lines)
+    return InvalidDocument.exit_code if unread or nothing_read else 0
+
+
+def _say_interrupted(ask: Ask, done: Imported) -> None:
+    """Say what an import that Ctrl-C stopped has stored, how to take it back, and how to go on."""
+    if not done.revisions:
+        say("Nothing was stored yet.")
+        return
+    say(
+        f"At least {pluralize(done.items, 'items')} stored, from {pluralize(done.files, 'files')}; "
+        "the same command goes on with the rest."
+    )
+    note_undo(ask, done.revisions[-1:])
 
 
 def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
     """Return the content of the only source if it is an export, else None."""
     source = sources[0]
-    if (
-        len(sources) > 1
-        or format_ not in (None, "export")
-        or (format_ is None and not _may_be_export(source))
-    ):
+    if len(sources) > 1 or format_ not in (None, EXPORT) or (format_ is None and not _may_be_export(source)):
         return None
     # As long to load as a transcript of a megabyte takes.
     from aether.api import admin
@@ -149,7 +173,7 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
     return 0
 
 
-def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
+def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
     rows = [
         (
             draft["type"], f"{draft['relevance_score']:.2f}", draft["metadata"].get("phase", ""),
@@ -168,7 +192,8 @@ def _imported_lines(done: Any, *, dry_run: bool) -> list[str | Table]:
     if done.phases:
         lines.append(f"Phases: {', '.join(map(str, done.phases))}.")
     if done.known:
-        lines.append(f"{done.known} were known from an earlier import.")
+        were = "was" if done.known == 1 else "were"
+        lines.append(f"{done.known} {were} known already, from this import or before it.")
     if done.bad_lines:
         lines.append(
             f"{pluralize(len(done.bad_lines), 'lines or files')} could not be read; stderr names them."

@@ -229,9 +229,10 @@ def find(document: Mapping[str, Any], reference: str = "") -> str:
             )
         if found:
             return found[0]["id"]
-    raise NotFound(
-        f"there is no goal {shown(reference)}.", fix='See all with "aether goal list --all".', where="goals"
-    )
+    fix = 'See all with "aether goal list --all".'
+    if any(_key(step["description"]) == words for goal in goals for step in goal["subtasks"]):
+        fix = "It is a step of a goal: name it with --step."
+    raise NotFound(f"there is no goal {shown(reference)}.", fix=fix, where="goals")
 
 
 def add(

@@ -25,7 +25,7 @@ from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of
 from aether.redact.forms import PLACEHOLDER
 from aether.redact.redact import redact
 from aether.text.similarity import index, nearest, opposites
-from aether.text.words import STOPWORDS, words
+from aether.text.words import STOPWORDS, sentences, words
 from aether.types import Change
 
 # Types whose statements hold until something else is said; two reports of work are no contradiction.
@@ -129,7 +129,8 @@ def doubts(memory: Mapping[str, Any], *, now: datetime) -> list[Doubt]:
         name = concerned[0].name
         if name not in shown:  # one question about an entry at a time
             one = _doubt(kind, why, *concerned)
-            if one.id not in kept:
+            said = _sentences_in_doubt(kind, *concerned)
+            if one.id not in kept and not (said and kept.issuperset(said)):
                 shown.add(name)
                 doubtful.append(one)
     return doubtful
@@ -203,20 +204,43 @@ def is_current(memory: Mapping[str, Any], doubt: Doubt) -> bool:
 
 
 def keep(memory: Mapping[str, Any], doubt: Doubt, *, now: datetime) -> Change:
-    """Return the change that remembers that this doubt was looked at and all of it kept."""
-    value: Any = {"id": doubt.id, "at": clock.stamp(now)}
+    """Return the change that remembers that this doubt was looked at and all of it kept.
+
+    The sentences that it is about are remembered too: a session that repeats them is no other doubt.
+    """
+    held = {one.name: one for one in _entries(memory)[0]}
+    said = _sentences_in_doubt(doubt.kind, *(held.get(one.name, one) for one in doubt.entries))
+    values: list[Any] = [{"id": name, "at": clock.stamp(now)} for name in (doubt.id, *said)]
     if "reviewed" in memory:
-        return Change({"memory": [{"op": "add", "path": "/reviewed/-", "value": value}]})
-    return Change({"memory": [{"op": "add", "path": "/reviewed", "value": [value]}]})
+        return Change({"memory": [{"op": "add", "path": "/reviewed/-", "value": value} for value in values]})
+    return Change({"memory": [{"op": "add", "path": "/reviewed", "value": values}]})
+
+
+def _sentences_in_doubt(kind: str, *entries: Entry) -> list[str]:
+    """Return ids of the sentences that a doubt about a secret or an order is about: they are the same in any entry."""
+    if kind not in ("secret", "instruction"):
+        return []
+    is_about = _has_secret if kind == "secret" else _gives_orders
+    said = (" ".join(words(one)) for entry in entries for one in sentences(entry.text) if is_about(one))
+    return [_id_of(f"{kind}\n{one}") for one in dict.fromkeys(said)]
+
+
+def _has_secret(text: str) -> bool:
+    return redact(text) != text
+
+
+def _gives_orders(text: str) -> bool:
+    return _ORDERS.search(text) is not None
 
 
 def _doubt(kind: str, why: str, *entries: Entry) -> Doubt:
-    seen = "\n".join(
-        [kind, *(f"{entry.id}{entry.part and '/'}{entry.part} {entry.text}" for entry in entries)]
-    )
-    digest = hashlib.sha256(seen.encode("utf-8", "surrogatepass")).hexdigest()[:_ID_CHARS]
+    seen = [kind, *(f"{entry.id}{entry.part and '/'}{entry.part} {entry.text}" for entry in entries)]
     safe = (entry._replace(text=_blanked(entry.text)) for entry in entries)
-    return Doubt(f"doubt_{digest}", kind, why, tuple(safe))
+    return Doubt(_id_of("\n".join(seen)), kind, why, tuple(safe))
+
+
+def _id_of(text: str) -> str:
+    return f"doubt_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()[:_ID_CHARS]}"
 
 
 def _blanked(text: str) -> str:
@@ -231,13 +255,13 @@ def _blanked(text: str) -> str:
 
 def _secrets(entries: list[Entry]) -> Iterator[_Raised]:
     for entry in entries:
-        if redact(entry.text) != entry.text:
+        if _has_secret(entry.text):
             yield "secret", "it holds what looks like a secret", (entry,)
 
 
 def _orders(entries: list[Entry]) -> Iterator[_Raised]:
     for entry in entries:
-        if _ORDERS.search(entry.text):
+        if _gives_orders(entry.text):
             yield "instruction", "it speaks to a model like an order, and may come from outside", (entry,)
 
 

@@ -56,7 +56,7 @@ from aether.text.regex import lazy
 from aether.text.synonyms import with_synonyms
 from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms, sentences, terms
 from aether.tuples import NamedTuple
-from aether.types import Archived, Hit, JsonObject, Layer
+from aether.types import KIND_OF_TYPE, Archived, Hit, JsonObject, Layer
 
 
 class _NotGiven(int):
@@ -181,13 +181,17 @@ def entry_filter(
 ) -> Filter:  # fmt: skip
     """Return the filter for entries of these `types`, this `phase`, `caste` and time, and parts of the names of their places.
 
+    A type may be the word of a timeline for several, such as `rule`, if no known type has that name.
+
     Raises:
         InvalidInput: the phase is not a number of one.
     """
     if phase is not None and phase_number(phase) is None:
         raise InvalidInput(f"{shown(phase)} is not a phase.", fix="Use its number.", where="phase")
+    wanted = [plain_text(each) for each in types]
+    wanted += [name for name, kind in KIND_OF_TYPE.items() if kind in wanted and kind not in KIND_OF_TYPE]
     return Filter(
-        tuple(plain_text(each) for each in types), plain_text(phase), plain_text(caste),
+        tuple(wanted), plain_text(phase), plain_text(caste).casefold(),
         clock.stamp(since) if since else "", clock.stamp(until) if until else "",
         plain_text(project).casefold(), plain_text(conversation).casefold(),
     )  # fmt: skip
@@ -403,7 +407,7 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
         (not layers or entry.layer in layers)
         and (keep == EVERYTHING or keep._replace(phase="", caste="").takes(entry.row))
         and (not keep.phase or keep.phase in entry_phases(entry))
-        and (not keep.caste or keep.caste in entry_castes(entry))
+        and (not keep.caste or keep.caste in {each.casefold() for each in entry_castes(entry)})
     )
 
 

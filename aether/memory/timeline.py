@@ -12,22 +12,14 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Literal
+from typing import Any
 
 from aether.memory.recall import Record
 from aether.store.search_index import instant_text
 from aether.text.words import pluralize
 from aether.tuples import NamedTuple
-from aether.types import JsonObject
+from aether.types import KIND_OF_TYPE, JsonObject, Kind
 
-Kind = Literal[
-    "request", "decision", "rule", "result", "error", "fix", "change", "command", "note", "compression",
-    "compaction", "phase",
-]  # fmt: skip
-_KIND_OF_TYPE: dict[str, Kind] = {
-    "user_input": "request", "decision": "decision", "constraint": "rule", "preference": "rule", "outcome": "result",
-    "error": "error", "blocker": "error", "solution": "fix", "code_change": "change", "command": "command",
-}  # fmt: skip
 # Shown if no type is asked for: each changed file and each command would hide them.
 MAIN_KINDS = frozenset(
     {"request", "decision", "rule", "result", "error", "fix", "compression", "compaction", "phase"}
@@ -98,7 +90,7 @@ def item_moment(record: Record) -> Moment:
     """Return the moment that an item, live or archived, is about."""
     known = record.value.get("metadata") or {}
     return Moment(
-        record.at, _KIND_OF_TYPE.get(record.type, "note"), record.type, record.text, record.id,
+        record.at, KIND_OF_TYPE.get(record.type, "note"), record.type, record.text, record.id,
         **{field: str(known.get(field) or "") for field in ("conversation", "title", "project", "caste", "evidence")},
         agent=str(known.get("source") or ""), phase=known.get("phase"), pointer=known.get("pointer") or {},
     )  # fmt: skip

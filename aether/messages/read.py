@@ -120,10 +120,19 @@ def read_records(
         NotFound: there is no such file.
         InvalidInput: the format is unknown.
     """
+    require_format(format)
+    return _records(source, format, on_bad)
+
+
+def require_format(format: str | None) -> None:
+    """Reject a format that is not known; None is detected.
+
+    Raises:
+        InvalidInput: it is unknown.
+    """
     if format is not None and format not in FORMATS:
         fix = f"Use one of {', '.join(FORMATS)}."
         raise InvalidInput(f"{shown(format)} is not a format.", fix=fix, where="--format")
-    return _records(source, format, on_bad)
 
 
 def _records(

@@ -92,6 +92,7 @@ class Filter(NamedTuple):
     types: tuple[str, ...] = ()
     phase: str = ""
     caste: str = ""
+    """Case-folded."""
     since: str = ""
     until: str = ""
     project: str = ""
@@ -104,7 +105,7 @@ class Filter(NamedTuple):
         if field == "type":
             return not self.types or text in self.types
         wanted: str = getattr(self, field)
-        return not wanted or (wanted in text.casefold() if field in _PARTLY else wanted == text)
+        return not wanted or (wanted in text.casefold() if field in _PARTLY else wanted == text.casefold())
 
     def takes(self, row: Row) -> bool:
         """Return whether `row` is wanted; `until` is the first instant that is too late."""

@@ -88,9 +88,9 @@ def is_automatic(entry: Entry) -> bool:
     return entry.operation in AUTOMATIC_OPERATIONS or entry.by in AUTOMATIC_AUTHORS
 
 
-def undone_revisions(snapshot: Snapshot) -> set[int]:
-    """Return the revisions that are undone at present."""
-    return {entry.revision for entry, by in _with_undoing(entries_newest_first(snapshot)) if by}
+def undone_revisions(snapshot: Snapshot, *, after: int = 0) -> set[int]:
+    """Return the revisions > `after` that are undone at present."""
+    return {entry.revision for entry, by in _with_undoing(entries_newest_first(snapshot, after=after)) if by}
 
 
 def _with_undoing(history: Iterable[Entry]) -> Iterator[tuple[Entry, int]]:

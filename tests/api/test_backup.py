@@ -282,7 +282,7 @@ BAD_PLACES = [
     ("{home}/backups", InvalidInput, "in the home"),
     ("{tmp}/link", InvalidInput, "in the home"),
     ("{tmp}/other/.aether/x", InvalidInput, "in the home"),
-    ("{tmp}/file", StorageFailed, "Not a directory"),
+    ("{tmp}/file", InvalidInput, "is not a directory"),
     ("{tmp}/linked", UnsafePath, "leads out"),
 ]
 

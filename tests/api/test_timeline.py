@@ -7,8 +7,9 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import aether
-from aether.api import hook_sessions
+from aether.api import hook_sessions, report
 from aether.api.forget import erase
+from aether.api.home import read
 from aether.api.timeline import file_reminder
 from aether.errors import InvalidInput
 
@@ -28,6 +29,19 @@ def test_archived_items_and_compressions_are_on_the_timeline(home):
     assert found[0].text == "Use one file, because backups are simple."
     assert aether.timeline(until="2026-02-01", home=home) == found[:1]
     assert aether.timeline(limit=1, home=home) == found[-1:]
+
+
+def test_a_compression_that_was_undone_is_neither_on_the_timeline_nor_in_what_was_saved(home):
+    add(home, "Use one file, because backups are simple.")
+    for _ in range(2):
+        aether.compress(1, home=home)
+        aether.undo(home=home)
+        assert aether.timeline(types=["compression"], home=home) == []
+        assert report.saved(read(home)) == []
+        undo = aether.log(limit=1, home=home)[0].revision
+    aether.undo(undo, home=home)
+
+    assert len(aether.timeline(types=["compression"], home=home)) == 1
 
 
 def test_a_compaction_is_on_the_timeline_with_its_conversation(home):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import aether
 from aether import clock
 from aether.api import archive
 from aether.cli import archive as commands
@@ -45,6 +46,31 @@ def test_the_shapes_that_are_fixed(archived, capsys):
     assert stats.keys() == {"conversations", "bytes", "levels"}
     assert (stats["conversations"], stats["levels"]["full"]) == (1, 1)
     assert data(capsys, "list", "--month", "2026-02") == []
+
+
+def test_adding_says_which_are_new_and_which_are_there(archived, capsys, tmp_path):
+    talk = json.loads(archived.read_text())
+    (tmp_path / "new.json").write_text(json.dumps(talk | {"id": "new-talk"}))
+
+    said = shown(capsys, "archive", "add", "old-talk.json", "new.json").err
+
+    assert said.startswith("1 conversation added, 1 there already (old-talk). ")
+
+
+def test_a_full_conversation_is_shown_with_its_original_file(archived, capsys):
+    said = shown(capsys, "archive", "show", "old-talk").out
+
+    assert "original file:  kept for good" in said
+    assert "marked:         no" in said
+
+
+def test_ageing_as_of_another_day_is_logged_at_the_time_when_it_was_done(archived, capsys):
+    before = clock.stamp(clock.now())
+
+    (receipt,) = data(capsys, "age", "--now", MONTH, "--yes")["done"]
+
+    assert before <= receipt["at"] <= clock.stamp(clock.now())
+    assert before <= aether.log(limit=1)[0].at <= clock.stamp(clock.now())
 
 
 def test_a_conversation_loses_detail_and_comes_back_byte_for_byte(archived, capsys, tmp_path):

@@ -73,3 +73,11 @@ def test_ctrl_c_leaves_no_backup_and_no_home(place, capsys, tmp_path, monkeypatc
 
     assert not list(tmp_path.glob("new*"))
     assert len(backup.backups(place)) == 1
+
+
+def test_a_place_that_cannot_be_is_named_as_such(here, capsys, tmp_path):
+    (tmp_path / "file").write_text("")
+
+    for place in ("/dev/null", "file", "file/below"):
+        assert "is not a directory. Name a directory" in shown(capsys, "backup", "create", place, code=2).err
+    assert "there is no such directory" in shown(capsys, "backup", "list", "nowhere", code=3).err

@@ -287,6 +287,17 @@ def test_what_is_no_event_is_a_line_in_the_log_and_no_error(home, monkeypatch):
     assert "JSONDecodeError" in (home / "hook.log").read_text()
 
 
+@pytest.mark.parametrize(
+    "words", [["Stop", "nofile"], ["Stop", "."], ["Stop", "pipe"], ["Stop", "--wrong"], ["Stop", "event.json", "more"]]
+)  # fmt: skip
+def test_a_wrong_command_of_a_hook_is_logged_and_does_not_block(home, capsys, words):
+    os.mkfifo(home.parent / "pipe")
+
+    assert main(["hook", *words]) == 1
+    assert capsys.readouterr().err.startswith("Error: ")
+    assert " Stop " in (home / "hook.log").read_text()
+
+
 def test_it_serves_the_home_and_the_tools_that_are_named(monkeypatch, tmp_path):
     started = []
     monkeypatch.setattr(server, "serve", lambda home, *, tools: started.append((home, tools)))

@@ -94,6 +94,8 @@ def test_below_the_trigger_nothing_is_done_unless_it_is_forced(talk, capsys):
     [
         (["run", "talk.json"], 2, "no window and no model"),
         (["run", "none.json", "--window", "8000"], 3, "none.json"),
+        (["run", "none.json"], 3, "none.json: cannot be read"),
+        (["run", "."], 3, "Is a directory"),
         (["plan", "README.md", "--window", "8000"], 2, "README.md"),
         (["run", "talk.json", "--window", "8000", "--backend", "nonsense"], 2, "nonsense"),
         (["run", "talk.json", "--window", "8000", "--output", "no/such/place.json"], 3, "no such directory"),

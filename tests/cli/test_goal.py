@@ -64,6 +64,7 @@ def test_an_empty_list_says_how_to_set_a_goal(here, capsys):
 def test_a_step_that_is_not_there_is_not_completed(here, capsys):
     shown(capsys, "goal", "add", "Ship the parser", "--step", "Write it")
 
+    assert "name it with --step" in shown(capsys, "goal", "done", "write it", code=3).err
     assert "there is no step 'Wrte it'" in shown(capsys, "goal", "done", "--step", "Wrte it", code=3).err
     assert "0% of 1 step" in shown(capsys, "goal", "block", "No key").out
 

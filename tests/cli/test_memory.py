@@ -229,6 +229,50 @@ def test_clearing_needs_a_yes_and_says_what_it_did(here, capsys):
     assert shown(capsys, "memory", "list").err == "Working memory is empty.\n"
 
 
+@pytest.mark.parametrize(
+    "command",
+    [["memory", "list"], ["memory", "search", "commit"], ["recall", "commit"], ["timeline"]],
+)
+def test_a_type_that_no_entry_has_is_named_with_those_that_there_are(here, capsys, command):
+    aether.add_working_memory_item("Never commit to main.", "constraint", 0.9)
+
+    done = shown(capsys, *command, "--type", "decsion")
+
+    assert done.err.startswith("No entry has the type 'decsion'; there are: constraint, ")
+
+
+@pytest.mark.parametrize("command", [["list"], ["search", "commit"]])
+def test_rule_is_a_type_of_rules_and_a_caste_has_no_capitals(here, capsys, command):
+    aether.add_working_memory_item("Never commit to main.", "constraint", 0.9, caste="Explore")
+    aether.add_working_memory_item("We commit to SQLite.", "decision", 0.9, caste="Builder")
+
+    for chosen in (["--type", "rule"], ["--caste", "explore"]):
+        found = json.loads(shown(capsys, "memory", *command, *chosen, "--json").out)
+        said = {one["content"] for one in found}
+        assert "Never commit to main." in said
+        assert "We commit to SQLite." not in said
+
+
+def test_an_item_is_shown_alike_in_every_layer(here, capsys):
+    first = shown(capsys, "memory", "get", here["ITEM"]).out.splitlines()
+    aether.clear_working_memory()
+    then = shown(capsys, "memory", "get", here["ITEM"]).out.splitlines()
+
+    assert [line.partition(":")[0] for line in first] == [line.partition(":")[0] for line in then]
+    assert (first[1].split(), then[1].split()) == (["layer:", "working"], ["layer:", "archive"])
+
+
+def test_an_item_of_a_file_is_listed_with_its_name(here, capsys, tmp_path):
+    (tmp_path / "plan.md").write_text("We decided to use SQLite because it is one file.\n")
+    shown(capsys, "import", "plan.md")
+
+    assert "agent plan.md" in shown(capsys, "memory", "list").out
+
+
+def test_a_type_is_one_word(here, capsys):
+    assert "more than one word" in shown(capsys, "memory", "add", "A note", "--type", "two words", code=2).err
+
+
 def test_clearing_nothing_promises_no_undo(here, capsys):
     shown(capsys, "memory", "clear", "--yes")
 
@@ -259,7 +303,7 @@ def test_a_session_reads_under_headings_in_memory_and_in_the_archive(here, capsy
     aether.evict_short_term_session(name)
     archived = shown(capsys, "memory", "get", name).out
 
-    assert f"  id:     {name}\n" in page
+    assert f"id:     {name}\n" in page
     assert page.endswith("\n- Never push to main.\n")
     assert page.index("\nSummary:\n") < page.index("\nDecisions:\n") < page.index("\nRules:\n")
     assert archived.partition("\nSummary:")[2] == page.partition("\nSummary:")[2]

@@ -285,6 +285,13 @@ def test_a_pipe_that_is_named_is_written_into_and_stays_one(tmp_path):
     os.close(reader)
 
 
+def test_a_directory_is_no_place_for_a_report_and_is_called_one(here, capsys):
+    assert (
+        ": is a directory. Name a file."
+        in shown(capsys, "report", "--format", "markdown", "--output", ".", code=2).err
+    )
+
+
 def test_a_link_that_is_named_stays_one(tmp_path):
     (tmp_path / "there").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "there")

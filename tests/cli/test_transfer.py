@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import aether
-from aether.api import conversations, dedupe, goals, graph
+from aether.api import conversations, dedupe, goals, graph, importing
 from aether.redact.redact import redacted
 from aether.store import files
 from aether.store.documents import OPTIONAL
@@ -32,9 +32,81 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
     assert "Phases: 7.\n" in done.out
     newest = aether.log(limit=1)[0].revision
     assert done.err == f"To undo it: aether undo {newest}\nNext: aether memory compress\n"
-    assert (
-        "were known from an earlier import." in shown(capsys, "import", "session.jsonl", "--phase", "7").out
-    )
+    again = shown(capsys, "import", "session.jsonl", "--phase", "7").out
+    assert "were known already, from this import or before it." in again
+
+
+def test_of_several_files_the_bad_ones_are_named_and_the_rest_is_imported(here, capsys, tmp_path):
+    (tmp_path / "notes.md").write_text("We decided to use SQLite because it is one file.\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bin.dat").write_bytes(bytes(range(256)))
+
+    done = shown(capsys, "import", "none.jsonl", "empty", "notes.md", "bin.dat", code=4)
+
+    assert done.out.startswith("1 item stored")
+    assert [line.partition(":")[0] for line in done.err.splitlines()[:3]] == [
+        "none.jsonl",
+        "empty",
+        "bin.dat",
+    ]
+    assert "\nTo undo it: aether undo " in done.err
+
+
+def test_an_import_that_is_interrupted_says_what_is_stored(here, capsys, monkeypatch, tmp_path):
+    monkeypatch.setattr(dedupe, "BATCH_ITEMS", 1)
+    commit, calls = importing._commit, []
+
+    def interrupted(*arguments):
+        stored = commit(*arguments)
+        calls.append(stored)
+        if len(calls) == 3:  # stored, but not yet in the result
+            raise KeyboardInterrupt
+        return stored
+
+    monkeypatch.setattr(importing, "_commit", interrupted)
+    said = shown(capsys, "import", "session.jsonl", code=130).err.splitlines()
+    monkeypatch.setattr(importing, "_commit", commit)
+
+    assert said[0] == "At least 2 items stored, from 1 file; the same command goes on with the rest."
+    assert said[1] == f"To undo it: aether undo {aether.log(limit=1)[0].revision}"
+    assert " 3 were known already" in f" {shown(capsys, 'import', 'session.jsonl').out}".replace("\n", " ")
+
+
+def test_an_import_that_is_interrupted_early_says_that_nothing_is_stored(here, capsys, monkeypatch):
+    monkeypatch.setattr(importing, "_commit", interrupt)
+
+    assert shown(capsys, "import", "session.jsonl", code=130).err.startswith("Nothing was stored yet.\n")
+
+
+def interrupt(*arguments):
+    raise KeyboardInterrupt
+
+
+def test_of_a_very_long_line_of_text_an_extract_is_stored(here, capsys, tmp_path):
+    (tmp_path / "huge.txt").write_text("We use SQLite because it is simple. " * 40_000)
+
+    done = shown(capsys, "import", "huge.txt")
+
+    assert done.out.startswith("1 item stored")
+    assert "only an extract is kept." in done.err
+
+
+def test_an_import_that_could_store_nothing_fails_and_says_why_once(here, capsys, tmp_path):
+    item = {"type": "decision", "content": "We use SQLite because it is simple. " * 40_000}
+    (tmp_path / "items.jsonl").write_text(json.dumps(item) + "\n")
+
+    done = shown(capsys, "import", "items.jsonl", code=4)
+
+    assert "tokens do not fit" in done.err
+    assert "extract" not in done.err
+
+
+def test_advice_for_an_empty_import_names_options_that_were_given_only(here, capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+
+    assert "--format" not in shown(capsys, "import", "-", code=2).err
+    assert "--format" not in shown(capsys, "import", "/dev/null", code=2).err
+    assert "'export'" in shown(capsys, "import", "session.jsonl", "--format", "word", code=2).err
 
 
 def test_importing_a_transcript_loads_nothing_of_conversations_or_exports(tmp_path, monkeypatch):

@@ -68,6 +68,8 @@ from aether.tuples import TypedDict
 ANSWER_CHARS = 4_000
 SUMMARY_CHARS = 6_000
 TASK_CHARS = 400
+# A paragraph of the source has at most a quarter of it, unless it is one line: a dump, which could fill working memory.
+PARAGRAPH_CHARS = 16_000
 # Repetitions of one text (re-sent messages, a sub-agent's answer in the call that started it) come in the same turn.
 _REMEMBERED_TEXTS = 64
 _REMEMBERED_AGENTS = 64
@@ -335,7 +337,8 @@ def sections_of_summary(text: str) -> dict[Role, str]:
 def _paragraph(state: State, record: Record, at: Origin) -> list[Draft]:
     text = _cleaned(record)
     kind = kind_of_paragraph(text) if text else ""
-    return _new_items(state, [Note(at, text, kind, "paragraph")]) if kind else []
+    said = shorten(text, PARAGRAPH_CHARS)
+    return _new_items(state, [Note(at, said, kind, "paragraph")]) if kind else []
 
 
 def _item(state: State, record: Record, at: Origin) -> list[Draft]:
