@@ -226,6 +226,8 @@ def response_text(response: Any) -> str:
     """
     if not isinstance(response, dict):
         return _flat(response, _RESPONSE_DEPTH)
+    if name := _text(response, "backgroundTaskId"):
+        return f"Command running in background with ID: {name}"
     if "stdout" in response or "stderr" in response:
         return "\n".join(filter(None, [_text(response, "stdout"), _text(response, "stderr")]))
     if path := _text(response, "filePath"):
