@@ -69,7 +69,7 @@ def replies(path: Path) -> Iterator[tuple[str, str]]:
 def hits_in(reply: str, before: str) -> Iterator[Hit]:
     """Yield the statements with a cue in a person's `reply`."""
     own = classify.own_words(reply)
-    for found in classify.rules(classify.prose(own), own):
+    for found in classify.rules(classify.prose(own), own, classify.headed_rules(own)):
         # A rule of several sentences may have a cue in each.
         wishes = map(classify.wish_of, (found.text, *classify.prose(found.text)))
         for name in dict.fromkeys(filter(None, wishes)) or [""]:

@@ -24,7 +24,7 @@ from aether.errors import InvalidInput, NotFound, public
 from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
-from aether.memory.items import DEFAULT_SOURCE
+from aether.memory.items import DEFAULT_SOURCE, known_lines
 from aether.messages.read import detect_file_format, read_records, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.store import config, record_files
@@ -176,7 +176,7 @@ def import_transcripts(
             records = _records(file, format, name, tally, progress)
             if tally.private:
                 records = without_private(records, tally.private, directory=tally.root)
-            words = passages.Collector(name, passages.known_lines(memory))
+            words = passages.Collector(name, known_lines(memory))
             own = _OwnPhases(sorted(held.get(name, ())), max(following, 1 + max(tally.phases, default=0)))
             captured = capture(words.watch(records), file=name, phase=phase, phases=own.nth)
             try:

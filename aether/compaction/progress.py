@@ -363,7 +363,7 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
             continue
         edits = [change.path for change in file_changes(call.arguments, call.command)]
         if is_refusal(call.result.text):
-            record_refusal(tree, edits)
+            record_refusal(tree, edits, call.command)
         else:
             output, failed = call.result.text, call.result.is_error
             record_in_work_tree(tree, edits, call.command, output, failed=failed)

@@ -66,8 +66,10 @@ NewId = Callable[[str, datetime, int], str]
 
 # Earlier places of an item that was said again: of more only the keys are kept, by which an import knows what it has.
 MOST_PLACES = 50
-# Whole states of their time, of which the newest holds: a plan, and the files under version control.
-_STATES = frozenset({"plan", "tree"})
+# Roles of whole states of their time, of which the newest holds: a plan, and the files under version control.
+STATES = frozenset({"plan", "tree"})
+# The type of the passages of a conversation, how their ids start, and who wrote those of a person: see `capture.passages`.
+HISTORY, PASSAGE_PREFIX, PERSON = "history", "said_", "person"
 # What was found of an item before it was said again.
 _ENDS = frozenset({"ended_at", "fate"})
 
@@ -100,6 +102,24 @@ def forgotten_parts(memory: Mapping[str, Any]) -> dict[str, set[str]]:
         if part := entry.get("part"):
             parts.setdefault(entry["id"], set()).add(part)
     return parts
+
+
+def known_lines(memory: Mapping[str, Any]) -> dict[str, int]:
+    """Return the last kept line of each conversation whose words are kept."""
+    return {entry["id"]: entry["line"] for entry in memory.get("history", [])}
+
+
+def is_kept(id: str, known: Mapping[str, int]) -> bool:
+    """Return whether the archived item `id` may be found: no passage, or one of an import that was not undone.
+
+    >>> is_kept("wm_1", {}), is_kept("said_a.7.5.1", {"said_a": 7}), is_kept("said_a.9.8.1", {"said_a": 7})
+    (True, True, False)
+    """
+    if not id.startswith(PASSAGE_PREFIX):
+        return True
+    key, _, place = id.partition(".")
+    last = place.partition(".")[0]
+    return last.isdecimal() and int(last) <= known.get(key, 0)
 
 
 def left_of(record: JsonObject, parts: Mapping[str, Collection[str]]) -> JsonObject:
@@ -246,7 +266,7 @@ def _words_of(item: Item) -> tuple[str, ...]:
     """Return what is the same in two captured items of one conversation with the same words; nothing of a state, and of others."""
     metadata = item["metadata"]
     pointer = metadata.get("pointer")
-    if not isinstance(pointer, dict) or "key" not in pointer or metadata.get("role") in _STATES:
+    if not isinstance(pointer, dict) or "key" not in pointer or metadata.get("role") in STATES:
         return ()
     place = (pointer.get("file"), metadata.get("conversation"), metadata.get("phase"), metadata["caste"])
     return (*map(str, place), item["type"], item["content"])
@@ -585,7 +605,7 @@ class SearchEntry(NamedTuple):
     fields: tuple[tuple[float, str], ...]
     """Weight and marked terms of each of its texts."""
     value: JsonObject
-    """The stored object; empty for an archived one."""
+    """The stored object."""
 
 
 def search_entries(memory: Mapping[str, Any]) -> Iterator[SearchEntry]:

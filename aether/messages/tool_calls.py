@@ -503,6 +503,8 @@ class WorkTree(TypedDict):
     """Name and subject of the commits made, the newest last; of those that a rebase rewrote, the subject."""
     refused: NotRequired[list[str]]
     """The files whose last edit a person refused."""
+    withheld: NotRequired[str]
+    """What a person refused last and was not made since: a commit or push."""
     branch: NotRequired[str]
     """The branch, as git printed it last."""
     rebased: NotRequired[str]
@@ -630,6 +632,7 @@ def _record_push(tree: WorkTree, steps: _Steps, command: str, output: str, *, fa
     if refused > shown or (failed and shown < 0 and pushes[-1] == -1):
         return
     tree["pushed"] = True
+    tree.pop("withheld", None)
     if failed and shown < 0:
         tree["ahead"], tree["commit"] = False, ""  # unknown
     elif not any(at > pushes[-1] and _commits(*step) for at, step in steps):
@@ -694,12 +697,13 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
         tree["branch"], tree["rebased"] = rebased[1], base[1]
 
 
-def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
-    """Record that a person refused the edit of `paths`."""
-    kept = tree.get("refused", [])
+def record_refusal(tree: WorkTree, paths: Iterable[str], command: str = "") -> None:
+    """Record that a person refused the edit of `paths`, or a `command` that commits or pushes."""
     for path in paths:
-        kept = [*_others(kept, path), path]
-    tree["refused"] = kept[-MOST_NAMED:]
+        tree["refused"] = [*_others(tree.get("refused", []), path), path][-MOST_NAMED:]
+    if publishes(command):
+        commits = any(_commits(*step) for _, step in _git_steps(command))
+        tree["withheld"] = "commit" if commits else "push"
 
 
 def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) -> None:
@@ -719,6 +723,7 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
             tree["committed"] = tree["ahead"] = True
             tree.pop("staged", None)
+            tree.pop("withheld", None)
     if staged is not None and not _NO_COMMIT.search(output):
         tree["staged"] = staged
     if any(verb == "reset" for verb, _ in given):
@@ -809,10 +814,10 @@ def _shows_commit(parts: Sequence[Part]) -> bool:
     return False
 
 
-def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS) -> Iterator[str]:
+def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     """Yield what is uncommitted, unpushed and unchecked; `whole`: no call of the conversation is missing.
 
-    The newest `commits` come last, the newest first.
+    The commits come last, the newest first.
 
     >>> tree = new_work_tree()
     >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
@@ -836,13 +841,15 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
         only = whole and tree.get("untouched")
         nothing = ", and no other edit was made in this conversation" if only else ""
         yield f"The person refused the edit of {', '.join(file_names(refused))}{nothing}."
+    if withheld := tree.get("withheld"):
+        yield f"The person refused the newest `git {withheld}`."
     if (branch := tree.get("branch")) and (names or tree["committed"]):
         on = f", rebased on {base}" if (base := tree.get("rebased")) else ""
         yield f"The branch is {branch}{on}."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):
-        yield f"{COMMITS_LEAD}{'; '.join(made[: -commits - 1 : -1])}."
+        yield f"{COMMITS_LEAD}{'; '.join(reversed(made))}."
 
 
 def answers_in(result: str) -> list[str]:

@@ -16,17 +16,20 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from aether import regular
+from aether import clock, regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
 from aether.schemas import check, migrations
 from aether.store import documents, recovery
+from aether.store.authors import Author
 from aether.store.documents import Document
 from aether.store.files import (
+    checked_json,
     head_path,
     lines_backwards,
     months_in,
@@ -173,6 +176,11 @@ def remember(snapshot: Snapshot) -> None:
     _CACHE[snapshot.home] = snapshot
 
 
+def cached(home: Path) -> Snapshot | None:
+    """Return the state of `home` that this process has read or written last; others may have written since."""
+    return _CACHE.get(home)
+
+
 def require_home(place: Path) -> Path:
     """Return `place` if it holds a home.
 
@@ -252,6 +260,38 @@ def advance(
         revision=old.revision + len(entries), documents=state, changed=old.changed | patches.keys(),
         pending=tuple(pending), end=end, torn=torn, files=files,
     )  # fmt: skip
+
+
+def after_change(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = ""
+) -> tuple[Snapshot, Entry]:
+    """Return the state after a change, which is not in the journal yet, and its entry.
+
+    Raises:
+        NotFound: the home has no such document.
+        InvalidInput: a patch does not fit, or a value is no JSON.
+    """
+    home, state, inverse = snapshot.home, dict(snapshot.documents), dict[str, Any]()
+    patches = {name: patch for name, patch in change.patches.items() if patch}
+    for name, patch in change.patches.items():
+        if name not in state:
+            documents.path_of(home, name)  # raises NotFound
+        for step in patch:
+            checked_json(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
+        state[name], inverse[name] = apply_with_inverse(state[name], patch)
+    for made in change.appends.values():
+        checked_json(made, where=author.operation)
+    entry = Entry(
+        snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason, patches,
+        {name: inverse[name] for name in patches},
+        {kind: made for kind, made in change.appends.items() if made}, part=author.part, key=key,
+    )  # fmt: skip
+    pending = (Pending(entry.revision, entry.at, entry.appends),) if entry.appends else ()
+    after = snapshot._replace(
+        revision=entry.revision, documents=state, changed=snapshot.changed | entry.patches.keys(),
+        pending=(*snapshot.pending, *pending),
+    )  # fmt: skip
+    return after, entry
 
 
 def _read(home: Path) -> Snapshot:

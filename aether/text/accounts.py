@@ -28,7 +28,7 @@ LEAST_CHANGE = 2.0
 OPENING_WORDS = 8
 MOST_LEFT = 3
 
-_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 # A bold line that ends like a sentence is one.
 HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]*[^*.!]\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
@@ -47,15 +47,35 @@ _DETAIL_HEADING = lazy(
     r"\b(?:what it tests?|tests?|verif\w*|verification|failure|bugs?|problems?|issues?|root cause|output|findings?|before|background|context|why)\b",
     re.IGNORECASE,
 )
-_WAS_WRONG = lazy(r"^\W*(?:bug|problem|issue|failure|error|before|old)\b[^:]{0,20}:", re.IGNORECASE)
+_WAS_WRONG = lazy(
+    r"^\W*(?:bug|problem|issue|failure|error|before|old)\b[^:]{0,20}:",
+    re.IGNORECASE,
+    needs=("bug", "problem", "issue", "failure", "error", "before", "old"),
+)
 _NEXT_HEADING = lazy(
     r"\b(?:next(?: steps?)?|remaining|to ?do|pending|follow[- ]?ups?|left|not done|still open|when ready)\b",
     re.IGNORECASE,
+    needs=(
+        "next",
+        "remaining",
+        "todo",
+        "to do",
+        "pending",
+        "follow",
+        "left",
+        "not done",
+        "still open",
+        "when ready",
+    ),
 )
 _OPTION_HEADING = lazy(
     r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|pros|cons|example|questions?|how (?:it|to)|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
     re.IGNORECASE,
-)
+    needs=(
+        "option", "alternative", "proposal", "approach", "suggest", "recommend", "possible", "could", "would", "pros", "cons",
+        "example", "question", "how ", "when ", "before", "closed", "if you", "not changed", "trade", "step", "plan", "walk",
+    ),
+)  # fmt: skip
 OPTION = lazy(r"(?:option|approach|alternative|variant)\W+\w{1,2}\b|\(?[a-d1-9][.)]", re.IGNORECASE)
 # An entry below a line that breaks off is half of a sentence.
 _BREAKS_OFF = lazy(
@@ -72,11 +92,24 @@ _EXPLAINS = lazy(
 _ANNOUNCES = lazy(
     r"^\W*(?:now,? |so,? |next,? |then,? |first,? |right\W+|ok\W+)*(?:let me|let's|i'll|i will|i need to|i'm going to)\b",
     re.IGNORECASE,
+    needs=("let me", "let's", "i'll", "i will", "i need to", "i'm going to"),
 )
 _NEXT = lazy(
     r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b|when ready\b|pending\b)"
     r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
+    needs=(
+        "next",
+        "remain",
+        "to do",
+        "todo",
+        "still ",
+        "not ",
+        "after that",
+        "ready",
+        "pending",
+        "is left to",
+    ),
 )
 # A sentence of its own about what comes next, in any place of a paragraph.
 _STEP = lazy(
@@ -136,12 +169,13 @@ _FIXES_ALL = lazy(
 _NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
 _OF_TREE = lazy(r"\b(?:unstaged|uncommitted|unpushed|untracked)\b", re.IGNORECASE)
 # An entry of a checklist was the state when it was ticked.
-_TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z")
+_TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
 # What tests were written says less than that they pass, and the list of changed files names them.
 _OF_TESTS = lazy(
     r"^\W*(?:(?:i(?:'ve|'m| am)?|also|let me|now)\s+)*(?:add(?:ed|ing|s)?|wrote|writ\w+|updat\w+|extend\w*|modif\w+)\b(?:[^.;:]{0,60}?\b(?:tests?|coverage|regressions?|fixtures?)\b|\s[`\[]?\S*(?:_test\.|\btest_\w+\.|\.(?:test|spec)\.)\w)"
     r"|^\W*tests? (?:are |were )?(?:updated|added)\b|^[`\[]?\S*(?:_test\.\w+|\btest_\w+\.\w+|\.(?:test|spec)\.\w+)\S*\s*[-–—:]",
     re.IGNORECASE,
+    needs=("test", "coverage", "regression", "fixture", ".spec."),
 )
 _REASON = lazy(
     r"\b(?:instead|rather than|should|so that|because|for consistency|best place|keep(?:s|ing)?|without|only|separate|shared|while keeping|preserv\w+|match(?:es|ing)?|to avoid|from .{3,40} only|unchanged|the fix is|both sides|explicit(?:ly)?)\b",

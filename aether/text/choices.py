@@ -14,6 +14,7 @@ from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.cues import by_head, cue, has, likely
 from aether.text.cues import said as as_said
+from aether.text.described import regrets
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
@@ -72,6 +73,11 @@ _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
     re.IGNORECASE,
 )
+# The rest of a message that offers to do something says how: "Shall I? The fix would hold the lock until the file is closed."
+_HOW = lazy(
+    r"(?:the|this|that|my) (?:fix|change|idea|approach|plan) would (?!be\b|take\b|need\b|require\b|also\b)(?:\S+ ){6}[^?\n]*[.!]\Z",
+    re.IGNORECASE,
+)
 # A way back, or one act instead of another.
 _MANNER = lazy(
     r"^(?=(?:\S+\s+){5})[^?]*\b(?:without|instead of|rather than|revert|roll(?:ed)? back|go back|only|as a separate|as its own)\b(?![^?]* or\b)",
@@ -128,6 +134,12 @@ _MOMENT = lazy(
 
 
 _THEN = lazy(r",? and then\b", re.IGNORECASE)
+# What will happen is not chosen.
+_FORESEES = lazy(
+    r"\bwe(?:'ll| will| won't| would| should)(?: (?:not|never|probably|definitely|surely|soon|all|then|still|also|only))* "
+    r"(?:lose|miss|see|get|run (?:into|out)|break|fail|crash|end up|find out|notice|hit|suffer|regret|know|be (?:late|stuck|able|in trouble|fine|ok|okay|done|happy|sorry))\b",
+    re.IGNORECASE,
+)
 # Who wonders has not decided.
 _DOUBTS = lazy(
     r"\b(?:i(?:'m| am)? wonder(?:ing)?|(?:i'm |i am )?not sure|i don't know|what if)\b", re.IGNORECASE
@@ -226,7 +238,8 @@ def own_choice(sentence: str) -> str:
     if not name:
         return ""
     momentary = name != "this, not that" and _MOMENT.search(_THEN.split(said, maxsplit=1)[0])
-    return "" if momentary or _DOUBTS.search(said) else name
+    open_ = _DOUBTS.search(said) or _FORESEES.search(said) or regrets(said)
+    return "" if momentary or open_ else name
 
 
 def option_of(text: str, label: str) -> str:
@@ -309,10 +322,10 @@ def proposal_of(text: str, *, back: bool = False) -> str:
     asked = closing_question(text)
     if found and asked and (both := f"{asked} {found[-1]}") in text:
         return both  # "Jitter or a fixed step? I recommend jitter."
-    way = back and _MANNER.search(asked)
+    after = text.rpartition(asked)[2].strip() if asked and asked in text else ""
+    way = (back and _MANNER.search(asked)) or _HOW.match(after)
     if not asked or (not way and (_OFFERS.search(asked) or not asks_for_decision(asked))):
         return ""
-    after = text.rpartition(asked)[2].strip() if asked in text else ""
     both = f"{asked} {after}"
     return both if after and both in text and len(both) <= CHOICE_CHARS else asked
 

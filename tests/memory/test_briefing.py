@@ -113,11 +113,11 @@ def test_every_line_of_memory_says_its_day():
     assert all(line.startswith("- 2026-02-") for line in lines)
 
 
-def test_a_compaction_lists_more_files_and_commands_than_a_start():
+def test_a_compaction_lists_more_files_than_a_start():
     found = documents(*(item(f"Changed /p/{number}.py", "code_change") for number in range(30)))
 
-    assert brief(found, "startup").count(".py") == 3
-    assert brief(found, "compact").count(".py") == 10
+    assert brief(found, "startup").count(".py") == 2
+    assert brief(found, "compact").count(".py") == 4
 
 
 def test_the_least_important_lines_are_left_out_first():
@@ -444,6 +444,14 @@ def test_a_rule_or_decision_is_said_although_a_request_holds_it():
     found = [*lines("requests", "Keep it local, and go on"), *lines("decisions", "Keep it local")]
 
     assert len(said_once(found)) == 2
+
+
+def test_a_shortened_decision_is_left_out_beside_the_request_that_it_is_from():
+    cut, whole = Line("decisions", "Let's count the probes first..."), Line("decisions", "Let's keep one log")
+    found = [cut, whole, Line("requests", "Let's count the probes first, then tune. Let's keep one log")]
+
+    assert said_once(found) == found[1:]
+    assert said_once(found[:2]) == found[:2]
 
 
 def test_what_became_of_lines_is_not_kept_for_ever(monkeypatch):

@@ -705,6 +705,11 @@ def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
     noted = [text for _, text in brief(user("Fix it."), call, result, said("I wait."))]
     assert "The person refused the edit of a.py, and no other edit was made in this conversation." in noted
 
+    call = Record("call", tool="Bash", arguments={"command": "git push"}, call_id="d")
+    result = Record("result", refused, call_id="d", is_error=True)
+    noted = [text for _, text in brief(user("Ship it."), call, result, said("I wait."))]
+    assert "The person refused the newest `git push`." in noted
+
 
 def test_a_check_that_failed_was_a_check_of_the_last_edit():
     edit = {"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"}
@@ -1226,6 +1231,10 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
         "The last commit, 1a2b3c4, was pushed. The branch is main. Commits, the newest first: 1a2b3c4 x."
     ]
     assert trees(user("Look at it."), *run("cat a.py")) == []
+    many = [run(f"git commit -am step{n}", f"[main 1a2b3c{n}] step{n}") for n in range(9)]
+    assert [text.count("; ") for text in trees(user("Go on."), *(one for pair in many for one in pair))] == [
+        8
+    ]
 
 
 def test_a_list_of_tasks_that_was_emptied_has_no_tasks():

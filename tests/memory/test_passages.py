@@ -8,7 +8,8 @@ from aether.api.importing import import_transcripts
 from aether.api.recall import search_memory
 from aether.api.working import clear_working_memory
 from aether.memory.capture import passages
-from aether.memory.capture.passages import Collector, is_kept
+from aether.memory.capture.passages import Collector
+from aether.memory.items import is_kept
 from aether.messages.records import Record
 from aether.store import record_files
 from aether.store.snapshot import load

@@ -868,3 +868,17 @@ def test_an_edit_that_a_person_refused_is_said_until_the_file_is_changed():
 
     record_in_work_tree(tree, ["src/a.py"], "", "")
     assert "The person refused the edit of b.py." in [*work_tree_lines(tree, whole=True)]
+
+
+@rows(
+    ("command", "line"),
+    [("git add a.py && git commit -m x && git push", "commit"), ("git push origin main", "push")],
+)
+def test_a_commit_or_push_that_a_person_refused_is_said_until_one_is_made(command, line):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["src/a.py"], "", "")
+    record_refusal(tree, [], command)
+    assert f"The person refused the newest `git {line}`." in [*work_tree_lines(tree, whole=True)]
+
+    record_in_work_tree(tree, [], command, "[main 1a2b3c4] x")
+    assert "refused" not in " ".join(work_tree_lines(tree, whole=True))

@@ -77,12 +77,12 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
     >>> entry_of({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Use <private>my</private> SQLite"})
     {'event': 'UserPromptSubmit', 'session': 's', 'prompt': 'Use  SQLite'}
     """
-    event = _name(payload, "hook_event_name")
+    event = _text(payload, "hook_event_name")
     agent, caste = _name(payload, "agent_id"), _name(payload, "agent_type")
     if event not in KEPT_EVENTS or (event == "SubagentStop" and not caste):
         return None  # the sub-agent without a type is the one that writes the summary of a compaction
     about: JsonObject = {name: _name(payload, field) for name, field in _NAME_FIELDS.items()}
-    about["transcript"] = os.path.basename(_name(payload, "transcript_path", PATH_CHARS).replace("\\", "/"))
+    about["transcript"] = _transcript(_text(payload, "transcript_path")[:PATH_CHARS])
     if event == "UserPromptSubmit":
         # The other events of the turn are of the same project, and wait for no pattern.
         about["directory"] = _name(payload, "cwd", PATH_CHARS)
@@ -211,6 +211,16 @@ def _name(payload: JsonObject, field: str, most: int = NAME_CHARS) -> str:
     return name if _is_uuid(name.removesuffix(".jsonl")) else redact(name)
 
 
+def _transcript(path: str) -> str:
+    """Return the name of a transcript, which is that of its session."""
+    name = _base(path)
+    return name if _is_uuid(name.removesuffix(".jsonl")) else _base(redact(path))
+
+
+def _base(path: str) -> str:
+    return os.path.basename(path.replace("\\", "/"))
+
+
 def _is_uuid(name: str) -> bool:
     parts = name.split("-")
     return [*map(len, parts)] == [8, 4, 4, 4, 12] and all(map(_HEX.issuperset, parts))
@@ -226,10 +236,10 @@ def response_text(response: Any) -> str:
     """
     if not isinstance(response, dict):
         return _flat(response, _RESPONSE_DEPTH)
-    if name := _text(response, "backgroundTaskId"):
-        return f"Command running in background with ID: {name}"
     if "stdout" in response or "stderr" in response:
-        return "\n".join(filter(None, [_text(response, "stdout"), _text(response, "stderr")]))
+        name = _text(response, "backgroundTaskId")
+        goes_on = f"Command running in background with ID: {name}" if name else ""
+        return "\n".join(filter(None, [goes_on, _text(response, "stdout"), _text(response, "stderr")]))
     if path := _text(response, "filePath"):
         return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
     if isinstance(response.get("answers"), dict):

@@ -19,7 +19,6 @@ from typing import NotRequired
 from aether.memory.capture.notes import (
     RULE_TYPES,
     STATEMENT_CHARS,
-    STATES,
     Draft,
     Note,
     Origin,
@@ -41,6 +40,7 @@ from aether.memory.capture.tool_work import (
     record_call,
     record_result,
 )
+from aether.memory.items import STATES
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal

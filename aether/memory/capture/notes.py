@@ -48,6 +48,7 @@ HEAD_SHARE = 0.75
 _SORTED = json.JSONEncoder(sort_keys=True).encode
 # Ids of this form are unique by themselves; others only within their session.
 _UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID_CHARS = 36
 
 
 class Draft(TypedDict):
@@ -93,10 +94,6 @@ Role = Literal[
     "current",
     "next",
 ]
-
-
-# Each is the whole state at its time: a later one replaces it.
-STATES: frozenset[Role] = frozenset({"plan", "tree"})
 
 
 class Note(NamedTuple):
@@ -156,7 +153,7 @@ def origin(record: Record, session: str) -> Origin:
     return Origin(
         line=record.line, part=record.part, uuid=record.uuid, time=record.time,
         session=record.session or session,
-        digest="" if _UUID.fullmatch(record.uuid) else _digest(record), caste=record.caste,
+        digest="" if len(record.uuid) == _UUID_CHARS and _UUID.fullmatch(record.uuid) else _digest(record), caste=record.caste,
         directory=record.directory, named=bool(record.session),
     )  # fmt: skip
 

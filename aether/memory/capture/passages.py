@@ -15,16 +15,15 @@ from typing import Any
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.capture.notes import title_of
+from aether.memory.items import HISTORY, PASSAGE_PREFIX, PERSON
 from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes
 from aether.types import Change, JsonObject, Patch
 
-TYPE = "history"
 # The reason in the archive records.
-WHY = "history"
-PREFIX = "said_"
+WHY = HISTORY
 # Long enough for an answer with its reasons: on labelled questions 600 found a fifth fewer answers first.
 PASSAGE_CHARS = 2_000
 # A longer message is a pasted file or log: its start says what it is.
@@ -34,7 +33,7 @@ REQUEST_CHARS = 120
 # Of one conversation. The longest of forty real ones had 110,000.
 CONVERSATION_CHARS = 4_000_000
 RELEVANCE = 0.5
-PERSON, AGENT, HOST = "person", "agent", "host"
+AGENT, HOST = "agent", "host"
 _SPEAKERS = {"user": PERSON, "assistant": AGENT, "summary": HOST}
 
 
@@ -75,7 +74,7 @@ class Collector:
             return
         if not self.id:
             named = f"{self.file}\0{record.session}\0{text}"
-            self.id = PREFIX + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+            self.id = PASSAGE_PREFIX + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:12]
         if record.session != self._conversation or record.kind != "assistant":
             self._flush()
         self._enter(record, text)
@@ -118,7 +117,7 @@ class Collector:
         metadata |= {name: text for name, text in place.items() if text}
         self._ready.append(
             {
-                "id": f"{self.id}.{said[-1][1].line}.{first.line}.{number}", "type": TYPE, "content": text,
+                "id": f"{self.id}.{said[-1][1].line}.{first.line}.{number}", "type": HISTORY, "content": text,
                 "token_count": 0, "metadata": metadata, "associative_links": [],
             }
         )  # fmt: skip
@@ -146,24 +145,6 @@ def _time(given: str) -> str | None:
         return clock.stamp(clock.parse(given))
     except InvalidInput:
         return None
-
-
-def known_lines(memory: Mapping[str, Any]) -> dict[str, int]:
-    """Return the last kept line of each conversation whose words are kept."""
-    return {entry["id"]: entry["line"] for entry in memory.get("history", [])}
-
-
-def is_kept(id: str, known: Mapping[str, int]) -> bool:
-    """Return whether the archived item `id` may be found: no passage, or one of an import that was not undone.
-
-    >>> is_kept("wm_1", {}), is_kept("said_a.7.5.1", {"said_a": 7}), is_kept("said_a.9.8.1", {"said_a": 7})
-    (True, True, False)
-    """
-    if not id.startswith(PREFIX):
-        return True
-    key, _, place = id.partition(".")
-    last = place.partition(".")[0]
-    return last.isdecimal() and int(last) <= known.get(key, 0)
 
 
 def keep(

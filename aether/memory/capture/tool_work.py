@@ -70,14 +70,12 @@ _AGENTS = {"Task", "Agent"}
 _BOOKKEEPING = frozenset(
     "todowrite todo_write task_create task_update update_plan spawn_agent send_input close_agent".split()
 )
-_PLANS = lazy(r"todo_?write|task_create|task_update|update_plan")
+_PLANS = frozenset({"todowrite", "todo_write", "task_create", "task_update", "update_plan"})
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
 TASK_CHARS = 400
 # Replaces the note of a list that was emptied since.
 EMPTY_PLAN = "The list of tasks was emptied."
-# A briefing has few words for the commits of a conversation.
-NOTED_COMMITS = 6
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -92,7 +90,7 @@ _AETHER_COMMAND = lazy(
     r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)",
     needs=("aether",),
 )
-_AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
+_AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE, needs=("aether",))
 _MEMORY_FILES = "/memories"
 _TASK_NUMBER = lazy(r"#(\d+)")
 _OPENS = lazy(r"gh (?:pr|issue) create\b", needs=("create",))
@@ -209,7 +207,7 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
     work["calls"][record.call_id] = Call(
         tool=record.tool, command=redact(without_blocks(ran)), changes=changes, text=text, at=at
     )
-    if _PLANS.fullmatch(_CAMEL.sub("_", record.tool).lower()):
+    if _CAMEL.sub("_", record.tool).lower() in _PLANS:
         work["calls"][record.call_id]["plan"] = arguments
     if len(work["calls"]) > OPEN_CALLS:
         del work["calls"][next(iter(work["calls"]))]
@@ -221,8 +219,8 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
     if call is None:
         return []
     if is_refusal(record.text):
-        if tree is not None and call["changes"]:
-            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]])
+        if tree is not None and (call["changes"] or publishes(call["command"])):
+            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"])
             tree["at"] = call["at"]
         return []
     failed = record.is_error or hides_failure(call["command"], record.text)
@@ -237,7 +235,7 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
 def close_tree(tree: Tree) -> list[Note]:
     """Return the note of the files under version control, none if nothing changed since the last one."""
     at = tree.pop("at", None)
-    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"), commits=NOTED_COMMITS)
+    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"))
     text = " ".join(lines)
     return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
 

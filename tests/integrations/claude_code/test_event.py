@@ -315,6 +315,15 @@ def test_hooks_note_the_same_as_an_import_of_the_transcript():
         assert sum(count for (found, _), count in (imported - hooked).items() if found == kind) <= 5, kind
 
 
+def test_the_names_that_the_host_gives_an_event_compile_no_pattern(monkeypatch):
+    named = "1fe81785-dead-41c2-8cf9-06e30e1e4d66"
+    monkeypatch.setattr(claude_code_event, "redact", lambda text: text and pytest.fail(text))
+
+    entry = entry_of(event("Stop", session_id=named, transcript_path=f"C:\\p\\{named}.jsonl"))
+
+    assert entry == {"event": "Stop", "session": named, "transcript": f"{named}.jsonl"}
+
+
 @rows("field", ["session_id", "agent_id", "agent_type", "prompt_id", "transcript_path"])
 def test_names_hold_no_secrets_either(field):
     secret = "ghp_" + "a1" * 18
