@@ -242,7 +242,9 @@ def moved_to(place: str | None, part: Part) -> str | None:
     where = _REDIRECTED.sub("", where).strip().strip(_QUOTES)
     if where in ("", "-") or any(sign in where for sign in "$`*"):
         return None
-    joined = where if where.startswith(("/", "~")) else None if place is None else posixpath.join(place, where)
+    joined = (
+        where if where.startswith(("/", "~")) else None if place is None else posixpath.join(place, where)
+    )
     whole = posixpath.normpath(joined) if joined else None
     return None if whole is None or whole.startswith("..") else "" if whole == "." else whole
 
