@@ -18,12 +18,14 @@ from aether.messages.shell import (
     command_target,
     covers,
     is_notable,
+    is_undecided,
     outcome_line,
     short_command,
 )
 from aether.messages.tool_calls import (
     Call,
     file_changes,
+    file_names,
     is_refusal,
     new_work_tree,
     publishes,
@@ -69,6 +71,7 @@ CHECKS = 6
 NEXT_SENTENCES = 6
 # A plan is replaced by its newest version; tasks are added and updated one by one.
 _PLAN_KEYS = ("todos", "plan", "tasks", "items")
+_WHOLE_PLANS = _PLAN_KEYS[:2]
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
@@ -301,11 +304,11 @@ def _plan(calls: Iterable[Call]) -> list[tuple[str, str]]:
     whole: list[tuple[str, str]] = []
     tasks: dict[str, tuple[str, str]] = {}
     for call in calls:
-        listed: list[Any] = next(
-            (call.arguments[key] for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), []
-        )
+        key = next((key for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), "")
+        listed: list[Any] = call.arguments[key] if key else []
         entries = [(_text_of(one), one["status"]) for one in listed if _is_entry(one)]
-        if entries:
+        # A list of tasks can be emptied; other tools have empty lists as well.
+        if entries or (not listed and key in _WHOLE_PLANS):
             whole = [(text, status) for text, status in entries if text]
         elif call.tool.lower().startswith("task"):
             _count_task(tasks, call)
@@ -340,7 +343,8 @@ def _checks(calls: Iterable[Call]) -> list[str]:
         if call.result is None or not is_notable(call.command):
             continue
         # The work tree says what was committed and pushed.
-        if not publishes(call.command) and not is_refusal(call.result.text):
+        output = call.result.text
+        if not (publishes(call.command) or is_refusal(output) or is_undecided(call.command, output)):
             target = command_target(call.command)
             for earlier in [one for one in found if covers(target, one)]:
                 del found[earlier]
@@ -354,7 +358,7 @@ def _checks(calls: Iterable[Call]) -> list[str]:
 
 def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
     """Yield what the calls show of refused edits, commits, pushes and later checks; `whole`: no call is missing."""
-    tree, changed = new_work_tree(), False
+    tree = new_work_tree()
     for call in calls:
         if call.result is None:
             continue
@@ -362,11 +366,10 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
         if is_refusal(call.result.text):
             record_refusal(tree, edits, call.command)
         else:
-            failed = call.result.is_error
-            changed = changed or (bool(edits) and not failed)
-            record_in_work_tree(tree, edits, call.command, call.result.text, failed=failed)
+            output, failed = call.result.text, call.result.is_error
+            record_in_work_tree(tree, edits, call.command, output, failed=failed)
     if refused := tree.pop("refused", []):
-        yield f"Edits that the person refused: {', '.join(refused)}."
-        if whole and not changed:
+        yield f"Edits that the person refused: {', '.join(file_names(refused))}."
+        if whole and tree.get("untouched"):
             yield "No file was changed by a call of this conversation."
     yield from work_tree_lines(tree, whole=whole)

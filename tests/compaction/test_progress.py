@@ -110,6 +110,23 @@ def test_the_newest_plan_shows_what_is_open():
     assert found.next == ("pending: Write the test",)
 
 
+def test_a_plan_that_was_emptied_is_no_next_step():
+    planned = tool("TodoWrite", "ok", todos=[{"content": "Rewrite it", "status": "pending"}])
+    emptied = tool("TodoWrite", "ok", todos=[])
+
+    assert progress(user("Go."), planned).next == ("pending: Rewrite it",)
+    assert progress(user("Go."), planned, user("Forget it."), emptied).next == ()
+    assert progress(user("Go."), planned, tool("order", "ok", items=[])).next == ("pending: Rewrite it",)
+
+
+def test_a_run_that_only_lists_is_no_newer_run_of_a_check():
+    found = progress(
+        user("Go."), bash("pytest", "1 failed, 2 passed"), bash("pytest --collect-only", "3 tests collected")
+    )
+
+    assert [line for line in found.state if line.startswith("Ran")] == ["Ran `pytest`: 1 failed, 2 passed"]
+
+
 def test_tasks_that_are_made_and_updated_one_by_one_are_a_plan():
     found = progress(
         user("Go."),
@@ -219,6 +236,7 @@ def test_edits_that_were_refused_are_not_taken_for_changes():
         *progress(*looked, edit("src/a.py")).state
     }
     assert nothing not in progress(*looked[:2]).state
+    assert nothing not in progress(*looked, bash("python3 make_pages.py", "ok")).state
 
 
 def test_a_command_that_was_refused_was_not_run():

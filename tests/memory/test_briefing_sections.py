@@ -1039,6 +1039,16 @@ def test_requests_that_a_commit_settled_come_last_and_say_so():
     ]  # fmt: skip
 
 
+def test_an_issue_that_was_filed_is_no_commit():
+    filed = committed_on(3, "https://example.com/o/r/issues/9\n\nRetries are lost")
+    asked = asked_on(2, "File an issue on the lost retries.")
+
+    assert sections.request_fates([asked_on(4, "Now the docs."), filed, asked]) == {}
+    assert sections.request_fates([asked_on(4, "Now the docs."), filed, committed_on(3), asked]) == {
+        asked["id"]: "done"
+    }
+
+
 def test_a_request_that_the_person_dropped_is_left_out():
     dropped = asked_on(1, "Also update the README some time.")
     other = asked_on(2, "Update the README and the changelog. Then push.", "d")

@@ -237,7 +237,9 @@ def response_text(response: Any) -> str:
     if not isinstance(response, dict):
         return _flat(response, _RESPONSE_DEPTH)
     if "stdout" in response or "stderr" in response:
-        return "\n".join(filter(None, [_text(response, "stdout"), _text(response, "stderr")]))
+        name = _text(response, "backgroundTaskId")
+        goes_on = f"Command running in background with ID: {name}" if name else ""
+        return "\n".join(filter(None, [goes_on, _text(response, "stdout"), _text(response, "stderr")]))
     if path := _text(response, "filePath"):
         return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
     if _has_answers(response):

@@ -22,7 +22,7 @@ from typing import Any, cast
 
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import accounts, says_state
+from aether.memory.briefing.standing import ISSUE, accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
@@ -794,7 +794,7 @@ def request_fates(items: Sequence[Item]) -> dict[str, str]:
         committed, refused = False, True
         for item in own:
             if not _is_request(item):
-                committed = True
+                committed = committed or not ISSUE.match(item["content"])
                 continue
             if committed and not refused and item["type"] == "user_input":
                 found[item["id"]] = DONE

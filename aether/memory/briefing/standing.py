@@ -52,7 +52,7 @@ _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
-_ISSUE = lazy(r"https://\S+/issues/\d+")
+ISSUE = lazy(r"https://\S+/issues/\d+")
 
 
 class Account(NamedTuple):
@@ -302,7 +302,7 @@ def _published(content: str) -> tuple[Paragraph, ...]:
     commit = _COMMIT_NAME.match(named)
     shown = f"{(commit and commit[1]) or named} {subject.strip()}"
     # An issue says what is to be done, not what was.
-    return Paragraph(shown, ""), *([] if _ISSUE.match(named) else paragraphs(body))
+    return Paragraph(shown, ""), *([] if ISSUE.match(named) else paragraphs(body))
 
 
 def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = False) -> list[Item]:

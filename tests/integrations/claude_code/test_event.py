@@ -347,6 +347,7 @@ def test_names_hold_no_secrets_either(field):
         ({"stdout": "a", "stderr": "", "interrupted": False}, "a"),
         ({"stdout": "", "stderr": "b"}, "b"),
         ({"stdout": None, "stderr": ["b"]}, ""),
+        ({"stdout": "", "stderr": "", "backgroundTaskId": "b1"}, "Command running in background with ID: b1"),
         ({"filePath": "a.py", "structuredPatch": []}, "The file a.py has been updated."),
         ({"content": [{"type": "text", "text": "found"}, {"type": "image"}, "more", 7], "status": "completed"}, "found\n[image]\nmore"),
         ([{"type": "text", "text": "made"}, {"type": "tool_reference"}], "made"),
