@@ -547,21 +547,22 @@ def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
 
 
 def _record_commits(tree: WorkTree, command: str, output: str) -> None:
-    made = tree.get("commits", [])
+    made, found = tree.get("commits", []), commits_in(command, output)
+    # A status after a commit says of what it left out that nothing was added.
+    refused = not found and _NO_COMMIT.search(output)
     left, staged = _uncommitted_after(command, tree["edited"], tree.get("staged"))
     if _DROPS_COMMITS.search(command):
         made = []  # which of them are left is unknown
     elif _REWRITES.search(command):
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
     if _MAKES_COMMITS.search(command):
-        found = commits_in(command, output)
         made = made[:-1] if _AMENDS.search(command) else made
         made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
-        if _COMMITS.search(command) and not (_TAKES_BACK.search(command) or _NO_COMMIT.search(output)):
+        if _COMMITS.search(command) and not (_TAKES_BACK.search(command) or refused):
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
             tree["committed"] = tree["ahead"] = True
             tree.pop("staged", None)
-    if staged is not None and not _NO_COMMIT.search(output):
+    if staged is not None and not refused:
         tree["staged"] = staged
     if made or "commits" in tree:
         tree["commits"] = made[-MOST_COMMITS:]
