@@ -532,6 +532,7 @@ def _shorter(text: str) -> str:
 
 # The easiest to find again first; goals, constraints and the newest pointer to the full text are never dropped.
 _DROPS = (
+    _Drop("requests that are among the messages", "current", stay=1),
     _Drop("errors that are over", "errors", lambda error: not error.open),
     _Drop(
         "hashes of files that were read",
@@ -609,7 +610,7 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     places = places[: max(0, len(places) - drop.stay)]
     if drop.share and places:
         shortest = drop.left(entries[places[0]]) is not None
-        said = count("\n".join((*facts.goals, *facts.current)))
+        said = count("\n".join((*facts.goals, *facts.current[-1:])))
         staying = _within(entries, drop.share * most - said, count, shortest=shortest)
         places = [at for at in places if at not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.
