@@ -86,7 +86,7 @@ _POINTER = re.compile(r"(?P<many>\d+) messages in full: (?P<first>.+?)(?: to (?P
 
 # The newest of these describe the present state; they outlive the older ones of everything else.
 NEWEST = 3
-NEWEST_NAMES = 40
+NEWEST_NAMES = 20
 NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
 # Files read last are about to be used; a path costs as much as three names, so more would displace ids that people gave.
