@@ -86,7 +86,7 @@ _POINTER = re.compile(r"(?P<many>\d+) messages in full: (?P<first>.+?)(?: to (?P
 
 # The newest of these describe the present state; they outlive the older ones of everything else.
 NEWEST = 3
-NEWEST_NAMES = 40
+NEWEST_NAMES = 20
 NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
 # Files read last are about to be used; a path costs as much as three names, so more would displace ids that people gave.
@@ -540,6 +540,7 @@ def _shorter(text: str) -> str:
 
 # The easiest to find again first; goals, constraints and the newest pointer to the full text are never dropped.
 _DROPS = (
+    _Drop("requests that are among the messages", "current", stay=1),
     _Drop("errors that are over", "errors", lambda error: not error.open),
     _Drop(
         "hashes of files that were read",
@@ -617,7 +618,7 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     places = places[: max(0, len(places) - drop.stay)]
     if drop.share and places:
         shortest = drop.left(entries[places[0]]) is not None
-        said = count("\n".join((*facts.goals, *facts.current)))
+        said = count("\n".join((*facts.goals, *facts.current[-1:])))
         staying = _within(entries, drop.share * most - said, count, shortest=shortest)
         places = [at for at in places if at not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.

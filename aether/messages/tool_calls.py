@@ -712,24 +712,25 @@ def record_refusal(tree: WorkTree, paths: Iterable[str], command: str = "") -> N
 
 
 def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) -> None:
-    made = tree.get("commits", [])
-    given = [step for _, step in steps]
+    made, given = tree.get("commits", []), [step for _, step in steps]
+    found = commits_in(command, output)
+    # A status after a commit says of what it left out that nothing was added.
+    refused = not found and _NO_COMMIT.search(output)
     left, staged = _uncommitted_after(command, tree["edited"], tree.get("staged"))
     if any(_drops_commits(*step) for step in given):
         made = []  # which of them are left is unknown
     elif any(verb == "rebase" and "--abort" not in words for verb, words in given):
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
     if any(verb in _MAKE_COMMITS for verb, _ in given):
-        found = commits_in(command, output)
         made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
         made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
         sure = found or not any(_takes_back(*step) for step in given)
-        if any(_commits(*step) for step in given) and sure and not _NO_COMMIT.search(output):
+        if any(_commits(*step) for step in given) and sure and not refused:
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
             tree["committed"] = tree["ahead"] = True
             tree.pop("staged", None)
             tree.pop("withheld", None)
-    if staged is not None and not _NO_COMMIT.search(output):
+    if staged is not None and not refused:
         tree["staged"] = staged
     if any(verb == "reset" for verb, _ in given):
         tree.pop("staged", None)

@@ -123,6 +123,28 @@ _SUPPOSES = lazy(
     r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|i(?:'m| am) (?:now |also |just |still )?(?:reading|checking|(?:re-?)?running|looking|waiting|confirming|verifying|inspecting|reviewing|tracing|searching|validating)|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
     re.IGNORECASE,
 )
+_RECOMMENDS = lazy(
+    r"^(?!\W*if you\b).*?(?:\b(?:i'd|i would) (?:\w+ly |just |also |still |rather )?(?:go (?:with|for)|suggest|recommend|keep|use|pick|choose|prefer|leave|drop|add)\b|\bi (?:strongly )?(?:recommend|suggest|propose)\b)"
+    r"|^\W*(?:my |the )?(?:recommendation|lean|take|suggestion|verdict|preference)\b[^:?.]{0,20}:|^\W*(?:basically|in short|bottom line)\b[^:?.]{0,20}:|^\W*(?:approved? (?:with|once|after|as|this|the|pr)|request(?:ing)? changes|(?:not )?ready to merge|(?:do not|don't|safe to) merge)\b",
+    re.IGNORECASE,
+    needs=(
+        "approve",
+        "changes",
+        "merge",
+        "i'd",
+        "i would",
+        "recommend",
+        "suggest",
+        "propose",
+        "lean",
+        "take",
+        "verdict",
+        "preference",
+        "basically",
+        "in short",
+        "bottom line",
+    ),
+)
 _LEANS = lazy(
     r"^\W*(?:this|that|these|those|it|they|he|she|here|so|yes|no|yeah|nope|right|correct|exactly|good|great|ok(?:ay)?|done|perfect|both|however|but|and|then|also|the same)\b",
     re.IGNORECASE,
@@ -615,7 +637,8 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
             or _OF_TREE.search(text)
         ):
             continue
-        if rate_change(text) >= least:
+        # Below "Two paths fixed:" an entry need not say again that it is a change.
+        if rate_change(text) >= (LEAST_RATE if _CHANGED.search(one.heading) else least):
             found.append(text)
     best: list[str] = []
     for text in sorted(found, key=rate_change, reverse=True):
@@ -640,6 +663,26 @@ def fixes_all(said: Sequence[Paragraph]) -> bool:
         _FIXES_ALL.search(plain) and not _NOT_ALL.search(plain)
         for one in said
         for plain in sentences(without_emphasis(one.text).replace("’", "'"))
+    )
+
+
+def recommended(said: Sequence[Paragraph]) -> list[str]:
+    r"""Return the sentences in which an account recommends something; a person who goes on without a word against it takes it.
+
+    >>> recommended(paragraphs("Both work. I'd go with the first, because it has no state.\n\nShould I start?"))
+    ["I'd go with the first, because it has no state."]
+    """
+    every = dict.fromkeys(
+        one for each in said for one in (each.heading, *sentences(without_emphasis(each.text)))
+    )
+    return [one.rstrip(":") for one in every if _recommends(one.replace("’", "'")) and len(one) <= LINE_CHARS]
+
+
+def _recommends(said: str) -> bool:
+    return (
+        bool(_RECOMMENDS.search(said))
+        and not said.rstrip().endswith("?")
+        and len(said.split()) >= NAMELESS_WORDS
     )
 
 
