@@ -362,6 +362,8 @@ def recall(
 
 def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
     """Return the types of the entries in `layers` (empty: all), and the words of a timeline for several of them."""
+    from aether.store import archive_store
+
     snapshot, wanted = read(home), {*layers}
     archived = (record["item"] for _, record in record_files.records(snapshot, "items"))
     found = {
