@@ -493,6 +493,8 @@ def _in_archive(
     source = searchable_archive(snapshot)
     answer = source.find(Query(wanted.words, (), (), most=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
+    # What was taken out again, by an undo or by hand, is found by those who look for it.
+    newest = {id: each for id, each in newest.items() if each.record.get("why") != items.REMOVED}
     likely = sorted(newest.values(), key=lambda each: each.place)
     held = dict(answer.held)
     for candidate in likely:
