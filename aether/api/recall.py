@@ -494,8 +494,8 @@ def _in_archive(
     answer = source.find(Query(wanted.words, (), (), most=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
     # What was taken out again, by an undo or by hand, is found by those who look for it.
-    newest = {id: each for id, each in newest.items() if each.record.get("why") != items.REMOVED}
-    likely = sorted(newest.values(), key=lambda each: each.place)
+    likely = [each for each in newest.values() if each.record.get("why") != items.REMOVED]
+    likely.sort(key=lambda each: each.place)
     held = dict(answer.held)
     for candidate in likely:
         for word in candidate.held:
