@@ -24,6 +24,7 @@ from aether.errors import InvalidInput, NotFound, public
 from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
+from aether.memory.colony import check_phase
 from aether.memory.items import DEFAULT_SOURCE
 from aether.messages.read import detect_file_format, read_records, require_format, without_private
 from aether.messages.records import BadLine, Record, read_json_values
@@ -158,10 +159,11 @@ def import_transcripts(
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: a format is unknown, or a directory holds nothing to read.
+        InvalidInput: the format or the phase is impossible, or the only source holds nothing to read.
         ImportInterrupted: Ctrl-C was pressed; it has the result so far.
     """
     require_format(format)
+    check_phase(0 if phase is None else phase)
     sources = list(sources)
     snapshot = read(home)
     if not dry_run:
