@@ -13,30 +13,58 @@ if TYPE_CHECKING:
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 - it is to be imported from here
     from typing import TypedDict as TypedDict  # noqa: PLC0414 - as above
 else:
-    _METHODS = ("__new__", "_make", "_replace", "_asdict", "__repr__", "__getnewargs__")
+    # With its instance of this number a class gets a `__new__` of its own, which takes as long to make as some thirty
+    # instances gain by it.
+    _OWN_NEW = 30
+    _tuple_new = tuple.__new__
     _Getter = type(namedtuple("_Getter", "field").field)  # noqa: PYI024 - this makes them
+    _GETTERS = []
 
-    class _Unused(tuple):
-        """A named tuple without an instance: most classes of a process never have one, so its methods wait for the first."""
+    class _Tuple(tuple):
+        """A named tuple: its methods are shared by all classes, because most classes of a process have few instances."""
 
         __slots__ = ()
 
         def __new__(cls, *given: object, **named: object) -> object:
-            _finish(cls)
-            return cls(*given, **named)
+            rest = cls._fields[len(given) :]
+            try:
+                values = (
+                    *given,
+                    *[named.pop(name) if name in named else cls._field_defaults[name] for name in rest],
+                )
+            except KeyError as missing:
+                raise TypeError(f"{cls.__name__}() has no {missing}") from None
+            if named or len(values) != len(cls._fields):
+                raise TypeError(f"{cls.__name__}() takes {', '.join(cls._fields)}, each once")
+            cls._made += 1
+            if cls._made == _OWN_NEW:
+                fields = ", ".join(cls._fields)
+                own = eval(f"lambda cls, {fields}: new(cls, ({fields},))", {"new": _tuple_new})  # noqa: S307 - as `namedtuple`
+                own.__defaults__ = (*cls._field_defaults.values(),)
+                cls.__new__ = own
+            return _tuple_new(cls, values)
 
         @classmethod
         def _make(cls, given: object) -> object:
-            _finish(cls)
-            return cls._make(given)
+            made = _tuple_new(cls, given)
+            if len(made) != len(cls._fields):
+                raise TypeError(f"Expected {len(cls._fields)} arguments, got {len(made)}")
+            return made
 
-    def _finish(cls: type) -> None:
-        made = namedtuple(  # noqa: PYI024 - as above
-            cls.__name__, cls._fields, defaults=cls._field_defaults.values(), module=cls.__module__
-        )
-        for name in _METHODS:
-            if name not in cls._own:
-                setattr(cls, name, vars(made)[name])
+        def _replace(self, /, **new: object) -> object:
+            made = self._make(map(new.pop, self._fields, self))
+            if new:
+                raise ValueError(f"Got unexpected field names: {[*new]}")
+            return made
+
+        def _asdict(self) -> dict[str, object]:
+            return dict(zip(self._fields, self, strict=True))
+
+        def __repr__(self) -> str:
+            return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in self._asdict().items())})"
+
+        def __getnewargs__(self) -> tuple[object, ...]:
+            return tuple(self)
 
     class _Maker(type):
         """The class of `NamedTuple`: a class that is derived from it is a named tuple of the annotated fields."""
@@ -44,15 +72,15 @@ else:
         def __new__(cls, name: str, bases: tuple[type, ...], body: dict[str, object]) -> type:
             if not bases:
                 return super().__new__(cls, name, bases, body)
-            fields = dict(body.get("__annotations__", {}))
-            own = {key: value for key, value in body.items() if key not in fields}
-            getters = {field: _Getter(at, f"Alias for field number {at}") for at, field in enumerate(fields)}
+            fields = body.get("__annotations__", {})
+            while len(_GETTERS) < len(fields):
+                _GETTERS.append(_Getter(len(_GETTERS), f"Alias for field number {len(_GETTERS)}"))
             about = {
-                "__slots__": (), "__annotations__": fields, "__match_args__": (*fields,), "_fields": (*fields,),
+                "__slots__": (), "__match_args__": (*fields,), "_fields": (*fields,), "_made": 0,
                 "_field_defaults": {field: body[field] for field in fields if field in body},
-                "__doc__": f"{name}({', '.join(fields)})", "_own": frozenset(own),
+                "__doc__": f"{name}({', '.join(fields)})",
             }  # fmt: skip
-            return type(name, (_Unused,), {**about, **getters, **own, "__annotations__": fields})
+            return type(name, (_Tuple,), {**about, **body, **dict(zip(fields, _GETTERS, strict=False))})
 
     class NamedTuple(metaclass=_Maker):
         """The base of a class whose annotations are the fields of a tuple."""

@@ -69,7 +69,7 @@ def replies(path: Path) -> Iterator[tuple[str, str]]:
 def hits_in(reply: str, before: str) -> Iterator[Hit]:
     """Yield the statements with a cue in a person's `reply`."""
     own = classify.own_words(reply)
-    for found in classify.rules(classify.prose(own), own):
+    for found in classify.rules(classify.prose(own), own, classify.headed_rules(own)):
         # A rule of several sentences may have a cue in each.
         wishes = map(classify.wish_of, (found.text, *classify.prose(found.text)))
         for name in dict.fromkeys(filter(None, wishes)) or [""]:
@@ -78,7 +78,7 @@ def hits_in(reply: str, before: str) -> Iterator[Hit]:
         if choice.own:
             yield Hit(f"choice: {choices.own_choice(choice.text)}", choice.text)
         else:
-            of_list = not choice.asked or choices.proposal_of(before, back=True) != choice.text
+            of_list = choices.proposal_of(before, back=True) != choice.text
             question = choice.text.rstrip("*_ ").endswith("?")
             yield Hit(
                 TAKEN[0 if of_list and not question else 2 if question else 1], f"{choice.text} {reply}"

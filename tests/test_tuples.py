@@ -59,15 +59,27 @@ def test_a_named_tuple_is_that_of_typing():
     assert type(pickle.loads(pickle.dumps(ours))) is type(copy.deepcopy(ours)) is Made
 
 
-def test_a_class_makes_its_methods_with_its_first_instance():
-    by_call, by_make = made_by(tuples.NamedTuple), made_by(tuples.NamedTuple)
-    assert all("__new__" not in vars(made) for made in (by_call, by_make))
-
-    assert by_call(second=("b",), first=1) == by_make._make([1, ("b",)]) == (1, ("b",))
-    assert all("__new__" in vars(made) for made in (by_call, by_make))
-    for wrong in ({}, {"first": 1, "third": 2}):
+def test_a_class_of_many_instances_takes_what_one_of_few_takes():
+    made = made_by(tuples.NamedTuple)
+    for many in (False, True):
+        assert made(second=("b",), first=1) == made(1, ("b",)) == made._make([1, ("b",)]) == (1, ("b",))
+        assert (made(1), made(first=1)) == ((1, ()), (1, ()))
+        for given, named in [
+            ((), {}),
+            ((), {"first": 1, "third": 2}),
+            ((1, (), 2), {}),
+            ((1,), {"first": 1}),
+        ]:
+            with pytest.raises(TypeError):
+                made(*given, **named)
         with pytest.raises(TypeError):
-            made_by(tuples.NamedTuple)(**wrong)
+            made._make([1])
+        with pytest.raises(ValueError, match="third"):
+            made(1)._replace(third=2)
+        assert type(made(1)) is type(made(1)._replace(first=2)) is made
+        assert ("__new__" in vars(made)) == many
+        for nth in range(100):
+            made(nth)
 
 
 def test_a_typed_dictionary_is_that_of_typing():

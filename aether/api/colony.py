@@ -9,6 +9,7 @@ import contextlib
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.admin import automatic_snapshot
 from aether.api.home import Home, change, copied, fold_if_possible, now, read
 from aether.clock import new_id
@@ -40,20 +41,16 @@ def emit_signal(
         InvalidInput: an unknown type, or a strength outside 0 to 1.
     """
     at = now()
-
-    def emit(documents: Mapping[str, Any]) -> Change:
-        return signals.emit(
-            documents["pheromones"], type, context, now=at, id=new_id(type.lower(), at), strength=strength,
-            source=source, caste=caste, phase=phase, metadata=copied(metadata),
-            colony_state=documents["COLONY_STATE"]["colony_status"]["state"],
-        )  # fmt: skip
+    fields: JsonObject = {
+        "type": type, "context": context, "strength": strength, "source": source, "caste": caste,
+        "phase": phase, "metadata": copied(metadata),
+    }  # fmt: skip
 
     def plan(documents: Mapping[str, Any]) -> Change:
-        return chain_changes(documents, emit, lambda state: signals.expire(state["pheromones"], at))
+        return signals.deposit(documents, fields, now=at, new_id=new_id)
 
-    done = change(home, plan, Author("emit", by=source, reason=type))
-    emitted = cast("Signal", copied(done.result[0]))
-    queued = any(signal["id"] == emitted["id"] for signal in queued_signals(home=home))
+    done = change(home, plan, Author("emit", by=source, reason=type), ask=("emit", fields))
+    emitted, queued = cast("tuple[Signal, bool]", done.result)
     return {**emitted, "context": signals.context_of(emitted), "queued": queued}
 
 
@@ -223,6 +220,7 @@ def register_worker(
             documents["COLONY_STATE"], worker_id, now=now(), caste=caste, task=task
         ),
         Author("register worker", by=worker_id),
+        ask=("register worker", {"id": worker_id, "caste": caste, "task": task}),
     ).result
     return done
 
@@ -238,6 +236,7 @@ def release_worker(worker_id: str, *, home: Home = None) -> JsonObject:
         home,
         lambda documents: colony_state.release_worker(documents["COLONY_STATE"], worker_id),
         Author("release worker", by=worker_id),
+        ask=("release worker", {"id": worker_id}),
     ).result
     return done
 

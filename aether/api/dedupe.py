@@ -62,6 +62,9 @@ def known_keys(
     found: set[str] = set()
     holding = [*(("key", key) for key in keys), *(("file", file) for file in files if keys)]
     for entry in _stored(snapshot, after, holding):
+        metadata = entry["metadata"]
+        if "pointer" not in metadata and "places" not in metadata:
+            continue  # it was not captured
         pointer = _pointer(entry)
         found.add(str(pointer.get("key", "")))
         found.update(str(place.get("key", "")) for place in _places(entry))

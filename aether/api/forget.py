@@ -24,6 +24,7 @@ from aether.api.home import Home, change, copied, counter_of, drained, find, now
 from aether.clock import new_id
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
 from aether.memory import items
+from aether.memory.capture.passages import request_in
 from aether.memory.forgetting import erase as erasing
 from aether.memory.forgetting import find as finding
 from aether.memory.forgetting import forget as forgetting
@@ -448,8 +449,23 @@ def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
             fix='See "aether recall QUERY" and "aether log".',
             where="erase",
         )
+    texts |= _torn_in(place, texts)
     fit = [text for text in texts if len(text) >= MIN_CHARS and not erasing.is_reserved(text)]
     return fit, len(texts) - len(fit)
+
+
+def _torn_in(place: Path, texts: set[str]) -> set[str]:
+    """Return the starts of sentences in `texts` at which a title, or the request that a passage quotes, was cut."""
+    quoted = {
+        text
+        for file in _files(place)
+        if file.form.startswith("data/") and file.form.endswith((".json", ".jsonl"))
+        for entry in erasing.objects(file.form, file.data)
+        for text in (entry.get("title"), request_in(entry))
+        if isinstance(text, str) and text.endswith("…")
+    }
+    found = (finding.torn_start(text, texts) for text in quoted)
+    return {text for text in found if len(text) >= erasing.MIN_SENTENCE_CHARS}
 
 
 def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]:

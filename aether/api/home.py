@@ -161,13 +161,20 @@ def looked(place: Path, done: Committed) -> None:
 
 
 def change(
-    home: Home, plan: Callable[[Mapping[str, Any]], Change], author: Author, *, settings: Config | None = None
+    home: Home,
+    plan: Callable[[Mapping[str, Any]], Change],
+    author: Author,
+    *,
+    settings: Config | None = None,
+    ask: tuple[str, JsonObject] | None = None,
 ) -> Committed:
     """Commit the change that `plan` makes of the documents, export its events, and return its result.
 
-    `settings` replace those of the home.
+    `settings` replace those of the home; `ask` as for `change_snapshot`.
     """
-    return change_snapshot(home, lambda snapshot: plan(snapshot.documents), author, settings=settings)
+    return change_snapshot(
+        home, lambda snapshot: plan(snapshot.documents), author, settings=settings, ask=ask
+    )
 
 
 def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Committed:
@@ -191,10 +198,15 @@ def change_snapshot(
     *,
     settings: Config | None = None,
     ahead: bool = False,
+    ask: tuple[str, JsonObject] | None = None,
 ) -> Committed:
-    """Do the same as `change` for a plan that needs the journal and the archive as well; `ahead` as for `commit`."""
+    """Do the same as `change` for a plan that needs the journal and the archive as well; `ahead` as for `commit`.
+
+    With `ask`, the name of an operation (`api.asked`) and its arguments, another process of a shared home may commit it.
+    """
     from aether.api import telemetry
     from aether.store.commit import commit
+    from aether.store.together import Ask
 
     events: list[JsonObject] = []
 
@@ -203,8 +215,15 @@ def change_snapshot(
         events[:] = made.appends.get("events", [])
         return made
 
+    def answered(made: list[Any]) -> Any:
+        events[:] = made[1]
+        return made[0]
+
     place = drained(find(home))
-    done = commit(place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True)
+    done = commit(
+        place, planned, author, now=now(), settings=settings, ahead=ahead, may_wait=True,
+        ask=Ask(*ask, answered) if ask else None,
+    )  # fmt: skip
     looked(place, done)
     telemetry.export(place, events)
     return done._replace(result=copied(done.result))

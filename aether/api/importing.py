@@ -8,7 +8,7 @@ is stopped keeps its stored batches, and importing again adds the rest. Bad line
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -129,16 +129,23 @@ class _Tally:
 
 
 class _OwnPhases(NamedTuple):
-    """The phases of one file: those it has in the home, and the first free one."""
+    """The phases of one conversation: those that its notes have in the home, and the first free one."""
 
-    known: list[int]
+    words: passages.Collector
+    of_file: Collection[int]
+    """Those of all files of this name."""
     following: int
+    forced: int | None
+    """The phase of all, if it is forced."""
 
     def nth(self, segment: int) -> int:
         """Return the phase of the stretch before the compaction number `segment`."""
-        return (
-            self.known[segment] if segment < len(self.known) else self.following + segment - len(self.known)
-        )
+        if self.forced is not None:
+            return self.forced
+        known = self.words.known_phases(self.of_file)
+        phase = known[segment] if segment < len(known) else self.following + segment - len(known)
+        self.words.phases.add(phase)
+        return phase
 
 
 @public
@@ -180,35 +187,54 @@ def import_transcripts(
     )
     held = dedupe.phases_by_file(snapshot)
     current = phases.current_phase(snapshot.documents["COLONY_STATE"])
-    following = max([current, *(1 + max(found) for found in held.values())])
+    history = memory.get("history", [])
+    noted = [*held.values(), *filter(None, (entry.get("phases") for entry in history))]
+    following = max([current, *(1 + max(found) for found in noted)])
     files = 0
     try:
         for file in _files(sources, tally):
             files += 1
             is_path = isinstance(file, (str, os.PathLike))
             name = Path(file).name if is_path else str(getattr(file, "name", "-"))
-            before = tally.records
-            records = _records(file, format, name, tally, progress)
-            if tally.private:
-                records = without_private(records, tally.private, directory=tally.root)
-            words = passages.Collector(name, passages.known_lines(memory))
-            own = _OwnPhases(sorted(held.get(name, ())), max(following, 1 + max(tally.phases, default=0)))
-            captured = capture(words.watch(records), file=name, phase=phase, phases=own.nth)
+            stored = len(tally.revisions)
+            own = _OwnPhases(passages.Collector(name, history), held.get(name, ()), following, phase)
             try:
-                _store_all(_new_entries(captured, known, name, tally), words, tally, home, dry_run=dry_run)
-                if tally.records == before:
-                    raise _nothing_in(file, format, name)
+                _import_file(
+                    file, own, tally, format=format, known=known, dry_run=dry_run, home=home, progress=progress
+                )  # fmt: skip
             except (InvalidInput, NotFound) as reason:
                 if len(sources) == 1 and file is sources[0]:
                     raise
                 # One foreign file among others does not stop the import; it is named like a bad line.
                 tally.bad.append({"file": name, "line": 0, "reason": reason.what})
+            following = max([following, *(1 + each for each in (*tally.phases, *own.words.kept_phases))])
+            if len(tally.revisions) > stored:
+                # The next file may have the same name and start with the same words.
+                history = read(home).documents["memory"].get("history", [])
     except KeyboardInterrupt as stop:
         tally.revisions = _committed(tally, home, after=snapshot.revision)
         raise ImportInterrupted(_imported(files, tally)) from stop
     if tally.is_full:
         prepare_handoff(home)
     return _imported(files, tally)
+
+
+def _import_file(
+    file: Any, own: _OwnPhases, tally: _Tally, *, format: str | None, known: set[str], dry_run: bool, home: Home,
+    progress: Callable[[int, int], None],
+) -> None:  # fmt: skip
+    """Store the notes and the words of one file; `known` are the keys of all notes so far."""
+    words, before = own.words, tally.records
+    records = _records(file, format, words.file, tally, progress)
+    if tally.private:
+        records = without_private(records, tally.private, directory=tally.root)
+    captured = capture(words.watch(records), file=words.file, phase=own.forced, phases=own.nth)
+    for batch in dedupe.batches(_new_entries(captured, known, words.file, tally), tally.batch_chars):
+        _store(batch, words, tally, home, dry_run=dry_run)
+    if (left := words.drain()) and not dry_run:
+        _commit([], words, left, tally, home)
+    if tally.records == before:
+        raise _nothing_in(file, format, words.file)
 
 
 def _imported(files: int, tally: _Tally) -> Imported:
@@ -290,15 +316,6 @@ def _new_entries(captured: Iterable[Any], known: set[str], name: str, tally: _Ta
         except InvalidInput as reason:
             line = note["metadata"]["pointer"]["line"]
             tally.bad.append({"file": name, "line": line, "reason": reason.what})
-
-
-def _store_all(
-    entries: Iterator[JsonObject], words: passages.Collector, tally: _Tally, home: Home, *, dry_run: bool
-) -> None:
-    for batch in dedupe.batches(entries, tally.batch_chars):
-        _store(batch, words, tally, home, dry_run=dry_run)
-    if (left := words.drain()) and not dry_run:
-        _commit([], words, left, tally, home)
 
 
 def _store(

@@ -91,7 +91,8 @@ def load_answers(home: Path, answers: dict[str, bool], fates: dict[str, list[int
     """Add the kept answers about lines to `answers` and `fates`; none if they are of another program."""
     with suppress(AttributeError, LookupError, TypeError, ValueError):
         kept = _load(home, ANSWERS)
-        answers.update(dict.fromkeys(kept["no"].split(), False) | dict.fromkeys(kept["yes"].split(), True))
+        answers.update(dict.fromkeys(kept["no"].split(), False))
+        answers.update(dict.fromkeys(kept["yes"].split(), True))
     with suppress(AttributeError, LookupError, TypeError, ValueError):
         fates.update({key: [*map(int, each)] for key, each in _load(home, FATES)["fates"].items()})
 

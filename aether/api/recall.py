@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path, PurePath
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.api import hook_sessions
@@ -20,18 +20,21 @@ from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, Stor
 from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
-from aether.memory.capture import passages
 from aether.memory.recall import RecallLine
-from aether.memory.search import HISTORY, LIMIT, best_passage, search
+from aether.memory.search import LIMIT, best_passage, search
 from aether.memory.sessions import find_session, session_sections, session_text
 from aether.redact.redact import redact
-from aether.store import archive_store, record_files, search_index
+from aether.store import record_files, search_index
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot
 from aether.text.synonyms import with_synonyms
 from aether.text.tags import memory_block
 from aether.text.words import query_terms, terms
 from aether.types import KIND_OF_TYPE, Change, Counter, Hit, JsonObject
+
+# Conversations are not recalled at a prompt, which waits for every import.
+if TYPE_CHECKING:
+    from aether.store import archive_store
 
 __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]
 
@@ -133,6 +136,8 @@ def _with_cost(hit: Hit, count: Counter) -> Hit:
 
 def _with_conversations(source: Source, home: Path, query: str) -> Source:
     """Return `source` with the archived conversations that hold words of `query` or are named by it, each by the part that matches."""
+    from aether.store import archive_store
+
     if archive_store.is_empty(home):
         return source
     weights = with_synonyms(query_terms(query))[0].weights
@@ -168,6 +173,8 @@ def _conversation_item(
     home: Path, row: archive_store.Row, weights: Mapping[str, float] | None
 ) -> JsonObject | None:
     """Return an archived conversation as an item: the message that holds most of the query, or without one all of it."""
+    from aether.store import archive_store
+
     try:
         texts = [*archive_store.texts(archive_store.read(home, row.name)["content"])] or [row.title]
     except (AetherError, KeyError):
@@ -235,10 +242,10 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     # Ids as rows of the index spell them.
     hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
     parts = items.forgotten_parts(memory)
-    kept = passages.known_lines(memory)
+    kept = items.known_places(memory)
 
     def is_shown(id: str) -> bool:
-        return id not in hidden and passages.is_kept(id, kept)
+        return id not in hidden and items.is_kept(id, kept)
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
@@ -295,7 +302,11 @@ def _with_places(records: list[JsonObject], memory: Mapping[str, Any]) -> list[J
 
 def _is_bare_passage(item: JsonObject) -> bool:
     known = item.get("metadata") or {}
-    return item.get("type") == HISTORY and isinstance(known.get("conversation"), str) and "title" not in known
+    return (
+        item.get("type") == items.HISTORY
+        and isinstance(known.get("conversation"), str)
+        and "title" not in known
+    )
 
 
 class RecallHit(dict[str, Any]):
@@ -400,7 +411,7 @@ def full(ids: Sequence[str], *, home: Home = None) -> list[JsonObject]:
         raise _unknown(missing)
     return [
         {
-            **{key: value for key, value in record._asdict().items() if key != "value"},
+            "id": record.id, "layer": record.layer, "type": record.type, "at": record.at, "text": record.text,
             "tokens": record.tokens or count(record.text), "entry": copied(record.value),
         }
         for record in (known[one] for one in ids)
@@ -437,6 +448,8 @@ def _by_id(snapshot: Snapshot, ids: Sequence[str]) -> Iterator[lines.Record]:
 
 def _conversation(home: Path, id: str) -> Iterator[lines.Record]:
     """Yield the archived conversation `id` as a record, nothing without one."""
+    from aether.store import archive_store
+
     row = archive_store.find(home, id)
     item = _conversation_item(home, row, None) if row else None
     if item:
@@ -500,7 +513,7 @@ def _is_of(record: lines.Record, session: str) -> bool:
 def _kind(record: lines.Record) -> str:
     """Return the type of an entry, of a passage of a conversation who wrote it."""
     speaker = (record.value.get("metadata") or {}).get("speaker")
-    return f"{speaker} wrote" if record.type == HISTORY and speaker else record.type
+    return f"{speaker} wrote" if record.type == items.HISTORY and speaker else record.type
 
 
 def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -> tuple[str, list[str]]:

@@ -41,8 +41,9 @@ from aether.store import (
     spool,
     together,
 )
-from aether.store.commit import after_lines, catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
+from aether.store.commit import catch_up, fold, mark_of, send_queue, settle, take_in, write_lock
 from aether.store.ledger import JOURNAL, Ledger, Mark, Share
+from aether.store.lines import after_lines
 from aether.store.shared_files import Blobs
 from aether.store.snapshot import Snapshot, journal_header, journal_path, load
 from aether.text.words import pluralize

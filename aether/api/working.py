@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
 
+from aether.api import asked as asked  # noqa: PLC0414 - others may ask this process for a change
 from aether.api.home import (
     Home,
     change,
@@ -31,8 +32,8 @@ from aether.store import files
 from aether.store.authors import AETHER, Author
 from aether.store.commit import commit
 from aether.store.patch import chain_changes
-from aether.store.snapshot import Entry, Snapshot
-from aether.store.together import OPERATIONS, Ask, Operation
+from aether.store.snapshot import Snapshot
+from aether.store.together import Ask
 from aether.text.words import pluralize
 from aether.tuples import NamedTuple
 from aether.types import Change, Item, JsonObject
@@ -166,22 +167,6 @@ def store_entries(
         item_id.compression_needed, item_id.evicted, item_id.handoff = needed, added.evicted, path
         made.append(item_id)
     return StoredEntries(chosen, made, done.revision, needed, added.again)
-
-
-def _asked_addition(snapshot: Snapshot, arguments: JsonObject, at: datetime) -> Change:
-    entries = items.checked_entries(files.checked_json(arguments["entries"], where="item"))
-    count = counter_of(snapshot.documents["memory"])
-    return add_items(snapshot.documents, entries, now=at, new_id=new_id, count=count)
-
-
-def _result_of_addition(snapshot: Snapshot, entry: Entry) -> list[Any]:
-    steps = [step for step in entry.patches[items.DOCUMENT] if step["path"] == f"{items.PART}/items/-"]
-    evicted = [record["item"]["id"] for record in entry.appends.get("items", [])]
-    needed = token_usage(snapshot.documents[items.DOCUMENT]).needed
-    return [[step["value"]["id"] for step in steps], evicted, needed]
-
-
-OPERATIONS["add"] = Operation(_asked_addition, _result_of_addition)
 
 
 def prepare_handoff(home: Home) -> str:

@@ -86,7 +86,7 @@ _POINTER = re.compile(r"(?P<many>\d+) messages in full: (?P<first>.+?)(?: to (?P
 
 # The newest of these describe the present state; they outlive the older ones of everything else.
 NEWEST = 3
-NEWEST_NAMES = 40
+NEWEST_NAMES = 20
 NEWEST_DECISIONS = 10
 NEWEST_FILES = 12
 # Files read last are about to be used; a path costs as much as three names, so more would displace ids that people gave.
@@ -267,7 +267,7 @@ def _in_force(extracts: Iterable[_Extract]) -> list[_Extract]:
     """Return `extracts` without the rules that a person's later words end."""
     held: list[_Extract] = []
     for one in extracts:
-        ended = _ended_by((one.text,), [each.text for each in held if each.field == "constraints"])
+        ended = _ended_by(_of_person([one.text]), [each.text for each in held if each.field == "constraints"])
         held = [each for each in held if each.field != "constraints" or each.text not in ended]
         held.append(one)
     return held
@@ -276,8 +276,13 @@ def _in_force(extracts: Iterable[_Extract]) -> list[_Extract]:
 def _still_in_force(older: Facts, newer: Facts) -> list[str]:
     """Return the rules of `older` that no words of a person in `newer` end."""
     said = (*newer.goals, *newer.requests, *newer.decisions, *newer.current)
-    ended = _ended_by(said, older.constraints)
+    ended = _ended_by(_of_person(said), older.constraints)
     return [one for one in older.constraints if one not in ended]
+
+
+def _of_person(said: Iterable[str]) -> Iterator[str]:
+    """Yield the texts without those that an agent may have said: of its messages only its choices are noted."""
+    return (text for text in said if "\nAnswered: " in text or not states_choice(text))
 
 
 def _ended_by(said: Iterable[str], rules: Collection[str]) -> set[str]:
@@ -314,22 +319,25 @@ def _text_before(messages: Sequence[Message], at: int) -> str:
 def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
     """Yield the contents of a person's message: what it settles of the text `before` it, rules, a choice, a request."""
     choice = settled(text, before) if before else None
+    parts = message_by_kind(text)
+    rules = [_Extract("constraints", one) for kind, one in parts if kind in _RULES]
     if choice and not choice.own:
         settles = f"Asked: {choice.about}\nAnswered: {choice.text}" if choice.about else choice.text
         said = f"Asked: {choice.text}\nAnswered: {text}" if choice.asked else settles
         yield _Extract("decisions", said)
+        yield from rules
         return
     asked = closing_question(before) if before and is_reply(text) else ""
     if asked and not (is_empty_reply(text) and not asks_for_decision(asked)):
         field = "decisions" if asks_for_decision(asked) and not choice else "requests"
         yield _Extract(field, f"Asked: {asked}\nAnswered: {text}")
+        yield from rules
         return
     if is_empty_reply(text):
         return
-    for kind, one in message_by_kind(text):
-        if kind in _RULES:
-            yield _Extract("constraints", one)
-        elif (choice := settled(one, "")) and choice.text == one.strip():
+    yield from rules
+    for one in [one for kind, one in parts if kind not in _RULES]:
+        if (choice := settled(one, "")) and choice.text == one.strip():
             yield _Extract("decisions", _head(one, STATEMENT_CHARS))
         else:
             yield _Extract("goals" if _revises(one) else "requests", _head(one, REQUEST_CHARS))
@@ -532,6 +540,7 @@ def _shorter(text: str) -> str:
 
 # The easiest to find again first; goals, constraints and the newest pointer to the full text are never dropped.
 _DROPS = (
+    _Drop("requests that are among the messages", "current", stay=1),
     _Drop("errors that are over", "errors", lambda error: not error.open),
     _Drop(
         "hashes of files that were read",
@@ -609,7 +618,7 @@ def _without(facts: Facts, drop: _Drop, *, count: Counter, most: int) -> tuple[F
     places = places[: max(0, len(places) - drop.stay)]
     if drop.share and places:
         shortest = drop.left(entries[places[0]]) is not None
-        said = count("\n".join((*facts.goals, *facts.current)))
+        said = count("\n".join((*facts.goals, *facts.current[-1:])))
         staying = _within(entries, drop.share * most - said, count, shortest=shortest)
         places = [at for at in places if at not in staying]
     # Entries beyond any possible room are dropped unmeasured, because counting thousands of texts takes long.

@@ -233,7 +233,7 @@ def _summary_of_cuts(run: _Fit, loose: Sequence[int]) -> _SummaryDraft | None:
 
 def _fits(run: _Fit, most: int, more: int) -> bool:
     """Return whether the draft and one more message of `more` tokens stay within `most` tokens and enough messages."""
-    number = sum(1 for _ in steps.kept_positions(run.draft)) + (more > 0)
+    number = len(steps.kept_positions(run.draft)) + (more > 0)
     few = not run.limits.most_messages or number <= run.limits.most_messages
     return few and steps.used_tokens(run.draft) + more <= most
 
@@ -466,7 +466,7 @@ def keep_older(
     available = [at for at in loose if not draft.kept[at] and at not in draft.parts.orphans]
     left = len(draft.messages)
     if most_messages:
-        left = most_messages - sum(1 for _ in steps.kept_positions(draft))
+        left = most_messages - len(steps.kept_positions(draft))
     else:
         _keep_important(draft, policy, available, goal=goal, room=room, least=least)
     most, kept = goal - steps.used_tokens(draft) - room, 0

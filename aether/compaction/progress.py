@@ -18,12 +18,14 @@ from aether.messages.shell import (
     command_target,
     covers,
     is_notable,
+    is_undecided,
     outcome_line,
     short_command,
 )
 from aether.messages.tool_calls import (
     Call,
     file_changes,
+    file_names,
     is_refusal,
     new_work_tree,
     publishes,
@@ -42,8 +44,10 @@ from aether.text.accounts import (
     left_open,
     paragraphs,
     reason_of,
+    recommended,
+    refuses,
 )
-from aether.text.choices import refuses, settled
+from aether.text.choices import settled
 from aether.text.classify import closing_question, is_empty_reply
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
@@ -57,17 +61,20 @@ EARLIER_CHARS = 12_000
 ACCOUNT_CHARS = 900
 # Of an answer without work: what it found is looked up, what it decided is not.
 FOUND_CHARS = 300
-ANNOUNCEMENTS = 3
+ANNOUNCEMENTS = 6
 CACHED_ANSWERS = 4_096
 # A shorter text announces the next call or says that it is done.
 LEAST_ANSWER = 160
 LEAST_NEWEST = 40
 REQUEST_CHARS = 600
+# Of a request that stays among the messages: with the others it shows what the work is for.
+STAYING_CHARS = 240
 PLAN_ENTRIES = 12
 CHECKS = 6
 NEXT_SENTENCES = 6
 # A plan is replaced by its newest version; tasks are added and updated one by one.
 _PLAN_KEYS = ("todos", "plan", "tasks", "items")
+_WHOLE_PLANS = _PLAN_KEYS[:2]
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
@@ -102,6 +109,8 @@ class Turn(NamedTuple):
     """Its last message, if it says more than that a call follows."""
     stays: bool = False
     """Whether that stays among the messages."""
+    closing: str = ""
+    """A shorter text after it, if no call follows."""
     reasons: tuple[str, ...] = ()
     """Why edits were made, one sentence each."""
     under_way: tuple[str, ...] = ()
@@ -129,7 +138,8 @@ def progress_of(
     question = closing_question(last)
     return Progress(
         opening=requests[:1],
-        current=requests[-1:],
+        # "commit" alone does not say of what.
+        current=requests[1:] or requests,
         state=(
             *_shown_answers(answers),
             *newest.under_way,
@@ -147,8 +157,9 @@ def progress_of(
 
 
 def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[tuple[str, ...], list[Turn]]:
-    """Return the heads of the first and the newest request of a person, and the turns of the model, oldest first."""
-    requests: list[str] = []
+    """Return a person's requests, the first, the heads of those that stay, and the newest, and the turns of the model."""
+    requests: list[tuple[str, bool]] = []
+    praise: list[tuple[str, bool]] = []
     turns: list[Turn] = []
     turn, before = Turn(), ""
     for at, message in enumerate(messages):
@@ -156,18 +167,28 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
         said = words_of_person(message, text)
         if said and not is_summary(message):
             if refuses(said) and turn.answer:
-                turn = turn._replace(answer="", reasons=())
+                turn = turn._replace(answer="", closing="", reasons=())
             if turn != Turn():
-                turns.append(turn._replace(under_way=()))
+                turns.append(_ended(turn)._replace(under_way=()))
             turn = Turn()
-            if not (is_empty_reply(said) and requests):
-                requests.append(with_speaker(message, _with_its_matter(said[:REQUEST_CHARS], before)))
+            asked = (with_speaker(message, _with_its_matter(said[:REQUEST_CHARS], before)), stays(at))
+            praise = [asked] if is_empty_reply(said) and requests else []
+            requests += [] if praise else [asked]
             before = ""
         elif message.role == "assistant" and not is_summary(message):
+            if any(block.kind == "call" for block in message.blocks):
+                requests += praise  # "ship it" asks for something if the model sets to work
+                praise, turn = [], _with_call(turn)
             before = text or before
             turn = _with_edits(_with_text(turn, text, message, stays=stays(at)) if text else turn, message)
-    turns += [turn] if turn != Turn() else []
-    return (*requests[:1], *requests[-1:]) if len(requests) > 1 else tuple(requests), turns
+    turns += [_ended(turn)] if turn != Turn() else []
+    ends = (0, len(requests) - 1)
+    shown = (
+        text if at in ends else _head(text, STAYING_CHARS)
+        for at, (text, stayed) in enumerate(requests)
+        if stayed or at in ends
+    )
+    return tuple(shown), turns
 
 
 def _with_its_matter(said: str, before: str) -> str:
@@ -203,13 +224,27 @@ def _with_text(turn: Turn, text: str, message: Message, *, stays: bool) -> Turn:
     turn = turn._replace(said=turn.said if stays else (*turn.said, text)[-ANNOUNCEMENTS:])
     calls = any(block.kind == "call" for block in message.blocks)
     if len(text) >= LEAST_ANSWER or not (calls or len(turn.answer) >= LEAST_ANSWER):
-        return turn._replace(answer=with_speaker(message, text), stays=stays, under_way=())
-    if calls:
-        return turn._replace(
-            answer=turn.answer if len(turn.answer) >= LEAST_ANSWER else "",
-            under_way=(*turn.under_way, text)[-ANNOUNCEMENTS:],
-        )
-    return turn
+        return turn._replace(answer=with_speaker(message, text), stays=stays, closing="", under_way=())
+    if not calls:
+        return turn._replace(closing=text)
+    return turn._replace(
+        answer=turn.answer if len(turn.answer) >= LEAST_ANSWER else "",
+        under_way=(*turn.under_way, text)[-ANNOUNCEMENTS:],
+    )
+
+
+def _with_call(turn: Turn) -> Turn:
+    """Return `turn` with a call: a short text before it announced that."""
+    if not turn.closing:
+        return turn
+    return turn._replace(closing="", under_way=(*turn.under_way, turn.closing)[-ANNOUNCEMENTS:])
+
+
+def _ended(turn: Turn) -> Turn:
+    """Return `turn` with the short text that ended it below its account."""
+    if len(turn.closing) < LEAST_NEWEST:
+        return turn
+    return turn._replace(answer=f"{turn.answer}\n\n{turn.closing}", closing="", under_way=())
 
 
 def _with_edits(turn: Turn, message: Message) -> Turn:
@@ -285,7 +320,7 @@ def done_in(answer: str, *, worked: bool = True) -> tuple[str, ...]:
         if worked
         else (*filter(None, [reason_of(answer)]), *claims(said, FOUND_CHARS))
     )
-    return tuple(dict.fromkeys((*did, *left_open(said))))
+    return tuple(dict.fromkeys((*did, *recommended(said), *left_open(said))))
 
 
 def _head(text: str, most: int) -> str:
@@ -300,11 +335,11 @@ def _plan(calls: Iterable[Call]) -> list[tuple[str, str]]:
     whole: list[tuple[str, str]] = []
     tasks: dict[str, tuple[str, str]] = {}
     for call in calls:
-        listed: list[Any] = next(
-            (call.arguments[key] for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), []
-        )
+        key = next((key for key in _PLAN_KEYS if isinstance(call.arguments.get(key), list)), "")
+        listed: list[Any] = call.arguments[key] if key else []
         entries = [(_text_of(one), one["status"]) for one in listed if _is_entry(one)]
-        if entries:
+        # A list of tasks can be emptied; other tools have empty lists as well.
+        if entries or (not listed and key in _WHOLE_PLANS):
             whole = [(text, status) for text, status in entries if text]
         elif call.tool.lower().startswith("task"):
             _count_task(tasks, call)
@@ -339,7 +374,8 @@ def _checks(calls: Iterable[Call]) -> list[str]:
         if call.result is None or not is_notable(call.command):
             continue
         # The work tree says what was committed and pushed.
-        if not publishes(call.command) and not is_refusal(call.result.text):
+        output = call.result.text
+        if not (publishes(call.command) or is_refusal(output) or is_undecided(call.command, output)):
             target = command_target(call.command)
             for earlier in [one for one in found if covers(target, one)]:
                 del found[earlier]
@@ -353,19 +389,18 @@ def _checks(calls: Iterable[Call]) -> list[str]:
 
 def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
     """Yield what the calls show of refused edits, commits, pushes and later checks; `whole`: no call is missing."""
-    tree, changed = new_work_tree(), False
+    tree = new_work_tree()
     for call in calls:
         if call.result is None:
             continue
         edits = [change.path for change in file_changes(call.arguments, call.command)]
         if is_refusal(call.result.text):
-            record_refusal(tree, edits)
+            record_refusal(tree, edits, call.command)
         else:
-            failed = call.result.is_error
-            changed = changed or (bool(edits) and not failed)
-            record_in_work_tree(tree, edits, call.command, call.result.text, failed=failed)
+            output, failed = call.result.text, call.result.is_error
+            record_in_work_tree(tree, edits, call.command, output, failed=failed)
     if refused := tree.pop("refused", []):
-        yield f"Edits that the person refused: {', '.join(refused)}."
-        if whole and not changed:
+        yield f"Edits that the person refused: {', '.join(file_names(refused))}."
+        if whole and tree.get("untouched"):
             yield "No file was changed by a call of this conversation."
     yield from work_tree_lines(tree, whole=whole)

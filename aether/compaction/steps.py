@@ -96,14 +96,13 @@ class Shortened(NamedTuple):
 
 def used_tokens(draft: Draft) -> int:
     """Return the tokens of everything kept, without a new summary."""
-    return draft.overhead + sum(draft.tokens[at] for at in kept_positions(draft))
+    return draft.overhead + sum([draft.tokens[at] for at in kept_positions(draft)])
 
 
-def kept_positions(draft: Draft) -> Iterator[int]:
-    """Yield the positions that are kept, group by group."""
-    for at, group in enumerate(draft.parts.groups):
-        if draft.kept[at]:
-            yield from group.members
+def kept_positions(draft: Draft) -> list[int]:
+    """Return the positions that are kept, group by group."""
+    groups = zip(draft.parts.groups, draft.kept, strict=True)
+    return [at for group, is_kept in groups if is_kept for at in group.members]
 
 
 def group_tokens(draft: Draft, group: int) -> int:
@@ -261,7 +260,7 @@ def lower_keep_counts(draft: Draft, policy: Policy, *, most: int, most_messages:
     parts = draft.parts
     draft.kept[:] = held_groups(parts, recent=policy.keep_recent_turns, pairs=policy.keep_tool_pairs)
     tokens = used_tokens(draft)
-    messages = sum(1 for _ in kept_positions(draft))
+    messages = len(kept_positions(draft))
     counts = [
         min(policy.keep_recent_turns, max(parts.turn, default=0) + 1),
         min(policy.keep_tool_pairs, max(1, max(parts.pair, default=0) + 1)),
@@ -295,7 +294,7 @@ def _by_rank(draft: Draft, rank: Sequence[int], *, calls: bool) -> dict[int, lis
 def drop_remarks(draft: Draft, *, most: int, most_messages: int) -> None:
     """Drop texts between the calls of the newest turn, oldest first, until at most so many tokens and messages are left."""
     excess = used_tokens(draft) - most
-    over = sum(1 for _ in kept_positions(draft)) - most_messages if most_messages else 0
+    over = len(kept_positions(draft)) - most_messages if most_messages else 0
     before = excess
     for at, is_held in enumerate(draft.kept):
         if excess <= 0 and over <= 0:
@@ -438,12 +437,12 @@ def drop_reasoning(message: Message, count: Counter) -> Shortened | None:
 def only_explores(messages: Sequence[Message], group: Group) -> bool:
     """Return whether all calls of `group` only read and succeeded, with no finding or remark of a person beside them."""
     members = [messages[at] for at in group.members]
-    blocks = [block for message in members for block in message.blocks]
-    reads = [only_reads(block) for block in blocks if block.kind == "call"]
-    failed = any(block.kind == "result" and block.is_error for block in blocks)
-    said = [(one.role, block.text) for one in members for block in one.blocks if block.kind == "text"]
+    blocks = [(message.role, block) for message in members for block in message.blocks]
+    calls = [block for _, block in blocks if block.kind == "call"]
+    said = [(role, block.text) for role, block in blocks if block.kind == "text"]
+    failed = any(block.kind == "result" and block.is_error for _, block in blocks)
     asked = any(role == "user" for role, _ in said)
-    if not reads or not all(reads) or failed or asked or group.open:
+    if not calls or failed or asked or group.open or not all(map(only_reads, calls)):
         return False
     # A finding or its cause cannot be had again by reading again.
     return not any(_asserts(text) for role, text in said if role == "assistant")

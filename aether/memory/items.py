@@ -43,6 +43,8 @@ DEFAULT_RELEVANCE = 0.5
 DEFAULT_SOURCE = "queen"
 # An item's type, source and caste are words to filter by, not texts.
 MAX_WORD_CHARS = 100
+# The part of a passage that is the request at its head.
+QUOTED = "request"
 # Metadata that aether keeps itself: a caller sets these by arguments of their own, or not at all.
 # `timestamp` may be given: an imported note has the time at which it was said, not that of the import.
 RESERVED_FIELDS = frozenset({"relevance_score", "access_count", "last_accessed", "source", "caste"})
@@ -66,8 +68,10 @@ NewId = Callable[[str, datetime, int], str]
 
 # Earlier places of an item that was said again: of more only the keys are kept, by which an import knows what it has.
 MOST_PLACES = 50
-# Whole states of their time, of which the newest holds: a plan, and the files under version control.
-_STATES = frozenset({"plan", "tree"})
+# Roles of whole states of their time, of which the newest holds: a plan, and the files under version control.
+STATES = frozenset({"plan", "tree"})
+# The type of the passages of a conversation, how their ids start, and who wrote those of a person: see `capture.passages`.
+HISTORY, PASSAGE_PREFIX, PERSON = "history", "said_", "person"
 # What was found of an item before it was said again.
 _ENDS = frozenset({"ended_at", "fate"})
 
@@ -94,7 +98,7 @@ def forgotten_ids(memory: Mapping[str, Any]) -> frozenset[str]:
 
 
 def forgotten_parts(memory: Mapping[str, Any]) -> dict[str, set[str]]:
-    """Return the forgotten statements, such as `outcomes/2`, of archived sessions by the ids of those."""
+    """Return the forgotten statements, such as `outcomes/2`, of archived sessions, and `QUOTED` of passages, by their ids."""
     parts: dict[str, set[str]] = {}
     for entry in memory.get("forgotten", []):
         if part := entry.get("part"):
@@ -102,11 +106,46 @@ def forgotten_parts(memory: Mapping[str, Any]) -> dict[str, set[str]]:
     return parts
 
 
+class Place(NamedTuple):
+    """A place in a transcript, up to which its words are kept."""
+
+    line: int
+    part: int
+    """Number of the text on this line, from 1; 0 is that of an earlier release, which kept lines only."""
+
+
+def known_places(memory: Mapping[str, Any]) -> dict[str, Place]:
+    """Return the last kept place of each conversation whose words are kept."""
+    return {entry["id"]: Place(entry["line"], entry.get("part", 0)) for entry in memory.get("history", [])}
+
+
+def is_kept(id: str, known: Mapping[str, tuple[int, int]]) -> bool:
+    """Return whether the archived item `id` may be found: no passage, or one of an import that was not undone.
+
+    >>> is_kept("wm_1", {}), is_kept("said_a.7-2.5", {"said_a": (7, 2)}), is_kept("said_a.7-3.7", {"said_a": (7, 2)})
+    (True, True, False)
+    """
+    if not id.startswith(PASSAGE_PREFIX):
+        return True
+    key = id.partition(".")[0]
+    place = passage_place(id)
+    return place is not None and place <= known.get(key, (-1, 0))
+
+
+def passage_place(id: str) -> Place | None:
+    """Return the place in the id of a passage: `7-2` is the second text of line 7, `7` is of an earlier release."""
+    line, _, part = id.partition(".")[2].partition(".")[0].partition("-")
+    return Place(int(line), int(part or 0)) if line.isdecimal() and (part or "0").isdecimal() else None
+
+
 def left_of(record: JsonObject, parts: Mapping[str, Collection[str]]) -> JsonObject:
-    """Return the record of an archived session without those of its statements that are forgotten."""
+    """Return the record of an archived session or passage without those of its parts that are forgotten."""
     item, session = record["item"], record.get("session")
-    if not session or item["id"] not in parts:
+    if item["id"] not in parts:
         return record
+    if not session:
+        answer = item["content"].partition("\n")[2] if QUOTED in parts[item["id"]] else item["content"]
+        return {**record, "item": {**item, "content": answer}}
     left = without_parts(session, parts[item["id"]])
     return {**record, "item": {**item, "content": session_text(left)}, "session": left}
 
@@ -246,7 +285,7 @@ def _words_of(item: Item) -> tuple[str, ...]:
     """Return what is the same in two captured items of one conversation with the same words; nothing of a state, and of others."""
     metadata = item["metadata"]
     pointer = metadata.get("pointer")
-    if not isinstance(pointer, dict) or "key" not in pointer or metadata.get("role") in _STATES:
+    if not isinstance(pointer, dict) or "key" not in pointer or metadata.get("role") in STATES:
         return ()
     place = (pointer.get("file"), metadata.get("conversation"), metadata.get("phase"), metadata["caste"])
     return (*map(str, place), item["type"], item["content"])
@@ -585,7 +624,7 @@ class SearchEntry(NamedTuple):
     fields: tuple[tuple[float, str], ...]
     """Weight and marked terms of each of its texts."""
     value: JsonObject
-    """The stored object; empty for an archived one."""
+    """The stored object."""
 
 
 def search_entries(memory: Mapping[str, Any]) -> Iterator[SearchEntry]:

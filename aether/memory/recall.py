@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from aether.memory import sessions
 from aether.store.search_index import instant_text
@@ -44,24 +44,34 @@ class Record(NamedTuple):
     id: str
     layer: str
     type: str
-    at: str
+    stored_at: object
+    """Its time as it is stored."""
     text: str
     """Its full text, one statement a line."""
     tokens: int
     """The cost of the text; 0 if it was never counted."""
     value: JsonObject
-    """The stored entry."""
+    """The stored entry itself, which is never changed."""
+
+    @property
+    def at(self) -> str:
+        """Return its time, ISO 8601 in UTC; empty if unknown. A prompt asks this of a few entries of a home only."""
+        return instant_text(self.stored_at)
 
 
 def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> Iterator[Record]:
     """Yield every entry once: the live ones, then those of the archive `archived` that are not live."""
     live = [item_record(item, "working_memory") for item in memory["working_memory"]["items"]]
     for session in sessions.sessions_of(memory):
-        at, text = instant_text(sessions.last_heard(session)), sessions.session_text(session)
+        at, text, value = (
+            sessions.last_heard(session),
+            sessions.session_text(session),
+            cast("JsonObject", session),
+        )
         # The stored token count of a session includes fields that are not part of its text.
-        live.append(Record(session["session_id"], "short_term_memory", "session", at, text, 0, dict(session)))
+        live.append(Record(session["session_id"], "short_term_memory", "session", at, text, 0, value))
     for pattern in memory["long_term_memory"]["patterns"]:
-        at, text = instant_text(pattern["last_seen"]), pattern["pattern"]
+        at, text = pattern["last_seen"], pattern["pattern"]
         live.append(Record(pattern["id"], "long_term_memory", pattern["type"], at, text, 0, pattern))
     yield from live
     # Of two records of one item the newer counts; undone and archived again, it is the same item.
@@ -72,8 +82,8 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
 
 def item_record(item: Mapping[str, Any], layer: str) -> Record:
     """Return an item, live or archived, as a record."""
-    at = instant_text(item["metadata"]["timestamp"])
-    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], dict(item))
+    at, value = item["metadata"]["timestamp"], cast("JsonObject", item)
+    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], value)
 
 
 def recall_line(record: Record, *, count: Counter, score: float = 0.0) -> RecallLine:

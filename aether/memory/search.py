@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import math
 import re
-import unicodedata
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -29,10 +28,11 @@ from typing import Any, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
-from aether.memory.capture.notes import STATES
-from aether.memory.capture.passages import PERSON
 from aether.memory.colony import phase_number
 from aether.memory.items import (
+    HISTORY,
+    PERSON,
+    STATES,
     SearchEntry,
     entry_castes,
     entry_phases,
@@ -81,7 +81,7 @@ _SPACED = lazy(rf"[^\W_{UNSPACED}]")
 
 _ID, _EXACT, _PHRASE, _WORDS = range(4)
 _WHY = ("id", "exact", "phrase", "words")
-HISTORY, USER_INPUT, OBSERVATION = "history", "user_input", "observation"
+USER_INPUT, OBSERVATION = "user_input", "observation"
 _REQUESTS = frozenset({HISTORY, USER_INPUT})
 # Parts of a conversation as it was said, and a conversation of the archive, which are no notes.
 _WHOLE = frozenset({HISTORY, "conversation"})
@@ -143,7 +143,9 @@ def search(
     )  # fmt: skip
     said, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
-    matches = _matches(memory, _Query(query, said, means, ids, keep, now, asks_for_commit(query)), archived)
+    matches, records = _matches(
+        memory, _Query(query, said, means, ids, keep, now, asks_for_commit(query)), archived
+    )
     asks = is_question(query)
     chosen = [
         each for each in matches
@@ -164,7 +166,8 @@ def search(
         chosen.sort(key=lambda match: -match.relevance)
         chosen.sort(key=lambda match: LAYERS.index(match.entry.layer))
     chosen, repeats = _without_repeats(chosen, most, of_layer)
-    hits = _hits(memory, chosen, said, archived, context)
+    around = _around(memory, chosen, archived, context) if context else {}
+    hits = _hits(chosen, said, records, around, context)
     for hit, match in zip(hits, chosen, strict=True):
         if again := repeats.get(match.entry.row.id):
             hit["repeats"] = again
@@ -297,8 +300,11 @@ class _Query(NamedTuple):
     """Whether it asks for a commit."""
 
 
-def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_Match]:
-    entries, found, corpus = _candidates(memory, ask, archived)
+def _matches(
+    memory: Mapping[str, Any], ask: _Query, archived: Source
+) -> tuple[list[_Match], dict[int, JsonObject]]:
+    """Return what matches, in no order, and the records of the archive by their places."""
+    entries, found, corpus, records = _candidates(memory, ask, archived)
     hit = [at for at, each in enumerate(found) if each or entries[at].row.id in ask.ids]
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
@@ -306,18 +312,21 @@ def _matches(memory: Mapping[str, Any], ask: _Query, archived: Source) -> list[_
         ask.means, ask.commit,
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
-    tiers = _tiers(entries, ask, archived)
+    tiers = _tiers(entries, ask)
     full_ = full_score(corpus, question)
     return [
         _Match(entry, tier, score, _relevance(tier, score, full_), held)
         for entry, tier, score, held in zip(entries, tiers, scores_, found, strict=True)
-    ]
+    ], records
 
 
 def _candidates(
     memory: Mapping[str, Any], ask: _Query, archived: Source
-) -> tuple[list[SearchEntry], list[dict[str, float]], Corpus]:
-    """Return all live entries and the archive's candidates, the term counts of each, and the statistics of all."""
+) -> tuple[list[SearchEntry], list[dict[str, float]], Corpus, dict[int, JsonObject]]:
+    """Return all live entries and the archive's candidates, the term counts of each, and the statistics of all.
+
+    With them the records of the archive by their places.
+    """
     terms = tuple(ask.said.weights)
     marked_terms = term_marks(terms)
     entries = list(search_entries(memory))
@@ -336,10 +345,11 @@ def _candidates(
         row = candidate.row
         if row.id not in known:
             known.add(row.id)
-            entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), {}))
+            item = candidate.record.get("item") or {}
+            entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), item))
             found.append(term_counts(entries[-1], marked_terms))
             _say_commit(row, found[-1], ask)
-    return entries, found, corpus
+    return entries, found, corpus, {one.place: one.record for one in answer.candidates}
 
 
 def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
@@ -348,7 +358,7 @@ def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
         inside.setdefault(COMMIT, 1.0)
 
 
-def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> list[int]:
+def _tiers(entries: Sequence[SearchEntry], ask: _Query) -> list[int]:
     """Return the kind of match of each entry; only texts that can contain the phrase are read for it."""
     sequence = phrase(ask.said.sequence)
     single = len(ask.said.sequence) == 1
@@ -360,8 +370,6 @@ def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> lis
             text.partition("(")[0] == sequence if single else sequence in text for _, text in entry.fields
         )
     ]
-    stored = [entries[at].place for at in maybe if entries[at].layer == "archive"]
-    records = archived.read(stored) if stored else {}
     tiers = [_ID if entry.row.id in ask.ids else _WORDS for entry in entries]
     wanted = _normalized(ask.query)
     # Words end where a letter or digit meets none; scripts without spaces have no such ends.
@@ -369,10 +377,7 @@ def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> lis
     after = r"(?![^\W_])" if _SPACED.match(wanted[-1:]) else ""
     pattern = re.compile(before + re.escape(wanted) + after)
     for at in maybe:
-        entry = entries[at]
-        if entry.layer == "archive":
-            entry = entry._replace(value=records.get(entry.place, {}).get("item", {}))
-        bodies = [_normalized(text) for text in entry_texts(entry)]
+        bodies = [_normalized(text) for text in entry_texts(entries[at])]
         if wanted in bodies:
             tiers[at] = min(tiers[at], _EXACT)
         elif not single and any(pattern.search(body) for body in bodies):
@@ -382,7 +387,9 @@ def _tiers(entries: Sequence[SearchEntry], ask: _Query, archived: Source) -> lis
 
 def _normalized(text: str) -> str:
     """Return a text without differences in case, width, white space and outer punctuation."""
-    return _OUTSIDE.sub("", " ".join(unicodedata.normalize("NFKC", text).casefold().split()))
+    from unicodedata import normalize  # a prompt needs two functions of this module
+
+    return _OUTSIDE.sub("", " ".join(normalize("NFKC", text).casefold().split()))
 
 
 def _relevance(tier: int, score: float, full: float) -> float:
@@ -405,18 +412,13 @@ def _wanted(entry: SearchEntry, keep: Filter, layers: frozenset[str]) -> bool:
 
 
 def _hits(
-    memory: Mapping[str, Any], matches: Sequence[_Match], said: QueryTerms, archived: Source, context: int
-) -> list[Hit]:
-    stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
-    places = {at for place in stored for at in range(place - context, place + context + 1)}
-    records = archived.read(sorted(places)) if stored else {}
-    items = {entry.place: entry.value for entry in search_entries(memory)} if context else {}
-    items |= {place: record.get("item") or {} for place, record in records.items()}
+    matches: Sequence[_Match], said: QueryTerms, records: Mapping[int, JsonObject],
+    items: Mapping[int, JsonObject], context: int,
+) -> list[Hit]:  # fmt: skip
+    """Return the hits, archived ones with what the `records` of the archive say, and with neighbours among `items`."""
     hits: list[Hit] = []
     for match in matches:
         entry = match.entry
-        if entry.layer == "archive":
-            entry = entry._replace(value=items.get(entry.place, {}))
         row = entry.row
         hit: Hit = {
             "id": str(entry.value.get("session_id") or entry.value.get("id") or row.id),
@@ -447,6 +449,17 @@ def _hits(
             }
         hits.append(hit)
     return hits
+
+
+def _around(
+    memory: Mapping[str, Any], matches: Sequence[_Match], archived: Source, context: int
+) -> dict[int, JsonObject]:
+    """Return the items of `matches` and up to `context` places away, by their places."""
+    stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
+    places = {at for place in stored for at in range(place - context, place + context + 1)}
+    records = archived.read(sorted(places)) if stored else {}
+    items = {entry.place: entry.value for entry in search_entries(memory)}
+    return items | {place: record.get("item") or {} for place, record in records.items()}
 
 
 def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:

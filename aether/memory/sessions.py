@@ -55,8 +55,10 @@ def find_session(memory: Mapping[str, Any], session_id: str) -> Session | None:
 
 def ended_in(session: Mapping[str, Any], text: str) -> bool:
     """Return whether `text` is a rule or decision that a person's words in the session, or before it, ended."""
+    ended = (session.get("metadata") or {}).get("ended")
+    if not ended:
+        return False
     said = text.strip()
-    ended = (session.get("metadata") or {}).get("ended", [])
     return any(said == each.strip() or said in sentences(each) for each in ended)
 
 

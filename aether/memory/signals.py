@@ -12,14 +12,15 @@ append-only file `events`. A clock that was set back makes a signal fresh, never
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.memory.colony import check_phase, phase_number
-from aether.types import ActiveSignal, Change, JsonObject, Operation, Signal, SignalType
+from aether.store.patch import chain_changes
+from aether.types import ActiveSignal, Change, JsonObject, Operation, Patch, Signal, SignalType
 
 DOCUMENT = "pheromones"
 # At this strength and below, a signal is not active (facts of the original colony).
@@ -32,6 +33,8 @@ GUARDED_STATE = "EXECUTING"
 GUARDED_TYPES = frozenset({"FOCUS", "REDIRECT"})
 # The boundary signal; files of the original spell it in lower case, or as an event in the metadata.
 PHASE_COMPLETE = "PHASE_COMPLETE"
+
+NewId = Callable[[str, datetime, int], str]
 
 # Half-lives in seconds and strengths are those of the original colony; CHECKIN, PHASE_COMPLETE and
 # TOKEN_THRESHOLD hold until they are answered, so they do not decay.
@@ -96,6 +99,36 @@ def emit(
         path, value = ("/queued/-", signal) if there else ("/queued", [signal])
         return Change({DOCUMENT: [{"op": "add", "path": path, "value": value}]}, result=signal)
     return Change({DOCUMENT: [{"op": "add", "path": "/active_pheromones/-", "value": signal}]}, result=signal)
+
+
+def deposit(
+    documents: Mapping[str, Any], fields: Mapping[str, Any], *, now: datetime, new_id: NewId
+) -> Change:
+    """Return the change that emits a signal, whose `fields` are arguments of `emit`, and expires the faded ones.
+
+    Its result is that of `deposited`.
+
+    Raises:
+        InvalidInput: as `emit`.
+    """
+
+    def emitted(state: Mapping[str, Any]) -> Change:
+        return emit(
+            state[DOCUMENT], fields["type"], fields["context"], now=now, id=new_id(fields["type"].lower(), now, 0),
+            strength=fields["strength"], source=fields["source"], caste=fields["caste"], phase=fields["phase"],
+            metadata=fields["metadata"], colony_state=state["COLONY_STATE"]["colony_status"]["state"],
+        )  # fmt: skip
+
+    change = chain_changes(documents, emitted, lambda state: expire(state[DOCUMENT], now))
+    return change._replace(result=deposited(change.patches[DOCUMENT]))
+
+
+def deposited(patch: Patch) -> tuple[Signal, bool]:
+    """Return the signal that a patch of `deposit` adds, and whether it waits for the end of the running phase."""
+    step = next(step for step in patch if step["op"] == "add")
+    value = step["value"]
+    signal: Signal = value[0] if isinstance(value, list) else value
+    return signal, step["path"].startswith("/queued")
 
 
 def queued_signals(pheromones: Mapping[str, Any]) -> list[Signal]:

@@ -7,17 +7,22 @@ half a secret does not look like one.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from aether.redact.redact import redact
 from aether.text.cleaning import without_escapes
 from aether.text.regex import lazy
+from aether.tuples import NamedTuple
 
 COMMAND_CHARS = 200
 RESULT_CHARS = 240
 # A longer command contains a file; its first words say what it does.
 _READ_CHARS = 2_000
+# All that is looked at of a command with its messages and files.
+_WHOLE_CHARS = 20_000
 # The outcome is at the end of an output.
 _TAIL_CHARS = 4_000
 ERROR_CHARS = 600
@@ -30,6 +35,15 @@ _QUOTED = lazy(_QUOTATION, re.DOTALL)
 _WORD = lazy(rf"""(?:{_QUOTATION}|[^\s'"])+""", re.DOTALL)
 _QUOTE = lazy(r"""['"]""")
 _PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
+# What opens a part of a loop, a condition or a group.
+_OPENING = lazy(r"\A(?:(?:if|then|else|elif|while|until|do|!|\{)\s+|\(\s*)+")
+_BETWEEN = lazy(r"&&|\|\|?|;|\n|(?<![<>&])&(?![&>])")
+_CONTINUED = "\\\n"
+_SHELL_TEXT = lazy(rf"(?:\S*/)?(?:ba|z|da)?sh\s+-\w*c ({_QUOTATION})\Z", re.DOTALL, needs=("c '", 'c "'))
+# A here-document; where it was read its mark has its number.
+_OPENS_DOCUMENT = lazy(r"(?<!<)<<-?[ \t]*(['\"]?)(\w+)\1", needs=("<<",))
+_DOCUMENT_MARK = lazy(r"<<\0(\d+)\0", needs=("\0",))
+_MOST_DOCUMENTS = 32
 _LEADING = lazy(r"\A\s*(?:cd\s+[^\n;&|]+(?:&&|;)\s*)+", needs=("cd",))
 _TRAILING = lazy(
     r"(?:\s*(?:\d?>&\d|\d?>\s*/dev/null|\|\s*(?:tail|head|tee|cat|less)\b[^|;&]*))+\s*\Z", needs=(">", "|")
@@ -91,12 +105,31 @@ _ERROR = lazy(
 )
 # Lines of test runners, builds and shells that report a failure, for outputs without an exit code.
 _FAILURE = lazy(
-    r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* (?:failed|errors?)\b(?:, \d+ \w+)*(?: in \d|\s*=*$)|^FAILED(?: \S+::| \((?:failures|errors)=)|^ERROR \S+::|"
-    r"^(?:--- FAIL: |FAIL(?:\t|$))|^test result: FAILED|^Tests:\s+[1-9]\d* failed|^npm (?:ERR!|error) |^\S*make(?:\[\d+\])?: \*\*\* |"
+    r"^(?:=+ )?(?:\d+ \w+, )*[1-9]\d* (?:failed|failing|failures?|errors?)\b(?:, \d+ \w+)*(?: in \d|\s*=*$)|^Found [1-9]\d* (?:errors?|problems?)\b(?! \(\d+ fixed, 0 )|^FAILED(?: \S+::| \((?:failures|errors)=)|^ERROR \S+::|"
+    r"^(?:--- FAIL: |FAIL(?:\t|$))|^test result: FAILED|^Test(?:s:?| Files)\s+[1-9]\d* failed|^npm (?:ERR!|error) |^\S*make(?:\[\d+\])?: \*\*\* |"
     r"^(?:\[[\w:.-]+\] )?(?:[1-9]\d* issues?:|ERROR task failed)$|"
     r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command )?not found$|^\S+: command not found: |^(?:error(?:\[\w+\])?|fatal): |^Traceback \(most recent|^[\w.]*(?:Error|Exception): ",
     re.MULTILINE,
 )
+# A run that goes on, or that only says what would be run.
+_IN_BACKGROUND = lazy(
+    r"^Command\b[^\n]{0,60}\bbackground|^Process running with session ID",
+    re.MULTILINE,
+    needs=("background", "running"),
+)
+_REHEARSES = lazy(
+    r" (?:--(?:collect-only|co|help|version|dry-run|just-print|list|list-?tests|setup-(?:plan|only)|fixtures|markers|no-run)|-h)(?=\s|\Z)"
+    r"|\Amake\b.* -n\b",
+    re.IGNORECASE,
+    needs=(" --", " -h", " -n"),
+)
+_INTO_FILE = lazy(r"(?<![<>=-])(?:\d|&)?>{1,2}\s*(?!&|/dev/)[^\s&]", needs=(">",))
+# How a command says which code another one had: "exit=1".
+_ASKS_CODE = lazy(r"\$\?|\bPIPESTATUS\b|\bpipestatus\b", needs=("$?", "PIPESTATUS", "pipestatus"))
+_SAYS_CODE = lazy(
+    r"^\W*(?:(?:exit|rc|status|ret|code)[\w ]*\W{1,3})?[1-9]\d{0,2}\W*$", re.IGNORECASE | re.MULTILINE
+)
+_ELSEWHERE = lazy(r" (?:-C|--directory|--prefix|--cwd)[ =](\S+)", needs=(" -C", " --"))
 _SEARCHES = lazy(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
 _NOISE = lazy(
     # Codex says above an output how the command ran.
@@ -132,16 +165,104 @@ def only_reads(command: str) -> bool:
     return all(_LOOKING.match(part) for part in _segments(command))
 
 
+class Part(NamedTuple):
+    """One command of a line."""
+
+    text: str
+    """Without the assignments, `sudo` and the like before it."""
+    then: str
+    """What separates it from the next one; empty after the last."""
+    documents: tuple[str, ...]
+    """The texts of its here-documents."""
+
+
+@lru_cache(maxsize=64)
+def parts_of(command: str) -> tuple[Part, ...]:
+    r"""Return the commands in `command`, those of a shell that it calls too; what is quoted separates nothing.
+
+    >>> [part.text for part in parts_of("cd app && sudo make -k; sh -c 'ls | head'")]
+    ['cd app', 'make -k', 'ls', 'head']
+    >>> parts_of("cat > a <<'E'\none; two\nE\n")[0].documents
+    ('one; two',)
+    """
+    bare, documents = _without_documents(command[:_WHOLE_CHARS])
+    bare = bare.replace(_CONTINUED, "  ").strip()
+    masked = _masked(bare)
+    between = [*_BETWEEN.finditer(masked)]
+    starts, ends = [0, *(each.end() for each in between)], [*(each.start() for each in between), len(bare)]
+    found: list[Part] = []
+    for start, end, then in zip(starts, ends, [*(each[0] for each in between), ""], strict=True):
+        text = _PREFIX.sub("", _OPENING.sub("", bare[start:end].strip()))
+        inner = _SHELL_TEXT.match(text)
+        if inner and (called := parts_of(inner[1][1:-1])):
+            found += [*called[:-1], called[-1]._replace(then=then)]
+        elif text:
+            numbers = map(int, _DOCUMENT_MARK.findall(text))
+            found.append(Part(text, then, tuple(documents[at] for at in numbers if at < len(documents))))
+    return tuple(found)
+
+
+def unquoted(command: str) -> str:
+    """Return `command` without its here-documents, and with an "x" for each character that is quoted.
+
+    >>> unquoted("grep 'git push' docs | wc -l")
+    'grep xxxxxxxxxx docs | wc -l'
+    """
+    return _masked(_without_documents(command[:_WHOLE_CHARS])[0])
+
+
+def git_step(part: Part) -> tuple[str, list[str]] | None:
+    """Return the verb and the arguments of a command of git; None if it is another one."""
+    found = _GIT.match(part.text) if part.text.startswith("git ") else None
+    if found is None:
+        return None
+    bare = _QUOTED_OR_REDIRECTED.sub(lambda one: one[1] or " ", found[2])
+    return found[1], [_QUOTE.sub("", word) for word in _WORD.findall(bare)]
+
+
 def git_commands(command: str) -> Iterator[tuple[str, list[str]]]:
     """Yield the verb and the arguments of each command of git in `command`.
 
     >>> [*git_commands("cd app && git -C lib add a.py && git commit -qm 'Add -> test' >log")]
     [('add', ['a.py']), ('commit', ['-qm', 'Add -> test'])]
     """
-    for part in _segments(command) if "git" in command else ():
-        if part.startswith("git ") and (found := _GIT.match(part)):
-            bare = _QUOTED_OR_REDIRECTED.sub(lambda one: one[1] or " ", found[2])
-            yield found[1], [_QUOTE.sub("", word) for word in _WORD.findall(bare)]
+    if "git" in command:
+        yield from filter(None, map(git_step, parts_of(command)))
+
+
+def moved_to(place: str | None, part: Part) -> str | None:
+    """Return the directory after `part`, a command in `place`: "" is the one at the start, None is not known.
+
+    >>> moved_to("/srv", Part("cd app", "", ())), moved_to("", Part("cd $DIR", "", ())), moved_to("a", Part("ls", "", ()))
+    ('/srv/app', None, 'a')
+    """
+    program, _, where = part.text.partition(" ")
+    if program not in ("cd", "pushd"):
+        return place
+    where = _REDIRECTED.sub("", where).strip().strip(_QUOTES)
+    if where in ("", "-") or any(sign in where for sign in "$`*"):
+        return None
+    joined = (
+        where if where.startswith(("/", "~")) else None if place is None else posixpath.join(place, where)
+    )
+    whole = posixpath.normpath(joined) if joined else None
+    return None if whole is None or whole.startswith("..") else "" if whole == "." else whole
+
+
+def place_of(command: str) -> str:
+    """Return the directory that `command` goes to for its last check or change; empty if it names none.
+
+    >>> place_of("cd api && pytest -q"), place_of("make -C lib test"), place_of("pytest && cd api")
+    ('api', 'lib', '')
+    """
+    place: str | None = ""
+    found: str | None = ""
+    for part in parts_of(command) if "cd " in command or _ELSEWHERE.search(command) else ():
+        place = moved_to(place, part)
+        if _matters(part.text):
+            named = _ELSEWHERE.search(part.text)
+            found = moved_to(place, Part(f"cd {named[1]}", "", ())) if named else place
+    return found or ""
 
 
 def command_signature(command: str) -> str:
@@ -343,12 +464,57 @@ def reports_failure(command: str, output: str) -> bool:
 
 
 def hides_failure(command: str, output: str) -> bool:
-    r"""Return whether a check failed although its exit code is that of the filter behind it.
+    r"""Return whether a check failed although the exit code is that of something behind it.
 
     >>> hides_failure("pytest -q | tail -3", "1 failed in 0.4s"), hides_failure("cat run.log | tail", "1 failed in 0.4s")
     (True, False)
+    >>> hides_failure("mypy src || true", "Found 1 error in 1 file"), hides_failure("make; echo rc=$?", "rc=2")
+    (True, True)
     """
-    return "|" in command and is_notable(command) and reports_failure(command, output)
+    return is_notable(command) and _hides_code(command) and _says_failure(command, output)
+
+
+def is_undecided(command: str, output: str) -> bool:
+    r"""Return whether the answer to `command`, which did not fail, shows no outcome of its checks.
+
+    One may go on in the background, only list what it would do, or write into a file with another command behind it.
+
+    >>> is_undecided("make test", "Command running in background with ID: b1"), is_undecided("pytest", "3 passed")
+    (True, False)
+    >>> is_undecided("pytest --co", "3 tests collected"), is_undecided("make >log; wc -l log", "3 log")
+    (True, True)
+    """
+    if _IN_BACKGROUND.search(output[:_READ_CHARS]):
+        return True
+    checks = [part for part in parts_of(command) if _matters(part.text)]
+    if not checks:
+        return False
+    if checks[-1].then == "&" or all(_REHEARSES.search(_masked(part.text)) for part in checks):
+        return True
+    unseen = _INTO_FILE.search(_masked(checks[-1].text)) and checks[-1].then not in ("", "&&")
+    return bool(unseen) and not any(map(_SUMMARY.search, _lines(output[-_TAIL_CHARS:])))
+
+
+def _hides_code(command: str) -> bool:
+    """Return whether a command runs after a check whatever its exit code is, or filters any command that matters."""
+    parts = parts_of(command)
+    for at, part in enumerate(parts[:-1]):
+        if _matters(part.text):
+            after = {each.then for each in parts[at:-1]}
+            if "|" in after or (after - {"&&"} and _is_check(part.text)):
+                return True
+    return False
+
+
+def _is_check(part: str) -> bool:
+    return _program(part) not in ("git", "gh", "rm", "curl") and not _PREPARES.match(part)
+
+
+def _says_failure(command: str, output: str) -> bool:
+    """Return whether an output reports a failure, or the exit code of the only command that was asked for its code."""
+    if reports_failure(command, output):
+        return True
+    return len(_ASKS_CODE.findall(command)) == 1 and bool(_SAYS_CODE.search(output[-_READ_CHARS:]))
 
 
 def is_empty_search(command: str, output: str) -> bool:
@@ -376,16 +542,38 @@ def error_excerpt(output: str) -> str:
     return text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…"
 
 
-def _segments(command: str) -> list[str]:
+@lru_cache(maxsize=64)
+def _segments(command: str) -> tuple[str, ...]:
     bare = command[:_READ_CHARS].split("<<", 1)[0].strip()
-    # What is quoted separates nothing.
-    masked = _QUOTED.sub(lambda found: "x" * len(found[0]), bare) if "'" in bare or '"' in bare else bare
+    masked = _masked(bare)  # what is quoted separates nothing
     starts, ends = [0], list[int]()
     for found in _SEPARATOR.finditer(masked):
         ends.append(found.start())
         starts.append(found.end())
     parts = (bare[start:end] for start, end in zip(starts, [*ends, len(bare)], strict=True))
-    return [_PREFIX.sub("", part) for part in parts if part.strip()]
+    return tuple(_PREFIX.sub("", part) for part in parts if part.strip())
+
+
+def _masked(bare: str) -> str:
+    return _QUOTED.sub(lambda found: "x" * len(found[0]), bare) if "'" in bare or '"' in bare else bare
+
+
+def _without_documents(command: str) -> tuple[str, list[str]]:
+    """Return `command` with marks for its here-documents, and their texts."""
+    texts: list[str] = []
+    at = 0
+    for _ in range(_MOST_DOCUMENTS if "<<" in command else 0):
+        head = _OPENS_DOCUMENT.search(command, at)
+        line = command.find("\n", head.end()) if head else -1
+        if head is None or line < 0:
+            break
+        at = head.end()
+        if end := re.compile(rf"\n[ \t]*{head[2]}\b").search(command, line):
+            mark = f"<<\0{len(texts)}\0"
+            texts.append(command[line + 1 : end.start()])
+            command = command[: head.start()] + mark + command[at:line] + command[end.end() :]
+            at = head.start() + len(mark)
+    return command, texts
 
 
 def _lines(output: str) -> list[str]:

@@ -10,21 +10,29 @@ after all. A search that finds nothing, and a slip of a tool's own protocol, are
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal, NotRequired
 
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
+    Part,
     command_signature,
     command_target,
     covers,
     error_excerpt,
     git_commands,
+    git_step,
     is_empty_search,
+    is_undecided,
+    moved_to,
     only_reads,
+    parts_of,
+    place_of,
     reports_failure,
     short_command,
+    unquoted,
 )
 from aether.redact.redact import redact, without_blocks
 from aether.regular import sha256
@@ -50,12 +58,17 @@ _TEXT_CHARS = 20_000
 LINE_CHARS = 100
 
 _PATCH_ACTIONS: dict[str, Action] = {"Add": "created", "Update": "changed", "Delete": "deleted"}
+# How Claude Code introduces a person's answers, and how it goes on after them.
 _ANSWERED = lazy(
-    r"\A.{0,40}(?:questions have been answered|answered your questions):?\s*(.+?)(?:\. You can now|\Z)",
-    re.DOTALL,
-    needs=("answered",),
+    r"\A(?:.{0,40}(?:questions have been answered|answered your questions)|The user (?:answered|(?P<freely>responded))(?=:)"
+    r"|The user asked for more questions before (?:answering|you proceed\. So far they answered))(?::\s*)?",
+    needs=("answered", "The user "),
 )
-_ANSWER_PAIR = lazy(r'"[^"]+"="[^"]+"')
+_ANSWERS_END = (". You can now", ". Read the answers carefully", ". Call AskUserQuestion again")
+_ALSO_WROTE = 'They also wrote: "'
+_ANSWER_IS, _NEXT_ANSWER = '"="', ', "'
+# Of the option that was chosen: the agent wrote it.
+_PREVIEW = lazy(r" selected preview:\n.*?(?= notes: |\Z)", re.DOTALL, needs=(" selected preview:",))
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<", needs=("<<",))
 _CATTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)", needs=(">",))
@@ -79,35 +92,36 @@ _SHOWS = frozenset({"cat", "head", "tail", "less", "more", "nl", "bat"})
 _PRINTS = lazy(r"sed\s+-n\s+\S+\s+(?P<path>[\w./~@+-]+)\s*$")
 _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
 _LOOKS_LIKE_FILE = lazy(r"(?:[\w~.@+-]*/)*[\w~.@+-]*(?:\.\w+|[A-Z]\w+)")
-# With its options, of which a command has few: without a bound a long hostile one takes minutes.
-_GIT = r"\bgit(?: -\S+(?: [^-\s]\S*)?){0,8}"
-_COMMITS = lazy(rf"{_GIT} commit\b(?! (?:--dry-run|-h\b|--help))", needs=("git",))
-_PUSHES = lazy(rf"{_GIT} push\b", needs=("git",))
 _REBASES = lazy(r"\bgit (?:-\S+ \S+ )?rebase (?:-(?!-(?:abort|continue|skip|onto))\S+ )*([A-Za-z][\w./-]*)")
 _REBASED = lazy(r"\bSuccessfully rebased and updated refs/heads/(\S+?)\.?$", re.MULTILINE, needs=("rebased",))
 _EDITS_IN_PLACE = lazy(
     r"\b(?:g?sed|perl)(?: -\w+)* (?:-[a-zA-Z]*i\b|--in-place|-i\.)|\bperl -\w*i\b", needs=("sed", "perl")
 )
-_TAKES_BACK = lazy(
-    rf"{_GIT} (?:restore(?! --staged)|stash|reset|clean|checkout(?! -b))\b",
-    needs=("git",),
-)
 _PROVES = lazy(
     r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
 )
 # Each prints the commit that it makes.
-_MAKES_COMMITS = lazy(rf"{_GIT} (?:commit|revert|cherry-pick|merge)\b", needs=("git",))
-_REWRITES = lazy(rf"{_GIT} rebase\b(?! --abort)", needs=("git",))
-_DROPS_COMMITS = lazy(
-    rf"{_GIT} reset\b[^;&|\n]* (?:\S*(?:HEAD|@)[~^]|\S+/\S|[0-9a-f]{{7,40}}\b)",
-    needs=("git",),
+_MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge"})
+_SHOWN_ONLY = frozenset({"--dry-run", "--help", "-h"})
+# Of a push that takes no commits along, and of what leaves the files as they are.
+_NO_PUSH = frozenset({"-n", "-d", "--delete"}) | _SHOWN_ONLY
+_KEPT_STASH = frozenset({"list", "show", "drop", "clear", "create", "store"})
+_RESETS_FILES = frozenset({"--hard", "--merge", "--keep"})
+_NEW_BRANCH = frozenset({"-b", "-B", "--orphan"})
+_DROPPED = lazy(r".*(?:HEAD|@)[~^].*|\S+/\S.*|[0-9a-f]{7,40}")
+# A push prints each branch by its name here and there; a fetch prints that of the remote.
+_PUSHED = lazy(
+    r"^ [ +*=-]? ?(?:[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}|\[new branch\])\s+(?:(\S+) -> \1|HEAD -> \S+)(?=\s|\Z)|^Everything up-to-date",
+    re.MULTILINE,
+    needs=(" -> ", "up-to-date"),
 )
-_AMENDS = lazy(r"\s--amend\b")
+_NOT_PUSHED = lazy(
+    r"^ ! \[(?:remote )?rejected\]|^error: failed to push|^fatal: ",
+    re.MULTILINE,
+    needs=("rejected", "error: ", "fatal: "),
+)
 # The whole list of changed files: not filtered, and not that of some paths.
-_LISTS_CHANGES = lazy(
-    r"(?:^|[;&\n])\s*git(?: -C \S+)? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*[ \t]*(?=$|[;&\n])",
-    needs=("git",),
-)
+_LISTS_CHANGES = lazy(r"git(?: -C \S+)? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*")
 _ONLY_LISTS = lazy(r"git(?: -C \S+)? status(?: \S+)*")
 _LISTED_CHANGE = lazy(
     r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
@@ -122,12 +136,22 @@ _BRANCH = lazy(
     needs=("] ", "On branch ", "## ", "Switched to "),
 )
 _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
-# How a quiet commit is shown behind it: "617fc5e Add a page".
-_SHOWS_COMMIT = lazy(r"&&\s*git(?: -\S+(?: [^-\s]\S*)?)* log\b[^;&|\n]* --oneline\b")
 _LOGGED_COMMIT = lazy(r"^(?=[a-f]*\d)([0-9a-f]{7,40}) (?:\((?:HEAD|tag:)[^)\n]*\) )?(\S.*)$", re.MULTILINE)
 # What is staged by each of these is in the next commit.
 _STAGING = frozenset({"add", "stage", "rm", "mv"})
-_STAGES_UNSEEN = lazy(rf"\bxargs\b[^|;&]*{_GIT} (?:add|stage|rm)\b", needs=("xargs",))
+_STAGES_UNSEEN = lazy(r"\bxargs\b[^|;&]*\bgit\b[^|;&]* (?:add|stage|rm)\b", needs=("xargs",))
+# Where files are made that belong to no work tree, unless the work itself is there.
+_SCRATCH = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/folders/", "/var/folders/")  # noqa: S108 - nothing is written there
+# What an editor answers that wrote a file over another one.
+_OVERWRITTEN = lazy(
+    r"\bhas been (?:updated|overwritten)\b|\boverwr(?:ote|itten)\b", needs=("has been", "overwr")
+)
+_ANSWER_CHARS = 600
+_WRITES = lazy(r"(?<![0-9&>=<-])>{1,2}\s*(?!/dev/|&)[^\s&]", needs=(">",))
+_CHECKS = lazy(r"(?:^|\s)(?:tests?|pytest|tox|nox|jest|vitest|check|vet|lint|mypy|tsc|eslint)(?=[\s:]|\Z)")
+_CORRECTS = lazy(r" -(?:-?(?:fix|write|update\w*|apply|snapshot\w*|exec|delete)|[iuw])\b", needs=(" -",))
+# What separates a target from the directory that it is in.
+_IN = "\n"
 # Options of a commit with a value: the long ones, and the last of some letters.
 _VALUED = frozenset(
     "--message --file --author --date --template --fixup --squash --reuse-message --reedit-message --cleanup --trailer".split()
@@ -250,6 +274,19 @@ def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
 
 
 def _by_shell(command: str) -> Iterator[FileChange]:
+    place: str | None = ""
+    for part in parts_of(command) if "cd " in command else ():
+        place = moved_to(place, part)
+        if not part.text.startswith("cd "):
+            break
+    for change in _written_by(command):
+        if change.path.startswith(("/", "~")):
+            yield change
+        elif place is not None:  # where the directory is not known, the file is not either
+            yield change._replace(path=posixpath.join(place, change.path))
+
+
+def _written_by(command: str) -> Iterator[FileChange]:
     read = command[:_TEXT_CHARS]
     written = [found[1] for pattern in (_WRITTEN, _CATTED) for found in pattern.finditer(read)]
     for path in dict.fromkeys(written):
@@ -260,12 +297,22 @@ def _by_shell(command: str) -> Iterator[FileChange]:
     for part in _segments(command):
         given = part.split()
         program, *rest = (given[1:] if given[:1] == ["git"] else given) or [""]
-        named = _named(rest)
+        named = [] if {"--cached", "--dry-run"} & {*rest} else _named(rest)
         if program == "rm":
             yield from (FileChange(path, "deleted") for path in named if _LOOKS_LIKE_FILE.fullmatch(path))
         elif program == "mv" and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
             yield FileChange(named[0], "deleted")
             yield FileChange(named[1], "created")
+
+
+def as_answered(change: FileChange, answer: str) -> FileChange:
+    """Return `change` as the answer to its call shows it: a file that was written whole may have been there before.
+
+    >>> as_answered(FileChange("a.py", "created", 3), "The file a.py has been updated successfully.").action
+    'changed'
+    """
+    over = change.action == "created" and _OVERWRITTEN.search(answer[:_ANSWER_CHARS])
+    return change._replace(action="changed") if over else change
 
 
 def _segments(command: str) -> list[str]:
@@ -364,8 +411,10 @@ def _touched(call: Call) -> Iterator[FileFact]:
     changed = False
     texts = [call.arguments[key] for key in _WHOLE_KEYS if isinstance(call.arguments.get(key), str)]
     whole = short_hash(texts[0]) if texts and not call.command else ""
-    for change in file_changes(call.arguments, call.command):
+    answer = call.result.text if call.result else ""
+    for found in file_changes(call.arguments, call.command):
         changed = True
+        change = as_answered(found, answer)
         yield FileFact(change.path, change.action, 1, whole)
     if call.command:
         for part in _segments(call.command):
@@ -379,9 +428,8 @@ def _touched(call: Call) -> Iterator[FileFact]:
         path = next(filter(None, (as_text(given.get(key)) for key in _PATH_KEYS)), "")
         reads = _READERS.search(call.tool) and not _SEARCHERS.search(call.tool)
         if path and (reads or given.get("command") == "view") and not path.endswith("/"):
-            text = call.result.text if call.result else ""
-            in_full = text and not _PARTS & given.keys() and not _NUMBERED.match(text)
-            yield FileFact(path, "read", 1, short_hash(text) if in_full else "")
+            in_full = answer and not _PARTS & given.keys() and not _NUMBERED.match(answer)
+            yield FileFact(path, "read", 1, short_hash(answer) if in_full else "")
 
 
 def short_hash(text: str) -> str:
@@ -412,8 +460,10 @@ def failures_of(
         if call.result is None:
             continue
         label = _label(call)
-        key = failure_key(label)
+        key = failure_key(f"{SHELL}{call.command}" if call.command else label)
         if not _failed(call):
+            if call.command and is_undecided(call.command, call.result.text):
+                continue
             for failed, error in [*known.items(), *found.items()]:
                 if resolves(key, failed):
                     found[failed] = found.get(failed, error)._replace(open=False)
@@ -444,7 +494,7 @@ class WorkTree(TypedDict):
     """What the calls of a conversation show of its files under version control."""
 
     edited: list[str]
-    """Names of the files edited since the last commit."""
+    """The files edited since the last commit; only their names in a state of an earlier release."""
     commit: str
     """The name of the last commit, as git printed it."""
     committed: bool
@@ -457,73 +507,186 @@ class WorkTree(TypedDict):
     commits: NotRequired[list[str]]
     """Name and subject of the commits made, the newest last; of those that a rebase rewrote, the subject."""
     refused: NotRequired[list[str]]
-    """Names of the files whose last edit a person refused."""
+    """The files whose last edit a person refused."""
+    withheld: NotRequired[str]
+    """What a person refused last and was not made since: a commit or push."""
     branch: NotRequired[str]
     """The branch, as git printed it last."""
     rebased: NotRequired[str]
     """What the branch was rebased on last."""
     staged: NotRequired[list[str]]
-    """Names of the files staged for the next commit; absent if that is unknown."""
+    """The files staged for the next commit; absent if that is unknown."""
     in_place: NotRequired[bool]
     """Whether a command edited files without naming each, since the last commit."""
+    untouched: NotRequired[bool]
+    """Whether no call can have changed a file; absent once one can."""
 
 
 def new_work_tree() -> WorkTree:
     """Return the files of a conversation before its first call."""
-    return WorkTree(edited=[], commit="", committed=False, pushed=False, ahead=False, unchecked=False)
+    return WorkTree(
+        edited=[], commit="", committed=False, pushed=False, ahead=False, unchecked=False, untouched=True
+    )
 
 
 def record_in_work_tree(
-    tree: WorkTree, paths: Iterable[str], command: str, output: str, *, failed: bool = False
+    tree: WorkTree,
+    paths: Iterable[str],
+    command: str,
+    output: str,
+    *,
+    failed: bool = False,
+    directory: str = "",
 ) -> bool:
     """Record a call by the files it changed, its command and output; return whether it said anything new.
 
-    One that `failed` may have committed before, as its output says, and a check that failed was a check.
+    One that `failed` may have committed or pushed before, as its output says, and a check that failed was a check.
+    Temporary files belong to the work only if its `directory` is a temporary one.
     """
     before = dict(tree)
+    paths = [*paths]
+    if "untouched" in tree and ((paths and not failed) or (command and _may_write(command))):
+        del tree["untouched"]
+    steps = _git_steps(command)
     if failed:
         tree.pop("staged", None)  # which part of the command failed is unknown
         if commits_in(command, output):
-            _record_commits(tree, command, output)
-        elif _PROVES.search(command_signature(command)):
+            _record_commits(tree, command, output, steps)
+        elif _proves(command, output):
             tree["unchecked"] = False
+        _record_push(tree, steps, command, output, failed=True)
         return tree != before
-    _record_edits(tree, paths)
-    _record_commits(tree, command, output)
-    if _EDITS_IN_PLACE.search(command):
+    scratch = _SCRATCH if not directory.startswith(_SCRATCH) else ()
+    _record_edits(tree, [path for path in paths if not path.startswith(scratch)])
+    _record_commits(tree, command, output, steps)
+    if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):
         tree["in_place"] = tree["unchecked"] = True
     _record_branch(tree, command, output)
-    if _TAKES_BACK.search(command):
+    if any(_takes_back(*step) for _, step in steps):
         tree["edited"] = []  # which of the edits are left is unknown
         tree.pop("in_place", None)
         tree.pop("staged", None)
-    elif not _COMMITS.search(command) and _PROVES.search(command_signature(command)):
+    elif not any(_commits(*step) for _, step in steps) and _proves(command, output):
         tree["unchecked"] = False
     _record_listing(tree, command, output)
-    if _PUSHES.search(command):
-        tree["pushed"], tree["ahead"] = True, False
+    _record_push(tree, steps, command, output, failed=False)
     return tree != before
+
+
+# A command of git with its place in the line, counted from the end.
+_Steps = list[tuple[int, tuple[str, list[str]]]]
+
+
+def _git_steps(command: str) -> _Steps:
+    parts = parts_of(command) if "git" in command else ()
+    return [(at - len(parts), step) for at, part in enumerate(parts) if (step := git_step(part))]
+
+
+def _commits(verb: str, words: Sequence[str]) -> bool:
+    return verb == "commit" and _SHOWN_ONLY.isdisjoint(words)
+
+
+def _pushes(verb: str, words: Sequence[str]) -> bool:
+    """Return whether a command of git pushes commits, and does not only delete a branch or push tags."""
+    if verb != "push" or not _NO_PUSH.isdisjoint(words):
+        return False
+    refs = [word for word in words if not word.startswith("-")][1:]
+    return not all(ref.startswith(":") for ref in refs) if refs else "--tags" not in words
+
+
+def _takes_back(verb: str, words: Sequence[str]) -> bool:
+    """Return whether a command of git can undo edits."""
+    if verb == "restore":
+        return {"--staged", "-S"}.isdisjoint(words) or not {"--worktree", "-W"}.isdisjoint(words)
+    if verb == "stash":
+        return not words or words[0] not in _KEPT_STASH
+    if verb == "reset":
+        return not _RESETS_FILES.isdisjoint(words) or _drops_commits(verb, words)
+    if verb == "clean":
+        return {"-n", "--dry-run"}.isdisjoint(words)
+    return verb == "checkout" and _NEW_BRANCH.isdisjoint(words)
+
+
+def _drops_commits(verb: str, words: Sequence[str]) -> bool:
+    return verb == "reset" and any(map(_DROPPED.fullmatch, words))
+
+
+def _proves(command: str, output: str) -> bool:
+    """Return whether `command` builds or tests, and its answer says how that came out."""
+    proves = bool(command) and _PROVES.search(command_signature(command)) and not only_reads(command)
+    return bool(proves) and not is_undecided(command, output)
+
+
+def _may_write(command: str) -> bool:
+    """Return whether a command can have changed a file; a check that corrects nothing cannot."""
+    return bool(_WRITES.search(unquoted(command))) or any(
+        _CORRECTS.search(part.text)
+        or not (only_reads(part.text) or _CHECKS.search(command_signature(part.text)))
+        for part in parts_of(command)
+    )
+
+
+def _record_push(tree: WorkTree, steps: _Steps, command: str, output: str, *, failed: bool) -> None:
+    """Record whether the commits were pushed, as the output says; of a call that did not fail if it does not deny it."""
+    pushes = [at for at, step in steps if _pushes(*step)]
+    if not pushes:
+        return
+    failed = failed or is_undecided(command, output)
+    shown = max((found.start() for found in _PUSHED.finditer(output)), default=-1)
+    refused = max((found.start() for found in _NOT_PUSHED.finditer(output)), default=-1)
+    if refused > shown or (failed and shown < 0 and pushes[-1] == -1):
+        return
+    tree["pushed"] = True
+    tree.pop("withheld", None)
+    if failed and shown < 0:
+        tree["ahead"], tree["commit"] = False, ""  # unknown
+    elif not any(at > pushes[-1] and _commits(*step) for at, step in steps):
+        tree["ahead"] = False
 
 
 def _record_edits(tree: WorkTree, paths: Iterable[str]) -> None:
     for path in paths:
-        name = path.rpartition("/")[2]
-        tree["edited"] = [*(one for one in tree["edited"] if one != name), name][-MOST_EDITED:]
+        tree["edited"] = [*_others(tree["edited"], path), path][-MOST_EDITED:]
         tree["unchecked"] = True
         if "staged" in tree:
-            tree["staged"] = [one for one in tree["staged"] if one != name]
-        if name in tree.get("refused", []):
-            tree["refused"] = [one for one in tree["refused"] if one != name]
+            tree["staged"] = _others(tree["staged"], path)
+        if "refused" in tree:
+            tree["refused"] = _others(tree["refused"], path)
+
+
+def _others(paths: Iterable[str], path: str) -> list[str]:
+    return [one for one in paths if not _is_same(one, path)]
+
+
+def _is_same(one: str, other: str) -> bool:
+    """Return whether two paths can be of one file: one of them may be relative to any directory above it."""
+    one, other = f"/{one.removeprefix('./')}", f"/{other.removeprefix('./')}"
+    return one.endswith(other) or other.endswith(one)
+
+
+def file_names(paths: Sequence[str]) -> list[str]:
+    """Return the names of files, with their directory where two have the same name.
+
+    >>> file_names(["/p/a/x.py", "/p/b/x.py", "/p/b/y.py"])
+    ['a/x.py', 'b/x.py', 'y.py']
+    """
+    names = [path.rpartition("/")[2] for path in paths]
+    return [
+        name if names.count(name) == 1 else "/".join(path.split("/")[-2:])
+        for name, path in zip(names, paths, strict=True)
+    ]
 
 
 def _record_listing(tree: WorkTree, command: str, output: str) -> None:
     """Record the changed files that `command` lists behind all that it does to them."""
-    listed = [found.end() for found in _LISTS_CHANGES.finditer(command)]
-    moved = [found.start() for each in (_COMMITS, _TAKES_BACK) for found in each.finditer(command)]
-    if not listed or listed[-1] < max(moved, default=0):
-        return
-    if output.strip() or _ONLY_LISTS.fullmatch(command.strip()):
-        names = (path.strip('"').rstrip("/").rpartition("/")[2] for path in _LISTED_CHANGE.findall(output))
+    listed = False
+    for part in parts_of(command) if "git" in command else ():
+        if part.then != "|" and _LISTS_CHANGES.fullmatch(part.text):
+            listed = True
+        elif (step := git_step(part)) and (_commits(*step) or _takes_back(*step)):
+            listed = False
+    if listed and (output.strip() or _ONLY_LISTS.fullmatch(command.strip())):
+        names = (path.strip('"').rstrip("/") for path in _LISTED_CHANGE.findall(output))
         tree["edited"] = [*dict.fromkeys(names)][-MOST_EDITED:]
         tree.pop("in_place", None)
 
@@ -539,30 +702,38 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
         tree["branch"], tree["rebased"] = rebased[1], base[1]
 
 
-def record_refusal(tree: WorkTree, paths: Iterable[str]) -> None:
-    """Record that a person refused the edit of `paths`."""
-    names = [path.rpartition("/")[2] for path in paths]
-    kept = [one for one in tree.get("refused", []) if one not in names]
-    tree["refused"] = [*kept, *dict.fromkeys(names)][-MOST_NAMED:]
+def record_refusal(tree: WorkTree, paths: Iterable[str], command: str = "") -> None:
+    """Record that a person refused the edit of `paths`, or a `command` that commits or pushes."""
+    for path in paths:
+        tree["refused"] = [*_others(tree.get("refused", []), path), path][-MOST_NAMED:]
+    if publishes(command):
+        commits = any(_commits(*step) for _, step in _git_steps(command))
+        tree["withheld"] = "commit" if commits else "push"
 
 
-def _record_commits(tree: WorkTree, command: str, output: str) -> None:
-    made = tree.get("commits", [])
+def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) -> None:
+    made, given = tree.get("commits", []), [step for _, step in steps]
+    found = commits_in(command, output)
+    # A status after a commit says of what it left out that nothing was added.
+    refused = not found and _NO_COMMIT.search(output)
     left, staged = _uncommitted_after(command, tree["edited"], tree.get("staged"))
-    if _DROPS_COMMITS.search(command):
+    if any(_drops_commits(*step) for step in given):
         made = []  # which of them are left is unknown
-    elif _REWRITES.search(command):
+    elif any(verb == "rebase" and "--abort" not in words for verb, words in given):
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
-    if _MAKES_COMMITS.search(command):
-        found = commits_in(command, output)
-        made = made[:-1] if _AMENDS.search(command) else made
+    if any(verb in _MAKE_COMMITS for verb, _ in given):
+        made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
         made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
-        if _COMMITS.search(command) and not (_TAKES_BACK.search(command) or _NO_COMMIT.search(output)):
+        sure = found or not any(_takes_back(*step) for step in given)
+        if any(_commits(*step) for step in given) and sure and not refused:
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
             tree["committed"] = tree["ahead"] = True
             tree.pop("staged", None)
-    if staged is not None and not _NO_COMMIT.search(output):
+            tree.pop("withheld", None)
+    if staged is not None and not refused:
         tree["staged"] = staged
+    if any(verb == "reset" for verb, _ in given):
+        tree.pop("staged", None)
     if made or "commits" in tree:
         tree["commits"] = made[-MOST_COMMITS:]
 
@@ -585,7 +756,7 @@ def _uncommitted_after(
             staged = [*dict.fromkeys([*(staged or ()), *_named_files(words, edited)])]
         elif verb == "restore" and staged is not None:
             staged = [name for name in staged if name not in _named_files(words, edited)]
-    if _STAGES_UNSEEN.search(command):
+    if "xargs" in command and _STAGES_UNSEEN.search(unquoted(command)):
         return [], [*edited]
     return (left if read else []), staged
 
@@ -613,9 +784,14 @@ def _committed(words: Sequence[str], edited: list[str]) -> list[str] | None:
 
 def _named_files(words: Iterable[str], edited: list[str]) -> list[str]:
     """Return the edited files that the arguments of `git add` name: all, if one names anything else."""
-    names = [word.rpartition("/")[2] for word in words if not word.startswith("-")]
-    # Any other name may be that of a folder, of a list or of a pattern.
-    return names if names and set(names) <= {*edited} else [*edited]
+    found: list[str] = []
+    for word in words:
+        if not word.startswith("-"):
+            named = [one for one in edited if _is_same(one, word)]
+            if not named:  # it may be the name of a folder, of a list or of a pattern
+                return [*edited]
+            found += named
+    return found or [*edited]
 
 
 def commits_in(command: str, output: str) -> list[tuple[str, str]]:
@@ -624,19 +800,30 @@ def commits_in(command: str, output: str) -> list[tuple[str, str]]:
     >>> commits_in("git commit -qm Retry && git log --oneline -1", "617fc5e Retry\n")
     [('617fc5e', 'Retry')]
     """
-    if not _MAKES_COMMITS.search(command):
+    if not any(step[0] in _MAKE_COMMITS for _, step in _git_steps(command)):
         return []
     if named := _COMMIT_NAME.findall(output):
         return list(named)
-    made = [found.end() for found in _COMMITS.finditer(command)]
-    shown = made and _SHOWS_COMMIT.search(command, made[-1]) and not _NO_COMMIT.search(output)
+    shown = _shows_commit(parts_of(command)) and not _NO_COMMIT.search(output)
     return _LOGGED_COMMIT.findall(output)[:1] if shown else []
 
 
-def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS) -> Iterator[str]:
+def _shows_commit(parts: Sequence[Part]) -> bool:
+    """Return whether a quiet commit is shown behind it: "617fc5e Add a page"."""
+    behind = False
+    for at, part in enumerate(parts):
+        verb, words = git_step(part) or ("", [])
+        if _commits(verb, words):
+            behind = True
+        elif behind and verb == "log" and "--oneline" in words and parts[at - 1].then == "&&":
+            return True
+    return False
+
+
+def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     """Yield what is uncommitted, unpushed and unchecked; `whole`: no call of the conversation is missing.
 
-    The newest `commits` come last, the newest first.
+    The commits come last, the newest first.
 
     >>> tree = new_work_tree()
     >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
@@ -644,7 +831,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
     """
     if names := tree["edited"]:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        yield f"Uncommitted, as of the last call: {', '.join(names[-MOST_NAMED:])}{more}."
+        yield f"Uncommitted, as of the last call: {', '.join(file_names(names)[-MOST_NAMED:])}{more}."
     name = f", {tree['commit']}," if tree["commit"] else ""
     if whole and (names or tree.get("in_place")) and not tree["committed"]:
         yield "Nothing was committed in this conversation."
@@ -657,30 +844,52 @@ def work_tree_lines(tree: WorkTree, *, whole: bool, commits: int = MOST_COMMITS)
     elif tree["commit"] and tree["pushed"]:
         yield f"The last commit{name} was pushed."
     if refused := tree.get("refused"):
-        nothing = "" if names or tree["committed"] else ", and no other edit was made in this conversation"
-        yield f"The person refused the edit of {', '.join(refused)}{nothing}."
+        only = whole and tree.get("untouched")
+        nothing = ", and no other edit was made in this conversation" if only else ""
+        yield f"The person refused the edit of {', '.join(file_names(refused))}{nothing}."
+    if withheld := tree.get("withheld"):
+        yield f"The person refused the newest `git {withheld}`."
     if (branch := tree.get("branch")) and (names or tree["committed"]):
         on = f", rebased on {base}" if (base := tree.get("rebased")) else ""
         yield f"The branch is {branch}{on}."
     if tree["unchecked"]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):
-        yield f"{COMMITS_LEAD}{'; '.join(made[: -commits - 1 : -1])}."
+        yield f"{COMMITS_LEAD}{'; '.join(reversed(made))}."
 
 
 def answers_in(result: str) -> list[str]:
-    """Return each question with a person's answer, if that is what the result of a tool says; else nothing.
+    """Return a person's answers, each with its question and notes, if that is what the result of a tool says; else nothing.
 
-    >>> answers_in('Your questions have been answered: "Which port?"="8080". You can now continue.')
-    ['"Which port?"="8080"']
+    >>> answers_in('Your questions have been answered: "Which port?"="8080" notes: not 80, "Why?"="It is "free"". You can now continue.')
+    ['"Which port?"="8080" notes: not 80', '"Why?"="It is "free""']
+    >>> answers_in("The user responded: none of these")
+    ['none of these']
     """
     found = _ANSWERED.match(result)
-    return (_ANSWER_PAIR.findall(found[1]) or [found[1]]) if found else []
+    if not found:
+        return []
+    said, wrote = result[found.end() :].strip(), ""
+    if not found["freely"]:
+        end = max(map(said.rfind, _ANSWERS_END))
+        said, _, wrote = (said[:end] if end >= 0 else said).partition(_ALSO_WROTE)
+    answers: list[list[str]] = []
+    complete = False
+    for piece in said.strip(" .").split(_NEXT_ANSWER):
+        # Quotes and commas are part of what people write: only a question with its answer follows another.
+        if not answers or (complete and _ANSWER_IS in piece):
+            answers.append([f'"{piece}' if answers else piece])
+            complete = False
+        else:
+            answers[-1].append(piece)
+        complete = complete or _ANSWER_IS in piece
+    whole = (_PREVIEW.sub("", _NEXT_ANSWER.join(pieces)) for pieces in answers)
+    return [*filter(None, (*whole, wrote.removesuffix('"')))]
 
 
 def publishes(command: str) -> bool:
     """Return whether `command` commits or pushes."""
-    return bool(_COMMITS.search(command) or _PUSHES.search(command))
+    return any(_commits(*step) or _pushes(*step) for _, step in _git_steps(command))
 
 
 def is_refusal(text: str) -> bool:
@@ -701,11 +910,15 @@ def words_of_refusal(text: str) -> str:
 def failure_key(label: str) -> str:
     """Return the key of a failure, the same when it is tried again: a command's target, or the file of another tool.
 
+    That of a command ends in a line with the directory, if it names one.
+
     >>> failure_key("$ pytest -x tests/a.py"), failure_key("Edit src/a.py"), failure_key("cancel_order")
     ('$ pytest tests/a.py', 'src/a.py', 'cancel_order')
     """
     if label.startswith(SHELL):
-        return f"{SHELL}{command_target(label[len(SHELL) :])}"
+        command = label[len(SHELL) :]
+        place = place_of(command)
+        return f"{SHELL}{command_target(command)}" + (f"{_IN}{place}" if place else "")
     return label.partition(" ")[2] or label
 
 
@@ -716,7 +929,10 @@ def resolves(done: str, failed: str, *, whole: bool = False) -> bool:
     (True, False)
     """
     if done.startswith(SHELL) and failed.startswith(SHELL):
-        return covers(done[len(SHELL) :], failed[len(SHELL) :], whole=whole)
+        (later, _, place), (earlier, _, other) = done.partition(_IN), failed.partition(_IN)
+        if place and other and not (_is_same(place, other) or other.startswith(f"{place}/")):
+            return False
+        return covers(later[len(SHELL) :], earlier[len(SHELL) :], whole=whole)
     return done == failed
 
 

@@ -14,11 +14,11 @@ recognised by their own form are in `forms`, those in commands and SQL in `comma
 from __future__ import annotations
 
 import re
-from collections import namedtuple
 from functools import lru_cache
 
 from aether.redact.forms import PLACEHOLDER, after_words, lowered, replaced, vocabulary, without_escapes
 from aether.text.regex import lazy
+from aether.tuples import NamedTuple
 
 _WORDS = lazy(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 # A key whose last word is one of these holds a secret.
@@ -312,8 +312,15 @@ _AFTER_A_WORD = lazy(r"(?:^|\s)[a-z']{1,20}[ \t]{1,4}$")
 _COUNTED = lazy(r"(?i)(?:^|\W)(?:per|each|every|next|first|last|unexpected)[ \t]{1,4}$")
 
 
-# The place of a secret's name (`start`, `end`), and the text after it: the sign, whether with a space, and the value.
-_Place = namedtuple("_Place", "text start end value sign spaced")  # noqa: PYI024 - typing costs a hook milliseconds
+class _Place(NamedTuple):
+    """The place of a secret's name, and of the value after it: the sign between them, and whether with a space."""
+
+    text: str
+    start: int
+    end: int
+    value: int
+    sign: str
+    spaced: bool
 
 
 def without_assigned(text: str, joined: str | None = None) -> str:
@@ -409,6 +416,11 @@ _PAIRED = "log sign cred zugangsdaten basic anmelden user".split()
 _PAIR = lazy(
     r"""(?:log[ -]?in|logon|sign in|creds|credentials|zugangsdaten|basic auth|anmelden|user(?:name)?[ ]?/[ ]?pass(?:word)?)\b[^\n]{0,24}?[\s:]["'`]?[\w.@+-]{2,60}["'`]?(?:[ ]?[/:][ ]?|[ ](?:und|and)[ ])["'`]?(?P<said>[^\s"'`/:]{6,128})"""
 )
+# How each match of it starts: "user" and "log" are in many texts.
+_PAIR_STARTS = (
+    "login", "log in", "log-in", "logon", "sign in", "cred", "zugangsdaten", "basic auth", "anmelden", "user/", "user /",
+    "username/", "username /",
+)  # fmt: skip
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _UNIT = lazy(
     r"(?i)[ -]?(?:char|digit|byte|bit|letter|symbol|word|time|day|hour|minute|second|week|month|token|%|zeichen|ziffern|stellen)"
@@ -425,7 +437,7 @@ def without_said(text: str) -> str:
     folded = lowered(text)
     for words, pattern, starts, accepts in (
         (_NOUNS, _SAID, _SAID_STARTS, _is_said),
-        (_PAIRED, _PAIR, ("",), _is_password_beside),
+        (_PAIRED, _PAIR, _PAIR_STARTS, _is_password_beside),
     ):
         for found in after_words(folded, folded, words, pattern, starts):
             start = found.start()

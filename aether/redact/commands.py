@@ -140,7 +140,7 @@ def without_commands(text: str, words: set[str] | None = None, shadow: str = "")
                 spans += _span(found)
     if "'auth" in text or '"auth' in text:
         spans += [found.span(2) for found in _DOCKER.finditer(text) if is_docker_auth(found[2])]
-    if ":" in text and _PGPASS_MIDDLE.search(text):
+    if text.count(":") > 3 and _PGPASS_MIDDLE.search(text):
         spans += [span for found in _PGPASS.finditer(text) for span in _span(found)]
     before, text = text, replaced(text, [*spans, *_here(text)])
     text = replaced(text, _arguments(text, words, shadow if text == before else without_escapes(text)))

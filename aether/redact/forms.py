@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections import namedtuple
 from functools import lru_cache
 
 from aether.text.regex import any_of, lazy
+from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +23,24 @@ if TYPE_CHECKING:
 
 PLACEHOLDER = "<REDACTED>"
 
-# A row: the literal that it starts with or holds, the widths of the text before that, and the pattern.
-_Form = namedtuple("_Form", "literal widths pattern")  # noqa: PYI024 - typing costs a hook milliseconds
-# One pattern for the first characters of all forms, the forms of each, and those around a literal.
-_Table = namedtuple("_Table", "prefix starts holds")  # noqa: PYI024
-_PART = re.compile(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
+
+class _Form(NamedTuple):
+    """A row: the literal that it starts with or holds, the widths of the text before that, and the pattern."""
+
+    literal: str
+    widths: tuple[int, ...]
+    pattern: re.Pattern[str]
+
+
+class _Table(NamedTuple):
+    """One pattern for the first characters of all forms, the forms of each, and those around a literal."""
+
+    prefix: re.Pattern[str]
+    starts: dict[str, list[_Form]]
+    holds: list[_Form]
+
+
+_PART = lazy(r"\{(\w+):(\d+)(?:(\+)|-(\d+))?\}")
 # After a literal this long a token is recognised although its end was cut off.
 _DISTINCTIVE, _LEAST_OF_CUT = 5, 16
 _LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -41,8 +54,8 @@ _ID_PART = lazy(r"(?<![^/\s])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^/.\
 _BEFORE_FORM = rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{{_LEAST_RUN}}})"
 # The middle of one: a search for a literal first is ten times as fast.
 _IN_ID = lazy(r"-[0-9a-f]{4}-[0-9a-f]{4}-")
-_SEGMENT = re.compile(r"[A-Za-z0-9]+")
-_REPEATED = re.compile(r"([AxX0*.])\1{7}")
+_SEGMENT = lazy(r"[A-Za-z0-9]+")
+_REPEATED = lazy(r"([AxX0*.])\1{7}")
 # The secret beside the id of an AWS key, in the next column.
 _AWS_SECRET = lazy(r"""[\s,:;"'|]{1,10}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+])""")
 _AWS_IDS = ("AKIA", "ASIA", "AROA", "ABIA", "ACCA")

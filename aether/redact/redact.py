@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections import namedtuple
 from fnmatch import translate
 from functools import lru_cache, partial
 
@@ -24,6 +23,7 @@ from aether.redact.assignments import (
 )
 from aether.redact.commands import is_docker_auth, without_commands
 from aether.redact.forms import PLACEHOLDER, vocabulary, without_escapes, without_shapes
+from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
 
@@ -40,8 +40,14 @@ MOST_PASSES = 8
 # A list of two that starts with one of these is a header and its value.
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key"})
 
-# The rules for secrets: compiled patterns of the caller, and whether the built-in ones apply.
-Rules = namedtuple("Rules", ["patterns", "builtin"], defaults=[(), True])  # noqa: PYI024 - typing costs a hook milliseconds
+
+class Rules(NamedTuple):
+    """The rules for secrets: compiled patterns of the caller, and whether the built-in ones apply."""
+
+    patterns: tuple[re.Pattern[str], ...] = ()
+    builtin: bool = True
+
+
 DEFAULT = Rules()
 
 
@@ -239,6 +245,8 @@ def without_blocks(text: str, names: tuple[str, ...] = _BLOCKS) -> str:
     >>> without_blocks("a <private>b <private>c</private> d</private> e")
     'a  e'
     """
+    if "<" not in text:
+        return text
     folded = text.lower()
     if not any(f"<{name}" in folded or f"</{name}" in folded for name in names):
         return text

@@ -8,7 +8,6 @@ is done again.
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
@@ -22,12 +21,9 @@ from aether.errors import (
     AetherError,
     Conflict,
     CorruptDocument,
-    InvalidInput,
     LockTimeout,
     StorageFailed,
-    shown,
 )
-from aether.schemas import check, migrations
 from aether.store import (
     config,
     documents,
@@ -45,7 +41,6 @@ from aether.store.files import (
     ConcurrentWrite,
     EditedMeanwhile,
     append,
-    checked_json,
     head_path,
     lines_backwards,
     locked,
@@ -56,15 +51,15 @@ from aether.store.files import (
     unsealed,
     write_whole,
 )
-from aether.store.patch import apply_with_inverse, diff
+from aether.store.lines import after_lines, require_taken, unreadable
+from aether.store.patch import diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
     Entry,
     Harm,
     Journal,
-    Pending,
     Snapshot,
-    advance,
+    after_change,
     entry_line,
     file_id,
     folded_entries,
@@ -78,13 +73,11 @@ from aether.store.snapshot import (
     resolve_or_refuse,
     scan_journal,
 )
-from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject
 
 # How often a writer whose lock did not hold (on some network file systems) plans again before it gives up.
 CONFLICT_TRIES = 8
-_TIME = lazy(r"[0-9]{4}-[0-9]{2}-[0-9T:.Z+-]+")
 
 
 class Committed(NamedTuple):
@@ -166,7 +159,8 @@ def _commit(
 
     with write_lock(home, timeout=settings.lock_timeout_seconds):
         try:
-            return _committed(settle(load(home), now=now), planned, author, now, settings, key=key)
+            found = settle(load(home), now=now)
+            return _committed(found, planned, author, now, settings, key=key, gathers=not key)
         except ledger.Offline as reason:
             if not key or ledger.stays_local():
                 raise
@@ -193,7 +187,7 @@ def _commit_together(
     asking = together.Asking(home, {**fields, "author": list(author), "at": clock.stamp(now)})
     waits = True
     try:
-        with write_lock(home, timeout=settings.lock_timeout_seconds, meanwhile=asking.look):
+        with write_lock(home, timeout=settings.lock_timeout_seconds, may_try=asking.look):
             waits = False
             if asking.withdraw():
                 return _committed(settle(load(home), now=now), plan, author, now, settings, gathers=True)
@@ -206,6 +200,8 @@ def _commit_together(
         if not asking.withdraw() and waits and isinstance(reason, (LockTimeout, StorageFailed)):
             raise _unknown(home) from reason
         raise
+    finally:
+        asking.close()
     return Committed(answer["revision"], ask.result(answer["result"]), changed=True) if answer else None
 
 
@@ -353,11 +349,11 @@ def _queued(seen: Snapshot, change: Change, author: Author, now: datetime, key: 
     home = seen.home
     if not _does_something(change):
         return Committed(seen.revision, change.result, changed=False)
-    entry, after = _entry(seen, change, author, now, key=key)
+    after, entry = _after(seen, change, author, now, key)
     # Its line can be no further back than that, if the ledger has it all the same.
     reached = min(seen.revision, load(home).revision)
     with storage_errors(home):
-        offline.put(seen, entry._replace(revision=reached), after)
+        offline.put(seen, entry._replace(revision=reached), after.documents)
     offline.note_try(home, failed=True)
     return Committed(0, change.result, changed=True)
 
@@ -482,7 +478,7 @@ def _planned_ahead(home: Path, plan: Callable[[Snapshot], Change]) -> tuple[Snap
 @contextmanager
 def write_lock(
     home: Path, *, timeout: float | None = None, for_reading: bool = False,
-    meanwhile: Callable[[], None] | None = None,
+    may_try: Callable[[], bool] | None = None,
 ) -> Iterator[None]:  # fmt: skip
     """Hold the lock of `home`, after finishing the rewrite of its files that a killed process has decided on.
 
@@ -492,7 +488,7 @@ def write_lock(
         LockTimeout, NotFound, StorageFailed: as `files.locked`, or the rewrite cannot be finished.
     """
     seconds = config.or_default(home).lock_timeout_seconds if timeout is None else timeout
-    with locked(home, timeout=seconds, for_reading=for_reading, meanwhile=meanwhile):
+    with locked(home, timeout=seconds, for_reading=for_reading, may_try=may_try):
         if os.path.lexists(f"{home}/{rewrite.DIRECTORY}"):
             for path in rewrite.finish(home, timeout=seconds):
                 reason = (
@@ -502,27 +498,12 @@ def write_lock(
         yield
 
 
-def _entry(
-    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = ""
-) -> tuple[Entry, dict[str, Any]]:
-    """Return the entry that `change` makes after `snapshot`, and the documents after it."""
-    home, state, inverse = snapshot.home, dict(snapshot.documents), {}
-    for name, patch in change.patches.items():
-        if name not in state:
-            documents.path_of(home, name)  # raises NotFound
-        for step in patch:
-            checked_json(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
-        state[name], inverse[name] = apply_with_inverse(state[name], patch)
-    for kind, made in change.appends.items():
-        record_files.files_of(home, kind)
-        checked_json(made, where=author.operation)
-    patches = {name: patch for name, patch in change.patches.items() if patch}
-    records = {kind: made for kind, made in change.appends.items() if made}
-    entry = Entry(
-        snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason,
-        patches, {name: inverse[name] for name in patches}, records, part=author.part, key=key,
-    )  # fmt: skip
-    return entry, state
+def _after(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, key: str
+) -> tuple[Snapshot, Entry]:
+    for kind in change.appends:
+        record_files.files_of(snapshot.home, kind)  # raises NotFound
+    return after_change(snapshot, change, author, now, key=key)
 
 
 def _append(
@@ -536,14 +517,15 @@ def _append(
 ) -> Snapshot:
     """Return the state after `change`, and after those of `taken` and what else is asked for, which are answered."""
     home = snapshot.home
-    after, entry = _after(snapshot, change, author, now, key=key)
+    after, entry = _after(snapshot, change, author, now, key)
     lines, answers = [entry_line(entry)], list[tuple[together.Taken, JsonObject]]()
     if _is_shared(home):
         if taken is not None:
             taken += together.take(home)
-            after, lines, answers = _with_asked(snapshot, after, lines, taken)
+            after, more, answers = together.with_asked(snapshot, after, entry, taken)
+            lines += more
         if not answers:
-            _require_readable(snapshot, lines)
+            require_taken(snapshot, after, entry)
     end, data = snapshot.end, b"".join((*snapshot.unwritten, *lines))
     with storage_errors(home):
         if not end:
@@ -576,61 +558,6 @@ def _append(
     after = after._replace(end=end, files=(grown, *snapshot.files[1:]), unwritten=())
     remember(after)
     return after
-
-
-def _after(
-    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str
-) -> tuple[Snapshot, Entry]:
-    """Return the state after a change, which is not in the journal yet, and its entry."""
-    entry, state = _entry(snapshot, change, author, now, key=key)
-    pending = (Pending(entry.revision, entry.at, entry.appends),) if entry.appends else ()
-    after = snapshot._replace(
-        revision=entry.revision, documents=state, changed=snapshot.changed | entry.patches.keys(),
-        pending=(*snapshot.pending, *pending),
-    )  # fmt: skip
-    return after, entry
-
-
-def _with_asked(
-    snapshot: Snapshot, own: Snapshot, lines: list[bytes], taken: list[together.Taken]
-) -> tuple[Snapshot, list[bytes], list[tuple[together.Taken, JsonObject]]]:
-    """Return the state after `own`, of which are the `lines` after `snapshot`, and the changes of `taken`; all lines, and the answers.
-
-    A change that cannot be made after the others is answered at once, and leaves `taken`: its own process finds out why.
-    So are all of them if other replicas would refuse a line.
-    """
-    after, made, answers = own, [*lines], list[tuple[together.Taken, JsonObject]]()
-    for one in tuple(taken):
-        try:
-            after, line, fields = _after_asked(after, one)
-        except _UNFIT:
-            taken.remove(one)
-            together.answer(one, {})
-        else:
-            made.append(line)
-            answers.append((one, fields))
-    try:
-        if answers:
-            _checked_after(snapshot, made)
-            return after, made, answers
-    except _UNFIT:
-        for one in taken:
-            together.answer(one, {})
-        taken.clear()
-    return own, lines, []
-
-
-# What a change that was asked for may fail with, whatever is in its file.
-_UNFIT = (AetherError, AttributeError, LookupError, TypeError, ValueError, OverflowError, RecursionError)
-
-
-def _after_asked(snapshot: Snapshot, one: together.Taken) -> tuple[Snapshot, bytes, JsonObject]:
-    """Return the state after a change that was asked for, its line, and the answer."""
-    fields, at = one.fields, clock.parse(one.fields["at"])
-    operation = together.OPERATIONS[fields["operation"]]
-    change = operation.plan(snapshot, fields["arguments"], at)
-    after, entry = _after(snapshot, change, Author(*fields["author"]), at, key=one.key)
-    return after, entry_line(entry), {"revision": entry.revision, "result": operation.result(after, entry)}
 
 
 class _Known(ConcurrentWrite):
@@ -672,22 +599,6 @@ def _agree(snapshot: Snapshot, lines: list[bytes], key: str, now: datetime) -> b
     if snapshot.revision < answer.head:
         catch_up(snapshot, now=now)
     raise ConcurrentWrite(home)
-
-
-def _require_readable(snapshot: Snapshot, lines: list[bytes]) -> None:
-    """Check that other replicas will take the lines of a change.
-
-    Raises:
-        InvalidInput: they will not; it is not sent.
-    """
-    try:
-        _checked_after(snapshot, lines)
-    except (AetherError, ValueError) as reason:
-        why = reason.what if isinstance(reason, AetherError) else str(reason)
-        what = f"the other machines of the colony would refuse the change: {why.rstrip('.')}."
-        raise InvalidInput(
-            what, fix="Correct the value. Nothing was stored.", where=str(snapshot.home)
-        ) from reason
 
 
 def _is_known(snapshot: Snapshot, key: str) -> bool:
@@ -805,103 +716,6 @@ def take_in(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
     after = made._replace(end=end, torn=False, files=(written and (*written[:2], end), *snapshot.files[1:]))
     remember(after)
     return after
-
-
-def after_lines(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
-    """Return `snapshot` after lines of the ledger; nobody vouches for those who wrote them, so each is checked.
-
-    Raises:
-        CorruptDocument: one of them cannot be read, or does not follow.
-    """
-    try:
-        return _checked_after(snapshot, lines)
-    except (AetherError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as reason:
-        why = str(reason) if type(reason) is ValueError else "it has other fields"
-        why = reason.what if isinstance(reason, AetherError) else why
-        raise _unreadable(snapshot.home, snapshot.revision + 1, why) from reason
-
-
-def _checked_after(snapshot: Snapshot, lines: list[bytes]) -> Snapshot:
-    # None: the state before an edit by hand that cannot be built again.
-    before = {**snapshot.documents, **{name: one for name, one in snapshot.known.items() if one is not None}}
-    found = scan_journal(b"".join(lines), base=snapshot.revision, where=ledger.PLACE)
-    if found.lines != lines:
-        raise ValueError("it is damaged, or has another number")
-    for entry in found.entries:
-        _require_known(entry)
-    old = snapshot._replace(documents=before)
-    made = advance(old, found.entries, end=snapshot.end, torn=snapshot.torn, files=snapshot.files)
-    for name in sorted({name for entry in found.entries for name in entry.patches}):
-        value = made.documents[name]
-        if not isinstance(value, dict) or not value.get("schema_version"):
-            raise ValueError(f"it makes no document of {name}")
-        changed = _unlike(before[name], migrations.current(name, value))
-        if faults := check.findings(name, changed, partly=changed is not value):
-            raise ValueError(f"{faults[0].where}: {faults[0].message}")
-    return made
-
-
-def _require_known(entry: Entry) -> None:
-    """Check that an entry of the ledger names and holds only what this aether knows; its patches are tried elsewhere.
-
-    Raises:
-        AetherError, KeyError, TypeError, ValueError, AttributeError: it does not.
-    """
-    words = (entry.at, entry.by, entry.operation, entry.reason, entry.part, entry.key)
-    if not all(isinstance(word, str) for word in words):
-        raise TypeError
-    clock.parse(entry.at)
-    if not _TIME.fullmatch(entry.at):  # the name of a file is made of it
-        raise ValueError(f"{shown(entry.at)} is not a time")
-    for name, patch in (*entry.patches.items(), *entry.inverse.items()):
-        if name not in documents.NAMES:
-            raise ValueError(f"{shown(name)} is not a document")
-        for step in patch:
-            checked_json(step.get("value"), where=name, above=step["path"].count("/"))
-    for kind, records in entry.appends.items():
-        if kind not in record_files.KINDS or len(records) > record_files.RECORDS_PER_REVISION:
-            raise ValueError(f"{shown(kind)} is not an append-only file")
-        if not all(_is_record(kind, checked_json(record, where=kind)) for record in records):
-            raise ValueError(f"a record of {kind} has other fields")
-
-
-def _is_record(kind: str, record: JsonObject) -> bool:
-    """Return whether a record has the fields that its readers rely on, and none that folding gives it."""
-    if not {"revision", "nth", "checksum"}.isdisjoint(record):
-        return False
-    if kind != "items":
-        return isinstance(record.get("timestamp" if kind == "history" else "at"), str)
-    item = record["item"]
-    metadata = item.get("metadata") or {}
-    return all(isinstance(word, str) for word in (record["why"], item["id"])) and isinstance(metadata, dict)
-
-
-def _unlike(before: Any, after: Any) -> Any:
-    """Return `after` without what `before`, which was checked, has too: entries of lists, and members of objects outside of them.
-
-    >>> kept = {"id": 1}
-    >>> _unlike({"items": [kept], "by": kept}, {"items": [kept, {"id": 2}], "by": kept, "name": "a"})
-    {'items': [{'id': 2}], 'name': 'a'}
-    """
-    if isinstance(before, dict) and isinstance(after, dict):
-        if before.keys() - after.keys():
-            return after  # what it lacks may be required
-        return {
-            key: _unlike(before.get(key), value)
-            for key, value in after.items()
-            if key not in before or before[key] is not value
-        }
-    if isinstance(before, list) and isinstance(after, list):
-        if all(map(operator.is_, before, after)):
-            return after[len(before) :]  # most changes append
-        held = set(map(id, before))
-        return [entry for entry in after if id(entry) not in held]
-    return after
-
-
-def _unreadable(home: Path, revision: int, why: str) -> CorruptDocument:
-    what = f"the ledger has a line at revision {revision} that this aether cannot read: {why.rstrip('.')}."
-    return CorruptDocument(what, fix=ledger.FOREIGN, where=str(home))
 
 
 def catch_up(snapshot: Snapshot, *, now: datetime) -> Snapshot:
@@ -1109,7 +923,7 @@ def _as_in_ledger(home: Path, found: Journal) -> Journal:
         raise _offline(reason) from reason
     made = scan_journal(b"".join(lines), base=found.base, where=ledger.PLACE)
     if made.lines != lines:
-        raise _unreadable(home, found.base + 1, "it is damaged, or has another number")
+        raise unreadable(home, found.base + 1, "it is damaged, or has another number")
     if made.base + len(lines) < reached:
         what = (
             f"the ledger ends at revision {made.base + len(lines)}, and this home has acknowledged {reached}."

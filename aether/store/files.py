@@ -52,6 +52,8 @@ MAX_NUMBER_BITS = 14_000
 # A commit takes about a millisecond, a fold of a full home about twenty: this is hundreds of holders.
 LOCK_SECONDS = 30.0
 FIRST_WAIT_SECONDS = 0.0005
+# Who has asked the holder for something has it after a few milliseconds.
+FIRST_LOOK_SECONDS = 0.002
 LONGEST_WAIT_SECONDS = 0.02
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
@@ -498,20 +500,25 @@ def seal_json(value: JsonObject) -> bytes:
 def unsealed(line: bytes) -> JsonObject | None:
     """Return the value of a sealed line, or None if it is torn or damaged."""
     body = sealed_body(line)
-    return None if body is None else parse_json(body, where="journal")
+    if body is None:
+        return None
+    # Of no other encoding than UTF-8: to find that out takes as long as to read a short line.
+    plain = body.startswith(b'{"') and body.isascii()
+    found: JsonObject = parse_json(body.decode("ascii") if plain else body, where="journal")
+    return found
 
 
 @contextlib.contextmanager
 def locked(
     directory: Path, *, timeout: float = LOCK_SECONDS, for_reading: bool = False,
-    meanwhile: Callable[[], None] | None = None,
+    may_try: Callable[[], bool] | None = None,
 ) -> Iterator[None]:  # fmt: skip
     """Hold the lock of `directory` during the block; `commit.write_lock` is that of a home.
 
     On Unix it is `flock` on `<directory>/lock`, the lock that `filelock.FileLock` takes too, without the 28 ms of
     its import; on Windows `filelock` takes it. The name of the holder in the file is only for the error.
     `for_reading`, a directory that may not be written is locked, too, by the file that its last writer left; without one
-    nobody writes there. `meanwhile` is called after each try that failed, but not on Windows; what it raises ends the wait.
+    nobody writes there. `may_try` is asked before each try, but not on Windows; what it raises ends the wait.
 
     Raises:
         LockTimeout: another process held it for longer than `timeout` seconds.
@@ -535,7 +542,7 @@ def locked(
             lock.release()
         return
     with storage_errors(directory):
-        handle = _acquire(path, timeout, meanwhile, for_reading=for_reading)
+        handle = _acquire(path, timeout, may_try, for_reading=for_reading)
     if handle is None:
         yield
         return
@@ -588,7 +595,7 @@ def _opened_lock(path: Path, *, for_reading: bool) -> int | None:
 
 
 def _acquire(
-    path: Path, timeout: float, meanwhile: Callable[[], None] | None, *, for_reading: bool
+    path: Path, timeout: float, may_try: Callable[[], bool] | None, *, for_reading: bool
 ) -> int | None:
     give_up = time.monotonic() + timeout
     while True:
@@ -596,7 +603,7 @@ def _acquire(
         if handle is None:
             return None
         try:
-            _wait(handle, path, timeout, give_up, meanwhile)
+            _wait(handle, path, timeout, give_up, may_try)
             # The home may have been removed and made again meanwhile: then we hold a lock on nothing.
             if os.path.samestat(os.fstat(handle), os.stat(path)):
                 name = _own_name(os.getpid(), *sys.argv[:2])
@@ -619,25 +626,29 @@ def _own_name(pid: int, *command: str) -> bytes:
 
 
 def _wait(
-    handle: int, path: Path, timeout: float, give_up: float, meanwhile: Callable[[], None] | None
+    handle: int, path: Path, timeout: float, give_up: float, may_try: Callable[[], bool] | None
 ) -> None:
     import fcntl
 
-    with contextlib.suppress(BlockingIOError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    def is_locked() -> bool:
+        if may_try and not may_try():
+            return False
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        return False
+
+    if is_locked():
         return
     import random  # seldom needed, and slow to import
 
-    wait = FIRST_WAIT_SECONDS
+    wait = FIRST_WAIT_SECONDS if may_try is None else FIRST_LOOK_SECONDS
     with clock.waiting_for(lambda: f"{_holder(path)}, which has the lock of {path.parent}"):
         while time.monotonic() < give_up:
-            if meanwhile:
-                meanwhile()
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if is_locked():
                 return
     raise _timed_out(path, timeout)
 

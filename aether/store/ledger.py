@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -321,6 +320,8 @@ def module(address: str) -> Any:
     Raises:
         InvalidInput: none does.
     """
+    from importlib import import_module  # most homes have no server
+
     for start, name in MODULES.items():
         if address.startswith(start):
             return import_module(name)

@@ -101,11 +101,13 @@ def _step(
     container: Any, keys: Sequence[str], operation: Operation, inverse: Patch, fresh: dict[int, Any]
 ) -> None:
     for key in keys[:-1]:
-        at = _place(container, key, operation["path"], adding=False)
+        # Most keys are those of objects.
+        known = type(container) is dict and key in container
+        at = key if known else _place(container, key, operation["path"], adding=False)
         child = container[at]
-        if not isinstance(child, dict | list):
-            raise _refused(operation["path"], "leads through a value that holds nothing")
         if id(child) not in fresh:
+            if not isinstance(child, dict | list):
+                raise _refused(operation["path"], "leads through a value that holds nothing")
             child = child.copy()
             fresh[id(child)] = child
             container[at] = child

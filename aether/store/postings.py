@@ -84,20 +84,37 @@ def no_points() -> list[int]:
 
 def add_points(digits: list[int], posting: bytes, values: Sequence[int]) -> int:
     """Add the points that each level of a posting is worth, `values`, and return the entries in it, as one bit each."""
-    planes = _planes(posting, len(values))
+    if len(posting) <= _MOST_SPARSE_BYTES:
+        return _add_sparse(digits, array("H", posting), values)
+    planes = [
+        int.from_bytes(posting[start : start + PLANE_BYTES], "little")
+        for start in range(0, len(posting), PLANE_BYTES)
+    ]
     below = 0
-    for plane, value in zip(planes, values, strict=True):
+    for plane, value in zip(
+        planes, values, strict=True
+    ):  # an entry is in the plane of each level up to its own
         _add(digits, plane, value - below)
         below = value
     return planes[0]
 
 
-def _planes(posting: bytes, levels: int) -> list[int]:
-    """Return for each level the entries that reach it, as one bit each."""
-    if len(posting) <= _MOST_SPARSE_BYTES:
-        posting = _dense(bytes(levels * PLANE_BYTES), array("H", posting), levels.bit_length() - 1)
-    starts = range(0, len(posting), PLANE_BYTES)
-    return [int.from_bytes(posting[start : start + PLANE_BYTES], "little") for start in starts]
+def _add_sparse(digits: list[int], numbers: Iterable[int], values: Sequence[int]) -> int:
+    shift = len(values).bit_length() - 1
+    low = len(values) - 1
+    planes: list[bytearray | None] = [None] * len(values)
+    for number in numbers:
+        plane = planes[number & low]
+        if plane is None:
+            plane = planes[number & low] = bytearray(PLANE_BYTES)
+        plane[number >> shift + 3] |= 1 << (number >> shift & 7)
+    found = 0
+    for plane, value in zip(planes, values, strict=True):
+        if plane:
+            entries = int.from_bytes(plane, "little")
+            _add(digits, entries, value)
+            found |= entries
+    return found
 
 
 def _add(digits: list[int], entries: int, points: int) -> None:

@@ -175,28 +175,28 @@ class Source(NamedTuple):
 
 def row(record: JsonObject) -> Row:
     """Return the row of an archive record, or of a live item given as `{"item": item}`."""
-    bare = bare_row(record)
-    text, length, label = _marked_text(str((record.get("item") or {}).get("content") or ""))
-    return bare._replace(
-        marked=text, length=length, labels="|".join(filter(None, (_name(bare.caste), label)))
-    )
+    return _row(record, *_marked_text(str((record.get("item") or {}).get("content") or "")))
 
 
 def bare_row(record: JsonObject) -> Row:
     """Return the row of a record without the words of its text, which a filter does not ask for."""
+    return _row(record, "", 0, "")
+
+
+def _row(record: JsonObject, marked: str, length: int, label: str) -> Row:
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
-    phase = plain_text(metadata.get("phase"))
+    phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
     return Row(
         id=plain_text(item.get("id")),
-        marked="",
-        length=0,
+        marked=marked,
+        length=length,
         type=plain_text(item.get("type")),
         phase=phase,
-        caste=plain_text(metadata.get("caste")),
+        caste=caste,
         at=instant_text(metadata.get("timestamp")),
         relevance=unit_fraction(metadata.get("relevance_score")),
-        labels="",
+        labels="|".join(filter(None, (_name(caste), label))),
         stretch=f"{phase}/{plain_text(record.get('compression_id') or record.get('session_id'))}",
         project=plain_text(metadata.get("project")),
         conversation=conversation_names(metadata),
@@ -503,7 +503,7 @@ def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
     if known is None:
         return _state(db).items == 0
     position, record = next(archive.records(known[0] - 1), (-1, {}))[:2]
-    return known == (position, _key(row(record).id))
+    return known == (position, _key(bare_row(record).id))
 
 
 def _state(db: sqlite3.Connection) -> _State:

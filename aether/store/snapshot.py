@@ -16,17 +16,20 @@ import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from aether import regular
+from aether import clock, regular
 from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound, UnsafePath, shown
 from aether.project import link_out_of
-from aether.schemas import check, migrations
-from aether.store import documents, recovery
+from aether.schemas import migrations
+from aether.store import documents
+from aether.store.authors import Author
 from aether.store.documents import Document
 from aether.store.files import (
+    checked_json,
     head_path,
     lines_backwards,
     months_in,
@@ -36,7 +39,6 @@ from aether.store.files import (
     storage_errors,
     unsealed,
 )
-from aether.store.merge import merge, rules_of
 from aether.store.patch import apply, apply_with_inverse, diff, json_equal
 from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
@@ -173,6 +175,11 @@ def remember(snapshot: Snapshot) -> None:
     _CACHE[snapshot.home] = snapshot
 
 
+def cached(home: Path) -> Snapshot | None:
+    """Return the state of `home` that this process has read or written last; others may have written since."""
+    return _CACHE.get(home)
+
+
 def require_home(place: Path) -> Path:
     """Return `place` if it holds a home.
 
@@ -252,6 +259,38 @@ def advance(
         revision=old.revision + len(entries), documents=state, changed=old.changed | patches.keys(),
         pending=tuple(pending), end=end, torn=torn, files=files,
     )  # fmt: skip
+
+
+def after_change(
+    snapshot: Snapshot, change: Change, author: Author, now: datetime, *, key: str = ""
+) -> tuple[Snapshot, Entry]:
+    """Return the state after a change, which is not in the journal yet, and its entry.
+
+    Raises:
+        NotFound: the home has no such document.
+        InvalidInput: a patch does not fit, or a value is no JSON.
+    """
+    home, state, inverse = snapshot.home, dict(snapshot.documents), dict[str, Any]()
+    patches = {name: patch for name, patch in change.patches.items() if patch}
+    for name, patch in change.patches.items():
+        if name not in state:
+            documents.path_of(home, name)  # raises NotFound
+        for step in patch:
+            checked_json(step.get("value"), where=author.operation, above=str(step.get("path")).count("/"))
+        state[name], inverse[name] = apply_with_inverse(state[name], patch)
+    for made in change.appends.values():
+        checked_json(made, where=author.operation)
+    entry = Entry(
+        snapshot.revision + 1, clock.stamp(now), author.by, author.operation, author.reason, patches,
+        {name: inverse[name] for name in patches},
+        {kind: made for kind, made in change.appends.items() if made}, part=author.part, key=key,
+    )  # fmt: skip
+    pending = (Pending(entry.revision, entry.at, entry.appends),) if entry.appends else ()
+    after = snapshot._replace(
+        revision=entry.revision, documents=state, changed=snapshot.changed | entry.patches.keys(),
+        pending=(*snapshot.pending, *pending),
+    )  # fmt: skip
+    return after, entry
 
 
 def _read(home: Path) -> Snapshot:
@@ -336,6 +375,9 @@ def _resolve(home: Path, name: str, found: Journal, file: Document, known: Any) 
     """Return the state of document `name`, whose file is irregular and which the journal knows as `known`."""
     if file.state in ("corrupt", "missing"):
         return known if known is not None else documents.default(name)
+    from aether.schemas import check  # few homes are edited by hand
+    from aether.store.merge import merge, rules_of
+
     wanted = migrations.current(name, file.value)
     check.require(name, wanted, fix=f"Correct the edit, {_OR_REPAIR}")
     if known is None:
@@ -450,6 +492,8 @@ def recovered(home: Path, data: bytes, head: int) -> Journal:
     Raises:
         InvalidDocument: a newer aether wrote it.
     """
+    from aether.store import recovery  # few journals are damaged
+
     lines = [line for line, good in recovery.lines_of(data) if good]
     fields = [unsealed(line) or {} for line in lines]
     first = next((line for line, held in zip(lines, fields, strict=True) if "journal" in held), b"")
@@ -486,6 +530,17 @@ def _at_of(home: Path) -> str:
     return last.at if last else "1970-01-01T00:00:00.000000Z"
 
 
+def _refit(state: Mapping[str, Any], name: str, patch: Patch, entry: Entry) -> Patch | None:
+    """Return the `patch` of document `name` as it fits its state, None if it does not."""
+    from aether.schemas import check
+    from aether.store import recovery
+    from aether.store.merge import rules_of
+
+    if name not in state:
+        return None
+    return recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
+
+
 def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
     """Return the recovered journal with each later change as it fits the state without the lost ones."""
     lost = [
@@ -506,11 +561,7 @@ def _refitted(home: Path, found: Journal, ours: dict[int, bytes]) -> Journal:
             name: patch for name, patch in entry.patches.items() if entry.revision > files[name].revision
         }
         if fresh and lost and entry.revision > lost[0]:
-            refit = {
-                name: recovery.refitted(state[name], patch, entry.inverse.get(name, []), rules_of(check.schema(name)))
-                if name in state else None
-                for name, patch in fresh.items()
-            }  # fmt: skip
+            refit = {name: _refit(state, name, patch, entry) for name, patch in fresh.items()}
             if None in refit.values():
                 unfit.append(entry.revision)
                 made = entry._replace(

@@ -28,7 +28,7 @@ LEAST_CHANGE = 2.0
 OPENING_WORDS = 8
 MOST_LEFT = 3
 
-_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
+_FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 # A bold line that ends like a sentence is one.
 HEADING = lazy(r"\s*(?:#+ .*|\*\*[^*]*[^*.!]\*\*[^.!?]{0,40}|[^.!?]{1,80}:\s*|-{3,}\s*|={3,}\s*)\Z")
@@ -47,15 +47,35 @@ _DETAIL_HEADING = lazy(
     r"\b(?:what it tests?|tests?|verif\w*|verification|failure|bugs?|problems?|issues?|root cause|output|findings?|before|background|context|why)\b",
     re.IGNORECASE,
 )
-_WAS_WRONG = lazy(r"^\W*(?:bug|problem|issue|failure|error|before|old)\b[^:]{0,20}:", re.IGNORECASE)
+_WAS_WRONG = lazy(
+    r"^\W*(?:bug|problem|issue|failure|error|before|old)\b[^:]{0,20}:",
+    re.IGNORECASE,
+    needs=("bug", "problem", "issue", "failure", "error", "before", "old"),
+)
 _NEXT_HEADING = lazy(
     r"\b(?:next(?: steps?)?|remaining|to ?do|pending|follow[- ]?ups?|left|not done|still open|when ready)\b",
     re.IGNORECASE,
+    needs=(
+        "next",
+        "remaining",
+        "todo",
+        "to do",
+        "pending",
+        "follow",
+        "left",
+        "not done",
+        "still open",
+        "when ready",
+    ),
 )
 _OPTION_HEADING = lazy(
     r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|pros|cons|example|questions?|how (?:it|to)|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
     re.IGNORECASE,
-)
+    needs=(
+        "option", "alternative", "proposal", "approach", "suggest", "recommend", "possible", "could", "would", "pros", "cons",
+        "example", "question", "how ", "when ", "before", "closed", "if you", "not changed", "trade", "step", "plan", "walk",
+    ),
+)  # fmt: skip
 OPTION = lazy(r"(?:option|approach|alternative|variant)\W+\w{1,2}\b|\(?[a-d1-9][.)]", re.IGNORECASE)
 # An entry below a line that breaks off is half of a sentence.
 _BREAKS_OFF = lazy(
@@ -72,11 +92,24 @@ _EXPLAINS = lazy(
 _ANNOUNCES = lazy(
     r"^\W*(?:now,? |so,? |next,? |then,? |first,? |right\W+|ok\W+)*(?:let me|let's|i'll|i will|i need to|i'm going to)\b",
     re.IGNORECASE,
+    needs=("let me", "let's", "i'll", "i will", "i need to", "i'm going to"),
 )
 _NEXT = lazy(
     r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b|when ready\b|pending\b)"
     r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
+    needs=(
+        "next",
+        "remain",
+        "to do",
+        "todo",
+        "still ",
+        "not ",
+        "after that",
+        "ready",
+        "pending",
+        "is left to",
+    ),
 )
 # A sentence of its own about what comes next, in any place of a paragraph.
 _STEP = lazy(
@@ -89,6 +122,28 @@ _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
     r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|i(?:'m| am) (?:now |also |just |still )?(?:reading|checking|(?:re-?)?running|looking|waiting|confirming|verifying|inspecting|reviewing|tracing|searching|validating)|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
     re.IGNORECASE,
+)
+_RECOMMENDS = lazy(
+    r"^(?!\W*if you\b).*?(?:\b(?:i'd|i would) (?:\w+ly |just |also |still |rather )?(?:go (?:with|for)|suggest|recommend|keep|use|pick|choose|prefer|leave|drop|add)\b|\bi (?:strongly )?(?:recommend|suggest|propose)\b)"
+    r"|^\W*(?:my |the )?(?:recommendation|lean|take|suggestion|verdict|preference)\b[^:?.]{0,20}:|^\W*(?:basically|in short|bottom line)\b[^:?.]{0,20}:|^\W*(?:approved? (?:with|once|after|as|this|the|pr)|request(?:ing)? changes|(?:not )?ready to merge|(?:do not|don't|safe to) merge)\b",
+    re.IGNORECASE,
+    needs=(
+        "approve",
+        "changes",
+        "merge",
+        "i'd",
+        "i would",
+        "recommend",
+        "suggest",
+        "propose",
+        "lean",
+        "take",
+        "verdict",
+        "preference",
+        "basically",
+        "in short",
+        "bottom line",
+    ),
 )
 _LEANS = lazy(
     r"^\W*(?:this|that|these|those|it|they|he|she|here|so|yes|no|yeah|nope|right|correct|exactly|good|great|ok(?:ay)?|done|perfect|both|however|but|and|then|also|the same)\b",
@@ -136,12 +191,13 @@ _FIXES_ALL = lazy(
 _NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
 _OF_TREE = lazy(r"\b(?:unstaged|uncommitted|unpushed|untracked)\b", re.IGNORECASE)
 # An entry of a checklist was the state when it was ticked.
-_TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z")
+_TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
 # What tests were written says less than that they pass, and the list of changed files names them.
 _OF_TESTS = lazy(
     r"^\W*(?:(?:i(?:'ve|'m| am)?|also|let me|now)\s+)*(?:add(?:ed|ing|s)?|wrote|writ\w+|updat\w+|extend\w*|modif\w+)\b(?:[^.;:]{0,60}?\b(?:tests?|coverage|regressions?|fixtures?)\b|\s[`\[]?\S*(?:_test\.|\btest_\w+\.|\.(?:test|spec)\.)\w)"
     r"|^\W*tests? (?:are |were )?(?:updated|added)\b|^[`\[]?\S*(?:_test\.\w+|\btest_\w+\.\w+|\.(?:test|spec)\.\w+)\S*\s*[-–—:]",
     re.IGNORECASE,
+    needs=("test", "coverage", "regression", "fixture", ".spec."),
 )
 _REASON = lazy(
     r"\b(?:instead|rather than|should|so that|because|for consistency|best place|keep(?:s|ing)?|without|only|separate|shared|while keeping|preserv\w+|match(?:es|ing)?|to avoid|from .{3,40} only|unchanged|the fix is|both sides|explicit(?:ly)?)\b",
@@ -188,6 +244,11 @@ _NARRATES = lazy(
     re.IGNORECASE,
 )
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
+# How a person turns down what an agent said.
+_NO = lazy(
+    r"^\W*(?:no|nah|nope|na|don't|do not|not really|stop|wait|hmm+|hold on|nein|revert|undo|roll(?:ed)? ?back)\b",
+    re.IGNORECASE,
+)
 
 
 class Paragraph(NamedTuple):
@@ -410,6 +471,16 @@ def supposes(text: str) -> bool:
     return bool(_SUPPOSES.search(text.replace("’", "'")))
 
 
+def refuses(reply: str) -> bool:
+    """Return whether a person's `reply` turns down the message before it.
+
+    >>> refuses("nah let's roll back"), refuses("no tests are needed there?"), refuses("yes, do it")
+    (True, False, False)
+    """
+    said = reply.replace("’", "'").strip()
+    return bool(_NO.match(said)) and not said.endswith("?")
+
+
 def asks(one: Paragraph) -> bool:
     """Return whether a paragraph asks something."""
     return "?" in one.text and any(each.rstrip("*_ )").endswith("?") for each in sentences(one.text))
@@ -566,7 +637,8 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
             or _OF_TREE.search(text)
         ):
             continue
-        if rate_change(text) >= least:
+        # Below "Two paths fixed:" an entry need not say again that it is a change.
+        if rate_change(text) >= (LEAST_RATE if _CHANGED.search(one.heading) else least):
             found.append(text)
     best: list[str] = []
     for text in sorted(found, key=rate_change, reverse=True):
@@ -591,6 +663,26 @@ def fixes_all(said: Sequence[Paragraph]) -> bool:
         _FIXES_ALL.search(plain) and not _NOT_ALL.search(plain)
         for one in said
         for plain in sentences(without_emphasis(one.text).replace("’", "'"))
+    )
+
+
+def recommended(said: Sequence[Paragraph]) -> list[str]:
+    r"""Return the sentences in which an account recommends something; a person who goes on without a word against it takes it.
+
+    >>> recommended(paragraphs("Both work. I'd go with the first, because it has no state.\n\nShould I start?"))
+    ["I'd go with the first, because it has no state."]
+    """
+    every = dict.fromkeys(
+        one for each in said for one in (each.heading, *sentences(without_emphasis(each.text)))
+    )
+    return [one.rstrip(":") for one in every if _recommends(one.replace("’", "'")) and len(one) <= LINE_CHARS]
+
+
+def _recommends(said: str) -> bool:
+    return (
+        bool(_RECOMMENDS.search(said))
+        and not said.rstrip().endswith("?")
+        and len(said.split()) >= NAMELESS_WORDS
     )
 
 

@@ -14,6 +14,7 @@ from aether.text.accounts import OPTION, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.cues import by_head, cue, has, likely
 from aether.text.cues import said as as_said
+from aether.text.described import regrets
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems
 from aether.tuples import NamedTuple
@@ -39,10 +40,6 @@ _YES = lazy(
 )
 _BACK = lazy(r"\blet's (?:go back|revert|roll back|undo)\W*\Z", re.IGNORECASE)
 _BUT = lazy(r"\b(?:but|however|except|instead|rather|not yet|wait|hold on|first)\b", re.IGNORECASE)
-_NO = lazy(
-    r"^\W*(?:no|nah|nope|na|don't|do not|not really|stop|wait|hmm+|hold on|nein|revert|undo|roll(?:ed)? ?back)\b",
-    re.IGNORECASE,
-)
 # "b", "do 1", "option 2", "let's go with A", "B seems like a good idea": what is taken up of a list.
 _PICKED = lazy(
     r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|i'd|i would|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
@@ -70,6 +67,11 @@ _POLITE = "yes ok please the a use go with then take thanks"
 # Between two choices "yes" says nothing, and to an act it says: now.
 _OFFERS = lazy(
     r"\bor\b|\b(?:want|like|ready|proceed|go ahead|push|commit|merge|open|create|run|fix|continue)\b",
+    re.IGNORECASE,
+)
+# The rest of a message that offers to do something says how: "Shall I? The fix would hold the lock until the file is closed."
+_HOW = lazy(
+    r"(?:the|this|that|my) (?:fix|change|idea|approach|plan) would (?!be\b|take\b|need\b|require\b|also\b)(?:\S+ ){6}[^?\n]*[.!]\Z",
     re.IGNORECASE,
 )
 # A way back, or one act instead of another.
@@ -128,6 +130,12 @@ _MOMENT = lazy(
 
 
 _THEN = lazy(r",? and then\b", re.IGNORECASE)
+# What will happen is not chosen.
+_FORESEES = lazy(
+    r"\bwe(?:'ll| will| won't| would| should)(?: (?:not|never|probably|definitely|surely|soon|all|then|still|also|only))* "
+    r"(?:lose|miss|see|get|run (?:into|out)|break|fail|crash|end up|find out|notice|hit|suffer|regret|know|be (?:late|stuck|able|in trouble|fine|ok|okay|done|happy|sorry))\b",
+    re.IGNORECASE,
+)
 # Who wonders has not decided.
 _DOUBTS = lazy(
     r"\b(?:i(?:'m| am)? wonder(?:ing)?|(?:i'm |i am )?not sure|i don't know|what if)\b", re.IGNORECASE
@@ -189,16 +197,6 @@ def _opens_list(text: str) -> bool:
     return text.rstrip("*_ ").endswith(":")
 
 
-def refuses(reply: str) -> bool:
-    """Return whether a person's `reply` turns down the message before it.
-
-    >>> refuses("nah let's roll back"), refuses("no tests are needed there?"), refuses("yes, do it")
-    (True, False, False)
-    """
-    said = reply.replace("’", "'").strip()
-    return bool(_NO.match(said)) and not said.endswith("?")
-
-
 def chooses(sentence: str) -> bool:
     """Return whether a person's `sentence` settles how the work is done, by itself.
 
@@ -226,7 +224,8 @@ def own_choice(sentence: str) -> str:
     if not name:
         return ""
     momentary = name != "this, not that" and _MOMENT.search(_THEN.split(said, maxsplit=1)[0])
-    return "" if momentary or _DOUBTS.search(said) else name
+    open_ = _DOUBTS.search(said) or _FORESEES.search(said) or regrets(said)
+    return "" if momentary or open_ else name
 
 
 def option_of(text: str, label: str) -> str:
@@ -298,7 +297,7 @@ def about_of(text: str, option: str) -> str:
 
 
 def proposal_of(text: str, *, back: bool = False) -> str:
-    """Return what an agent's message `text` proposes: its recommendation, or the choice of its closing question.
+    """Return what an agent's message `text` proposes: its recommendation, what it says after an offer of how, or the choice of its closing question.
 
     With `back`, the closing question may offer the way back that the person takes.
     """
@@ -309,10 +308,12 @@ def proposal_of(text: str, *, back: bool = False) -> str:
     asked = closing_question(text)
     if found and asked and (both := f"{asked} {found[-1]}") in text:
         return both  # "Jitter or a fixed step? I recommend jitter."
+    after = text.rpartition(asked)[2].strip() if asked and asked in text else ""
+    if len(after) <= CHOICE_CHARS and _HOW.match(after):
+        return after
     way = back and _MANNER.search(asked)
     if not asked or (not way and (_OFFERS.search(asked) or not asks_for_decision(asked))):
         return ""
-    after = text.rpartition(asked)[2].strip() if asked in text else ""
     both = f"{asked} {after}"
     return both if after and both in text and len(both) <= CHOICE_CHARS else asked
 

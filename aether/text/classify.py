@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Literal
 
@@ -118,9 +118,9 @@ def classify(sentence: str) -> Kind:
     >>> classify("Fixed the failing login test."), classify("The prefix holds the mustard.")
     ('solution', 'fact')
     """
-    sentence = sentence[:_READ_CHARS].replace("’", "'").lstrip("-*+•># \t")
-    if _is_chatter(sentence):
+    if is_chatter(sentence):
         return "chatter"
+    sentence = _read(sentence)
     if states_choice(sentence):
         return "decision"
     said = as_said(sentence)
@@ -130,9 +130,17 @@ def classify(sentence: str) -> Kind:
     return "fact"
 
 
-def _is_chatter(sentence: str) -> bool:
-    """Return whether `sentence` has few words, all of them of no weight."""
-    for number, word in enumerate(words(sentence)):
+def _read(sentence: str) -> str:
+    return sentence[:_READ_CHARS].replace("’", "'").lstrip("-*+•># \t")
+
+
+def is_chatter(sentence: str) -> bool:
+    """Return whether `sentence` has few words, all of them of no weight: its kind is "chatter" then, and only then.
+
+    >>> is_chatter("Thanks, sounds good!"), is_chatter("Thanks, push it")
+    (True, False)
+    """
+    for number, word in enumerate(words(_read(sentence))):
         if number == CHATTER_WORDS or not (word in CHATTER or word in STOPWORDS):
             return False
     return True
@@ -250,6 +258,7 @@ _ALWAYS_ASKED = lazy(
     r"^(?:can|could) you (?:please )?always (?:run|use|write|ask|keep|add|check|put|commit|push|test|include|format|lint|update|document|explain|show|name|answer|reply|make|start|end)"
     r"\s(?!(?:it|this|that|them|into)\b)\w.*\?\W*$",
     re.IGNORECASE,
+    needs=("always",),
 )
 _TAG = lazy(r", (?:ok|okay|alright|please)\?\W*$", re.IGNORECASE, needs=("?",))
 # What is added in brackets is no part of the demand.
@@ -490,6 +499,13 @@ _RULE_HEADING = lazy(
     re.IGNORECASE,
     needs=("rules", "constraints", "guidelines", "conventions", "principles", "non-negotiable"),
 )
+_LIST_ENTRY = lazy(r"(?:[-*•+]|\d{1,2}[.)])[ \t]+")
+_ADOPTS = lazy(
+    r"\A\W*(?:please |now |let's |ok(?:ay)?,? )*(?:implement|execute|carry out|follow|work (?:through|on)|start|do|build|realize|realise)\s"
+    r"(?:with )?(?:the |this |that |our )?(?:following |attached |approved |below )?(?:implementation )?(?:plan|spec(?:ification)?|design|brief)\b[^\n]{0,80}\n",
+    re.IGNORECASE,
+    needs=("\n",),
+)
 _CONNECTED = lazy(r"(?:but|otherwise|if not|unless|except|then|else)\b", re.IGNORECASE)
 
 
@@ -646,24 +662,48 @@ def own_words(text: str) -> str:
     return found[0] if found else text
 
 
-def rules(said: list[str], text: str) -> list[Rule]:
-    """Return the rules among the sentences `said` of `text`, each once.
+def headed_rules(text: str) -> list[Rule]:
+    r"""Return the entries of the lists in `text` that have a heading of rules, each with its further sentences and lines.
+
+    >>> [one.text for one in headed_rules("## Rules\n- Fix the tool only. Leave the tasks\n  alone.\n\n## Steps\n- build it")]
+    ['Fix the tool only. Leave the tasks alone.']
+    """
+    entries: list[list[str]] = []
+    headed = listed = False
+    for line in map(str.strip, text.splitlines()):
+        if not line:
+            listed = False
+        elif entry := _LIST_ENTRY.match(line):
+            headed = headed or _heads_rules(line)
+            listed = headed and not _heads_rules(line)
+            entries += [[line[entry.end() :]]] if listed else []
+        elif listed:
+            entries[-1].append(line)
+        else:
+            headed = _heads_rules(line)
+    wholes = (without_lead_in(" ".join(lines)) for lines in entries)
+    return [Rule("constraint", one) for one in wholes if len(one) <= MOST_CHARS]
+
+
+def _heads_rules(line: str) -> bool:
+    return _RULE_HEADING.search(line.strip(" #*:")) is not None
+
+
+def rules(said: list[str], text: str, headed: Sequence[Rule] = ()) -> list[Rule]:
+    """Return the rules among the sentences `said` of `text` and the `headed` ones, each once.
 
     A sentence without a subject, or an entry of a list that speaks of the one above it, is joined to the one before it
     ("The backup runs nightly. Must not block writers."), and a rule to the condition after it ("If it asks we may. Otherwise fail.").
     """
-    found: dict[str, Rule] = {}
-    headed = False
+    found: dict[str, Rule] = {one.text: one for one in headed}
     offered = options(said)
     for at, sentence in enumerate(said):
         if at in offered or (at + 1 < len(said) and is_otherwise(sentence, said[at + 1])):
             continue
         entry = sentence.lstrip()[:1] in "-*•+"
-        if headed and entry and len(sentence) <= MOST_CHARS:
-            found.setdefault(without_lead_in(sentence), Rule("constraint", without_lead_in(sentence)))
-            continue
-        headed = bool(_RULE_HEADING.search(sentence.strip(" #*:"))) or (headed and entry)
         bare = without_lead_in(sentence)
+        if any(bare in one.text for one in headed):
+            continue
         leans = _NO_SUBJECT.match(bare) or (entry and _OF_ABOVE.match(bare))
         if at and leans and len(said[at - 1]) <= SUBJECT_CHARS:
             joined = f"{said[at - 1]} {sentence}"
@@ -755,7 +795,9 @@ _NO_STATEMENT = lazy(
 # A message is read for its rules, its statements and the question at its end, one after the other.
 _CACHED_MESSAGES = 64
 _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL)
-_LOG_LINE = lazy(r"^\s*(?:[|+│├└>$#%]|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])")
+_LOG_LINE = lazy(
+    r"^\s*(?:[|+>$#%]|│|├|└|\d+[:|\t]|\S+\.\w+:\d+|\[\w+\]|\w{3} +\d+ \d\d:|\d{4}-\d\d-\d\d[T ])"
+)
 _APPROVAL = lazy(
     r"^\s*(?:y|yes|yep|yeah|yup|sure|ok|okay|k|go|go ahead|go on|do it|do that|please do|sounds good|continue|proceed|lgtm|perfect|great|nice|thanks|thank you|no|nope)\b",
     re.IGNORECASE,
@@ -846,8 +888,11 @@ def message_by_kind(text: str) -> list[tuple[str, str]]:
     >>> message_by_kind("branch and PR. but is there another way?")[1:]
     [('constraint', 'branch and PR.')]
     """
-    said = [part for one in prose(own_words(text)) for part in _TYPED_ON.split(one)]
-    found = [(one.kind, one.text) for one in rules(said, text)]
+    own = own_words(text)
+    said = [part for one in prose(own) for part in _TYPED_ON.split(one)]
+    # A plan that is to be carried out may be pasted: what it calls rules holds, the rest describes the work.
+    headed = headed_rules(text if _ADOPTS.match(text) else own)
+    found = [(one.kind, one.text) for one in rules(said, text, headed)]
     rest = text
     for _, wording in found:
         rest = rest.replace(wording, " ", 1)
@@ -857,10 +902,9 @@ def message_by_kind(text: str) -> list[tuple[str, str]]:
 
 
 def _has_more(line: str) -> bool:
-    return (
-        bool(without_lead_in(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!"))
-        and classify(line) != "chatter"
-    )
+    return bool(
+        without_lead_in(f"{line.strip()} x").removesuffix("x").strip(" -*•+.,:;!")
+    ) and not is_chatter(line)
 
 
 def _settles(sentence: str) -> bool:
@@ -962,7 +1006,7 @@ def is_empty_reply(text: str) -> bool:
     >>> is_empty_reply("looks good, ship it"), is_empty_reply("looks good, now push it")
     (True, False)
     """
-    return is_thanks(text) or (classify(text) == "chatter" and len(text) <= _REPLY_CHARS)
+    return is_thanks(text) or (len(text) <= _REPLY_CHARS and is_chatter(text))
 
 
 def is_thanks(text: str) -> bool:

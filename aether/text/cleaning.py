@@ -35,7 +35,11 @@ _NOTICES = lazy(
     r"^(?:\[Request interrupted by user[^\]]*\]|# AGENTS\.md instructions.*|Caveat: The messages below.*|"
     r"No response requested\.|\(no content\)|###STOP###|API Error: .*|Prompt is too long)\s*$",
     re.MULTILINE,
-)
+    needs=(
+        "[Request interrupted", "# AGENTS.md", "Caveat: ", "No response requested.", "(no content)", "###STOP###", "API Error: ",
+        "Prompt is too long",
+    ),
+)  # fmt: skip
 _ESCAPES = lazy(r"\x1b(?:\[[0-9;?]*[A-Za-z]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")
 # A line of a host's summary that names its part: "1. Primary Request and Intent:".
 SUMMARY_HEAD = lazy(r"^(?:\d+\.|#+)\s*\**([A-Z][\w ,/&()-]{3,60}?)\**\s*:?\**\s*$", re.MULTILINE)

@@ -44,6 +44,17 @@ _REGRETS = lazy(
     r"(?:been|gone|got|done|made|had|kept|left|seen|known|said|told|written|taken|put|run|\w+(?:ed|en))\b",
     re.IGNORECASE,
 )
+
+
+def regrets(said: str) -> bool:
+    """Return whether `said` is about what was not done.
+
+    >>> regrets("We should never have used it."), regrets("We should have one log per worktree.")
+    (True, False)
+    """
+    return _REGRETS.search(said) is not None
+
+
 # What is demanded of a thing, and then seen to be otherwise.
 _DEMANDS = r"\b(?:must(?:n't)?|should(?:n't)?|shall|may|has to|have to|needs? to|(?:is|are) (?:supposed|meant|expected) to|darf|muss|sollte)\b"
 _ALLOWS = r"(?!.*\b(?:may|can|could|should|must|shall|needs? not|allowed|fine|ok|okay|darf|dürfen|kann)\b)"
@@ -52,8 +63,13 @@ _SEEN = (
     r"(?:(?:now|right now|currently|still|somehow|sometimes|often|here|today|for me|in (?:\w+ ){1,3}|on (?:\w+ ){1,3}|at (?:\w+ ){1,3}|with (?:\w+ ){1,3}|after (?:\w+ ){1,3}|since (?:\w+ ){1,3}|when(?:ever)? [^,]{1,40},),? ?)*"
     r"(?:it|they|we|i|he|she|this|that|there|the|some|one|mine|ours|nothing|everything|is|are|was|were|does|do|did|has|have|hasn't|haven't|isn't|aren't|doesn't|don't|didn't|wasn't|still|keeps?|er|sie|es|ist|sind)\b"
 )
+# "…, it doesn't", "… and it isn't": the denial is the end of its clause.
+_DENIED = (
+    r"(?:and |which |that )?(?:it|they|this|that|he|she)? ?(?:(?:still|currently|just|now) )?"
+    r"(?:isn't|aren't|doesn't|don't|didn't|hasn't|haven't|wasn't|weren't|is not|are not|does not|do not|did not)(?: (?:now|today|currently|yet|here|for me|at the moment|right now))?\W*(?:$|[,;.!] )"
+)
 _OTHERWISE = lazy(
-    rf"{_DEMANDS}.*[,;:.–—-]? ?\b{_SEEN}|{_DEMANDS}.*, (?:ist|sind|tut|wird|hat) (?:er|sie|es) aber\b"
+    rf"{_DEMANDS}.*[,;:.–—-]? ?\b{_SEEN}|{_DEMANDS}.*(?:[,;:.–—-]| and) {_DENIED}|{_DEMANDS}.*, (?:ist|sind|tut|wird|hat) (?:er|sie|es) aber\b"
     r"|^\W*(?:expected|actual|observed|symptoms?|bug|steps to reproduce|erwartet|tatsächlich)\b[^:]{0,30}:",
     re.IGNORECASE,
 )
@@ -65,6 +81,8 @@ _DEMANDED = lazy(_DEMANDS, re.IGNORECASE)
 _HAPPENED = lazy(
     r"^(?:always|never) (?:the|an?|had|here|there|great|nice|happy|glad|up for|down for|done|say never|give up|(?!string|bring|ping)\w+ing|seen|been|got|saw|heard|worked|happened|mind|again|once|any)\b(?!.*\bplease\b)"
     rf"|^no (?:new|more|other) (?:\w+ )?(?:errors?|failures?|warnings?|crash(?:es)?|findings?|complaints?|luck|space|room|memory|time|credits|ideas?|reasons?|{_TROUBLE})\b(?!.*\b(?:please|allowed)\b)"
+    r"|^always (?:on|in|at|with|for) (?:my|our|this|the|your)\b(?!.*\b(?:if|when|whenever|before|after|until|unless)\b).*\b(?:fails?|crash(?:es)?|breaks?|hangs?|times out)\W*$"
+    r"|, (?:(?:so|very|really|which is|it's) )?(?:annoying|annoyingly|frustrating|painful|weird|strange|ugh|sigh)\W*$"
     r"|^(?:always|never) (?:green|red|slow|fast|broken|empty|flaky|wrong|late|right|true|false|good|bad|available|there)\b(?!.*\bplease\b)"
     r"|^(?:the|my|our|these|those|both|most|some) (?:[\w-]+ ){1,3}(?:always|never) (?:pass|fail|work|run|start|end|show|look|come|go|get|return|load|finish|crash|hang|break|happen|take|have|do|seem|appear|stop)\b"
     r"|, always (?:here|there|\w+ing)\b"
@@ -117,7 +135,7 @@ def is_otherwise(demand: str, after: str) -> bool:
     return bool(_DEMANDED.search(demand) and _SEEN_NEXT.match(after))
 
 
-_ENTRY = lazy(r"^\s*(?:[-*•+]|\d{1,2}[.)]|\(?[a-hA-H][.)])\s")
+_ENTRY = lazy(r"^\s*(?:[-*+]|•|\d{1,2}[.)]|\(?[a-hA-H][.)])\s")
 _CHOOSES = lazy(
     r"\b(?:which|prefer|better|best|or|thoughts|pick|choose|recommend|opinion)\b|^\W*(?:and )?what (?:do you think|would you|should we|now)\b",
     re.IGNORECASE,

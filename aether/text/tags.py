@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -80,8 +79,10 @@ def _folded(text: str) -> str:
     """Return `text` with plain letters and brackets for all that read as such."""
     if text.isascii():
         return text.lower().translate(_FOLDED)
-    plain = unicodedata.normalize("NFKD", text.translate(_FOLDED)).casefold()
-    return unicodedata.normalize("NFKD", plain).translate(_FOLDED)
+    from unicodedata import normalize  # hooks write mostly ASCII
+
+    plain = normalize("NFKD", text.translate(_FOLDED)).casefold()
+    return normalize("NFKD", plain).translate(_FOLDED)
 
 
 _folded_character = lru_cache(maxsize=1024)(_folded)

@@ -14,7 +14,6 @@ space. Only blanks and fence markers are lost. The cost is linear in the text.
 from __future__ import annotations
 
 import re
-import unicodedata
 from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
@@ -55,7 +54,9 @@ def runs(text: str) -> list[str]:
     """
     if text.isascii():
         return _ASCII_RUN.findall(text)
-    text = unicodedata.normalize("NFKC", text)
+    from unicodedata import normalize  # hooks read mostly ASCII
+
+    text = normalize("NFKC", text)
     plain = text.translate(_SEPARATORS)  # the one foreign character of many English texts is a dash
     return (_ASCII_RUN if plain.isascii() else _RUN).findall(plain)
 
@@ -107,14 +108,15 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
-    import importlib.util
+    import importlib
     import sys
+    from importlib.machinery import PathFinder
     from types import ModuleType
 
     # The package imports the stemmers of thirty languages, for which a hook would wait: only one is loaded, from a
     # placeholder of the package that is removed again. Only callers that compare words pay even for that.
     name = "snowballstemmer"
-    spec = None if name in sys.modules else importlib.util.find_spec(name)
+    spec = None if name in sys.modules else PathFinder.find_spec(name)
     if spec is not None and spec.submodule_search_locations:
         package = ModuleType(name)
         package.__path__ = list(spec.submodule_search_locations)

@@ -170,8 +170,9 @@ _PAIR_ROWS = (
     "SiXZMdnTUagghRRajhiYOkVWVQXZ",  # z
     "LP2XTHaRIZfVRIBWPbXeBcRGRjjg",  # ~
 )
+_PRICE_OF_LEVEL = {level: 25 * (nth - 28) for nth, level in enumerate(_LEVELS)}
 _PAIRS = {
-    first + second: 25 * (_LEVELS.index(level) - 28)
+    first + second: _PRICE_OF_LEVEL[level]
     for first, row in zip("^abcdefghijklmnopqrstuvwxyz~", _PAIR_ROWS, strict=True)
     for second, level in zip("abcdefghijklmnopqrstuvwxyz~$", row, strict=True)
 }

@@ -245,6 +245,22 @@ def test_the_log_names_the_import_and_one_undo_takes_all_of_it_back(tmp_path, mo
     assert load(home, path).items == 10
 
 
+def test_the_first_import_of_conversations_is_undone_alone(home, tmp_path):
+    said = (
+        '[{{"role": "user", "content": "{0}"}}, {{"role": "assistant", "content": "The {0} is done now."}}]'
+    )
+    for name in ("parser", "printer"):
+        (tmp_path / f"{name}.json").write_text(said.format(f"Write a fast {name} for our logs"))
+    first = load(home, tmp_path / "parser.json")
+    load(home, tmp_path / "printer.json")
+
+    aether.undo(first.revisions[-1], home=home)
+
+    assert {hit["conversation"] for hit in aether.search_memory("write a fast one for our logs", home=home)}
+    assert not aether.search_memory("parser", home=home, types=("history",))
+    assert aether.search_memory("printer", home=home, types=("history",))
+
+
 def test_the_undo_of_an_import_that_overflowed_working_memory_brings_back_what_it_evicted(
     home, tmp_path, monkeypatch
 ):

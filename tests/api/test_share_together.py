@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
 import time
 from contextlib import contextmanager, suppress
+from datetime import timedelta
 
 import pytest
 
 import aether
+from aether import clock
 from aether.api import home as access
 from aether.api import share as sharing
+from aether.api import telemetry
 from aether.errors import AetherError, BudgetExceeded, StorageFailed
 from aether.store import commit as commits
 from aether.store import files, ledger, record_files, snapshot, together
@@ -102,7 +106,9 @@ def together_with(home, act, followers=FOLLOWERS):
 
     leader = children.start(lead)
     until((home.parent / "leads").exists)
-    made = [children.start(add, home, content) for content in followers]
+    made = [
+        children.start(add, home, one) if isinstance(one, str) else children.start(one) for one in followers
+    ]
     return children.ended(leader), [children.ended(child) for child in made]
 
 
@@ -123,29 +129,198 @@ def require_once(colony, home, ended, expected=FOLLOWERS):
     assert waiting(home) == []
 
 
-def test_who_has_the_lock_stores_what_others_wait_for_by_one_append(colony, home, tmp_path):
-    def record():
-        server = type(ledger.of(home))
-        real = server.append_if
+def record(home):
+    """Write down beside the home how many lines are appended at a time."""
+    server = type(ledger.of(home))
+    real = server.append_if
 
-        def append_if(self, stream, mark, lines, *, key=""):
-            with open(tmp_path / "appends", "a") as file:
-                file.write(f"{len(lines)} ")
-            return real(self, stream, mark, lines, key=key)
+    def append_if(self, stream, mark, lines, *, key=""):
+        with open(home.parent / "appends", "a") as file:
+            file.write(f"{len(lines)} ")
+        return real(self, stream, mark, lines, key=key)
 
-        server.append_if = append_if
+    server.append_if = append_if
 
-    leader, ended = together_with(home, record)
+
+def appends(home):
+    return (home.parent / "appends").read_text()
+
+
+def test_who_has_the_lock_stores_what_others_wait_for_by_one_append(colony, home):
+    leader, ended = together_with(home, lambda: record(home))
 
     assert leader == 0
     require_once(colony, home, ended)
-    assert (tmp_path / "appends").read_text() == "4 "
+    assert appends(home) == "4 "
     assert contents(home)[0] == "own"
     logged = [each for each in aether.log(home=home) if each.operation == "add"][:4]
     assert {each.reason for each in logged} == {"note 'own'", "note 'a'", "note 'b'", "note 'c'"}
     revisions = [each.revision for each in logged]
     assert revisions == list(range(revisions[0], revisions[0] - 4, -1))
     assert list((home / together.DIRECTORY).iterdir()) == []
+
+
+def test_who_commits_something_else_stores_what_others_wait_for(colony, home):
+    def act():
+        record(home)
+        aether.add_working_memory_item = lambda content, *args, **named: aether.transition_state(
+            "INIT", home=home
+        )["to"]
+
+    leader, ended = together_with(home, act)
+
+    assert leader == 0
+    require_once(colony, home, ended)
+    assert sorted(contents(home)) == sorted(FOLLOWERS)
+    assert max(map(int, appends(home).split())) >= 4
+
+
+def others_of(home):
+    """Return acts that emit a signal, register a worker and release one, and keep what each returned beside the home."""
+
+    def keep(name, act):
+        try:
+            (home.parent / name).write_text(json.dumps(act()))
+        except AetherError as reason:
+            (home.parent / name).write_text(json.dumps(f"{type(reason).__name__}: {reason}"))
+
+    return {
+        "signal": lambda: keep("signal", lambda: aether.emit_signal("feedback", "fast", strength=0.4, home=home)),
+        "registered": lambda: keep("registered", lambda: aether.register_worker("w-2", task="t", home=home)),
+        "released": lambda: keep("released", lambda: aether.release_worker("w-1", home=home)),
+    }  # fmt: skip
+
+
+def kept(home, name):
+    return json.loads((home.parent / name).read_text())
+
+
+def require_others_once(home, colony):
+    colony.agree()
+    signals = snapshot.load(home).documents["pheromones"]["active_pheromones"]
+    made = kept(home, "signal")
+    assert [signal["id"] for signal in signals if signal["type"] == "FEEDBACK"] == [made["id"]]
+    assert (made["strength"], made["context"], made["queued"]) == (0.4, "fast", False)
+    assert kept(home, "released")["id"] == "w-1"
+    status = aether.colony(home=home)["colony_status"]
+    assert status["workers"] == [kept(home, "registered")]
+    assert status["workers_registered"] == 2
+    operations = [each.operation for each in aether.log(home=home)]
+    assert [operations.count(name) for name in ("emit", "register worker", "release worker")] == [1, 2, 1]
+
+
+def test_signals_and_workers_are_stored_with_items_by_one_append(colony, home):
+    aether.register_worker("w-1", home=home)
+
+    leader, ended = together_with(home, lambda: record(home), ("a", *others_of(home).values()))
+
+    assert [leader, *ended] == [0] * 5
+    assert appends(home) == "5 "
+    require_others_once(home, colony)
+    assert {each.by for each in aether.log(home=home) if "worker" in each.operation} == {"w-1", "w-2"}
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_a_killed_holder_loses_and_repeats_no_signal_and_no_worker(colony, home, when):
+    aether.register_worker("w-1", home=home)
+    act = killing(lambda: type(ledger.of(home)), "append_if", when)
+
+    leader, ended = together_with(home, act, tuple(others_of(home).values()))
+
+    assert (leader, ended) == (-signal.SIGKILL, [0] * 3)
+    require_others_once(home, colony)
+
+
+def test_who_releases_an_unknown_worker_finds_that_out_alone(colony, home):
+    _leader, ended = together_with(home, lambda: None, ("a", others_of(home)["released"]))
+
+    assert ended == [0, 0]
+    assert kept(home, "released").startswith("NotFound: ")
+    assert sorted(contents(colony.agree())) == ["a", "own"]
+
+
+def test_a_signal_that_another_process_stored_exports_what_faded(colony, home, monkeypatch):
+    exported = []
+    aether.emit_signal("FEEDBACK", "old", strength=0.2, home=home)
+    later = clock.now() + timedelta(days=9)
+
+    def emit():
+        monkeypatch.setattr(access, "now", lambda: later)
+        monkeypatch.setattr(telemetry, "export", lambda home, events: exported.extend(events))
+        aether.emit_signal("FEEDBACK", "new", home=home)
+        (home.parent / "exported").write_text(json.dumps(exported))
+
+    leader, ended = together_with(home, lambda: record(home), (emit,))
+
+    assert [leader, *ended] == [0, 0]
+    assert appends(home) == "2 "
+    (event,) = kept(home, "exported")
+    assert (event["event"], event["signal"]["metadata"]["context"]) == ("signal_expired", "old")
+
+
+def test_a_signal_that_waits_for_the_end_of_the_phase_says_so_wherever_it_was_stored(colony, home):
+    aether.start_phase(1, home=home)
+    path = home.parent / "queued"
+
+    def emit():
+        path.write_text(json.dumps(aether.emit_signal("FOCUS", "here", home=home)["queued"]))
+
+    together_with(home, lambda: record(home), (emit,))
+
+    assert appends(home) == "2 "
+    assert kept(home, "queued") is True
+    queued = snapshot.load(home).documents["pheromones"]["queued"]
+    assert [each["metadata"]["context"] for each in queued] == ["here"]
+
+
+def test_what_json_would_change_is_not_asked_for(colony, home):
+    def emit():
+        with suppress(AetherError):
+            aether.emit_signal("FEEDBACK", "x", metadata={1: "a"}, home=home)
+            (home.parent / "stored").touch()
+
+    with held_against(home, "a") as child:
+        other = children.start(emit)
+        until(lambda: waiting(home))
+        time.sleep(0.1)
+        assert len(waiting(home)) == 1
+
+    assert children.ended(child) == 0
+    children.ended(other)
+    assert not (home.parent / "stored").exists()
+
+
+def test_while_others_write_who_asks_leaves_them_the_lock(home, monkeypatch):
+    monkeypatch.setattr(together, "BUSY_SECONDS", 1000)
+    monkeypatch.setattr(together, "MOST_PATIENCE_SECONDS", 1000)
+    add(home, "first")
+    child = children.start(add, home, "theirs")
+    assert children.ended(child) == 0
+    asking = together.Asking(home, {"operation": "add"})
+
+    assert not asking.look()
+    assert len(waiting(home)) == 1
+    time.sleep(2 * together.PATIENCE_SECONDS)
+    assert not asking.look()
+    monkeypatch.setattr(together, "BUSY_SECONDS", 0)
+    assert asking.look()
+    assert asking.withdraw()
+
+
+def test_who_wrote_last_needs_no_patience(home):
+    add(home, "own")
+
+    assert together.Asking(home, {"operation": "add"}).look()
+    assert waiting(home) == []
+
+
+def test_who_is_not_answered_while_others_write_tries_for_the_lock_all_the_same(home, monkeypatch):
+    monkeypatch.setattr(together, "_is_busy", lambda home: True)
+    asking = together.Asking(home, {"operation": "add"})
+
+    assert not asking.look()
+    until(asking.look)
+    assert asking.withdraw()
 
 
 def test_each_of_the_group_is_undone_alone(colony, home):
@@ -210,7 +385,7 @@ def killing(place, name, when):
     [
         (together, "take", "before", 0),
         (together, "take", "after", 0),
-        (commits, "_with_asked", "after", 0),
+        (together, "with_asked", "after", 0),
         ("server", "append_if", "before", 0),
         ("server", "append_if", "after", 1),
         (commits, "append", "after", 1),

@@ -155,6 +155,23 @@ def test_only_constraints_of_people_count():
     )
 
 
+def test_an_agent_ends_no_rule_of_a_person():
+    asked = user("Never use mocks in the tests.")
+    chose = model("I decided to drop the rule about mocks since the client is slow.")
+    before, after = facts(user("Add a client."), asked, model("Done.")), facts(user("Go on."), chose)
+
+    assert facts(user("Add a client."), asked, chose).constraints == ("Never use mocks in the tests.",)
+    assert merged_facts(before, after).constraints == ("Never use mocks in the tests.",)
+
+
+def test_a_rule_in_a_reply_that_takes_a_proposal_up_is_a_constraint():
+    proposed = model("I'd recommend SQLite, because it needs no server. Shall I use it?")
+    found = facts(user("Add a store."), proposed, user("yes, and always run the linter before a commit."))
+
+    assert [one for one in found.constraints if "always run the linter before a commit" in one]
+    assert [one for one in found.decisions if "SQLite" in one]
+
+
 def test_a_rule_that_the_person_ended_is_no_constraint_of_the_summary():
     asked = user("Add retries to the webhook. Never retry more than five times. Never use floats for money.")
     ended = user("The rule about retries is gone, retry as often as you like.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aether.compaction.facts import facts_of, merged_facts
-from aether.compaction.progress import ANSWER_CHARS, PLAN_ENTRIES, progress_of
+from aether.compaction.progress import ANSWER_CHARS, PLAN_ENTRIES, STAYING_CHARS, progress_of
 from aether.compaction.shapes import Facts, Summary
 from aether.compaction.summary import rendered
 from aether.messages.convert import reread
@@ -25,6 +25,54 @@ def test_the_newest_request_is_the_current_one_and_thanks_do_not_replace_it():
     found = progress(user("Fix the parser."), model("On it."), user("Add a test, too."), user("thanks!"))
 
     assert found.current == ("Add a test, too.",)
+
+
+def test_requests_that_stay_are_shown_with_the_newest_one_by_their_heads():
+    long = "The command itself should keep them out of git. " + "This is for every user. " * 20
+    messages = conversation(user("Ignore the locks."), user(long), model("Done."), user("commit"))
+
+    found = progress_of(messages, calls_of(messages), stays=lambda at: at > 0)
+
+    first, newest = found.current
+    assert newest == "commit"
+    assert long.startswith(first)
+    assert len(first) <= STAYING_CHARS
+    assert progress_of(messages, calls_of(messages)).current == ("commit",)
+
+
+def test_praise_on_which_the_model_sets_to_work_is_a_request():
+    said = [
+        user("Fix the parser."),
+        model("Fixed."),
+        user("Describe the release."),
+        model("Like so."),
+        user("ship it"),
+    ]
+
+    assert progress(*said, bash("git status")).current == ("ship it",)
+    assert progress(*said, model("Thank you.")).current == ("Describe the release.",)
+
+
+def test_a_short_text_that_ends_a_turn_is_shown_below_its_account():
+    end = "Committed 6706f449. What is unstaged was there before."
+    ended = progress(user("Fix the parser."), model(ANSWER), model(end))
+    goes_on = progress(user("Fix the parser."), model(ANSWER), model(end), bash("ls"))
+
+    assert ended.state[-1] == end
+    assert goes_on.state[:3] == (*ANSWER.split("\n\n"), end)
+    assert goes_on.next[-1] == end
+
+
+def test_a_recommendation_that_is_not_turned_down_is_kept():
+    advice = "I'd go with a snapshot of the first commit, and say so in its name."
+    answer = f"A commit may be amended later.\n\n{'Nothing tells us of it. ' * 8}\n\n{advice}"
+    then = model(ANSWER)
+
+    taken = progress(user("Which number?"), model(answer), user("Add the name, too."), then)
+    turned_down = progress(user("Which number?"), model(answer), user("no, leave it out"), then)
+
+    assert advice in taken.earlier
+    assert advice not in turned_down.earlier
 
 
 def test_a_short_reply_is_the_current_request_with_what_it_takes_up():
@@ -110,6 +158,23 @@ def test_the_newest_plan_shows_what_is_open():
     assert found.next == ("pending: Write the test",)
 
 
+def test_a_plan_that_was_emptied_is_no_next_step():
+    planned = tool("TodoWrite", "ok", todos=[{"content": "Rewrite it", "status": "pending"}])
+    emptied = tool("TodoWrite", "ok", todos=[])
+
+    assert progress(user("Go."), planned).next == ("pending: Rewrite it",)
+    assert progress(user("Go."), planned, user("Forget it."), emptied).next == ()
+    assert progress(user("Go."), planned, tool("order", "ok", items=[])).next == ("pending: Rewrite it",)
+
+
+def test_a_run_that_only_lists_is_no_newer_run_of_a_check():
+    found = progress(
+        user("Go."), bash("pytest", "1 failed, 2 passed"), bash("pytest --collect-only", "3 tests collected")
+    )
+
+    assert [line for line in found.state if line.startswith("Ran")] == ["Ran `pytest`: 1 failed, 2 passed"]
+
+
 def test_tasks_that_are_made_and_updated_one_by_one_are_a_plan():
     found = progress(
         user("Go."),
@@ -171,6 +236,33 @@ def test_a_commit_ends_the_list_of_edits_and_a_push_ends_the_wait_for_one():
     assert "The last commit, 1a2b3c4, was pushed." in pushed.state
 
 
+def test_a_status_after_a_commit_does_not_undo_it():
+    status = "\tmodified:   b.py\n\nno changes added to commit"
+    edit = tool("Edit", file_path="a.py", old_string="a", new_string="b")
+
+    done, refused = (
+        progress(user("Commit."), edit, bash("git commit -m 'Ignore the locks' && git status", output))
+        for output in (f"[main 6706f449] Ignore the locks\n{status}", status)
+    )
+
+    assert "Nothing was committed in this conversation." not in done.state
+    assert "Nothing was committed in this conversation." in refused.state
+
+
+def test_below_a_heading_that_says_that_something_was_fixed_each_entry_says_what():
+    entry = "`retry()` captures the final `res.url` and passes it as the target to the callback."
+    answers = (
+        model(f"{heading}\n\n1. {entry}\n\n{'It is as it was. ' * 9}")
+        for heading in ("Two paths fixed:", "Two paths:")
+    )
+    edit = tool("Edit", file_path="a.py", old_string="a", new_string="b")
+
+    fixed, other = (progress(user("Look."), edit, one, user("And now?"), model(ANSWER)) for one in answers)
+
+    assert entry in fixed.earlier
+    assert entry not in other.earlier
+
+
 def test_after_a_summary_nothing_is_said_of_the_calls_before_it():
     before = user(rendered(Summary(1, Facts(goals=("Ship it.",)), "Done.")))
 
@@ -219,6 +311,7 @@ def test_edits_that_were_refused_are_not_taken_for_changes():
         *progress(*looked, edit("src/a.py")).state
     }
     assert nothing not in progress(*looked[:2]).state
+    assert nothing not in progress(*looked, bash("python3 make_pages.py", "ok")).state
 
 
 def test_a_command_that_was_refused_was_not_run():

@@ -113,11 +113,11 @@ def test_every_line_of_memory_says_its_day():
     assert all(line.startswith("- 2026-02-") for line in lines)
 
 
-def test_a_compaction_lists_more_files_and_commands_than_a_start():
+def test_a_compaction_lists_more_files_than_a_start():
     found = documents(*(item(f"Changed /p/{number}.py", "code_change") for number in range(30)))
 
-    assert brief(found, "startup").count(".py") == 3
-    assert brief(found, "compact").count(".py") == 10
+    assert brief(found, "startup").count(".py") == 2
+    assert brief(found, "compact").count(".py") == 4
 
 
 def test_the_least_important_lines_are_left_out_first():
@@ -139,6 +139,26 @@ def test_a_resumed_session_gets_only_newer_lines():
     assert "make test" not in reported
     assert "Never push" not in reported
     assert brief(full(), "fork", since=at(28)) == ""
+
+
+def test_a_start_has_the_newest_request_of_a_conversation_that_has_said_nothing_of_its_work():
+    work = item(
+        "Moved the retry loop into `backoff.py`; all 12 tests pass.",
+        "outcome",
+        day=1,
+        conversation="a",
+        role="answer",
+    )
+    first = item("Add retries to the webhook", "user_input", day=1, role="request", conversation="a")
+    since = item(
+        "Allow up to seven retries of the webhook", "user_input", day=2, role="request", conversation="b"
+    )
+    found = documents(first, work, since)
+
+    assert "Allow up to seven retries" in brief(found)
+    assert "Moved the retry loop" in brief(found)
+    # Around a compaction only its own.
+    assert "Allow up to seven retries" not in brief(found, occasion="compact", session="a")
 
 
 def test_resuming_without_a_time_is_a_start():
@@ -444,6 +464,14 @@ def test_a_rule_or_decision_is_said_although_a_request_holds_it():
     found = [*lines("requests", "Keep it local, and go on"), *lines("decisions", "Keep it local")]
 
     assert len(said_once(found)) == 2
+
+
+def test_a_shortened_decision_is_left_out_beside_the_request_that_it_is_from():
+    cut, whole = Line("decisions", "Let's count the probes first..."), Line("decisions", "Let's keep one log")
+    found = [cut, whole, Line("requests", "Let's count the probes first, then tune. Let's keep one log")]
+
+    assert said_once(found) == found[1:]
+    assert said_once(found[:2]) == found[:2]
 
 
 def test_what_became_of_lines_is_not_kept_for_ever(monkeypatch):

@@ -287,6 +287,7 @@ def test_only_items_that_name_the_root_are_copied():
     "path",
     [
         "/tmp/a.py", "/private/tmp/x/a.py", "/var/folders/x/a.py", "SCRATCH/run.sh", "$TMPDIR/a", "${TMP}/a", "x/scratchpad/a.go",
+        "/home/me/.claude/plans/quick-fox.md", ".git/index.lock", "/home/me/p/.git/config",
         "C:/Users/me/AppData/Local/Temp/a.py",
     ],
 )  # fmt: skip
@@ -294,7 +295,18 @@ def test_temporary_files_are_in_scratch_directories(path):
     assert is_scratch(path)
 
 
-@rows("path", ["src/a.py", "/home/me/p/tmp.py", "src/templates/a.html", "/srv/tmpfiles/a", "ATTEMPT.md"])
+@rows(
+    "path",
+    [
+        "src/a.py",
+        "/home/me/p/tmp.py",
+        "src/templates/a.html",
+        "/srv/tmpfiles/a",
+        "ATTEMPT.md",
+        ".gitignore",
+        "docs/plans/a.md",
+    ],
+)
 def test_other_directories_are_kept(path):
     assert not is_scratch(path)
 
@@ -304,6 +316,25 @@ def test_few_scratch_files_are_listed_and_last():
 
     assert paths(changed_files(items)) == ["src/a.py", "/tmp/8.py", "/tmp/7.py", "/tmp/6.py"]
     assert len(changed_files(items)) == 1 + MOST_SCRATCH
+
+
+def test_a_file_that_was_created_and_deleted_again_is_left_out():
+    made = [("Created debug.py", 1), ("Changed debug.py (9 edits)", 2), ("Deleted debug.py", 3)]
+    items = newest(*(item(text, "code_change", day=day) for text, day in [*made, ("Deleted old.py", 1)]))
+
+    assert paths(changed_files(items)) == ["old.py"]
+
+
+def test_names_of_tests_are_not_listed_with_their_file():
+    items = newest(
+        item("Changed a_test.go (2 edits): TestRetry, TestBackoff", "code_change", day=2),
+        item("Changed lab.py: testify, contest", "code_change", day=1),
+    )
+
+    assert [line.text for line in changed_files(items)] == [
+        "a_test.go (changed, 2 edits)",
+        "lab.py (changed, 1 edit): testify, contest",
+    ]
 
 
 def test_one_file_named_in_two_ways_is_one():
@@ -589,6 +620,25 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
     ]
 
 
+def test_the_goal_of_the_newest_approved_plan_is_a_decision():
+    def plan(text, day, **more):
+        return item(text, "outcome", day=day, role="plan", **more)
+
+    approved = {"confirmed_by": "person", "evidence": "agent"}
+    items = newest(
+        plan("# Plan\n\n## Goal\n\nKeep the locks in one file.", 1, **approved),
+        plan("# Plan: retries\n\n## Goal\n\nRetry each call three times.\n\n## Steps\n\n- a", 2, **approved),
+        item("Keep one log per worktree", "decision", day=3),
+        plan("# Plan\n\n## Goal\n\nDrop the retries again.", 4, evidence="agent"),
+    )
+
+    assert [(line.text, line.note) for line in sections.decisions(items, [])] == [
+        ("Keep one log per worktree", ""),
+        ("Retry each call three times.", "approved plan"),
+    ]
+    assert texts(sections.decisions([plan("# Plan: retries\n\n1. Try again.", 1, **approved)], [])) == []
+
+
 def test_only_what_a_person_settled_is_injected_as_a_decision():
     items = newest(
         item("We keep one log per worktree", "decision", day=3, evidence="person", pointer={"line": 3}),
@@ -604,9 +654,14 @@ def test_a_check_that_failed_before_the_person_moved_on_is_open_only_if_nothing_
     asked = item("Now the docs", "user_input", day=3, role="request")
     changed = item("Changed docs/a.md", "code_change", day=4)
 
-    assert texts(sections.open_problems(newest(failed))) == [failed["content"]]
-    assert texts(sections.open_problems(newest(failed, asked))) == [failed["content"]]
-    assert texts(sections.open_problems(newest(failed, asked, changed))) == []
+    def where(*items):
+        return [(line.section, line.text) for line in sections.problems(newest(*items))]
+
+    assert where(failed) == where(failed, asked) == [("open", failed["content"])]
+    # It has not passed since: so much is still true.
+    assert where(failed, asked, changed) == [("commands", failed["content"])]
+    passed = item("Ran `make test`: 12 passed", "command", day=5)
+    assert where(failed, asked, changed, passed) == []
 
 
 def test_a_test_that_failed_alone_is_over_when_all_tests_pass():
@@ -615,8 +670,8 @@ def test_a_test_that_failed_alone_is_over_when_all_tests_pass():
     passed = item("Ran `mise run test`: ok", "command", day=3)
     other = item("Ran `go test ./other -run TestSub`: ok", "command", day=3)
 
-    assert texts(sections.open_problems(newest(alone, lint, passed))) == [lint["content"]]
-    assert len(texts(sections.open_problems(newest(alone, lint, other)))) == 2
+    assert texts(sections.problems(newest(alone, lint, passed))) == [lint["content"]]
+    assert len(texts(sections.problems(newest(alone, lint, other)))) == 2
 
 
 def test_of_a_pasted_log_only_the_words_around_it_are_shown():
@@ -633,7 +688,7 @@ def test_a_remark_that_no_work_followed_is_no_request():
     work = item("Changed a.py", "code_change", day=4)
     said = [
         request("first one", 1),
-        request("and `b` affects it too", 2),
+        request("and `b` affects it too, also in the other tree that was moved there", 2),
         request("add `c` as well", 3),
         work,
         request("the last", 5),
@@ -648,32 +703,32 @@ def test_an_error_is_open_until_its_command_succeeds():
     before = item("Ran `make test`: ok", "command", day=1)
     after = item("Ran `make -j4 test`: ok", "command", day=3)
 
-    assert texts(sections.open_problems(newest(before, failed, other, after))) == [other["content"]]
-    assert texts(sections.open_problems(newest(before, failed, other))) == [
+    assert texts(sections.problems(newest(before, failed, other, after))) == [other["content"]]
+    assert texts(sections.problems(newest(before, failed, other))) == [
         other["content"],
         failed["content"],
     ]
 
 
 def test_an_error_without_a_command_stays_open():
-    assert texts(sections.open_problems(newest(item("The disk is full", "error")))) == ["The disk is full"]
+    assert texts(sections.problems(newest(item("The disk is full", "error")))) == ["The disk is full"]
 
 
 def test_failures_while_looking_around_are_not_open():
     probe = item('`for f in a b; do ls $f | xargs -I{} python3 -c "` failed: command line too long', "error")
     mixed = item("`ls x | head; make test; echo done` failed: 2 tests", "error")
 
-    assert texts(sections.open_problems(newest(probe, mixed))) == ["`make test` failed: 2 tests"]
+    assert texts(sections.problems(newest(probe, mixed))) == ["`make test` failed: 2 tests"]
     fetched = item("`npm install left-pad@0.24` failed: no such version", "error")
-    assert texts(sections.open_problems(newest(fetched))) == []
+    assert texts(sections.problems(newest(fetched))) == []
 
 
 def test_a_line_of_commands_is_over_when_all_of_them_have_run():
     failed = item("`make lint && make test` failed: 2 tests", "error", day=1)
     lint, test = item("Ran `make lint`: ok", "command", day=2), item("Ran `make -k test`", "command", day=3)
 
-    assert len(texts(sections.open_problems(newest(failed, lint)))) == 1
-    assert texts(sections.open_problems(newest(failed, lint, test))) == []
+    assert len(texts(sections.problems(newest(failed, lint)))) == 1
+    assert texts(sections.problems(newest(failed, lint, test))) == []
 
 
 def test_a_blocker_is_open_until_something_speaks_of_it_as_solved():
@@ -681,14 +736,14 @@ def test_a_blocker_is_open_until_something_speaks_of_it_as_solved():
     over = item("The login tests on Windows pass: the clock is injected", "outcome", day=2)
     before = item("The login tests on Windows pass: the clock is injected", "outcome", day=1)
 
-    assert texts(sections.open_problems(newest(before, blocker))) == [blocker["content"]]
-    assert texts(sections.open_problems(newest(blocker, over))) == []
+    assert texts(sections.problems(newest(before, blocker))) == [blocker["content"]]
+    assert texts(sections.problems(newest(blocker, over))) == []
 
 
 def test_a_blocker_without_words_of_trouble_is_not_open():
     quoted = item("The pattern uses `func() error {...}` with a check", "blocker")
 
-    assert texts(sections.open_problems(newest(quoted))) == []
+    assert texts(sections.problems(newest(quoted))) == []
 
 
 def test_protected_items_are_in_their_own_section_only():
@@ -697,7 +752,7 @@ def test_protected_items_are_in_their_own_section_only():
         item("Add a page to it", "user_input", protected=True),
     )
 
-    assert texts(sections.open_problems(items)) == []
+    assert texts(sections.problems(items)) == []
     assert texts(sections.requests(items)) == []
 
 
@@ -705,7 +760,7 @@ def test_only_the_newest_errors_and_requests_are_read():
     errors = [item(f"`run {number}` failed: no", "error", hour=number % 24) for number in range(100)]
     requests = [item(f"Do the thing number {number}", "user_input") for number in range(100)]
 
-    assert len(texts(sections.open_problems(newest(*errors)))) == sections.LOOKED_AT_OPEN
+    assert len(texts(sections.problems(newest(*errors)))) == sections.LOOKED_AT_OPEN
     assert len(texts(sections.requests(newest(*requests)))) == sections.LOOKED_AT
 
 
@@ -740,9 +795,9 @@ def test_what_a_session_keeps_says_what_its_items_said():
 
     later = list(sections.session_items([(at(25), session(items=kept))]))
 
-    for said in (sections.requests, sections.results, sections.open_problems):
+    for said in (sections.requests, sections.results, sections.problems):
         assert list(said(later)) == list(said(newest(*held)))
-    assert texts(sections.open_problems(later)) == ["`make lint` failed: E501"]
+    assert texts(sections.problems(later)) == ["`make lint` failed: E501"]
     assert all(line.ids for line in sections.requests(later))
     assert "Looked at `dates.py`." not in [each["content"] for each in kept]
 
@@ -874,8 +929,8 @@ def test_the_files_in_the_details_of_a_session_replace_those_in_its_entries():
 def test_an_error_that_a_session_left_open_is_open_until_its_command_succeeds():
     left = list(sections.session_items([(at(10), session(open=["`make` failed: no rule"]))]))
 
-    assert texts(sections.open_problems(left)) == ["`make` failed: no rule"]
-    assert texts(sections.open_problems([*newest(item("Ran `make`: ok", "command", day=11)), *left])) == []
+    assert texts(sections.problems(left)) == ["`make` failed: no rule"]
+    assert texts(sections.problems([*newest(item("Ran `make`: ok", "command", day=11)), *left])) == []
 
 
 def test_an_error_that_the_session_of_a_hand_off_does_not_call_open_is_history():
@@ -984,6 +1039,16 @@ def test_requests_that_a_commit_settled_come_last_and_say_so():
     ]  # fmt: skip
 
 
+def test_an_issue_that_was_filed_is_no_commit():
+    filed = committed_on(3, "https://example.com/o/r/issues/9\n\nRetries are lost")
+    asked = asked_on(2, "File an issue on the lost retries.")
+
+    assert sections.request_fates([asked_on(4, "Now the docs."), filed, asked]) == {}
+    assert sections.request_fates([asked_on(4, "Now the docs."), filed, committed_on(3), asked]) == {
+        asked["id"]: "done"
+    }
+
+
 def test_a_request_that_the_person_dropped_is_left_out():
     dropped = asked_on(1, "Also update the README some time.")
     other = asked_on(2, "Update the README and the changelog. Then push.", "d")
@@ -1020,6 +1085,10 @@ def test_a_picked_answer_comes_before_its_question():
 
     assert texts(sections.decisions([picked], [])) == [
         "Now, beside the rest user notes: not on Friday (asked: When should it start?)"
+    ]
+    quoted = item('"Which quotes?"="Use "double" ones, never "single""', "decision", evidence="person")
+    assert texts(sections.decisions([quoted], [])) == [
+        'Use "double" ones, never "single" (asked: Which quotes?)'
     ]
 
 

@@ -705,6 +705,11 @@ def test_the_edit_that_a_person_refused_is_part_of_the_work_tree():
     noted = [text for _, text in brief(user("Fix it."), call, result, said("I wait."))]
     assert "The person refused the edit of a.py, and no other edit was made in this conversation." in noted
 
+    call = Record("call", tool="Bash", arguments={"command": "git push"}, call_id="d")
+    result = Record("result", refused, call_id="d", is_error=True)
+    noted = [text for _, text in brief(user("Ship it."), call, result, said("I wait."))]
+    assert "The person refused the newest `git push`." in noted
+
 
 def test_a_check_that_failed_was_a_check_of_the_last_edit():
     edit = {"file_path": "/p/a.rs", "old_string": "a", "new_string": "b"}
@@ -796,6 +801,133 @@ def test_a_check_whose_filter_hides_its_failure_is_an_error():
     assert [note.kind for note in close_failures(work)] == ["error"]
 
 
+@rows(
+    ("failed", "later", "output"),
+    [
+        ("pytest -q", 'pytest -q; echo "exit=$?"', "1 failed, 2 passed in 0.4s\nexit=1"),
+        (
+            "make test",
+            "make test > out.log 2>&1; tail -3 out.log",
+            "1 failed, 2 passed\nmake: *** [test] Error 1",
+        ),
+        ("mypy src", "mypy src || true", "Found 1 error in 1 file (checked 2 source files)"),
+        ("pytest -q", "pytest --collect-only -q", "3 tests collected in 0.1s"),
+        ("make test", "make test", "Command running in background with ID: b1"),
+        ("cd api && pytest", "cd web && pytest", "3 passed in 0.1s"),
+        ("make -C api test", "make -C web test", "ok"),
+    ],
+)
+def test_a_check_that_still_fails_or_says_nothing_is_no_solution(failed, later, output):
+    work = new_work()
+    shell(work, failed, "error: no", failed=True)
+
+    assert "solution" not in [kind for kind, _ in shell(work, later, output)]
+    assert [note.kind for note in close_failures(work)] == ["error"]
+
+
+@rows(
+    ("failed", "later"),
+    [
+        ("cd api && pytest", "pytest"),
+        ("pytest", "cd /srv/api && pytest"),
+        ("cd /srv/api && pytest", "cd api && pytest -q"),
+        ("cd /srv/api && pytest", "cd /srv && pytest"),
+        ("make test", "make test > out.log 2>&1; tail -3 out.log"),
+        ("mypy src", "mypy src || true"),
+    ],
+)
+def test_a_check_that_passes_in_the_same_directory_is_a_solution(failed, later):
+    work = new_work()
+    shell(work, failed, "error: no", failed=True)
+
+    assert "solution" in [kind for kind, _ in shell(work, later, "Success: 3 passed")]
+    assert close_failures(work) == []
+
+
+def test_a_check_that_fails_with_and_without_its_directory_is_one_failure():
+    work = new_work()
+    shell(work, "cd api && pytest", "1 failed", failed=True)
+    shell(work, "pytest", "1 failed", failed=True)
+
+    assert [note.content for note in close_failures(work)] == ["`pytest` failed 2 times: 1 failed"]
+
+
+def test_each_commit_and_pull_request_of_a_command_has_its_own_message():
+    work = new_work()
+    two = shell(
+        work,
+        "git add a && git commit -m 'Add a' -m 'It was asked for.' && git commit -am 'Remove the old cache'",
+        "[main 1111111] Add a\n 1 file changed\n[main 2222222] Remove the old cache\n 1 file changed",
+    )
+    opened = shell(
+        work,
+        "git commit -am 'Add b' && git push && gh pr create --title 'Retry' --body 'Three times.'",
+        "[fix 3333333] Add b\nhttps://github.com/o/r/pull/7",
+    )
+    written = shell(
+        work,
+        "git commit -am 'Add c' && cat > notes.md <<'EOF'\nTODO: drop c\nEOF",
+        "[fix 4444444] Add c",
+    )
+    from_document = shell(
+        work,
+        'git commit -m "$(cat <<\'EOF\'\nAdd d\n\nIt\'s "quoted"; git push\nEOF\n)" && git log --oneline -1',
+        "[fix 5555555] Add d\n5555555 Add d",
+    )
+    one_failed = shell(
+        work,
+        "git commit -am 'Add e'; git commit --allow-empty -m 'Add f'",
+        "nothing to commit\n[fix 6666666] Add f",
+    )
+    unsure = shell(work, 'git commit -am "$A"; git commit -am "$B"', "[fix 7777777] Add g")
+
+    assert two == [
+        ("outcome", "[main 1111111] Add a\n\nAdd a\n\nIt was asked for."),
+        ("outcome", "[main 2222222] Remove the old cache\n\nRemove the old cache"),
+    ]
+    assert opened == [
+        ("outcome", "[fix 3333333] Add b\n\nAdd b"),
+        ("outcome", "https://github.com/o/r/pull/7\n\nRetry\n\nThree times."),
+    ]
+    assert written == [("outcome", "[fix 4444444] Add c\n\nAdd c")]
+    assert from_document == [("outcome", '[fix 5555555] Add d\n\nAdd d\n\nIt\'s "quoted"; git push')]
+    assert one_failed == [("outcome", "[fix 6666666] Add f\n\nAdd f")]
+    assert unsure == []
+
+
+def test_a_file_that_was_written_after_it_was_deleted_is_there():
+    work = new_work()
+    shell(work, "rm parser.py")
+    do(work, "Write", {"file_path": "parser.py", "content": "def f(): ...\n"})
+
+    assert close(work) == [("code_change", "Changed parser.py (2 edits): f")]
+
+
+@rows(
+    ("answer", "noted"),
+    [
+        ("File created successfully at: /p/a.md", "Created /p/a.md (1 lines): hello"),
+        ("The file /p/a.md has been updated successfully.", "Changed /p/a.md: hello"),
+        ("The file /p/a.md has been updated.", "Changed /p/a.md: hello"),
+    ],
+)
+def test_a_file_that_was_overwritten_was_not_created(answer, noted):
+    work = new_work()
+    do(work, "Write", {"file_path": "/p/a.md", "content": "hello"}, answer)
+
+    assert close(work) == [("code_change", noted)]
+
+
+def test_temporary_files_are_uncommitted_only_in_a_temporary_directory():
+    def tree(directory):
+        removed = run("cd /tmp/build && rm config.json", "", directory=directory)
+        found = notes(user("Clean up.", directory=directory), *removed)
+        return [each["content"] for each in found if each["metadata"].get("role") == "tree"]
+
+    assert tree("/home/x/p") == []
+    assert tree("/tmp/build")[0].startswith("Uncommitted, as of the last call: config.json.")
+
+
 def test_the_finding_of_a_sub_agent_is_its_own():
     work = new_work()
     call = Record("call", tool="Task", arguments={"prompt": "Map.", "subagent_type": "scout"}, call_id="c")
@@ -831,6 +963,16 @@ def test_answers_to_questions_are_decisions_one_each():
     ) == [("decision", '"DB?"="SQLite"'), ("decision", '"Log?"="no"')]
     assert do(work, "ExitPlanMode", {"plan": "Use SQLite."}, "User has approved your plan.") == [
         ("outcome", "Use SQLite.")
+    ]
+
+
+def test_a_question_that_a_person_asks_back_is_no_decision():
+    asked = Record("call", tool="AskUserQuestion", arguments={}, call_id="c")
+    free = 'The user answered: "DB?"="none: DuckDB, never a server", "Log?"="what is it for?". Read the answers carefully.'
+
+    assert brief(user("Set it up."), asked, Record("result", free, call_id="c"))[1:] == [
+        ("decision", '"DB?"="none: DuckDB, never a server"'),
+        ("user_input", '"Log?"="what is it for?"'),
     ]
 
 
@@ -1099,6 +1241,37 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
         "The last commit, 1a2b3c4, was pushed. The branch is main. Commits, the newest first: 1a2b3c4 x."
     ]
     assert trees(user("Look at it."), *run("cat a.py")) == []
+    many = [run(f"git commit -am step{n}", f"[main 1a2b3c{n}] step{n}") for n in range(9)]
+    assert [text.count("; ") for text in trees(user("Go on."), *(one for pair in many for one in pair))] == [
+        8
+    ]
+
+
+def test_a_list_of_tasks_that_was_emptied_has_no_tasks():
+    def todos(number, *steps):
+        given = {"todos": [{"content": step, "status": "pending"} for step in steps]}
+        call = Record("call", tool="TodoWrite", call_id=f"t{number}", arguments=given)
+        return call, Record("result", "ok", call_id=f"t{number}")
+
+    found = notes(
+        user("Plan it."), *todos(0), *todos(1, "Rewrite the installer"), user("forget it"), *todos(2), user("Go on."), *todos(3)
+    )  # fmt: skip
+
+    plans = [each["content"] for each in found if each["metadata"].get("role") == "plan"]
+    assert plans == ["[pending] Rewrite the installer", tool_work.EMPTY_PLAN]
+
+
+def test_a_task_that_was_not_seen_before_has_the_state_that_its_update_gives():
+    given = {"taskId": "3", "status": "completed", "subject": "Write the docs"}
+    found = notes(
+        user("Go on."),
+        Record("call", tool="TaskUpdate", call_id="t", arguments=given),
+        Record("result", "Updated task #3 status", call_id="t"),
+    )
+
+    assert [each["content"] for each in found if each["type"] == "observation"] == [
+        "[completed] Write the docs"
+    ]
 
 
 def test_a_plan_that_comes_back_to_an_earlier_state_is_noted_again():

@@ -2,13 +2,16 @@
 
 import json
 
+import pytest
+
 from aether.api.admin import undo
 from aether.api.forget import erase, forget
 from aether.api.importing import import_transcripts
 from aether.api.recall import search_memory
 from aether.api.working import clear_working_memory
 from aether.memory.capture import passages
-from aether.memory.capture.passages import Collector, is_kept
+from aether.memory.capture.passages import Collector
+from aether.memory.items import is_kept, known_places
 from aether.messages.records import Record
 from aether.store import record_files
 from aether.store.snapshot import load
@@ -28,8 +31,8 @@ RECORDS = [
 ]
 
 
-def collected(records, known=None):
-    words = Collector("chat.jsonl", known or {})
+def collected(records, kept=()):
+    words = Collector("chat.jsonl", kept)
     assert list(words.watch(records)) == list(records)
     return words.drain()
 
@@ -74,16 +77,50 @@ def test_passages_are_bounded_and_without_secrets_and_private_text(monkeypatch):
 def test_a_grown_transcript_adds_only_what_is_new():
     first = collected(RECORDS[:5])
     key = first[0]["id"].partition(".")[0]
-    later = collected(RECORDS, {key: 5})
+    later = collected(RECORDS, [{"id": key, "file": "chat.jsonl", "line": 5, "passages": 2}])
 
     assert [one["content"] for one in later] == ["thanks"]
     assert later[0]["id"].startswith(key)
 
 
+def test_the_words_of_one_line_are_known_by_their_number():
+    one_line = [each._replace(line=1) for each in RECORDS]
+    first = collected(one_line[:5])
+    kept = [{"id": first[0]["id"].partition(".")[0], "file": "chat.jsonl", "line": 1, "passages": 2}]
+
+    assert [one["content"] for one in collected(one_line, kept)] == ["thanks"]
+    assert not collected(one_line[:5], kept)
+    assert len({one["id"] for one in collected(one_line)}) == 3
+
+
+def test_what_a_person_answers_to_questions_and_says_in_a_refusal_are_passages():
+    answer = (
+        'The user answered: "How often?"="neither: never more than five tries". Read the answers carefully.'
+    )
+    refusal = "The user doesn't want to proceed with this tool use. So the user said:\nuse the replica"
+    found = collected([*RECORDS, said("result", answer, 7), said("result", refusal, 8)])
+
+    assert [(one["content"], one["metadata"]["speaker"]) for one in found[3:]] == [
+        ('"How often?"="neither: never more than five tries"', "person"),
+        ("use the replica", "person"),
+    ]
+
+
+def test_an_answer_names_no_request_of_another_conversation():
+    other = said("assistant", "The parser is iterative now.", 7)._replace(session="s2")
+    found = collected([*RECORDS, other])
+
+    assert found[-1]["content"] == "The parser is iterative now."
+
+
 def test_passages_beyond_the_kept_line_are_not_found():
-    assert is_kept("said_a.5.1.1", {"said_a": 5})
-    assert not is_kept("said_a.6.6.1", {"said_a": 5})
-    assert not is_kept("said_b.1.1.1", {"said_a": 5})
+    assert is_kept("said_a.5-2.1", {"said_a": (5, 2)})
+    assert not is_kept("said_a.5-3.5", {"said_a": (5, 2)})
+    assert not is_kept("said_a.6-1.6", {"said_a": (5, 2)})
+    assert not is_kept("said_b.1-1.1", {"said_a": (5, 2)})
+    assert is_kept("said_a.5.1.1", {"said_a": (5, 2)}), "of an earlier release"
+    assert is_kept("said_a.5.1.1", {"said_a": (5, 0)})
+    assert not is_kept("said_a.5-1.1", {"said_a": (5, 0)})
 
 
 def transcript(path):
@@ -181,3 +218,138 @@ def test_forgetting_and_erasing_reach_passages(home, tmp_path):
     erase(match="zebra-stripe index", home=home)
     kept = json.dumps([record for _, record in record_files.records(load(home), "items")])
     assert "zebra" not in kept
+
+
+def talk(path, *texts, **wrapped):
+    path.parent.mkdir(exist_ok=True)
+    messages = [{"role": ("user", "assistant")[nth % 2], "content": text} for nth, text in enumerate(texts)]
+    path.write_text(json.dumps({**wrapped, "messages": messages} if wrapped else messages), encoding="utf-8")
+    return path
+
+
+def words_of(home):
+    known = known_places(load(home).documents["memory"])
+    stored = [record["item"] for _, record in record_files.records(load(home), "items")]
+    return [one["content"] for one in stored if one["type"] == "history" and is_kept(one["id"], known)]
+
+
+def test_a_conversation_on_one_line_that_grows_adds_its_new_words(home, tmp_path):
+    first = ["Port the parser.", "It is ported to a table."]
+    import_transcripts([talk(tmp_path / "chat.json", *first)], home=home)
+    grown = [*first, "Never use regexes in it.", "The regexes are removed."]
+    import_transcripts([talk(tmp_path / "chat.json", *grown)], home=home)
+    again = import_transcripts([tmp_path / "chat.json"], home=home)
+
+    assert not again.revisions
+    assert words_of(home) == [
+        "Port the parser.",
+        "Asked: Port the parser.\nIt is ported to a table.",
+        "Never use regexes in it.",
+        "Asked: Never use regexes in it.\nThe regexes are removed.",
+    ]
+
+
+def test_an_import_that_was_stopped_is_completed_by_the_next(home, tmp_path):
+    texts = [
+        f"Never call module {nth} {'from outside ' * 2}." if nth % 2 == 0 else f"Module {nth} is closed."
+        for nth in range(1400)
+    ]
+    file = talk(tmp_path / "chat.json", *texts)
+    stops = iter([None])
+
+    def stop_after_one_batch(records, items):
+        if items and next(stops, "stop"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        import_transcripts([file], home=home, progress=stop_after_one_batch)
+    assert 0 < len(words_of(home)) < 1400
+    import_transcripts([file], home=home)
+    assert len(words_of(home)) == len({*words_of(home)}) == 1400
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_conversations_that_start_with_the_same_words_in_files_of_one_name_are_two(home, tmp_path, together):
+    one = talk(
+        tmp_path / "a" / "chat.json",
+        "Fix the build.",
+        "The cache was stale.",
+        "Never clear it.",
+        "Noted that.",
+    )
+    two = talk(tmp_path / "b" / "chat.json", "Fix the build.", "A header was missing.")
+    for files in [[one, two]] if together else [[one], [two]]:
+        import_transcripts(files, home=home)
+
+    assert "Asked: Fix the build.\nA header was missing." in words_of(home)
+    assert len(words_of(home)) == 6
+    assert len({hit["id"] for hit in found(home, "Fix the build")}) >= 4
+
+    talk(two, "Fix the build.", "A header was missing.", "Always vendor headers.", "They are vendored.")
+    import_transcripts([one, two], home=home)
+    assert len(words_of(home)) == 8
+    rules = {
+        item["content"]: item["metadata"]["phase"]
+        for item in load(home).documents["memory"]["working_memory"]["items"]
+    }
+    assert (rules["Never clear it."], rules["Always vendor headers."]) == (1, 2)
+
+
+def test_a_conversation_with_a_name_of_its_own_is_known_wherever_it_lies(home, tmp_path):
+    name = "0b5c7a1e-2f3d-4c5b-8a9e-1f2d3c4b5a69"
+    for place in ("a", "b"):
+        file = talk(tmp_path / place / "chat.json", "Fix the build.", "The cache was stale.", session_id=name)
+        import_transcripts([file], home=home)
+
+    assert len(words_of(home)) == 2
+
+
+REQUEST = "Open the archive room for the auditors who come on Monday morning before the office opens, the door code is 4711-0815 and it must be given to nobody else, then write them a note that names the shelf with the ledgers of last year."
+ANSWER = "The note names the third shelf, which has the zebra ledgers."
+
+
+def note_of(home, start):
+    items = load(home).documents["memory"]["working_memory"]["items"]
+    return next(item["id"] for item in items if item["content"].startswith(start))
+
+
+def in_home(home, text):
+    files = [path for path in home.rglob("*") if path.is_file() and path.suffix in (".json", ".jsonl")]
+    return any(text in path.read_text(encoding="utf-8") for path in files)
+
+
+def test_a_forgotten_request_is_not_quoted_by_its_answers_and_an_erased_one_is_in_no_file(home, tmp_path):
+    import_transcripts([talk(tmp_path / "chat.json", REQUEST, ANSWER, "Thanks, that was all.")], home=home)
+    request = note_of(home, "Open the archive")
+    done = forget([request], home=home)
+
+    assert not any("4711" in json.dumps(hit) for hit in search_memory("door code archive room", home=home))
+    (hit,) = found(home, "zebra ledgers")
+    assert hit["content"] == ANSWER
+
+    undo(done.revision, home=home)
+    assert any("4711" in json.dumps(hit) for hit in found(home, "door code archive room"))
+
+    assert in_home(home, "4711")
+    erase([request], home=home)
+    assert not in_home(home, "4711")
+    assert found(home, "zebra ledgers")
+
+
+def test_a_rule_that_is_erased_is_in_no_quotation_that_cut_it(home, tmp_path):
+    request = "Write the note that the auditors asked us for, so that they have it in time on Monday. Never give the door code 4711-0815 of the archive room to anybody who is not on the list of auditors of this year."
+    import_transcripts([talk(tmp_path / "chat.json", request, ANSWER)], home=home)
+    rule = note_of(home, "Never give")
+    forget([rule], home=home)
+
+    assert not any("door code" in json.dumps(hit) for hit in found(home, "zebra ledgers"))
+    erase([rule], home=home)
+    assert not in_home(home, "4711")
+
+
+def test_of_an_answer_only_the_quoted_text_is_forgotten(home, tmp_path):
+    import_transcripts([talk(tmp_path / "chat.json", REQUEST, ANSWER)], home=home)
+    forget(match="4711-0815", home=home)
+
+    (hit,) = found(home, "zebra ledgers")
+    assert hit["content"] == ANSWER

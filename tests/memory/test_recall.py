@@ -46,6 +46,15 @@ def test_every_entry_is_found_once_and_the_newer_of_two_records_counts():
     assert (found[1].text, found[3].text) == ("Went well.\nUse SQLite — one file", "new")
 
 
+def test_a_time_is_read_when_it_is_asked_for(monkeypatch):
+    at = "2026-02-01T01:00:00-05:00"
+    [found] = recall.records(memory(item("a", at)))
+
+    assert (found.stored_at, found.at) == (at, "2026-02-01T06:00:00.000000Z")
+    monkeypatch.setattr(recall, "instant_text", None)
+    assert [one.id for one in recall.records(memory(item("a", at), item("b", at)))] == ["a", "b"]
+
+
 def test_tokens_that_were_never_counted_are_counted():
     session, pattern = recall.records(memory(sessions=[SESSION], patterns=[PATTERN]))
 

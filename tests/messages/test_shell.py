@@ -7,8 +7,11 @@ from aether.messages.shell import (
     hides_failure,
     is_empty_search,
     is_notable,
+    is_undecided,
     only_reads,
     outcome_line,
+    parts_of,
+    place_of,
     short_command,
 )
 from tests.tables import rows
@@ -190,6 +193,89 @@ def test_a_long_complaint_keeps_its_first_and_last_lines():
 )
 def test_a_filter_behind_a_check_hides_its_failure(command, output, hidden):
     assert hides_failure(command, output) is hidden
+
+
+@rows(
+    ("command", "output", "hidden"),
+    [
+        ("pytest -q; echo done", "1 failed, 2 passed in 0.4s\ndone", True),
+        ("mypy src || true", "Found 1 error in 1 file (checked 2 source files)", True),
+        ("make test > out.log 2>&1; tail -3 out.log", "make: *** [test] Error 1", True),
+        ('./check.sh; make lint; echo "exit=$?"', "exit=2", True),
+        ('make lint; echo "exit=$?"', "exit=0", False),
+        ("cd api; pytest -q", "1 failed in 0.4s", False),
+        ("pytest -q && echo ok", "1 failed in 0.4s", False),
+        ("ruff check --fix; git status", "Found 2 errors (2 fixed, 0 remaining).", False),
+        ("git stash; python3 repro.py; git stash pop", "ValueError: no", False),
+        ("rspec; true", "3 examples, 1 failure", True),
+    ],
+)
+def test_a_command_behind_a_check_hides_its_failure(command, output, hidden):
+    assert hides_failure(command, output) is hidden
+
+
+@rows(
+    ("command", "output", "undecided"),
+    [
+        ("make test", "Command running in background with ID: b1", True),
+        ("cargo test", "Chunk ID: a\nProcess running with session ID 42", True),
+        ("make test > out.log 2>&1 &", "", True),
+        ("pytest --collect-only -q", "3 tests collected in 0.1s", True),
+        ("make -n test", "pytest -q", True),
+        ("make test > out.log 2>&1; echo started", "started", True),
+        ("make test > out.log 2>&1; tail -1 out.log", "3 passed", False),
+        ("make test > out.log 2>&1", "", False),
+        ("pytest --collect-only -q && pytest", "3 passed", False),
+        ("pytest -n 2 2>&1 | tail -3", "3 passed", False),
+        ("git commit -m 'Add --dry-run'", "", False),
+        ("pytest -k 'a > b' ; true", "ok", False),
+        ("ls", "", False),
+    ],
+)
+def test_a_run_may_show_no_outcome(command, output, undecided):
+    assert is_undecided(command, output) is undecided
+
+
+@rows(
+    ("command", "parts"),
+    [
+        ("git commit -m 'a && b; c' && git push", ["git commit -m 'a && b; c'", "git push"]),
+        ("if ! git push; then (cd a && make); fi", ["git push", "cd a", "make)", "fi"]),
+        ("make \\\n  -j2 & wait", ["make     -j2", "wait"]),
+        ("bash -lc 'cd a && git push' || true", ["cd a", "git push", "true"]),
+        ("pytest 2>&1 | tail", ["pytest 2>&1", "tail"]),
+        ("", []),
+    ],
+)
+def test_a_line_is_read_command_by_command(command, parts):
+    assert [part.text for part in parts_of(command)] == parts
+
+
+def test_a_here_document_belongs_to_its_command():
+    command = "git commit -F - <<'EOF' && cat > a <<X; ls\nIt's one; git push\nEOF\ntwo\nX\npwd"
+
+    parts = parts_of(command)
+
+    assert [(part.text.split()[0], part.documents) for part in parts] == [
+        ("git", ("It's one; git push",)), ("cat", ("two",)), ("ls", ()), ("pwd", ()),
+    ]  # fmt: skip
+    assert [part.text for part in parts_of("echo $((1 << x)); ls")] == ["echo $((1 << x))", "ls"]
+
+
+@rows(
+    ("command", "place"),
+    [
+        ("cd api && cd v2/.. && make test", "api"),
+        ("cd /srv/app; pytest | tail", "/srv/app"),
+        ("cd /srv && make -C lib check", "/srv/lib"),
+        ("npm run test --prefix web", "web"),
+        ("cd $HOME/x && pytest", ""),
+        ("cd .. && pytest", ""),
+        ("pytest; cd api", ""),
+    ],
+)
+def test_a_check_has_the_directory_that_its_command_names(command, place):
+    assert place_of(command) == place
 
 
 def test_a_diagnostic_of_a_check_is_part_of_the_error():

@@ -7,6 +7,7 @@ from aether.messages.tool_calls import (
     COMPLAINT_CHARS,
     ErrorFact,
     FileFact,
+    answers_in,
     calls_of,
     failures_of,
     file_changes,
@@ -311,8 +312,37 @@ def test_deleted_and_moved_files_are_changes_but_printed_ones_are_not():
     command = "cd app && rm -f old.py && git mv a.py b.py; make docs > out.txt 2>/dev/null"
 
     assert [(change.path, change.action) for change in file_changes({}, command)] == [
-        ("old.py", "deleted"), ("a.py", "deleted"), ("b.py", "created"),
+        ("app/old.py", "deleted"), ("app/a.py", "deleted"), ("app/b.py", "created"),
     ]  # fmt: skip
+
+
+def test_a_file_that_leaves_only_the_index_and_one_of_an_unknown_directory_are_no_changes():
+    for command in ("git rm --cached config.toml", "git rm --dry-run a.py", "cd $DIR && rm a.py"):
+        assert not [*file_changes({}, command)], command
+    assert [one.path for one in file_changes({}, "cd /tmp/build && rm a.py && rm /c.py")] == [
+        "/tmp/build/a.py",
+        "/c.py",
+    ]
+    assert [one.path for one in file_changes({}, "cd ~/b && rm a.py && rm ~/c.py")] == ["~/b/a.py", "~/c.py"]
+
+
+def test_a_file_that_was_overwritten_was_changed():
+    def written(answer):
+        return paths(tool("Write", answer, file_path="a.py", content="x = 1"))
+
+    assert written("File created successfully at: a.py") == [("a.py", "created")]
+    assert written("The file a.py has been updated successfully.") == [("a.py", "changed")]
+
+
+def test_a_check_that_still_fails_or_says_nothing_closes_nothing():
+    for command, output in (
+        ("mypy src || true", "Found 1 error in 1 file (checked 2 source files)"),
+        ("mypy --help", "usage"),
+        ("mypy src", "Process running with session ID 3"),
+        ("cd web && mypy src", "Success: no issues"),
+    ):
+        failed = bash("cd api && mypy src", "Found 1 error in 1 file (checked 2 source files)")
+        assert any(error.open for error in failures(failed, bash(command, output))), command
 
 
 def test_another_command_closes_nothing():
@@ -616,7 +646,7 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         (["cd app && git -C lib add a.py Makefile && git -c user.name=x commit -F msg.txt"], ["b.py"]),
         (["git add a.py && git commit -m x; git add b.py && git commit -m y"], ["Makefile"]),
         (["git rm -q a.py && git commit -m x"], ["b.py", "Makefile"]),
-        (["git add a.py", "git commit -m x b.py"], ["a.py", "Makefile"]),
+        (["git add a.py", "git commit -m x b.py"], ["src/a.py", "Makefile"]),
         (["git add a.py", "git commit -im x b.py"], []),
         (["git add a.py", "git commit --author 'B b.py' -m x"], ["b.py", "Makefile"]),
         (["git add a.py && git commit -m 'Rename b.py -> c' --author='B <b@c.d>' >log"], ["b.py", "Makefile"]),
@@ -672,6 +702,157 @@ def test_a_call_that_failed_may_have_checked_or_committed():
     ]
 
 
+@rows(
+    ("call", "pushed"),
+    [
+        (("git commit -am 'Document that git push is manual'", "[main 1a2b3c4] Document"), "nothing"),
+        (("echo 'then run git push origin main'", "then run git push origin main"), "nothing"),
+        (("cat > notes <<'EOF'\ngit push\nEOF", ""), "nothing"),
+        (("git push --dry-run", "To x\n   111111a..1a2b3c4  main -> main"), "nothing"),
+        (("git push origin --delete old", "To x\n - [deleted] old"), "nothing"),
+        (("git push origin :old", "To x\n - [deleted] old"), "nothing"),
+        (("git push --tags", "To x\n * [new tag] v1 -> v1"), "nothing"),
+        (("git push; git status -sb", "To x\n ! [rejected] main -> main\n## main"), "nothing"),
+        (("git push 2>&1 | tail -3", "fatal: no upstream"), "nothing"),
+        (("make test && git push", "make: *** [test] Error 1", True), "nothing"),
+        (("git pull && git push", "   111111a..222222b  main -> origin/main\nCONFLICT", True), "nothing"),
+        (("git push", ""), "pushed"),
+        (("bash -lc 'git push -q'", ""), "pushed"),
+        (
+            ("git push || git push -u origin HEAD", "fatal: no upstream\n * [new branch]  HEAD -> main"),
+            "pushed",
+        ),
+        (("git push && make deploy", "To x\n   111111a..1a2b3c4  main -> main\nError 1", True), "pushed"),
+        (("git push -q && make deploy", "make: *** [deploy] Error 1", True), "unknown"),
+        (("git push", "Command running in background with ID: b1"), "nothing"),
+        (("git push && git commit -am y", "[main 2b3c4d5] y"), "commit since"),
+    ],
+)
+def test_a_push_is_known_by_its_command_and_output(call, pushed):
+    tree = new_work_tree()
+    record_in_work_tree(tree, [], "git commit -qam x && git log --oneline -1", "1a2b3c4 x")
+    command, output, *failed = call
+    record_in_work_tree(tree, [], command, output, failed=bool(failed))
+
+    says = {
+        "nothing": ["Nothing was pushed in this conversation."],
+        "pushed": ["The last commit, 1a2b3c4, was pushed."],
+        "unknown": [],
+        "commit since": ["The last commit, 2b3c4d5, was not pushed."],
+    }
+    assert [line for line in work_tree_lines(tree, whole=True) if "pushed" in line] == says[pushed]
+
+
+@rows(
+    "command",
+    [
+        "grep -rn 'git commit' docs/",
+        "git commit --dry-run -am x",
+        "echo git commit -am x",
+        "git stash list",
+        "git stash show -p",
+        "git restore --staged a.py",
+        "git reset -q",
+        "git clean -n",
+        "echo 'git reset --hard'",
+        "git status --short | head",
+    ],
+)
+def test_a_command_that_takes_nothing_back_and_commits_nothing_leaves_the_edits(command):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+    record_in_work_tree(tree, [], command, "some output")
+
+    assert [*work_tree_lines(tree, whole=True)][:2] == [
+        "Uncommitted, as of the last call: a.py.",
+        "Nothing was committed in this conversation.",
+    ]
+
+
+@rows(
+    "command",
+    [
+        "git stash",
+        "git stash pop",
+        "git reset --hard",
+        "git restore a.py",
+        "git restore -SW .",
+        "git clean -fd",
+    ],
+)
+def test_a_command_that_may_take_edits_back_leaves_them_unknown(command):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+    record_in_work_tree(tree, [], command, "")
+
+    assert tree["edited"] == []
+
+
+def test_the_message_of_a_commit_does_nothing():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py", "b.py"], "", "")
+    record_in_work_tree(
+        tree,
+        [],
+        "git add a.py && git commit -m 'Use git stash before sed -i'",
+        "[main 1a2b3c4] Use git stash",
+    )
+
+    assert [*work_tree_lines(tree, whole=True)][:2] == [
+        "Uncommitted, as of the last call: b.py.",
+        "Nothing was pushed in this conversation.",
+    ]
+    assert "in_place" not in tree
+
+
+def test_a_commit_takes_one_of_two_files_of_the_same_name():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["/p/a/__init__.py", "/p/b/__init__.py"], "", "")
+    lines = [*work_tree_lines(tree, whole=True)]
+    record_in_work_tree(tree, [], "git add a/__init__.py && git commit -m A", "[main 1a2b3c4] A")
+
+    assert lines[0] == "Uncommitted, as of the last call: a/__init__.py, b/__init__.py."
+    assert tree["edited"] == ["/p/b/__init__.py"]
+
+    # A state of an earlier release has names alone.
+    tree["edited"] = ["__init__.py", "x.py"]
+    record_in_work_tree(tree, ["/p/a/x.py"], "git add a/__init__.py", "")
+    record_in_work_tree(tree, [], "git commit -m B", "[main 2b3c4d5] B")
+    assert tree["edited"] == ["/p/a/x.py"]
+
+
+@rows("command", ["ls tests", "grep -rn pytest docs", "pytest --collect-only", "echo 'make test'"])
+def test_looking_at_tests_is_no_check_of_an_edit(command):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+    record_in_work_tree(tree, [], command, "some output")
+
+    assert tree["unchecked"]
+
+
+@rows(
+    ("calls", "only"),
+    [
+        ([([], "cat a.py", ""), ([], "pytest -q | tail -3", "3 passed"), ([], "git stash list", "")], True),
+        ([(["b.py"], "", ""), ([], "git stash", "")], False),
+        ([([], "python3 gen.py", "")], False),
+        ([([], "echo x > data.json", "")], False),
+        ([([], "npx eslint --fix src", "")], False),
+    ],
+)
+def test_no_other_edit_is_only_said_where_no_call_can_have_made_one(calls, only):
+    tree = new_work_tree()
+    for paths, command, output in calls:
+        record_in_work_tree(tree, paths, command, output)
+    record_refusal(tree, ["a.py"])
+
+    said = "The person refused the edit of a.py, and no other edit was made in this conversation."
+    assert (said in [*work_tree_lines(tree, whole=True)]) is only
+    assert said not in [*work_tree_lines(tree, whole=False)]
+    del_known = {name: value for name, value in tree.items() if name != "untouched"}
+    assert said not in [*work_tree_lines(del_known, whole=True)]
+
+
 def test_of_a_conversation_without_its_beginning_only_what_was_seen_is_said():
     tree = new_work_tree()
     record_in_work_tree(tree, ["a.py"], "make test", "")
@@ -688,3 +869,44 @@ def test_an_edit_that_a_person_refused_is_said_until_the_file_is_changed():
 
     record_in_work_tree(tree, ["src/a.py"], "", "")
     assert "The person refused the edit of b.py." in [*work_tree_lines(tree, whole=True)]
+
+
+@rows(
+    ("command", "line"),
+    [("git add a.py && git commit -m x && git push", "commit"), ("git push origin main", "push")],
+)
+def test_a_commit_or_push_that_a_person_refused_is_said_until_one_is_made(command, line):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["src/a.py"], "", "")
+    record_refusal(tree, [], command)
+    assert f"The person refused the newest `git {line}`." in [*work_tree_lines(tree, whole=True)]
+
+    record_in_work_tree(tree, [], command, "[main 1a2b3c4] x")
+    assert "refused" not in " ".join(work_tree_lines(tree, whole=True))
+
+
+@rows(
+    ("result", "answers"),
+    [
+        (
+            'Your questions have been answered: "Which quotes?"="Use "double" quotes, never single ones". You can now continue with these answers in mind.',
+            ['"Which quotes?"="Use "double" quotes, never single ones"'],
+        ),
+        (
+            'The user answered: "DB?"="neither: "a", "b" or DuckDB", "Log?"="no" selected preview:\nlog("x", "y")\n notes: not now. Ever. Read the answers carefully — they may request clarification — and follow what they actually say.',
+            ['"DB?"="neither: "a", "b" or DuckDB"', '"Log?"="no" notes: not now. Ever'],
+        ),
+        ('User has answered your questions: "DB?"="x". You can now continue with the user\'s answers in mind.', ['"DB?"="x"']),
+        ("The user responded: none of these. You can now rest", ["none of these. You can now rest"]),
+        (
+            'The user asked for more questions before you proceed. So far they answered: "DB?"="x". They also wrote: "and "y"?". Call AskUserQuestion again with follow-up questions.',
+            ['"DB?"="x"', 'and "y"?'],
+        ),
+        ("The user asked for more questions before answering. Call AskUserQuestion again now.", []),
+        ("The user did not answer the questions.", []),
+        ("Your questions have been answered: . You can now continue with these answers in mind.", []),
+        ("The user answered the card with Add.", []),
+    ],
+)  # fmt: skip
+def test_the_answers_of_a_person_are_found_whole(result, answers):
+    assert answers_in(result) == answers

@@ -127,6 +127,19 @@ def test_whatever_says_a_secret_starts_with_a_noun_and_a_sign(text):
     assert text.startswith(assignments._SAID_STARTS)
 
 
+@settings(max_examples=200, deadline=None, suppress_health_check=[*HealthCheck])
+@given(strategies.from_regex(re.compile(assignments._PAIR._given[0]), fullmatch=True))
+def test_whatever_pairs_a_user_with_a_password_starts_as_one_of_the_starts(text):
+    assert text.startswith(assignments._PAIR_STARTS)
+
+
+def test_a_text_with_a_user_alone_compiles_no_pattern_of_pairs(monkeypatch):
+    monkeypatch.setattr(assignments, "_PAIR", None)
+    text = "UserPromptSubmit: design the log of users."
+
+    assert assignments.without_said(text) == text
+
+
 def test_a_text_without_a_noun_of_secrets_compiles_no_pattern_of_what_is_said(monkeypatch):
     monkeypatch.setattr(assignments, "_SAID", None)
     text = "412 passed in 9.1s, three keys and the accessor of secrets."

@@ -216,6 +216,13 @@ def test_an_entry_removed_here_and_changed_there_is_a_conflict():
     assert merge([{"id": "a", "n": 1}], [], [{"id": "a", "n": 2}], {})[1] == [("a",)]
 
 
+def test_a_list_that_was_not_there_before_loses_only_the_entries_that_came_with_it():
+    first, both = [{"id": "a"}], [{"id": "a"}, {"id": "b"}]
+
+    assert merge({"l": first}, {"l": both}, {}, {}) == ({"l": [{"id": "b"}]}, [])
+    assert merge({"l": first}, {"l": [{"id": "a", "n": 2}]}, {}, {})[1] == [("l", "a")]
+
+
 def test_lists_without_ids_that_both_changed_are_a_conflict():
     assert merge({"l": [1]}, {"l": [1, 2]}, {"l": [0, 1]}, {})[1] == [("l",)]
 

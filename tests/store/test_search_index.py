@@ -93,6 +93,13 @@ def test_records_are_read_by_their_places(path):
     assert indexed_source(path, archive(RECORDS)).read([3, 4, 99]) == {3: RECORDS[3], 4: RECORDS[4]}
 
 
+def test_an_index_is_known_by_the_id_of_its_newest_record(path, monkeypatch):
+    search_index.refresh(path, archive(RECORDS))
+    monkeypatch.setattr(search_index, "_marked_text", fails)  # its words would be cut at every prompt
+
+    assert search_index.refresh(path, archive(RECORDS))
+
+
 def test_only_new_records_are_read_once_the_index_is_there(path):
     refresh(path, archive(RECORDS[:15]))
     asked_after = []

@@ -19,6 +19,7 @@ Option A seems best because:
 Which do you prefer?
 """
 A = "**A. Silent fallback (Recommended)** | Log the error, proceed without it."
+HOW = "The fix would compare with the **last** state instead of reading all files again."
 REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type()`."
 
 
@@ -73,6 +74,8 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
             True,
         ),
         ("yes", "Want me to push?", None, True),
+        ("yes", f"It is too slow.\n\nWant me to fix this? {HOW}", HOW, True),
+        ("yes", "Want me to fix this? The fix would be a line in each of the three callers.", None, True),
         ("yes", "I'd suggest:\n- this\n- that", None, True),
         ("let's note that it is obsolete?", "All is done.", "let's note that it is obsolete?", True),
     ],
@@ -110,6 +113,10 @@ def test_a_reply_takes_up_the_words_of_the_agent(reply, before, taken, alone):
         ("should we keep the flag for now?", ""),
         ("let's look at the tests together", ""),
         ("just keep going until done", ""),
+        ("We will lose data if this fails.", ""),
+        ("we should not see two rows here", ""),
+        ("we should never have used it", ""),
+        ("we should have separate logs for each worktree", "we will"),
         ("I'm not sure we should keep it, not now", ""),
         ("let's chat about the helpers, and then let's keep them", ""),
     ],

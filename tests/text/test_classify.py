@@ -255,6 +255,19 @@ def test_a_sentence_without_its_subject_is_taken_with_the_one_before():
     assert rules(["must not block writers."], text) == []
 
 
+def test_each_entry_below_a_heading_of_rules_is_one_rule():
+    plan = "## Ground rules\n\n- Fix the tool only. Do NOT edit\n  the tasks.\n1. Score with the old scorers.\n\n## Steps\n- Build it.\n"
+    wanted = ["Fix the tool only. Do NOT edit the tasks.", "Score with the old scorers."]
+
+    assert [text for kind, text in message_by_kind(plan) if kind == "constraint"] == wanted
+    # Carried out, a pasted plan holds; of a pasted review nothing does.
+    for opening, held in (("Implement this plan:", wanted), ("feedback I got:", [])):
+        pasted = (
+            f"{opening}\n# Faster scans\n\nThe scan must never take a second. {'It is slow. ' * 60}\n\n{plan}"
+        )
+        assert [text for kind, text in message_by_kind(pasted) if kind == "constraint"] == held
+
+
 def test_a_rule_said_twice_is_one():
     assert len(rules(["- Never use tabs.", "Never use tabs."], "")) == 1
 
@@ -414,6 +427,13 @@ def test_a_short_message_answers_a_question_and_a_question_does_not():
 def test_encouragement_is_an_empty_reply():
     assert is_empty_reply("ok, great, thanks!")
     assert not is_empty_reply("use SQLite")
+
+
+def test_a_reply_of_words_of_no_weight_is_known_without_its_kind(monkeypatch):
+    monkeypatch.setattr(classify_module, "classify", None)  # it compiles the cues of each kind
+
+    assert not is_empty_reply("never use floats")
+    assert is_empty_reply("- sounds good, let's continue")
 
 
 def test_the_closing_question_is_at_the_end():

@@ -11,6 +11,10 @@ def rules_in(text):
 
 
 NO_RULES = [
+    "always on my machine the test fails",
+    "the server should always send the header, it doesn't, please fix",
+    "the cache must always be warm after deploy and it isn't",
+    "each time I save the file must be reloaded, annoying",
     "In this repo, all tests fail since monday.",
     "tell me what happens after each request",
     "write down what you see as you go through the logs",
@@ -222,6 +226,9 @@ NO_RULES = [
 ]  # fmt: skip
 
 RULES = [
+    "The cache must always be warm, it doesn't matter how.",
+    "The cache must never block and it isn't allowed to sleep.",
+    "Never deploy from my machine.",
     # Put as a wish or a question.
     "I'd rather you didn't touch the migrations folder.",
     "For this repo: tabs, not spaces.",

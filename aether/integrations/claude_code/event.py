@@ -65,8 +65,9 @@ _RESPONSE_DEPTH = 8
 _DUMPED_CHARS = 20_000
 _RESPONSE_TEXTS = ("content", "result", "output", "message", "text")
 _HEX = frozenset("0123456789abcdef")
-# How Claude Code starts the response when a person has chosen.
-QUESTIONS_ANSWERED = "Your questions have been answered"
+# How Claude Code writes the answers of a person to questions.
+_QUESTIONS_ANSWERED = "Your questions have been answered"
+_ONLY_NOTES, _NO_OPTION = "(notes only)", "(no option selected)"
 
 
 def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
@@ -77,12 +78,12 @@ def entry_of(payload: JsonObject, *, private: str = "") -> JsonObject | None:
     >>> entry_of({"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "Use <private>my</private> SQLite"})
     {'event': 'UserPromptSubmit', 'session': 's', 'prompt': 'Use  SQLite'}
     """
-    event = _name(payload, "hook_event_name")
+    event = _text(payload, "hook_event_name")
     agent, caste = _name(payload, "agent_id"), _name(payload, "agent_type")
     if event not in KEPT_EVENTS or (event == "SubagentStop" and not caste):
         return None  # the sub-agent without a type is the one that writes the summary of a compaction
     about: JsonObject = {name: _name(payload, field) for name, field in _NAME_FIELDS.items()}
-    about["transcript"] = os.path.basename(_name(payload, "transcript_path", PATH_CHARS).replace("\\", "/"))
+    about["transcript"] = _transcript(_text(payload, "transcript_path")[:PATH_CHARS])
     if event == "UserPromptSubmit":
         # The other events of the turn are of the same project, and wait for no pattern.
         about["directory"] = _name(payload, "cwd", PATH_CHARS)
@@ -162,10 +163,9 @@ def _call(payload: JsonObject, private: str, *, failed: bool) -> JsonObject | No
         or (private and is_private(given, private, _text(payload, "cwd")[:PATH_CHARS]))
     ):
         return None
-    answer = response_text(payload.get("tool_response", payload.get("error")))
-    most = (
-        OUTPUT_CHARS if tool not in AGENT_TOOLS and not answer.startswith(QUESTIONS_ANSWERED) else TEXT_CHARS
-    )
+    response = payload.get("tool_response", payload.get("error"))
+    answer = response_text(response)
+    most = TEXT_CHARS if tool in AGENT_TOOLS or _has_answers(response) else OUTPUT_CHARS
     call: JsonObject = {
         "tool": tool,
         "input": _trimmed(redacted(_shortened(given, [ALL_INPUT_CHARS + SLACK_CHARS], MOST_DEPTH))),
@@ -211,6 +211,16 @@ def _name(payload: JsonObject, field: str, most: int = NAME_CHARS) -> str:
     return name if _is_uuid(name.removesuffix(".jsonl")) else redact(name)
 
 
+def _transcript(path: str) -> str:
+    """Return the name of a transcript, which is that of its session."""
+    name = _base(path)
+    return name if _is_uuid(name.removesuffix(".jsonl")) else _base(redact(path))
+
+
+def _base(path: str) -> str:
+    return os.path.basename(path.replace("\\", "/"))
+
+
 def _is_uuid(name: str) -> bool:
     parts = name.split("-")
     return [*map(len, parts)] == [8, 4, 4, 4, 12] and all(map(_HEX.issuperset, parts))
@@ -227,12 +237,13 @@ def response_text(response: Any) -> str:
     if not isinstance(response, dict):
         return _flat(response, _RESPONSE_DEPTH)
     if "stdout" in response or "stderr" in response:
-        return "\n".join(filter(None, [_text(response, "stdout"), _text(response, "stderr")]))
+        name = _text(response, "backgroundTaskId")
+        goes_on = f"Command running in background with ID: {name}" if name else ""
+        return "\n".join(filter(None, [goes_on, _text(response, "stdout"), _text(response, "stderr")]))
     if path := _text(response, "filePath"):
         return f"The file {path} has been {'created' if response.get('type') == 'create' else 'updated'}."
-    if isinstance(response.get("answers"), dict):
-        pairs = ", ".join(f'"{asked}"="{_flat(chosen, 1)}"' for asked, chosen in response["answers"].items())
-        return f"{QUESTIONS_ANSWERED}: {pairs}. You can now continue with these answers in mind."
+    if _has_answers(response):
+        return _answers_text(response)
     named = next(
         (response[name] for name in _RESPONSE_TEXTS if isinstance(response.get(name), str | list)), None
     )
@@ -241,6 +252,36 @@ def response_text(response: Any) -> str:
     if named is not None:
         return _flat(named, _RESPONSE_DEPTH)
     return json.dumps(response, ensure_ascii=False)[:_DUMPED_CHARS]
+
+
+def _has_answers(response: Any) -> bool:
+    return isinstance(response, dict) and isinstance(response.get("answers"), dict)
+
+
+def _answers_text(response: JsonObject) -> str:
+    """Return what a transcript says of a person's answers: options, words in place of them, and notes on them."""
+    chosen, about = response["answers"], response.get("annotations")
+    about = about if isinstance(about, dict) else {}
+    pairs = []
+    for asked in {**chosen, **about}:
+        given = chosen.get(asked)
+        answer = ",".join(map(str, given)) if isinstance(given, list) else _text(chosen, asked)
+        notes = _text(about[asked], "notes") if isinstance(about.get(asked), dict) else ""
+        if (answer and answer != _ONLY_NOTES) or notes:
+            answer = answer if answer not in ("", _ONLY_NOTES) else _NO_OPTION
+            pairs.append(f'"{asked}"="{answer}"' + (f" notes: {notes}" if notes else ""))
+    said, wrote = ", ".join(pairs), _text(response, "response").strip()
+    if response.get("afkTimeoutMs"):
+        return "No response: the user may be away."
+    if response.get("followUp") is True:
+        so_far = f"you proceed. So far they answered: {said}." if said else "answering."
+        also = f' They also wrote: "{wrote}".' if wrote else ""
+        return f"The user asked for more questions before {so_far}{also} Call AskUserQuestion again."
+    if wrote:
+        return f"The user responded: {wrote}"
+    if not said:
+        return "The user did not answer the questions."
+    return f"{_QUESTIONS_ANSWERED}: {said}. You can now continue with these answers in mind."
 
 
 def is_failure(response: Any) -> bool:

@@ -266,6 +266,8 @@ def _fitted(text: str, shape: Callable[[str], str]) -> str:
 
 def length_of(text: str) -> int:
     """Return the length of `text` for Claude Code: characters beyond the first 65,536 count twice."""
+    if text.isascii():
+        return len(text)  # to look for the other encoding takes longer
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 

@@ -106,12 +106,20 @@ def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> li
 
 
 def said_once(lines: Iterable[Line]) -> list[Line]:
-    """Return `lines`, the most important first, without those of the work and requests that a more important one says whole."""
+    """Return `lines`, the most important first, without those of the work and requests that a more important one says whole.
+
+    A decision that is shortened is left out if the request that it was taken from is shown.
+    """
     kept: list[Line] = []
     said: list[str] = []
+    lines = [*lines]
+    asked = [line.text.casefold() for line in lines if line.section == "requests"][:1]
     for line in lines:
         folded = line.text.casefold()
         if line.section in _ECHOES and any(folded in one for one in said):
+            continue
+        cut = line.section == "decisions" and folded.endswith("...")
+        if cut and any(one.startswith(folded.removesuffix("...")) for one in asked):
             continue
         kept.append(line)
         said.append(folded)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from aether import clock
@@ -50,26 +51,26 @@ _START = _FIRST | {
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
     "decisions": Share(1, 0.5, 10),
-    "requests": Share(1, 0.6, 6),
+    "requests": Share(1, 0.5, 6),
     "commands": Share(1, 1, 4),
-    "results": Share(2, 0.25, 8),
-    "files": Share(3, 1, 3),
+    "results": Share(2, 0.3, 8),
+    "files": Share(3, 1, 2),
     "earlier": Share(5, 6, 2),
     "learned": Share(6, 4, 3),
     "noted": Share(6, 4, 2),
 }
 # Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
-START_TOKENS = 1000
+START_TOKENS = 1050
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
     "next": Share(0.2, 1, 6),
     "open": Share(0, 1, 10),
-    "requests": Share(0, 2, 6),
+    "requests": Share(0, 2, 5),
     "decisions": Share(1, 0.5, 12),
     "elsewhere": Share(2, 1, 6),
-    "results": Share(2, 0.5, 4),
-    "files": Share(3, 0.5, 10),
-    "commands": Share(1, 1.5, 5),
+    "results": Share(2, 0.5, 3),
+    "files": Share(3, 0.5, 4),
+    "commands": Share(1, 1.5, 4),
     "noted": Share(8, 4, 4),
     "learned": Share(9, 4, 4),
     "earlier": Share(12, 6, 2),
@@ -208,6 +209,7 @@ def _gather(
         ended |= sections.revoked_in(wide["memory"], held)
         rules += sections.rules(wide["memory"], held, wide=True, ended=ended)
         rules += sections.learned_patterns(wide["memory"], wide=True)
+    problems = [*sections.problems(items)]
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
         "protected": lambda: sections.protected(memory, everything),
@@ -217,13 +219,21 @@ def _gather(
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
         "state": lambda: work["state"],
         "next": lambda: work["next"],
-        "open": lambda: sections.open_problems(items),
-        "requests": lambda: sections.requests(items),
+        "open": lambda: (line for line in problems if line.section == "open"),
+        # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
+        "requests": lambda: [
+            *islice(sections.requests(standing.later(everything, items)), int(shares is _START)),
+            *sections.requests(items),
+        ],
         "results": lambda: work["results"],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "elsewhere": list,
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
-        "commands": lambda: [*standing.work_tree(items), *sections.commands_run(items)],
+        "commands": lambda: [
+            *standing.work_tree(items),
+            *(line for line in problems if line.section == "commands"),
+            *sections.commands_run(items),
+        ],
         "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }

@@ -21,10 +21,12 @@ import math
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nsmallest
 from itertools import chain, islice
 
+from aether.memory.items import HISTORY
 from aether.memory.recall import Record, excerpt
-from aether.memory.search import HISTORY, asks_for_commit, is_question
+from aether.memory.search import asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
@@ -299,7 +301,7 @@ def _likely(
             scores[at] += weights[word]
     for at in by_name:
         scores[at] += NAME_WEIGHT
-    return sorted(can, key=lambda at: (-scores[at], at))[:LOOKED_AT]
+    return nsmallest(LOOKED_AT, can, key=lambda at: (-scores[at], at))
 
 
 def _best_passage(
@@ -344,9 +346,8 @@ def _best_passage(
 
 def _passages(text: str, names: Iterable[str], clues: Sequence[str]) -> Iterator[str]:
     """Yield the passages of the lines of `text` that may answer; to cut the other lines takes longer than all else."""
-    for line in text.split("\n"):
-        folded = line.casefold()
-        if any(name in folded for name in names) or _number_in(folded, clues) >= LEAST_RARE:
+    for line, said in zip(text.split("\n"), text.casefold().split("\n"), strict=True):
+        if any(map(said.__contains__, names)) or _number_in(said, clues) >= LEAST_RARE:
             yield from _PASSAGES.split(line)
 
 

@@ -22,12 +22,11 @@ from typing import Any, cast
 
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import accounts, says_state
+from aether.memory.briefing.standing import ISSUE, accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.text.accounts import announces, whole
-from aether.text.choices import refuses
+from aether.text.accounts import announces, paragraphs, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
@@ -40,7 +39,7 @@ RULE_CHARS = 300
 PROTECTED_CHARS = 600
 TEXT_CHARS = 240
 # The request that is being worked on says most of all.
-CURRENT_CHARS = 400
+CURRENT_CHARS = 320
 _PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
@@ -144,14 +143,10 @@ def rules(
         by = noting_agent(item)
         yield line._replace(section="noted", note=by) if by else line
     for at, session in newest_sessions(memory):
-        known = session.get("metadata") or {}
+        known, keeps = session.get("metadata") or {}, keeps_items(session)
         who = (known.get("architect") or {}).get("backend") or "an architect"
         for name, kind, _, entry in _statements(session):
-            if (
-                kind == "decision"
-                or name in ended
-                or (keeps_items(session) and _repeats(entry["content"], said))
-            ):
+            if kind == "decision" or name in ended or (keeps and _repeats(entry["content"], said)):
                 continue
             text = one_line(entry["content"], RULE_CHARS)
             line = Line("rules", text, at, note, (session["session_id"],))
@@ -163,12 +158,12 @@ def rules(
 
 def _statements(session: Mapping[str, Any]) -> Iterator[tuple[str, str, str, Mapping[str, Any]]]:
     """Yield the rules and decisions that no item of `session` says: a name of its own, type, text and entry of each."""
-    known = session.get("metadata") or {}
-    if keeps_items(session) and (known.get("architect") or {}).get("backend") == EXTRACTIVE:
+    known, keeps = session.get("metadata") or {}, keeps_items(session)
+    if keeps and (known.get("architect") or {}).get("backend") == EXTRACTIVE:
         return  # it has the words of its items
     for place, entry in enumerate(session.get("high_value_items") or []):
         binds = entry.get("type") in RULE_TYPES and not entry.get("injected")
-        carried = keeps_items(session) and entry.get("carried")
+        carried = keeps and entry.get("carried")
         if binds and not carried and not ended_in(session, entry["content"]):
             yield f"{session['session_id']}/rule {place}", entry["type"], entry["content"], entry
     for place, entry in enumerate(session.get("key_decisions") or []):
@@ -326,22 +321,24 @@ ROOT_SHARE = 0.6
 
 _CHANGE = lazy(r"(Created|Changed|Deleted) (.+?)(?: \((\d+) (edits|lines)\))?(?:: (.+))?", re.DOTALL)
 _SCRATCH = lazy(
-    r"(?:/private)?/(?:tmp|var/tmp|var/folders)/|(?:.*/)?(?:tmp|temp|scratch|scratchpad)/"
+    r"(?:/private)?/(?:tmp|var/tmp|var/folders)/|/.*/\.claude/plans/|(?:.*/)?\.git/|(?:.*/)?(?:tmp|temp|scratch|scratchpad)/"
     r"|\$?\{?[A-Z_]*(?:TMP|TEMP|SCRATCH)[A-Z_]*\}?/|.*/AppData/Local/Temp/",
     re.DOTALL,
 )
-# The names that a change defines; its first line says nothing by itself.
+# The names that a change defines; its first line says nothing by itself, nor do names of tests below the name of their file.
 _DEFINES = lazy(r"[\w.]+(?:, [\w.]+)*")
+_DEFINES_TESTS = lazy(r"[Tt]est[A-Z_]")
 
 
 class _Changed(NamedTuple):
-    """The merged changes of one file; the newest one decides the action."""
+    """The merged changes of one file; the newest one decides the action, and `first` is that of the oldest."""
 
     at: str
     action: str
     edits: int
     about: str
     id: str
+    first: str = ""
 
 
 def path_shortener(root: str) -> Callable[[str], str]:
@@ -359,12 +356,13 @@ def path_shortener(root: str) -> Callable[[str], str]:
 
 def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
     """Yield `items` with the paths below `root`, and below the directory of their conversation, relative to it."""
-    shorteners = {"": path_shortener(root)}
+    shorten = path_shortener(root)
+    shorteners: dict[str, Callable[[str], str]] = {"": str}
     for item in items:
         project = str(item["metadata"].get("project") or "")
         if project not in shorteners:
             shorteners[project] = path_shortener(project)
-        content = shorteners[project](shorteners[""](item["content"]))
+        content = shorteners[project](shorten(item["content"]))
         yield item if content == item["content"] else {**item, "content": content}
 
 
@@ -410,9 +408,11 @@ def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
         name = ending[0] if len(ending) == 1 else path
         known = found.get(name, _Changed(at, action, 0, "", item_id))
         edits = known.edits + (int(number) if unit == "edits" else 1)
-        hint = one_line(about, TEXT_CHARS // 3) if about and _DEFINES.fullmatch(about) else ""
-        found[name] = known._replace(edits=edits, about=known.about or hint)
-    return found
+        names = _DEFINES.fullmatch(about) and not _DEFINES_TESTS.match(about) if about else False
+        hint = one_line(about, TEXT_CHARS // 3) if names else ""
+        found[name] = known._replace(edits=edits, about=known.about or hint, first=action)
+    # Of a file that was created and deleted again nothing is left.
+    return {name: one for name, one in found.items() if (one.first, one.action) != ("Created", "Deleted")}
 
 
 def _line(path: str, known: _Changed) -> Line:
@@ -579,8 +579,6 @@ LOOKED_AT_COMMANDS = 100
 RECENT_SESSIONS = 3
 # Characters of a summary, a result or the report of a caste.
 SUMMARY_CHARS = 360
-# A longer request has pasted text in it.
-REQUEST_CHARS = 2_000
 # A later result or solution with this share of a blocker's words is about it.
 RESOLVED_SHARE = 0.5
 # Fewer words are narration ("Now I see the pattern.").
@@ -592,7 +590,7 @@ REPLY_CHARS = 80
 # A question or remark of so few words ("Ok, ETA?") is momentary; a task of so few names something.
 CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
-REMARK_WORDS = 12
+REMARK_WORDS = 16
 LEAST_RESULT_WORDS = 12
 # As many as a briefing shows: an older one of unknown fate is seldom open, so that none takes the place of one that is done.
 SHOWN_REQUESTS = 6
@@ -614,9 +612,10 @@ POINTS_BACK = lazy(
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
+_GOAL = lazy(r"\W*(?:goals?|objectives?|approach|solution)\W*", re.IGNORECASE)
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
-# As Claude Code writes a question and what a person picked.
-_PICKED = lazy(r'"([^"]+)"="([^"]+)"(.*)', re.DOTALL)
+# As Claude Code writes a question and what a person picked or wrote, perhaps with quotes in it.
+_PICKED = lazy(r'"(.+?)"="(.+?)"(\s+(?:user )?notes: .*)?', re.DOTALL)
 _PLACEHOLDER = lazy(r"\[[^\]]*\]")
 _TROUBLE = lazy(
     r"\b(?:fail\w*|errors?|cannot|can't|couldn't|unable|broken|breaks?|bugs?|missing|blocked|blocks?|wrong|crash\w*|"
@@ -795,7 +794,7 @@ def request_fates(items: Sequence[Item]) -> dict[str, str]:
         committed, refused = False, True
         for item in own:
             if not _is_request(item):
-                committed = True
+                committed = committed or not ISSUE.match(item["content"])
                 continue
             if committed and not refused and item["type"] == "user_input":
                 found[item["id"]] = DONE
@@ -845,7 +844,7 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
 def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
     if picked := _PICKED.fullmatch(text):
-        question, chosen, more = (one_line(part, most) for part in picked.groups())
+        question, chosen, more = (one_line(part, most) for part in picked.groups(""))
         return f"{' '.join(filter(None, (chosen, more)))} (asked: {question})"
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     said = _LOGGED.sub("[…]\n", dialogue[2] if dialogue else text)
@@ -895,10 +894,12 @@ def decisions(
 ) -> Iterator[Line]:
     """Yield the decisions with their reasons; `ended` has the names of the statements of sessions that were revoked."""
     said = list(filter(_is_choice, of_type(items, "decision")))
-    for item in said:
-        text = _answer(item["content"])
-        if len(text.split()) >= LEAST_WORDS:
-            yield Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+    found = [
+        Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+        for item in said
+        if len((text := _answer(item["content"])).split()) >= LEAST_WORDS
+    ]
+    yield from sorted([*found, *_approved_goal(items)], key=lambda line: line.at, reverse=True)
     for at, session in sessions:
         for name, kind, decision, entry in _statements(session):
             if kind != "decision" or name in ended or (keeps_items(session) and _repeats(decision, said)):
@@ -909,17 +910,25 @@ def decisions(
                 yield Line("decisions", text, at, "", (session["session_id"],), "agent")
 
 
+def _approved_goal(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the newest plan that a person approved says that it is for, if it does."""
+    for item in [one for one in items if one["metadata"].get("confirmed_by")][:1]:
+        goals = [one.text for one in paragraphs(item["content"]) if _GOAL.fullmatch(one.heading)]
+        for text in filter(None, [whole(one, RULE_CHARS) for one in goals[:1]]):
+            yield Line("decisions", text, item["metadata"]["timestamp"], "approved plan", *origin_of(item))
+
+
 def _is_choice(item: Item) -> bool:
     """Return whether a decision is a person's, or one that a person took up."""
     metadata = item["metadata"]
     return metadata.get("evidence", "person" if "pointer" not in metadata else "") == "person"
 
 
-def open_problems(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the checks that failed in the last turn and have not passed since, and the blockers that nothing calls solved.
+def problems(items: Sequence[Item]) -> Iterator[Line]:
+    """Yield the checks that failed and have not passed since, and the blockers that nothing calls solved.
 
     Failures while looking around are not open, nor is one after which the person asked for something else, unless no file
-    was changed since: then it fails still.
+    was changed since: then it fails still. Such a check is a line of the commands.
     """
     ran: set[str] = set()
     commands: list[str] = []
@@ -946,14 +955,15 @@ def open_problems(items: Sequence[Item]) -> Iterator[Line]:
         # The last part of a chain runs after all others succeeded.
         again = known is not None and without_flags(known.parts[-1:]) <= ran
         whole = known is not None and any(map(_TESTS.search, known.parts)) and any(map(_ALL_TESTS.match, ran))
-        over = known is not None and (moved_on or again or whole or not _is_check(known.parts))
+        over = known is not None and (again or whole or not _is_check(known.parts))
         if kind == "blocker":  # solved if it names no trouble, or a later end shares its topic
             mine = topic_words(content)
             over = not _TROUBLE.search(_CODE.sub("", content))
             over = over or any(len(mine & end) >= RESOLVED_SHARE * len(mine) for end in ends)
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:
-            yield Line("open", text, item["metadata"]["timestamp"], "", *origin_of(item))
+            section = "commands" if known and moved_on else "open"
+            yield Line(section, text, item["metadata"]["timestamp"], "", *origin_of(item))
 
 
 def results(items: Iterable[Item]) -> Iterator[Line]:

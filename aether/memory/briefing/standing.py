@@ -30,11 +30,11 @@ from aether.text.accounts import (
     rate_change,
     reason_of,
     refers,
+    refuses,
     step_of,
     supposes,
     whole,
 )
-from aether.text.choices import refuses
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Item
@@ -52,7 +52,7 @@ _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
-_ISSUE = lazy(r"https://\S+/issues/\d+")
+ISSUE = lazy(r"https://\S+/issues/\d+")
 
 
 class Account(NamedTuple):
@@ -302,7 +302,7 @@ def _published(content: str) -> tuple[Paragraph, ...]:
     commit = _COMMIT_NAME.match(named)
     shown = f"{(commit and commit[1]) or named} {subject.strip()}"
     # An issue says what is to be done, not what was.
-    return Paragraph(shown, ""), *([] if _ISSUE.match(named) else paragraphs(body))
+    return Paragraph(shown, ""), *([] if ISSUE.match(named) else paragraphs(body))
 
 
 def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = False) -> list[Item]:
@@ -322,6 +322,17 @@ def of_conversation(items: Iterable[Item], session: str = "", *, only: bool = Fa
             return held
         known = str(newest["metadata"].get("conversation", ""))
     return [item for item in held if item["metadata"].get("conversation", "") == known]
+
+
+def later(items: Iterable[Item], own: Sequence[Item]) -> list[Item]:
+    """Return those of `items` that other conversations than that of `own` brought after it, in their order."""
+    known = {item["metadata"].get("conversation", "") for item in own}
+    since = max((item["metadata"]["timestamp"] for item in own), default="")
+    return [
+        item
+        for item in items
+        if item["metadata"]["timestamp"] > since and item["metadata"].get("conversation", "") not in known
+    ]
 
 
 def is_of_work(item: Item) -> bool:

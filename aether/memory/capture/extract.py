@@ -19,7 +19,6 @@ from typing import NotRequired
 from aether.memory.capture.notes import (
     RULE_TYPES,
     STATEMENT_CHARS,
-    STATES,
     Draft,
     Note,
     Origin,
@@ -41,6 +40,7 @@ from aether.memory.capture.tool_work import (
     record_call,
     record_result,
 )
+from aether.memory.items import STATES
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
@@ -373,7 +373,13 @@ def _call(state: State, record: Record, at: Origin) -> list[Draft]:
 
 def _result(state: State, record: Record, at: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
-    notes = record_result(turn["work"], record, state.setdefault("tree", new_tree()))
+    notes = [
+        # What a person asks back settles nothing.
+        note._replace(kind="user_input", role="request")
+        if note.by_person and note.slot.startswith("answered") and note.content.rstrip('"').endswith("?")
+        else note
+        for note in record_result(turn["work"], record, state.setdefault("tree", new_tree()))
+    ]
     if words := words_of_refusal(record.text):
         before, turn["answer"] = turn["answer"], None
         # What the person refused with words is what the person read last.

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Literal, NotRequired
+from typing import TYPE_CHECKING, Literal, NotRequired
 
-from aether.messages.records import Record
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
 from aether.types import RELEVANCE_OF_TYPE, Item, JsonObject
+
+if TYPE_CHECKING:
+    from aether.messages.records import Record
 
 SOURCE_MAIN = "queen"
 SOURCE_WORKER = "worker_ant"
@@ -48,6 +50,7 @@ HEAD_SHARE = 0.75
 _SORTED = json.JSONEncoder(sort_keys=True).encode
 # Ids of this form are unique by themselves; others only within their session.
 _UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+_UUID_CHARS = 36
 
 
 class Draft(TypedDict):
@@ -93,10 +96,6 @@ Role = Literal[
     "current",
     "next",
 ]
-
-
-# Each is the whole state at its time: a later one replaces it.
-STATES: frozenset[Role] = frozenset({"plan", "tree"})
 
 
 class Note(NamedTuple):
@@ -156,9 +155,18 @@ def origin(record: Record, session: str) -> Origin:
     return Origin(
         line=record.line, part=record.part, uuid=record.uuid, time=record.time,
         session=record.session or session,
-        digest="" if _UUID.fullmatch(record.uuid) else _digest(record), caste=record.caste,
+        digest="" if is_unique(record.uuid) else _digest(record), caste=record.caste,
         directory=record.directory, named=bool(record.session),
     )  # fmt: skip
+
+
+def is_unique(name: str) -> bool:
+    """Return whether a source's `name` of a record or a conversation is like no other's.
+
+    >>> is_unique("0b5c7a1e-2f3d-4c5b-8a9e-1f2d3c4b5a69"), is_unique("task 3")
+    (True, False)
+    """
+    return bool(_UUID.fullmatch(name))
 
 
 def _digest(record: Record) -> str:
@@ -177,7 +185,7 @@ def note_key(at: Origin, slot: str) -> str:
     (True, False)
     """
     name = at["uuid"]
-    if not _UUID.fullmatch(name):
+    if not is_unique(name):
         # Many conversations open with the same words, and have the same line numbers.
         name = f"{at['session']}/{name or at['line']}/{at['digest']}"
     return sha256(f"{name}/{at['part']}/{slot}".encode("utf-8", "surrogatepass")).hexdigest()[:32]

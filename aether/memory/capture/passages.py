@@ -2,8 +2,10 @@
 
 A passage is what a person wrote, or what an agent wrote between two of its tool calls and after them, up to
 `PASSAGE_CHARS`; calls and their output are left out. It names its speaker, project, conversation with its title, file, line and the request that it belongs to.
-Passages are records of the archive, so erasing, forgetting and exporting reach them. `memory.history` says up to which line
-a conversation is kept: passages beyond it belong to an import that was undone, and are not found.
+Passages are records of the archive, so erasing, forgetting and exporting reach them. `memory.history` says up to which place
+a conversation is kept: passages beyond it belong to an import that was undone, and are not found. A place is a line and
+the number of a text on it, since a whole conversation may be one line. Two conversations may start with the same words
+in files of the same name: unless the source names them uniquely, one is known only if all its words up to that place are the same.
 """
 
 from __future__ import annotations
@@ -14,17 +16,18 @@ from typing import Any
 
 from aether import clock
 from aether.errors import InvalidInput
-from aether.memory.capture.notes import title_of
+from aether.memory.capture.notes import is_unique, title_of
+from aether.memory.items import HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
 from aether.messages.records import Record
+from aether.messages.tool_calls import answers_in, words_of_refusal
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes
+from aether.tuples import NamedTuple
 from aether.types import Change, JsonObject, Patch
 
-TYPE = "history"
 # The reason in the archive records.
-WHY = "history"
-PREFIX = "said_"
+WHY = HISTORY
 # Long enough for an answer with its reasons: on labelled questions 600 found a fifth fewer answers first.
 PASSAGE_CHARS = 2_000
 # A longer message is a pasted file or log: its start says what it is.
@@ -33,82 +36,161 @@ MESSAGE_CHARS = 16_000
 REQUEST_CHARS = 120
 # Of one conversation. The longest of forty real ones had 110,000.
 CONVERSATION_CHARS = 4_000_000
+ASKED = "Asked: "
 RELEVANCE = 0.5
-PERSON, AGENT, HOST = "person", "agent", "host"
-_SPEAKERS = {"user": PERSON, "assistant": AGENT, "summary": HOST}
+AGENT, HOST = "agent", "host"
+_SPEAKERS = {"user": PERSON, "result": PERSON, "assistant": AGENT, "summary": HOST}
+
+
+class _Piece(NamedTuple):
+    """A part of what one record says."""
+
+    text: str
+    record: Record
+    place: Place
+    digest: str
+    """Of all words of the conversation up to the end of the record."""
+
+
+class _Passage(NamedTuple):
+    """A complete passage: its end, its number in the file, and the item without an id."""
+
+    end: _Piece
+    number: int
+    item: JsonObject
 
 
 class Collector:
     """Collects the passages of one transcript while its records are read for another purpose."""
 
-    def __init__(self, file: str, known: Mapping[str, int]) -> None:
-        """Collect from `file`; `known` is the last kept line of each conversation that is kept already."""
+    def __init__(self, file: str, kept: Iterable[Mapping[str, Any]]) -> None:
+        """Collect from `file`; `kept` is `memory.history`, the conversations of which words are kept."""
         self.file = file
         self.id = ""
-        self.line = 0
-        self._known = known
+        """The start of the ids of its passages, once some are returned."""
+        self.digest = ""
+        """Of the words up to the last passage that was returned; empty if the source has a unique name for them."""
+        self.phases: set[int] = set()
+        """The phases that notes were given while its records were read."""
+        self._kept = [*kept]
+        self._named = any(entry["file"] == file for entry in self._kept)
+        self._entry: Mapping[str, Any] | None = None
+        self._similar: dict[tuple[Place, str], Mapping[str, Any]] = {}
+        self._start = ""
+        self._is_unique = False
+        self._words = sha256(b"")
+        self._place = Place(0, 0)
         self._conversation = ""
         self._title = ""
         self._request = ""
-        self._said: list[tuple[str, Record]] = []
+        self._said: list[_Piece] = []
         self._chars = 0
-        self._numbers: dict[int, int] = {}
-        self._ready: list[JsonObject] = []
+        self._made = 0
+        self._ready: list[_Passage] = []
 
     def watch(self, records: Iterable[Record]) -> Iterator[Record]:
         """Yield `records` unchanged and keep their words."""
         for record in records:
-            yield record
             self._observe(record)
+            yield record
         self._flush()
 
     def drain(self) -> list[JsonObject]:
-        """Return the items of the passages that are complete and were not returned before."""
+        """Return the items of the passages that are complete, not kept yet, and were not returned before."""
         ready, self._ready = self._ready, []
-        return ready
+        if ready and not self.id:
+            # What has not turned out to be a kept conversation by now is another one.
+            self._similar = {}
+            own = self._start if self._is_unique else f"{self._start}_{ready[-1].end.digest}"
+            self.id = self._entry["id"] if self._entry else own
+        if ready and not self._is_unique:
+            self.digest = ready[-1].end.digest
+        return [
+            {
+                "id": f"{self.id}.{end.place.line}-{end.place.part}.{item['metadata']['pointer']['line']}",
+                **item,
+            }
+            for end, _, item in ready
+        ]
+
+    @property
+    def kept_phases(self) -> set[int]:
+        """The phases that are kept with the conversation: none if nothing of it is."""
+        return self.phases if self.id else set()
+
+    def known_phases(self, of_file: Iterable[int]) -> list[int]:
+        """Return the phases that the notes of this conversation have; `of_file` are those of all files of this name."""
+        if self._entry is None and self._start and self._named:
+            return []  # as far as it is read, it is another conversation in a file of the same name
+        return sorted((self._entry or {}).get("phases") or of_file)
 
     def _observe(self, record: Record) -> None:
-        if record.kind not in _SPEAKERS or (record.agent and record.kind == "user"):
-            return
-        text = redact(without_echoes(clean(record.text)).strip())[:MESSAGE_CHARS]
+        text = redact(without_echoes(clean(_words(record))).strip())[:MESSAGE_CHARS]
         if not text:
             return
-        if not self.id:
-            named = f"{self.file}\0{record.session}\0{text}"
-            self.id = PREFIX + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        if not self._start:
+            self._recognise(record, text)
         if record.session != self._conversation or record.kind != "assistant":
             self._flush()
         self._enter(record, text)
-        self.line = max(self.line, record.line)
+        self._words.update(f"{record.kind}\0{text}\0".encode("utf-8", "surrogatepass"))
+        digest = self._words.hexdigest()[:12]
         for piece in _pieces(text):
-            if self._said and sum(len(said) for said, _ in self._said) + len(piece) > PASSAGE_CHARS:
+            if self._said and sum(len(said.text) for said in self._said) + len(piece) > PASSAGE_CHARS:
                 self._flush()
-            self._said.append((piece, record))
+            line = max(record.line, self._place.line)
+            self._place = Place(line, self._place.part + 1 if line == self._place.line else 1)
+            self._said.append(_Piece(piece, record, self._place, digest))
+            if entry := self._similar.get((self._place, digest)):
+                self._continue(entry)
             if record.kind != "assistant":
                 self._flush()
         if record.kind == "user":
             self._request = " ".join(text.split())[:REQUEST_CHARS]
 
+    def _recognise(self, record: Record, text: str) -> None:
+        """Find the kept conversations that this one may be, by its file, its name and its first words."""
+        named = f"{self.file}\0{record.session}\0{text}"
+        self._start = PASSAGE_PREFIX + sha256(named.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+        self._is_unique = is_unique(record.session)
+        self.phases.clear()
+        for entry in self._kept:
+            if entry["id"].partition("_")[2].partition("_")[0] != self._start.removeprefix(PASSAGE_PREFIX):
+                continue
+            if "digest" in entry:
+                self._similar[Place(entry["line"], entry["part"]), entry["digest"]] = entry
+            else:
+                self._continue(entry)
+
+    def _continue(self, entry: Mapping[str, Any]) -> None:
+        """Go on with the kept conversation of `entry`: forget the passages that it has."""
+        self._entry = entry
+        self.phases.clear()
+        self._ready = [each for each in self._ready if not _has(entry, each.end.place, each.number)]
+        self._chars = sum(len(each.item["content"]) for each in self._ready)
+
     def _enter(self, record: Record, text: str) -> None:
         """Keep the conversation of `record`, and its title by its first request."""
         if record.session and record.session != self._conversation:
-            self._conversation, self._title = record.session, ""
+            self._conversation, self._title, self._request = record.session, "", ""
         if record.kind == "user":
             self._title = self._title or title_of(text)
 
     def _flush(self) -> None:
         said, self._said = self._said, []
-        if not said or said[-1][1].line <= self._known.get(self.id, 0):
+        if not said:
             return
-        first = said[0][1]
+        self._made += 1
+        if self._entry and _has(self._entry, said[-1].place, self._made):
+            return
+        first = said[0].record
         speaker = _SPEAKERS[first.kind]
-        text = "\n\n".join(piece for piece, _ in said)
+        text = "\n\n".join(piece.text for piece in said)
         if speaker == AGENT and self._request:
-            text = f"Asked: {self._request}\n{text}"
+            text = f"{ASKED}{self._request}\n{text}"
         self._chars += len(text)
         if self._chars > CONVERSATION_CHARS:
             return
-        self._numbers[first.line] = number = self._numbers.get(first.line, 0) + 1
         metadata: JsonObject = {
             "timestamp": _time(first.time), "relevance_score": RELEVANCE, "access_count": 0,
             "last_accessed": _time(first.time), "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
@@ -116,12 +198,32 @@ class Collector:
         }  # fmt: skip
         place = {"conversation": self._conversation, "title": self._title, "project": first.directory}
         metadata |= {name: text for name, text in place.items() if text}
-        self._ready.append(
-            {
-                "id": f"{self.id}.{said[-1][1].line}.{first.line}.{number}", "type": TYPE, "content": text,
-                "token_count": 0, "metadata": metadata, "associative_links": [],
-            }
-        )  # fmt: skip
+        item: JsonObject = {
+            "type": HISTORY,
+            "content": text,
+            "token_count": 0,
+            "metadata": metadata,
+            "associative_links": [],
+        }
+        self._ready.append(_Passage(said[-1], self._made, item))
+
+
+def _words(record: Record) -> str:
+    """Return what a person, an agent or a host says in `record`: answers to an agent's questions are a person's words."""
+    if record.kind == "result":
+        return "\n".join(answers_in(record.text)) or words_of_refusal(record.text)
+    is_task = record.agent and record.kind == "user"
+    return "" if is_task or record.kind not in _SPEAKERS else record.text
+
+
+def _has(entry: Mapping[str, Any], place: Place, number: int) -> bool:
+    """Return whether the words up to `place`, where the passage of this number ends, are kept."""
+    if "part" in entry:
+        return place <= (entry["line"], entry["part"])
+    # An earlier release kept lines. A file of one line, which it took for complete, may have more than it kept.
+    return place.line < entry["line"] or (
+        place.line == entry["line"] and (place.line > 1 or number <= entry["passages"])
+    )
 
 
 def _pieces(text: str) -> Iterator[str]:
@@ -148,45 +250,40 @@ def _time(given: str) -> str | None:
         return None
 
 
-def known_lines(memory: Mapping[str, Any]) -> dict[str, int]:
-    """Return the last kept line of each conversation whose words are kept."""
-    return {entry["id"]: entry["line"] for entry in memory.get("history", [])}
+def request_in(item: Mapping[str, Any]) -> str:
+    r"""Return the start of the request that a passage quotes, with "…" for the rest, or ""; its first line is this quotation.
 
-
-def is_kept(id: str, known: Mapping[str, int]) -> bool:
-    """Return whether the archived item `id` may be found: no passage, or one of an import that was not undone.
-
-    >>> is_kept("wm_1", {}), is_kept("said_a.7.5.1", {"said_a": 7}), is_kept("said_a.9.8.1", {"said_a": 7})
-    (True, True, False)
+    >>> request_in({"type": "history", "content": "Asked: why?\nBecause."}), request_in({"type": "outcome", "content": "Asked: why?"})
+    ('why?', '')
     """
-    if not id.startswith(PREFIX):
-        return True
-    key, _, place = id.partition(".")
-    last = place.partition(".")[0]
-    return last.isdecimal() and int(last) <= known.get(key, 0)
+    content = item.get("content")
+    if item.get("type") != HISTORY or not isinstance(content, str) or not content.startswith(ASKED):
+        return ""
+    request = content.partition("\n")[0].removeprefix(ASKED)
+    return request if len(request) < REQUEST_CHARS else f"{request}…"
 
 
 def keep(
     memory: Mapping[str, Any], collector: Collector, passages: list[JsonObject], now: datetime
 ) -> Change:
-    """Return the change that archives `passages`, and records up to which line their conversation is kept."""
+    """Return the change that archives `passages`, and records up to which place their conversation is kept."""
     if not passages:
         return Change({})
     at = clock.stamp(now)
     kept = memory.get("history", [])
-    line = max(int(each["id"].split(".")[1]) for each in passages)
+    nth = next((nth for nth, each in enumerate(kept) if each["id"] == collector.id), None)
+    before = kept[nth] if nth is not None else {}
+    end = max(filter(None, (passage_place(each["id"]) for each in passages)))
     entry: JsonObject = {
-        "id": collector.id,
-        "file": collector.file,
-        "line": line,
-        "passages": len(passages),
-        "at": at,
-    }
-    place = next((nth for nth, each in enumerate(kept) if each["id"] == collector.id), None)
-    if place is not None:
-        entry["passages"] += kept[place]["passages"]
-        entry["line"] = max(line, kept[place]["line"])
-        patch: Patch = [{"op": "replace", "path": f"/history/{place}", "value": entry}]
+        **before, "id": collector.id, "file": collector.file, "passages": before.get("passages", 0) + len(passages), "at": at,
+    }  # fmt: skip
+    if end > (before.get("line", 0), before.get("part", 0)):
+        entry |= {"line": end.line, "part": end.part}
+        entry |= {"digest": collector.digest} if collector.digest else {}
+    if phases := collector.phases | {*before.get("phases", ())}:
+        entry["phases"] = sorted(phases)
+    if nth is not None:
+        patch: Patch = [{"op": "replace", "path": f"/history/{nth}", "value": entry}]
     elif "history" in memory:
         patch = [{"op": "add", "path": "/history/-", "value": entry}]
     else:

@@ -16,11 +16,15 @@ from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.shell import (
     ANY_SCRIPT,
+    Part,
     command_signature,
     error_excerpt,
+    git_step,
     hides_failure,
     is_notable,
+    is_undecided,
     outcome_line,
+    parts_of,
     prepares,
     short_command,
 )
@@ -29,6 +33,7 @@ from aether.messages.tool_calls import (
     FileChange,
     WorkTree,
     answers_in,
+    as_answered,
     commits_in,
     failure_key,
     file_changes,
@@ -65,12 +70,12 @@ _AGENTS = {"Task", "Agent"}
 _BOOKKEEPING = frozenset(
     "todowrite todo_write task_create task_update update_plan spawn_agent send_input close_agent".split()
 )
-_PLANS = lazy(r"todo_?write|task_create|task_update|update_plan")
+_PLANS = frozenset({"todowrite", "todo_write", "task_create", "task_update", "update_plan"})
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
 TASK_CHARS = 400
-# A briefing has few words for the commits of a conversation.
-NOTED_COMMITS = 6
+# Replaces the note of a list that was emptied since.
+EMPTY_PLAN = "The list of tasks was emptied."
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -85,15 +90,14 @@ _AETHER_COMMAND = lazy(
     r"(?:\S*/)?aether(?:-hook)?(?:\s|\Z)",
     needs=("aether",),
 )
-_AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE)
+_AETHER_TOOL = lazy(r"mcp__(?:\w*_)?aether", re.IGNORECASE, needs=("aether",))
 _MEMORY_FILES = "/memories"
 _TASK_NUMBER = lazy(r"#(\d+)")
-_PUBLISHES = lazy(r"\b(?:git (?:-\S+ \S+ )?commit|gh (?:pr|issue) create)\b", needs=("git", "gh"))
+_OPENS = lazy(r"gh (?:pr|issue) create\b", needs=("create",))
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
 _COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
 _PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
 _ONLY_PUSHES = lazy(r"git (?:-C \S+ )?push\b[^;&|\n]*")
-_HEREDOC = lazy(r"<<-?\s*['\"]?(?P<end>\w+)['\"]?[^\n]*\n(?P<text>.*?)\n\s*(?P=end)\b", re.DOTALL)
 _MESSAGE = lazy(
     r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
 )
@@ -203,7 +207,7 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
     work["calls"][record.call_id] = Call(
         tool=record.tool, command=redact(without_blocks(ran)), changes=changes, text=text, at=at
     )
-    if _PLANS.fullmatch(_CAMEL.sub("_", record.tool).lower()):
+    if _CAMEL.sub("_", record.tool).lower() in _PLANS:
         work["calls"][record.call_id]["plan"] = arguments
     if len(work["calls"]) > OPEN_CALLS:
         del work["calls"][next(iter(work["calls"]))]
@@ -215,14 +219,14 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
     if call is None:
         return []
     if is_refusal(record.text):
-        if tree is not None and call["changes"]:
-            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]])
+        if tree is not None and (call["changes"] or publishes(call["command"])):
+            record_refusal(tree["shown"], [str(path) for path, *_ in call["changes"]], call["command"])
             tree["at"] = call["at"]
         return []
     failed = record.is_error or hides_failure(call["command"], record.text)
     paths = [str(path) for path, *_ in call["changes"]]
     if tree is not None and record_in_work_tree(
-        tree["shown"], paths, call["command"], record.text, failed=failed
+        tree["shown"], paths, call["command"], record.text, failed=failed, directory=record.directory
     ):
         tree["at"] = call["at"]
     return _failed(work, call, record) if failed else _succeeded(work, call, record)
@@ -231,7 +235,7 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
 def close_tree(tree: Tree) -> list[Note]:
     """Return the note of the files under version control, none if nothing changed since the last one."""
     at = tree.pop("at", None)
-    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"), commits=NOTED_COMMITS)
+    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"))
     text = " ".join(lines)
     return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
 
@@ -242,8 +246,8 @@ def close_stretch(work: Work) -> list[Note]:
     notes += [_run_note(run) for run in work["commands"].values()]
     work["files"], work["commands"] = {}, {}
     at = work.pop("planned", None)
-    if at and work.get("plan"):
-        lines = [f"[{state}] {text}" for state, text in work["plan"].values()]
+    if at and "plan" in work:
+        lines = [f"[{state}] {text}" for state, text in work["plan"].values()] or [EMPTY_PLAN]
         notes.append(Note(at, "\n".join(lines), "observation", "plan", role="plan", machine=True))
     return notes
 
@@ -272,7 +276,9 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
     if is_harmless(ran, text) or not (ran or call["changes"] or call["text"]):
         return []
     name = _failure_key(call)
-    known = work["failures"].pop(name, None)
+    # The same check may be named with its directory and without.
+    same = (one for one in work["failures"] if _is_again(name, one) and _is_again(one, name))
+    known = work["failures"].pop(name if name in work["failures"] else next(same, name), None)
     work["failures"][name] = Failure(
         shown=short_command(ran) if ran else _target(call), complaint=error_excerpt(text),
         times=known["times"] + 1 if known else 1, changed=known["changed"] if known else [],
@@ -307,10 +313,12 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     notes = _published(call, text) if call["command"] else []
     done = _failure_key(call)
     known = work["failures"]
+    if known and is_undecided(call["command"], text):
+        known = {}
     solved = {name: how for name, each in known.items() if (how := _solves(call, done, name, each))}
     notes += [_solution_note(known.pop(name), how, call, text) for name, how in solved.items()]
     for change in call["changes"]:
-        notes += _changed(work, FileChange(*change), call["at"])
+        notes += _changed(work, as_answered(FileChange(*change), text), call["at"])
     if prepares(call["command"]):
         for failure in work["failures"].values():
             others = [one for one in failure.get("prepared", []) if one != short_command(call["command"])]
@@ -333,9 +341,10 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
     if not given:
         return
     plan = work.setdefault("plan", {})
-    work["planned"] = call["at"]
-    steps = given.get("todos") or given.get("plan")
-    if isinstance(steps, list):
+    steps = next((one for key in ("todos", "plan") if isinstance(one := given.get(key), list)), None)
+    if plan or steps != []:
+        work["planned"] = call["at"]
+    if steps is not None:
         plan.clear()
         for step in map(as_object, steps):
             text = as_text(step.get("content")) or as_text(step.get("step"))
@@ -347,7 +356,8 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
             known[1] = _task_text({"subject": known[1].partition(": ")[0], **given})
     elif as_text(given.get("subject")):
         number = _TASK_NUMBER.search(output)
-        plan[number[1] if number else str(len(plan) + 1)] = ["pending", _task_text(given)]
+        name = as_text(given.get("taskId")) or (number[1] if number else str(len(plan) + 1))
+        plan[name] = [as_text(given.get("status")) or "pending", _task_text(given)]
     for name in [*plan][:-MOST_TASKS]:
         del plan[name]
 
@@ -358,22 +368,46 @@ def _task_text(given: JsonObject) -> str:
 
 
 def _published(call: Call, output: str) -> list[Note]:
-    """Return the message of a commit, or title and text of a pull request or issue, that `call` made, below its name."""
-    found = _PUBLISHES.search(call["command"])
-    if not found:
+    """Return the message of each commit, and title and text of each pull request or issue, that `call` made, below its name."""
+    if "git" not in call["command"] and "gh" not in call["command"]:
         return []
-    command = call["command"][found.start() :]
-    here = _HEREDOC.search(command)
-    texts = [here["text"]] if here else [_unquoted(one) for one in _MESSAGE.findall(command)]
-    if here and (title := _MESSAGE.search(command[: here.start()])) and title[1][:2] != '"$':
-        texts = [_unquoted(title[1]), *texts]
-    said = _TRAILERS.sub("", clean("\n\n".join(filter(None, texts)))).strip()
-    shown = _COMMITTED.search(output) or _PUBLISHED_AT.search(output)
-    named = shown[0] if shown else " ".join(next(iter(commits_in(call["command"], output)), ()))
-    if not said or not named:
-        return []
-    text = f"{redact(named)}\n\n{shorten(said, FINDING_CHARS)}"
-    return [Note(call["at"], text, "outcome", "published", role="commit", machine=True)]
+    parts = parts_of(call["command"])
+    commits = [
+        said
+        for part in parts
+        if (step := git_step(part)) and step[0] == "commit" and (said := _message(part))
+    ]
+    opened = [said for part in parts if _OPENS.match(part.text) and (said := _message(part))]
+    lines = _COMMITTED.findall(output) or [" ".join(one) for one in commits_in(call["command"], output)]
+    addresses = _PUBLISHED_AT.findall(output)
+    found = _paired(lines, commits)
+    if len(addresses) == len(opened):
+        found += zip(addresses, opened, strict=True)
+    return [
+        Note(
+            call["at"], f"{redact(name)}\n\n{shorten(said, FINDING_CHARS)}", "outcome",
+            f"published {at}" if at else "published", role="commit", machine=True,
+        )
+        for at, (name, said) in enumerate(found)
+    ]  # fmt: skip
+
+
+def _paired(lines: list[str], messages: list[str]) -> list[tuple[str, str]]:
+    """Return the lines that name commits with their messages: in order, else each message with the line of its subject."""
+    if len(lines) == len(messages):
+        return [*zip(lines, messages, strict=True)]
+    return [
+        (line, said)
+        for said in messages
+        for line in [one for one in lines if one.endswith(f" {said.partition(chr(10))[0]}")][:1]
+    ]
+
+
+def _message(part: Part) -> str:
+    """Return what a commit says, or a title and the text below it, of options and here-documents."""
+    documents = iter(part.documents)
+    texts = [next(documents, "") if "<<" in one else _unquoted(one) for one in _MESSAGE.findall(part.text)]
+    return _TRAILERS.sub("", clean("\n\n".join(filter(None, [*texts, *documents])))).strip()
 
 
 def _unquoted(text: str) -> str:
@@ -392,7 +426,8 @@ def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
         known["edits"] += 1
         known["names"] = list(dict.fromkeys([*known["names"], *change.names]))[:CHANGED_SINCE]
         known["first"] = known["first"] or change.first
-        known["action"] = "deleted" if change.action == "deleted" else known["action"]
+        if change.action == "deleted" or known["action"] == "deleted":
+            known["action"] = "deleted" if change.action == "deleted" else "changed"
         return []
     work["files"][change.path] = Change(
         action=change.action, edits=1, lines=change.lines, names=list(change.names), first=change.first, at=at
@@ -430,11 +465,15 @@ def _solves(call: Call, done: str, failed: str, failure: Failure) -> str:
     shown = failure["shown"]
     # Another commit says nothing of one that failed; a push alone goes as far as the last one.
     again = not publishes(shown) or _ONLY_PUSHES.fullmatch(shown) or shown == short_command(call["command"])
-    if not again or failed.endswith(ANY_SCRIPT):
+    if not again or failed.partition("\n")[0].endswith(ANY_SCRIPT):
         return ""
     if resolves(done, failed, whole=True):
         return "Worked"
     return "Part of it worked" if resolves(done, failed) else ""
+
+
+def _is_again(done: str, failed: str) -> bool:
+    return resolves(done, failed, whole=True)
 
 
 def _target(call: Call) -> str:

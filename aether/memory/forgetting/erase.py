@@ -22,6 +22,7 @@ from typing import Any
 from aether.errors import AetherError, CorruptDocument
 from aether.memory import handoff, snapshots
 from aether.memory.capture.notes import title_of
+from aether.memory.capture.passages import REQUEST_CHARS
 from aether.memory.sessions import STATEMENT_FIELDS
 from aether.schemas import check
 from aether.store import archive_store, documents, files
@@ -132,7 +133,8 @@ def texts_of(entry: Mapping[str, Any]) -> Iterator[str]:
     content = entry.get("content")
     found = [content, entry.get("pattern"), metadata.get("context"), metadata.get("reply")]
     if isinstance(content, str) and title_of(content).endswith("…"):
-        found.append(title_of(content))  # a conversation is named by the start of its first request
+        # A conversation is named by the start of its first request, and answers quote that of theirs.
+        found += [title_of(content), " ".join(content.split())[:REQUEST_CHARS]]
     parts: list[tuple[Any, tuple[str, ...]]] = [(metadata.get("evidence"), ("text",))]
     if "session_id" in entry:
         found += [entry.get("summary"), *(metadata.get("protected") or []), *(metadata.get("ended") or [])]

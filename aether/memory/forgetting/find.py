@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from aether.memory import graph, items, sessions
+from aether.memory.capture.passages import request_in
 from aether.memory.sessions import STATEMENT_FIELDS, verbatim_texts
 from aether.text.similarity import supporting
 from aether.text.words import STOPWORDS, sentences, words
@@ -37,7 +38,8 @@ class Target(NamedTuple):
     type: str
     text: str
     part: str
-    """The statement of a session or entity, such as `outcomes/2` or `summary/0`; empty for the whole."""
+    """The statement of a session or entity, such as `outcomes/2` or `summary/0`, or the request that a passage quotes;
+    empty for the whole."""
 
 
 def find_by_ids(
@@ -71,8 +73,13 @@ def find_repeats(documents: Mapping[str, Any], archived: Iterable[JsonObject], t
 
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
     """Return those of `targets` that repeat one of `texts`, or a part of it, word for word."""
-    sought = [*map(_search_text, texts)]
-    return [one for one in targets if _holds(_readings(one), sought)]
+    said = [*texts]
+    sought = [*map(_search_text, said)]
+    return [
+        one
+        for one in targets
+        if _holds(_readings(one), sought) or (one.part == items.QUOTED and quotes(one.text, said))
+    ]
 
 
 def forgotten_with(
@@ -113,9 +120,29 @@ def quotes(text: str, texts: Iterable[str]) -> bool:
     (True, False)
     """
     said = [_padded_words(one) for one in sentences(text)]
-    torn = said[-1] if said and text.endswith("…") and _count(said[-1]) >= MIN_WORDS else None
-    sought = {_padded_words(one) for each in texts for one in (each, *sentences(each))}
-    return not sought.isdisjoint(said) or (torn is not None and any(one.startswith(torn) for one in sought))
+    sought = _sought_sentences(texts)
+    return not sought.isdisjoint(said) or bool(_start_of(text, sought))
+
+
+def torn_start(text: str, texts: Iterable[str]) -> str:
+    """Return the last sentence of `text` if the cut at its end left the start of a sentence in `texts`, or "".
+
+    >>> torn_start("Move the parser. Never use tabs in…", ["Never use tabs in Go files."])
+    'Never use tabs in'
+    """
+    return _start_of(text, _sought_sentences(texts))
+
+
+def _start_of(text: str, sought: Collection[str]) -> str:
+    said = sentences(text)
+    torn = said[-1] if said and text.endswith("…") else ""
+    start = _padded_words(torn).rstrip()  # the cut may be in a word
+    is_start = _count(start) >= MIN_WORDS and any(one.startswith(start) for one in sought)
+    return torn.removesuffix("…") if is_start else ""
+
+
+def _sought_sentences(texts: Iterable[str]) -> set[str]:
+    return {_padded_words(one) for each in texts for one in (each, *sentences(each))}
 
 
 def find_similar(
@@ -251,7 +278,10 @@ def _graph(documents: Mapping[str, Any]) -> Mapping[str, Any]:
 def _archived_targets(
     documents: Mapping[str, Any], archived: Iterable[JsonObject], *, cut: bool = False
 ) -> Iterator[Target]:
-    """Yield the archived items, and the sessions whole or, with `cut`, as those of their statements that are left."""
+    """Yield the archived items and the sessions, whole or, with `cut`, in parts.
+
+    Those are the statements of a session that are left, and the request that a passage quotes.
+    """
     live = {item["id"] for item in items.items_of(documents["memory"])}
     live |= {session["session_id"] for session in sessions.sessions_of(documents["memory"])}
     hidden = items.forgotten_parts(documents["memory"])
@@ -262,5 +292,9 @@ def _archived_targets(
             continue
         if cut and session:
             yield from (one for one in parts_of(session, "archive") if one.part not in hidden.get(name, ()))
-        else:
-            yield Target(name, "archive", item["type"], item["content"], "")
+            continue
+        quoted = request_in(item) if cut else ""
+        if quoted and items.QUOTED not in hidden.get(name, ()):
+            yield Target(name, "archive", item["type"], quoted, items.QUOTED)
+        text = item["content"].partition("\n")[2] if quoted else item["content"]
+        yield Target(name, "archive", item["type"], text, "")

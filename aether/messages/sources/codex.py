@@ -1,7 +1,8 @@
 """Codex rollouts: one `{timestamp, type, payload}` object per line.
 
 `response_item` lines are the model's input and output; `event_msg` lines repeat them for the terminal and are skipped.
-The answers of tools have a header with the exit code; it becomes the error flag.
+The answers of tools have a header with the exit code; it becomes the error flag. The rollout of a sub-agent that knows what
+was said before starts with a copy of it, which is skipped: it is in the rollout of the session that started the agent.
 """
 
 from __future__ import annotations
@@ -9,8 +10,11 @@ from __future__ import annotations
 import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from datetime import timedelta
 from typing import Any, NamedTuple
 
+from aether import clock
+from aether.errors import InvalidInput
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
 from aether.messages.records import Record, parts, put_bounded, with_part
 from aether.text.regex import lazy
@@ -19,6 +23,9 @@ from aether.types import JsonObject
 # Commands left running in the background; a session rarely has more than a handful.
 _REMEMBERED_COMMANDS = 256
 _HEADER_CHARS = 400
+# What ends the copy: the answer to the call that started the sub-agent. Copied lines have one time, that of the copy.
+_SPAWNED = "You are the newly spawned agent."
+_COPIED_WITHIN = timedelta(seconds=1)
 _RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
 _HEADER = lazy(
     r"\A(?:(?:Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
@@ -36,7 +43,7 @@ class _Running(NamedTuple):
 
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     """Yield the records of a rollout."""
-    session = agent = caste = directory = ""
+    session = agent = caste = directory = parent = copied = ""
     running = _Running(OrderedDict(), OrderedDict())
     for number, line in values:
         if not isinstance(line, dict):
@@ -46,9 +53,17 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
         if kind == "session_meta" and not session:
             session = as_text(payload.get("id"))
             agent, caste = _agent(session, payload)
+            parent = as_text(payload.get("forked_from_id")) if agent else ""
+        elif kind == "session_meta" and parent and as_text(payload.get("id")) == parent:
+            copied = as_text(line.get("timestamp"))
         if kind in {"session_meta", "turn_context"}:
             directory = as_text(payload.get("cwd")) or directory
         time = as_text(line.get("timestamp"))
+        if copied:
+            ends = content_text(payload.get("output")).startswith(_SPAWNED)
+            copied = "" if ends or _is_later(time, copied) else copied
+            if copied or ends:
+                continue
         head = Record(
             "system", time=time, line=number, session=session, agent=agent, caste=caste,
             directory=directory, format="codex",
@@ -57,6 +72,14 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
             yield head._replace(kind="boundary", text=as_text(payload.get("message")))
         elif kind == "response_item":
             yield from _item(head, payload, running)
+
+
+def _is_later(time: str, copied: str) -> bool:
+    """Return whether a line at `time` is none of those that were copied at once; without a time, it may be one."""
+    try:
+        return clock.parse(time) - clock.parse(copied) >= _COPIED_WITHIN
+    except InvalidInput:
+        return False
 
 
 def _agent(session: str, meta: JsonObject) -> tuple[str, str]:

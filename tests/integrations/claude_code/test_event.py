@@ -315,6 +315,15 @@ def test_hooks_note_the_same_as_an_import_of_the_transcript():
         assert sum(count for (found, _), count in (imported - hooked).items() if found == kind) <= 5, kind
 
 
+def test_the_names_that_the_host_gives_an_event_compile_no_pattern(monkeypatch):
+    named = "1fe81785-dead-41c2-8cf9-06e30e1e4d66"
+    monkeypatch.setattr(claude_code_event, "redact", lambda text: text and pytest.fail(text))
+
+    entry = entry_of(event("Stop", session_id=named, transcript_path=f"C:\\p\\{named}.jsonl"))
+
+    assert entry == {"event": "Stop", "session": named, "transcript": f"{named}.jsonl"}
+
+
 @rows("field", ["session_id", "agent_id", "agent_type", "prompt_id", "transcript_path"])
 def test_names_hold_no_secrets_either(field):
     secret = "ghp_" + "a1" * 18
@@ -338,6 +347,7 @@ def test_names_hold_no_secrets_either(field):
         ({"stdout": "a", "stderr": "", "interrupted": False}, "a"),
         ({"stdout": "", "stderr": "b"}, "b"),
         ({"stdout": None, "stderr": ["b"]}, ""),
+        ({"stdout": "", "stderr": "", "backgroundTaskId": "b1"}, "Command running in background with ID: b1"),
         ({"filePath": "a.py", "structuredPatch": []}, "The file a.py has been updated."),
         ({"content": [{"type": "text", "text": "found"}, {"type": "image"}, "more", 7], "status": "completed"}, "found\n[image]\nmore"),
         ([{"type": "text", "text": "made"}, {"type": "tool_reference"}], "made"),
@@ -347,8 +357,19 @@ def test_names_hold_no_secrets_either(field):
         ({"success": True}, '{"success": true}'),
         (
             {"questions": [], "answers": {"Which?": "SQLite", "When?": ["now", "later"]}},
-            'Your questions have been answered: "Which?"="SQLite", "When?"="now\nlater". You can now continue with these answers in mind.',
+            'Your questions have been answered: "Which?"="SQLite", "When?"="now,later". You can now continue with these answers in mind.',
         ),
+        ({"answers": {}, "response": "none of these, use DuckDB"}, "The user responded: none of these, use DuckDB"),
+        (
+            {"answers": {"DB?": "Postgres"}, "annotations": {"DB?": {"notes": "never in production", "preview": "x"}, "Log?": {"notes": "ask Bo"}}},
+            'Your questions have been answered: "DB?"="Postgres" notes: never in production, "Log?"="(no option selected)" notes: ask Bo. You can now continue with these answers in mind.',
+        ),
+        (
+            {"answers": {"DB?": "Postgres"}, "followUp": True, "response": "and the log?"},
+            'The user asked for more questions before you proceed. So far they answered: "DB?"="Postgres". They also wrote: "and the log?". Call AskUserQuestion again.',
+        ),
+        ({"answers": {"DB?": "Postgres"}, "afkTimeoutMs": 60_000}, "No response: the user may be away."),
+        ({"answers": {}}, "The user did not answer the questions."),
     ],
 )  # fmt: skip
 def test_a_response_becomes_the_text_that_the_model_gets(response, text):

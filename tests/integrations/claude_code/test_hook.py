@@ -746,10 +746,11 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project):
     ("event", "more", "heavy"),
     [
         # The stemmer, which leaves no module but the one that finds it, and what compares two lines that are alike.
-        ("SessionStart", {"source": "startup"}, "importlib.util sqlite3 aether.api.drain aether.memory.search aether.text.similarity"),
-        ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?"}, "aether.api.drain"),
+        ("SessionStart", {"source": "startup"}, "importlib.machinery unicodedata aether.text.classify aether.messages.records aether.store.merge sqlite3 aether.api.drain aether.memory.search aether.text.similarity"),
+        ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?"},
+         "aether.api.drain aether.store.archive_store aether.memory.capture.notes aether.memory.capture.passages aether.messages aether.store.merge unicodedata"),
         # Nothing is searched, and compressing starts only in a full memory.
-        ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.memory.search"),
+        ("Stop", {"last_assistant_message": "All 3 tests pass."}, "sqlite3 aether.api.working aether.api.compress aether.memory.search unicodedata"),
     ],
 )  # fmt: skip
 def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, heavy):

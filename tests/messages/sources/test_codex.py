@@ -1,6 +1,7 @@
 import json
 
 from aether.messages.sources.codex import records
+from tests.tables import rows
 
 
 def line(kind, **payload):
@@ -87,3 +88,27 @@ def test_a_sub_agents_rollout_carries_its_role():
     [record] = read(meta, item("message", role="user", content="Map."))
 
     assert (record.agent, record.caste) == ("s2", "explorer")
+
+
+@rows("output", ["You are the newly spawned agent. The prior history was forked.", "[]"])
+def test_a_sub_agent_has_none_of_the_history_that_was_copied_for_it(output):
+    def at(second, kind, **payload):
+        return {**line(kind, **payload), "timestamp": f"2026-04-11T20:42:{second:06.3f}Z"}
+
+    def said(second, text):
+        content = [{"type": "input_text", "text": text}]
+        return at(second, "response_item", type="message", role="user", content=content)
+
+    copied = [
+        at(0, "session_meta", id="child", forked_from_id="main", source={"subagent": {}}, agent_role="explorer"),
+        at(0, "session_meta", id="main", source="cli"),
+        said(0.01, "rewrite the parser"),
+        at(0.02, "response_item", type="function_call_output", call_id="c1", output=output),
+    ]  # fmt: skip
+    own = said(0.5 if output.startswith("You") else 1.2, "Review commit b074cde")
+
+    found = list(records(enumerate([*copied, own], start=1)))
+
+    assert [(one.text, one.agent, one.session) for one in found] == [
+        ("Review commit b074cde", "child", "child")
+    ]
