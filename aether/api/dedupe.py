@@ -14,7 +14,7 @@ from aether import clock
 from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
 from aether.memory import items
-from aether.memory.snapshots import REMOVED
+from aether.memory.items import REMOVED
 from aether.regular import sha256
 from aether.store import files, record_files
 from aether.store.snapshot import Snapshot

@@ -166,11 +166,12 @@ def import_transcripts(
 
     Raises:
         NotFound: there is no such file.
-        InvalidInput: the format or the phase is impossible, or the only source holds nothing to read.
+        InvalidInput: a format is unknown, `phase` is not a phase number, or a directory holds nothing to read.
         ImportInterrupted: Ctrl-C was pressed; it has the result so far.
     """
     require_format(format)
-    check_phase(0 if phase is None else phase)
+    if phase is not None:
+        check_phase(phase)
     sources = list(sources)
     snapshot = read(home)
     if not dry_run:

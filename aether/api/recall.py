@@ -362,6 +362,8 @@ def recall(
 
 def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
     """Return the types of the entries in `layers` (empty: all), and the words of a timeline for several of them."""
+    from aether.store import archive_store
+
     snapshot, wanted = read(home), {*layers}
     archived = (record["item"] for _, record in record_files.records(snapshot, "items"))
     found = {
@@ -491,6 +493,8 @@ def _in_archive(
     source = searchable_archive(snapshot)
     answer = source.find(Query(wanted.words, (), (), most=ARCHIVED_LIMIT))
     newest = {each.id: each for each in answer.candidates}
+    # What was taken out again, by an undo or by hand, is found by those who look for it.
+    newest = {id: each for id, each in newest.items() if each.record.get("why") != items.REMOVED}
     likely = sorted(newest.values(), key=lambda each: each.place)
     held = dict(answer.held)
     for candidate in likely:

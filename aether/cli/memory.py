@@ -776,6 +776,7 @@ def origins(hits: Sequence[Mapping[str, Any]]) -> list[str]:
         again = len({one["conversation"] for one in hit.get("repeats") or ()})
         times = metadata.get("count", 1)
         also = f"({times} times)" if times != 1 else ""
+        also += "(removed)" if (hit.get("archived") or {}).get("why") == "removed" else ""
         also += f"{' ' if also else ''}(and in {pluralize(again, 'other conversations')})" if again else ""
         by = hit.get("speaker") or metadata.get("evidence")
         if isinstance(by, list):  # the statements that a pattern was learned from, one of each session

@@ -23,8 +23,6 @@ from aether.types import Change, JsonObject, Snapshot
 MAX_LABEL_CHARS = 200
 # The fields that are long.
 CONTENT = ("documents", "conversations")
-# The reason in the archive records of a restore or an undo.
-REMOVED = "removed"
 # The fields that listing and pruning read, with their types.
 _METADATA_TYPES = {"snapshot_id": str, "timestamp": str, "label": str, "automatic": bool, "revision": int}
 
@@ -133,9 +131,9 @@ def archive_removed(
     after = apply(before, change.patches.get("memory", []))
     kept = {item["id"] for item in items.items_of(after)}
     removed = [item for item in items.items_of(before) if item["id"] not in kept]
-    records = items.archive_records(removed, why=REMOVED, now=now)
+    records = items.archive_records(removed, why=items.REMOVED, now=now)
     for session in () if undone else sessions.sessions_of(before):
         if sessions.find_session(after, session["session_id"]) is None:
             evicted = sessions.evict_session(before, session["session_id"], now=now)
-            records += [{**each, "why": REMOVED} for each in evicted.appends["items"]]
+            records += [{**each, "why": items.REMOVED} for each in evicted.appends["items"]]
     return join_changes(change, Change({}, {"items": records} if records else {}), result=change.result)

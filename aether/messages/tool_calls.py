@@ -644,10 +644,14 @@ def _record_push(tree: WorkTree, steps: _Steps, command: str, output: str, *, fa
         tree["ahead"] = False
 
 
+# What no build and no test reads.
+_PROSE = (".md", ".markdown", ".rst", ".adoc", ".txt")
+
+
 def _record_edits(tree: WorkTree, paths: Iterable[str]) -> None:
     for path in paths:
         tree["edited"] = [*_others(tree["edited"], path), path][-MOST_EDITED:]
-        tree["unchecked"] = True
+        tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(_PROSE)
         if "staged" in tree:
             tree["staged"] = _others(tree["staged"], path)
         if "refused" in tree:

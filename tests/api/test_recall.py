@@ -150,6 +150,15 @@ def test_a_prompt_gets_the_entries_that_match_it(place, where):
     assert clean(said) == ""
 
 
+def test_a_prompt_gets_nothing_that_was_taken_out_again(place):
+    item = add(place, DECISION)
+    aether.undo(home=place)
+
+    assert recall.prompt_recall(PROMPT, budget=400, home=place) == ""
+    [hit] = aether.search_memory(PROMPT, home=place)
+    assert (hit["id"], hit["archived"]["why"]) == (item, "removed")
+
+
 @pytest.mark.parametrize("prompt", ["", "ok", "/clear", "What colour should the button have?"])
 def test_most_prompts_get_nothing(place, prompt):
     add(place, DECISION)

@@ -109,6 +109,7 @@ def test_no_command_waits_for_a_pipe_or_a_device_that_is_named_as_a_file(littere
             code = main([word.replace("{}", name) for word in line.split()])
 
             shown = capsys.readouterr()
+            # A hook with 2 blocks Claude Code.
             assert code in ((1,) if line.startswith("hook") else (2, 3)), (line, name, shown)
             assert (
                 "pipe or a device" in shown.err or "irectory" in shown.err or "no transcripts" in shown.err
