@@ -126,7 +126,7 @@ def create_backup(
         LockTimeout, StorageFailed: there is no new backup; older ones are as they were.
         BackendUnavailable: S3 needs boto3, and it is not installed.
     """
-    place, target, report = find(home), named_files(destination), progress or _silent
+    place, target, report = find(home), _target(destination), progress or _silent
     _require_outside(target)
     earlier = _manifest_names(target)
     identity = _identity_of(place)
@@ -159,7 +159,7 @@ def backups(destination: str) -> list[Backup]:
         InvalidInput: the destination is no place for files.
         StorageFailed: it cannot be read.
     """
-    target, found = named_files(destination), []
+    target, found = _target(destination), []
     for name in _manifest_names(target):
         with suppress(CorruptDocument, InvalidDocument, NotFound, UnsafePath):
             found.append(_manifest(target, name).backup)
@@ -177,7 +177,7 @@ def verify_backup(
         NotFound: there is no such backup, or none at all.
         StorageFailed: the place cannot be read.
     """
-    target, report = named_files(destination), progress or _silent
+    target, report = _target(destination), progress or _silent
     names = [_named(target, id)] if id else _manifest_names(target)
     if not names:
         raise _no_backup(target)
@@ -221,7 +221,7 @@ def restore_backup(
     """
     place = paths.find_home(home or os.environ.get("AETHER_HOME") or Path.cwd() / paths.HOME_NAME)
     _require_new(place)
-    target, report = named_files(destination), progress or _silent
+    target, report = _target(destination), progress or _silent
     manifest = _manifest(target, _named(target, id))
     index = _index(target, manifest)
     with storage_errors(place, left="Nothing was restored."):
@@ -245,6 +245,21 @@ def restore_backup(
 
 def _silent(percent: int, step: str) -> None:
     """Report nothing."""
+
+
+def _target(destination: str) -> NamedFiles:
+    """Return the place of backups.
+
+    Raises:
+        InvalidInput: it is no place for files, or a part of the path is a file.
+    """
+    target = named_files(destination)
+    if isinstance(target, FileStorage):
+        there = next(one for one in (target.root, *target.root.parents) if os.path.lexists(one))
+        if not there.is_dir():
+            fix = "Name a directory; one that is missing is made."
+            raise InvalidInput("is not a directory.", fix=fix, where=str(there))
+    return target
 
 
 def _require_outside(target: NamedFiles) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 from aether.errors import InvalidInput, shown
 from aether.storage.adapter import NamedFiles, StorageAdapter
@@ -35,7 +34,7 @@ def named_files(place: str) -> NamedFiles:
     """Return the files of a place: a directory, which need not exist yet, or `s3://bucket/prefix`.
 
     Raises:
-        InvalidInput: it is neither, or a part of the path is a file.
+        InvalidInput: it is neither.
         BackendUnavailable: S3 needs boto3, and it is not installed.
     """
     if place.startswith(S3) and place.removeprefix(S3).strip("/"):
@@ -48,9 +47,4 @@ def named_files(place: str) -> NamedFiles:
         raise InvalidInput(f"{shown(place)} is no place for files.", fix=fix, where="destination")
     from aether.storage.adapter import FileStorage
 
-    path = Path(os.path.realpath(os.path.expanduser(place)))
-    there = next(one for one in (path, *path.parents) if os.path.lexists(one))
-    if not there.is_dir():
-        fix = "Name a directory; one that is missing is made."
-        raise InvalidInput(f"{shown(str(there))} is not a directory.", fix=fix, where="destination")
-    return FileStorage(path)
+    return FileStorage(os.path.realpath(os.path.expanduser(place)))

@@ -79,5 +79,7 @@ def test_a_place_that_cannot_be_is_named_as_such(here, capsys, tmp_path):
     (tmp_path / "file").write_text("")
 
     for place in ("/dev/null", "file", "file/below"):
-        assert "is not a directory. Name a directory" in shown(capsys, "backup", "create", place, code=2).err
+        assert (
+            ": is not a directory. Name a directory" in shown(capsys, "backup", "create", place, code=2).err
+        )
     assert "there is no such directory" in shown(capsys, "backup", "list", "nowhere", code=3).err
