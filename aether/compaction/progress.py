@@ -316,7 +316,7 @@ def done_in(answer: str, *, worked: bool = True) -> tuple[str, ...]:
     """Return what an answer says that its turn changed, or decided and found if it changed nothing, and what it put off."""
     said = paragraphs(answer)
     did = (
-        changes(said, ACCOUNT_CHARS)
+        changes(said, ACCOUNT_CHARS, below_changes=True)
         if worked
         else (*filter(None, [reason_of(answer)]), *claims(said, FOUND_CHARS))
     )

@@ -614,10 +614,11 @@ def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tu
                 yield at, text
 
 
-def changes(said: Sequence[Paragraph], room: int) -> list[str]:
+def changes(said: Sequence[Paragraph], room: int, *, below_changes: bool = False) -> list[str]:
     """Return what an earlier account says that its work changed, in its order, within `room` characters.
 
-    One that says that all was fixed says in each paragraph how it is now.
+    One that says that all was fixed says in each paragraph how it is now. With `below_changes` an entry below a heading that
+    says so ("Two paths fixed:") need not say again that it is a change.
     """
     found: list[str] = []
     least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
@@ -637,8 +638,8 @@ def changes(said: Sequence[Paragraph], room: int) -> list[str]:
             or _OF_TREE.search(text)
         ):
             continue
-        # Below "Two paths fixed:" an entry need not say again that it is a change.
-        if rate_change(text) >= (LEAST_RATE if _CHANGED.search(one.heading) else least):
+        is_below = below_changes and _CHANGED.search(one.heading)
+        if rate_change(text) >= (LEAST_RATE if is_below else least):
             found.append(text)
     best: list[str] = []
     for text in sorted(found, key=rate_change, reverse=True):
