@@ -663,10 +663,10 @@ def own_words(text: str) -> str:
 
 
 def headed_rules(text: str) -> list[Rule]:
-    r"""Return the entries of the lists in `text` that have a heading of rules, each with its further sentences and lines.
+    r"""Return the rules in the lists of `text` that have a heading of rules: the first sentence of each entry, and what else sets one.
 
-    >>> [one.text for one in headed_rules("## Rules\n- Fix the tool only. Leave the tasks\n  alone.\n\n## Steps\n- build it")]
-    ['Fix the tool only. Leave the tasks alone.']
+    >>> [one.text for one in headed_rules("## Rules\n- Fix the tool only. Never edit\n  the tasks. They are old.\n\n## Steps\n- build it")]
+    ['Fix the tool only.', 'Never edit the tasks.']
     """
     entries: list[list[str]] = []
     headed = listed = False
@@ -681,8 +681,12 @@ def headed_rules(text: str) -> list[Rule]:
             entries[-1].append(line)
         else:
             headed = _heads_rules(line)
-    wholes = (without_lead_in(" ".join(lines)) for lines in entries)
-    return [Rule("constraint", one) for one in wholes if len(one) <= MOST_CHARS]
+    found: list[Rule] = []
+    for lines in entries:
+        for nth, one in enumerate(map(without_lead_in, sentences(" ".join(lines)))):
+            held = rule(one) or (Rule("constraint", one) if not nth and len(one) <= MOST_CHARS else None)
+            found += [held] if held else []
+    return found
 
 
 def _heads_rules(line: str) -> bool:

@@ -255,9 +255,9 @@ def test_a_sentence_without_its_subject_is_taken_with_the_one_before():
     assert rules(["must not block writers."], text) == []
 
 
-def test_each_entry_below_a_heading_of_rules_is_one_rule():
-    plan = "## Ground rules\n\n- Fix the tool only. Do NOT edit\n  the tasks.\n1. Score with the old scorers.\n\n## Steps\n- Build it.\n"
-    wanted = ["Fix the tool only. Do NOT edit the tasks.", "Score with the old scorers."]
+def test_each_entry_below_a_heading_of_rules_sets_one():
+    plan = "## Ground rules\n\n- Fix the tool only. Do NOT edit\n  the tasks. They are old.\n1. Score with the old scorers.\n\n## Steps\n- Build it.\n"
+    wanted = ["Fix the tool only.", "Do NOT edit the tasks.", "Score with the old scorers."]
 
     assert [text for kind, text in message_by_kind(plan) if kind == "constraint"] == wanted
     # Carried out, a pasted plan holds; of a pasted review nothing does.

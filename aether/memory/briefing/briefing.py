@@ -202,13 +202,7 @@ def _gather(
     own = _own_ids(items, sessions, session) if session and "elsewhere" in shares else None
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
-    ended = sections.revoked_in(memory, everything)
-    rules = [*sections.rules(memory, everything, ended=ended), *sections.learned_patterns(memory)]
-    if wide is not None:
-        held = known_items(wide["memory"])
-        ended |= sections.revoked_in(wide["memory"], held)
-        rules += sections.rules(wide["memory"], held, wide=True, ended=ended)
-        rules += sections.learned_patterns(wide["memory"], wide=True)
+    rules, ended = _rules(memory, everything, wide)
     problems = [*sections.problems(items)]
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
@@ -248,6 +242,20 @@ def _gather(
     if own is not None:
         found |= _apart(found["decisions"], own)
     return found
+
+
+def _rules(
+    memory: Mapping[str, Any], items: Sequence[Item], wide: Mapping[str, Any] | None
+) -> tuple[list[Line], dict[str, str]]:
+    """Return the lines of the rules, those of the user's own home too, and what was ended, by name."""
+    ended = sections.revoked_in(memory, items)
+    found = [*sections.rules(memory, items, ended=ended), *sections.learned_patterns(memory)]
+    if wide is not None:
+        held = known_items(wide["memory"])
+        ended |= sections.revoked_in(wide["memory"], held)
+        found += sections.rules(wide["memory"], held, wide=True, ended=ended)
+        found += sections.learned_patterns(wide["memory"], wide=True)
+    return found, ended
 
 
 def _own_ids(

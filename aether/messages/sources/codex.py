@@ -75,7 +75,7 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
 
 
 def _is_later(time: str, copied: str) -> bool:
-    """Return whether a line at `time` is none of those that were copied at once; without a time, it may be one."""
+    """Return whether a line at `time` was written after those that were copied at once; False without a time."""
     try:
         return clock.parse(time) - clock.parse(copied) >= _COPIED_WITHIN
     except InvalidInput:
