@@ -54,7 +54,7 @@ def neutralize(text: str) -> str:
     """
     # To compile either pattern takes longer than to look at a text; most have nothing of the kind.
     if not text.replace("\n", "").replace("\t", "").isprintable():
-        text = UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+        text = UNPRINTABLE.sub("\ufffd", text)
     suspect = any(map(text.__contains__, "<&\\%")) if text.isascii() else _SUSPECT.search(text)
     if not suspect or not _MARK.search(_OTHER.sub("", _folded(_resolved_text(text)))):
         return text
