@@ -75,6 +75,7 @@ _INSTEAD = {
     "signals": 'Remove it with "aether memory forget {id}", and emit a new one with "aether signal emit".',
     "graph": 'Remove it with "aether memory forget {id}"; a model adds it again through "aether mcp --tools graph".',
 }
+_LINE_END = re.compile(r"(?:\n|\\+n)\Z")
 _DIGEST = re.compile(rb"[0-9a-f]{64}|[0-9a-f]{16}")
 
 
@@ -454,18 +455,27 @@ def _texts_of_ids(place: Path, ids: list[str]) -> tuple[list[str], int]:
     return fit, len(texts) - len(fit)
 
 
+def _line_end(text: str) -> str:
+    """Return the end of the line with which `text` ends, in its form: it stays, because it parts a quotation from an answer."""
+    found = _LINE_END.search(text)
+    return found[0] if found else ""
+
+
 def _torn_in(place: Path, texts: set[str]) -> set[str]:
-    """Return the starts of sentences in `texts` at which a title, or the request that a passage quotes, was cut."""
+    """Return the starts of sentences in `texts` at which a title, or the request that a passage quotes, was cut.
+
+    Each with what follows it there, the mark of the cut or the end of the line: others may start with the same words.
+    """
     quoted = {
-        text
+        (text, end)
         for file in _files(place)
         if file.form.startswith("data/") and file.form.endswith((".json", ".jsonl"))
         for entry in erasing.objects(file.form, file.data)
-        for text in (entry.get("title"), request_in(entry))
+        for text, end in ((entry.get("title"), "…"), (request_in(entry), "\n"))
         if isinstance(text, str) and text.endswith("…")
     }
-    found = (finding.torn_start(text, texts) for text in quoted)
-    return {text for text in found if len(text) >= erasing.MIN_SENTENCE_CHARS}
+    found = ((finding.torn_start(text, texts), end) for text, end in quoted)
+    return {f"{text}{end}" for text, end in found if len(text) >= erasing.MIN_SENTENCE_CHARS}
 
 
 def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]:
@@ -520,7 +530,7 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
     digests: dict[str, str] = {}
 
     def replace(text: str) -> str:
-        return digests.get(text) or pattern.sub(lambda match: mark_of[match[0]], text)
+        return digests.get(text) or pattern.sub(lambda match: mark_of[match[0]] + _line_end(match[0]), text)
 
     for each in seen.known:
         digests |= erasing.digests(each, replace)

@@ -365,10 +365,16 @@ def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
     from aether.store import archive_store
 
     snapshot, wanted = read(home), {*layers}
-    archived = (record["item"] for _, record in record_files.records(snapshot, "items"))
-    found = {
-        one.type for one in lines.records(snapshot.documents["memory"]) if not wanted or one.layer in wanted
-    }
+    memory = snapshot.documents["memory"]
+    hidden, kept = items.forgotten_ids(memory), items.known_places(memory)
+    archived = (
+        record["item"]
+        for _, record in record_files.records(snapshot, "items")
+        if record.get("why") != items.REMOVED
+        and record["item"].get("id") not in hidden
+        and items.is_kept(str(record["item"].get("id")), kept)
+    )
+    found = {one.type for one in lines.records(memory) if not wanted or one.layer in wanted}
     if not wanted or "archive" in wanted:
         found |= {str(item["type"]) for item in archived}
         found |= {CONVERSATION} if next(iter(archive_store.rows(snapshot.home)), None) else set()

@@ -29,12 +29,16 @@ ERROR_CHARS = 600
 _ERROR_LINES = 6
 
 _SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
-_QUOTATION = r"""'[^']*'|"(?:\\.|[^"\\])*\""""
+# One that is cut off, or never ends, goes on to the end: to look for its end again and again takes minutes.
+_QUOTATION = r"""'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*+\\?(?:"|\Z)"""
+# An escaped character outside of quotes opens none, nor does a comment.
+_MASKED = lazy(rf"\\.|(?<!\S)#[^\n]*|{_QUOTATION}", re.DOTALL)
 _REDIRECTS = r"\d?[<>]+&?\s*\S+"
-_QUOTED = lazy(_QUOTATION, re.DOTALL)
 _WORD = lazy(rf"""(?:{_QUOTATION}|[^\s'"])+""", re.DOTALL)
 _QUOTE = lazy(r"""['"]""")
-_PREFIX = lazy(r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=\S*\s+|\(\s*)+")
+_PREFIX = lazy(
+    r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"])*\s+|\(\s*)+"
+)
 # What opens a part of a loop, a condition or a group.
 _OPENING = lazy(r"\A(?:(?:if|then|else|elif|while|until|do|!|\{)\s+|\(\s*)+")
 _BETWEEN = lazy(r"&&|\|\|?|;|\n|(?<![<>&])&(?![&>])")
@@ -54,7 +58,10 @@ _DOCUMENT = lazy(
     needs=("$(cat", "-F"),
 )
 
-_GIT = lazy(r"git(?: (?:-[Cc] \S+|-\S+)){0,8} ([a-z-]+)(.*)", re.DOTALL)
+_GIT = lazy(
+    r"(?:\S*/)?git(?: (?:-[Cc] \S+|--(?:git-dir|work-tree|namespace)[= ]\S+|-\S+)){0,8} ([a-z-]+)(.*)",
+    re.DOTALL,
+)
 
 # Programs that matter whatever they are given.
 _RUNNERS = "pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright"
@@ -126,9 +133,7 @@ _REHEARSES = lazy(
 _INTO_FILE = lazy(r"(?<![<>=-])(?:\d|&)?>{1,2}\s*(?!&|/dev/)[^\s&]", needs=(">",))
 # How a command says which code another one had: "exit=1".
 _ASKS_CODE = lazy(r"\$\?|\bPIPESTATUS\b|\bpipestatus\b", needs=("$?", "PIPESTATUS", "pipestatus"))
-_SAYS_CODE = lazy(
-    r"^\W*(?:(?:exit|rc|status|ret|code)[\w ]*\W{1,3})?[1-9]\d{0,2}\W*$", re.IGNORECASE | re.MULTILINE
-)
+_CODE_LABEL = lazy(r"(?:echo\s+)?([A-Za-z][\w ]*[=:]?\s*)?\$\{?(?:\?|PIPESTATUS|pipestatus)")
 _ELSEWHERE = lazy(r" (?:-C|--directory|--prefix|--cwd)[ =](\S+)", needs=(" -C", " --"))
 _SEARCHES = lazy(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
 _NOISE = lazy(
@@ -213,7 +218,7 @@ def unquoted(command: str) -> str:
 
 def git_step(part: Part) -> tuple[str, list[str]] | None:
     """Return the verb and the arguments of a command of git; None if it is another one."""
-    found = _GIT.match(part.text) if part.text.startswith("git ") else None
+    found = _GIT.match(part.text) if "git " in part.text else None
     if found is None:
         return None
     bare = _QUOTED_OR_REDIRECTED.sub(lambda one: one[1] or " ", found[2])
@@ -514,7 +519,13 @@ def _says_failure(command: str, output: str) -> bool:
     """Return whether an output reports a failure, or the exit code of the only command that was asked for its code."""
     if reports_failure(command, output):
         return True
-    return len(_ASKS_CODE.findall(command)) == 1 and bool(_SAYS_CODE.search(output[-_READ_CHARS:]))
+    asked = _CODE_LABEL.search(command) if len(_ASKS_CODE.findall(command)) == 1 else None
+    lines = [line.strip() for line in output[-_READ_CHARS:].strip().split("\n")]
+    if asked is None:
+        return False
+    label = re.escape((asked[1] or "").removeprefix("echo ").strip())
+    # Without a label only the last line can be the code.
+    return any(re.fullmatch(rf"{label}\s*[1-9]\d{{0,2}}", line) for line in (lines if label else lines[-1:]))
 
 
 def is_empty_search(command: str, output: str) -> bool:
@@ -554,8 +565,15 @@ def _segments(command: str) -> tuple[str, ...]:
     return tuple(_PREFIX.sub("", part) for part in parts if part.strip())
 
 
+@lru_cache(maxsize=64)
 def _masked(bare: str) -> str:
-    return _QUOTED.sub(lambda found: "x" * len(found[0]), bare) if "'" in bare or '"' in bare else bare
+    """Return `bare` with an "x" for each character that is quoted, and a space for each of a comment."""
+    return _MASKED.sub(_mask, bare) if "'" in bare or '"' in bare else bare
+
+
+def _mask(found: re.Match[str]) -> str:
+    first = found[0][0]
+    return found[0] if first == "\\" else (" " if first == "#" else "x") * len(found[0])
 
 
 def _without_documents(command: str) -> tuple[str, list[str]]:

@@ -58,6 +58,8 @@ _TEXT_CHARS = 20_000
 LINE_CHARS = 100
 
 _PATCH_ACTIONS: dict[str, Action] = {"Add": "created", "Update": "changed", "Delete": "deleted"}
+# Of Claude Code: a person answers its questions.
+ASKING_TOOL = "AskUserQuestion"
 # How Claude Code introduces a person's answers, and how it goes on after them.
 _ANSWERED = lazy(
     r"\A(?:.{0,40}(?:questions have been answered|answered your questions)|The user (?:answered|(?P<freely>responded))(?=:)"
@@ -645,7 +647,7 @@ def _record_push(tree: WorkTree, steps: _Steps, command: str, output: str, *, fa
 
 
 # What no build and no test reads.
-_PROSE = (".md", ".markdown", ".rst", ".adoc", ".txt")
+_PROSE = (".md", ".markdown", ".rst", ".adoc")
 
 
 def _record_edits(tree: WorkTree, paths: Iterable[str]) -> None:

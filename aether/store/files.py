@@ -650,6 +650,9 @@ def _wait(
             wait = min(wait * 2, LONGEST_WAIT_SECONDS)
             if is_locked():
                 return
+        may_try = None  # whoever may try first has not come: the lock may be free
+        if is_locked():
+            return
     raise _timed_out(path, timeout)
 
 

@@ -87,7 +87,9 @@ def _merge_parts(sides: _Sides, spot: _Spot, rules: Rules, conflicts: list[Place
     if base is _ABSENT and isinstance(now, list) and isinstance(wanted, list):
         sides = sides._replace(base=[])  # each has the first entries of it
     if wanted is _ABSENT and isinstance(base, list) and isinstance(now, list):
-        sides = sides._replace(wanted=[])  # its first entries are not wanted, later ones stay
+        there = {entry_id(entry) for entry in now}
+        if all(entry_id(entry) in there for entry in base):
+            sides = sides._replace(wanted=[])  # its first entries are not wanted, later ones stay
     if all(isinstance(side, list) for side in sides):
         by_id = _Sides(*({entry_id(entry): entry for entry in side} for side in sides))
         if all(None not in ids and len(ids) == len(side) for ids, side in zip(by_id, sides, strict=True)):

@@ -670,17 +670,19 @@ def headed_rules(text: str) -> list[Rule]:
     """
     entries: list[list[str]] = []
     headed = listed = False
-    for line in map(str.strip, text.splitlines()):
+    indent = 0
+    for whole in _FENCE.sub("\n\n", text).splitlines():
+        line, depth = whole.strip(), len(whole) - len(whole.lstrip())
         if not line:
             listed = False
         elif entry := _LIST_ENTRY.match(line):
             headed = headed or _heads_rules(line)
-            listed = headed and not _heads_rules(line)
+            listed, indent = headed and not _heads_rules(line), depth
             entries += [[line[entry.end() :]]] if listed else []
-        elif listed:
+        elif listed and depth > indent:
             entries[-1].append(line)
         else:
-            headed = _heads_rules(line)
+            headed, listed = _heads_rules(line), False
     found: list[Rule] = []
     for lines in entries:
         for nth, one in enumerate(map(without_lead_in, sentences(" ".join(lines)))):

@@ -880,6 +880,10 @@ def test_each_commit_and_pull_request_of_a_command_has_its_own_message():
         "nothing to commit\n[fix 6666666] Add f",
     )
     unsure = shell(work, 'git commit -am "$A"; git commit -am "$B"', "[fix 7777777] Add g")
+    shifted = shell(
+        work, "git commit -am 'Fix operator<< of Matrix'", "[fix 8888888] Fix operator<< of Matrix"
+    )
+    assert shifted == [("outcome", "[fix 8888888] Fix operator<< of Matrix\n\nFix operator<< of Matrix")]
 
     assert two == [
         ("outcome", "[main 1111111] Add a\n\nAdd a\n\nIt was asked for."),

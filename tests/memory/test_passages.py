@@ -98,7 +98,10 @@ def test_what_a_person_answers_to_questions_and_says_in_a_refusal_are_passages()
         'The user answered: "How often?"="neither: never more than five tries". Read the answers carefully.'
     )
     refusal = "The user doesn't want to proceed with this tool use. So the user said:\nuse the replica"
-    found = collected([*RECORDS, said("result", answer, 7), said("result", refusal, 8)])
+    asked = said("call", "", 7, tool="AskUserQuestion", call_id="c1")
+    other = said("result", "The user responded: blue", 8, call_id="c2")  # words of a file that was read
+    answered = said("result", answer, 7, call_id="c1")
+    found = collected([*RECORDS, asked, answered, said("result", refusal, 8), other])
 
     assert [(one["content"], one["metadata"]["speaker"]) for one in found[3:]] == [
         ('"How often?"="neither: never more than five tries"', "person"),
@@ -353,3 +356,38 @@ def test_of_an_answer_only_the_quoted_text_is_forgotten(home, tmp_path):
 
     (hit,) = found(home, "zebra ledgers")
     assert hit["content"] == ANSWER
+
+
+def test_erasing_a_request_leaves_what_others_start_with_the_same_words(home, tmp_path):
+    import_transcripts([talk(tmp_path / "chat.json", REQUEST, ANSWER, "Thanks, that was all.")], home=home)
+    other = f"{REQUEST[:100]} room of the cellar, said Anna."
+    import_transcripts([talk(tmp_path / "other.json", other, "The cellar is open now.")], home=home)
+    erase([note_of(home, REQUEST)], home=home)
+
+    assert note_of(home, other)
+    assert not in_home(home, "4711")
+
+
+def test_words_wait_until_it_is_known_whose_they_are():
+    first = collected(RECORDS)
+    words = Collector("chat.jsonl", [])
+    [*words.watch(RECORDS)]
+    words.drain()
+    end = first[-1]["id"].split(".")[1].split("-")
+    kept = [
+        {
+            "id": words.id,
+            "file": "chat.jsonl",
+            "line": int(end[0]),
+            "part": int(end[1]),
+            "passages": 3,
+            "digest": words.digest,
+        }
+    ]
+    again = Collector("chat.jsonl", kept)
+    early = []
+    for _record in again.watch([*RECORDS, said("user", "and now?", 9)]):
+        early += again.drain()  # as a batch of notes is stored meanwhile
+
+    assert [one["content"] for one in (*early, *again.drain())] == ["and now?"]
+    assert again.id == words.id

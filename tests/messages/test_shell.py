@@ -312,3 +312,25 @@ def test_a_program_that_is_known_by_its_name_compiles_no_list_of_programs(monkey
     assert command_target("pytest -q tests/api && make test") == "pytest tests/api && make test"
     assert covers("pytest", "pytest tests/a.py")
     assert not shell.prepares("pytest -q")
+
+
+@rows(
+    ("command", "output", "failed"),
+    [
+        ('pytest -q; echo "exit=$?"', "....... [100%]\n22 passed in 0.1s\nexit=0", False),
+        ('make build; echo "rc=$?"', "[100%]\nrc=0", False),
+        ("npm test; echo exit=$?; ls | wc -l", "exit=0\n12", False),
+        ('pytest -q; echo "exit=$?"', "..\nexit=1", True),
+        ("make; echo exit $?", "exit 3", True),
+        ("make; echo $?", "12\n2", True),
+        ("make; echo $?", "12\n0", False),
+    ],
+)
+def test_the_code_of_a_check_is_what_follows_its_label(command, output, failed):
+    assert hides_failure(command, output) is failed
+
+
+def test_a_quotation_that_is_cut_off_ends_with_the_command():
+    # Each quote of it was looked at to the end: minutes.
+    for command in ('git commit -m "' + '\\"' * 9_990, 'curl -d "' + '{\\"id\\": 1},' * 3_000 + "\\"):
+        assert len(parts_of(command)) == 1

@@ -910,3 +910,30 @@ def test_a_commit_or_push_that_a_person_refused_is_said_until_one_is_made(comman
 )  # fmt: skip
 def test_the_answers_of_a_person_are_found_whole(result, answers):
     assert answers_in(result) == answers
+
+
+@rows(
+    "command",
+    [
+        "# don't forget\ngit add -A\ngit commit -m 'Add a page'\ngit push",
+        'git commit -am "Add a page" && GIT_SSH_COMMAND="ssh -i k" git push',
+        'GIT_AUTHOR_DATE="2024-01-01 10:00" /usr/bin/git commit -am "Add a page" && git push',
+        "git --git-dir /x/.git --work-tree /x commit -am 'Add a page'; git push",
+    ],
+)
+def test_a_commit_is_read_behind_comments_assignments_and_paths(command):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+    record_in_work_tree(tree, [], command, "[main 1a2b3c4] Add a page\n   1111111..2222222  main -> main")
+
+    assert next(iter(work_tree_lines(tree, whole=True))) == "The last commit, 1a2b3c4, was pushed."
+
+
+@rows(("path", "unchecked"), [("docs/a.md", False), ("requirements.txt", True), ("CMakeLists.txt", True)])
+def test_only_prose_needs_no_build(path, unchecked):
+    tree = new_work_tree()
+    record_in_work_tree(tree, [path], "", "")
+
+    assert (
+        "Nothing was built or tested after the last edit." in [*work_tree_lines(tree, whole=True)]
+    ) == unchecked

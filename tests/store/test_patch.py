@@ -221,6 +221,12 @@ def test_a_list_that_was_not_there_before_loses_only_the_entries_that_came_with_
 
     assert merge({"l": first}, {"l": both}, {}, {}) == ({"l": [{"id": "b"}]}, [])
     assert merge({"l": first}, {"l": [{"id": "a", "n": 2}]}, {}, {})[1] == [("l", "a")]
+    # What was taken out meanwhile is elsewhere: nothing would be undone.
+    assert (
+        merge({"l": first}, {"l": []}, {}, {})[1]
+        == merge({"l": first}, {"l": both[1:]}, {}, {})[1]
+        == [("l",)]
+    )
 
 
 def test_lists_without_ids_that_both_changed_are_a_conflict():

@@ -268,6 +268,18 @@ def test_each_entry_below_a_heading_of_rules_sets_one():
         assert [text for kind, text in message_by_kind(pasted) if kind == "constraint"] == held
 
 
+@rows(
+    ("said", "held"),
+    [
+        ("Why?\n\n```yaml\nrules:\n- host: example.com\n- http: all\n```", []),
+        ("Constraints:\n- no new dependencies\n- keep the public API\nStart with the lexer and show me the plan", ["no new dependencies", "keep the public API"]),
+        ("Constraints:\n- keep the public\n  API of the lexer\n", ["keep the public API of the lexer"]),
+    ],
+)  # fmt: skip
+def test_code_and_the_lines_below_a_list_are_no_rules(said, held):
+    assert [text for kind, text in message_by_kind(said) if kind == "constraint"] == held
+
+
 def test_a_rule_said_twice_is_one():
     assert len(rules(["- Never use tabs.", "Never use tabs."], "")) == 1
 

@@ -19,7 +19,7 @@ from aether.errors import InvalidInput
 from aether.memory.capture.notes import is_unique, title_of
 from aether.memory.items import HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
 from aether.messages.records import Record
-from aether.messages.tool_calls import answers_in, words_of_refusal
+from aether.messages.tool_calls import ASKING_TOOL, answers_in, words_of_refusal
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.cleaning import clean, without_echoes
@@ -84,6 +84,8 @@ class Collector:
         self._title = ""
         self._request = ""
         self._said: list[_Piece] = []
+        self._asked: set[str] = set()
+        self._is_read = False
         self._chars = 0
         self._made = 0
         self._ready: list[_Passage] = []
@@ -94,9 +96,12 @@ class Collector:
             self._observe(record)
             yield record
         self._flush()
+        self._is_read = True
 
     def drain(self) -> list[JsonObject]:
         """Return the items of the passages that are complete, not kept yet, and were not returned before."""
+        if self._similar and not (self.id or self._entry or self._is_read):
+            return []  # it may still turn out to be a kept conversation
         ready, self._ready = self._ready, []
         if ready and not self.id:
             # What has not turned out to be a kept conversation by now is another one.
@@ -125,7 +130,10 @@ class Collector:
         return sorted((self._entry or {}).get("phases") or of_file)
 
     def _observe(self, record: Record) -> None:
-        text = redact(without_echoes(clean(_words(record))).strip())[:MESSAGE_CHARS]
+        if record.kind == "call" and record.tool == ASKING_TOOL:
+            self._asked.add(record.call_id)
+        words = _words(record, answers=record.call_id in self._asked)
+        text = redact(without_echoes(clean(words)).strip())[:MESSAGE_CHARS]
         if not text:
             return
         if not self._start:
@@ -208,10 +216,10 @@ class Collector:
         self._ready.append(_Passage(said[-1], self._made, item))
 
 
-def _words(record: Record) -> str:
-    """Return what a person, an agent or a host says in `record`: answers to an agent's questions are a person's words."""
+def _words(record: Record, *, answers: bool) -> str:
+    """Return what a person, an agent or a host says in `record`: `answers` to an agent's questions are a person's words."""
     if record.kind == "result":
-        return "\n".join(answers_in(record.text)) or words_of_refusal(record.text)
+        return "\n".join(answers_in(record.text) if answers else ()) or words_of_refusal(record.text)
     is_task = record.agent and record.kind == "user"
     return "" if is_task or record.kind not in _SPEAKERS else record.text
 

@@ -29,6 +29,7 @@ from aether.messages.shell import (
     short_command,
 )
 from aether.messages.tool_calls import (
+    ASKING_TOOL,
     SHELL,
     FileChange,
     WorkTree,
@@ -303,7 +304,7 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
             return []
         # The sub-agent's own last message is the same text, and gives the same note.
         return [Note(call["at"], shorten(found, FINDING_CHARS), "outcome", "found", role="answer")]
-    if said := answers_in(text):
+    if call["tool"] == ASKING_TOOL and (said := answers_in(text)):
         # One decision for each question, with its answer.
         return [
             Note(call["at"], clean(one), "decision", f"answered {at}" if at else "answered", by_person=True)
@@ -406,7 +407,7 @@ def _paired(lines: list[str], messages: list[str]) -> list[tuple[str, str]]:
 def _message(part: Part) -> str:
     """Return what a commit says, or a title and the text below it, of options and here-documents."""
     documents = iter(part.documents)
-    texts = [next(documents, "") if "<<" in one else _unquoted(one) for one in _MESSAGE.findall(part.text)]
+    texts = [next(documents, "") if "<<\0" in one else _unquoted(one) for one in _MESSAGE.findall(part.text)]
     return _TRAILERS.sub("", clean("\n\n".join(filter(None, [*texts, *documents])))).strip()
 
 
