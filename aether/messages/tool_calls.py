@@ -371,7 +371,7 @@ def files_of(calls: Iterable[Call]) -> tuple[FileFact, ...]:
 def _each_once(found: dict[str, FileFact]) -> tuple[FileFact, ...]:
     """Return `found` with each relative path that ends exactly one absolute one joined to that."""
     absolute = [path for path in found if path.startswith("/")]
-    for path in [one for one in found if absolute and not one.startswith(("/", "~"))]:
+    for path in [one for one in found if absolute and one.strip("./") and not one.startswith(("/", "~"))]:
         whole = [one for one in absolute if one.endswith(f"/{path.removeprefix('./')}")]
         if len(whole) == 1 and whole[0] in found:
             fact = found.pop(path)

@@ -275,12 +275,13 @@ def test_a_signal_that_waits_for_the_end_of_the_phase_says_so_wherever_it_was_st
 
 def test_what_json_would_change_is_not_asked_for(colony, home):
     def emit():
+        until((home.parent / "locked").exists)
         with suppress(AetherError):
             aether.emit_signal("FEEDBACK", "x", metadata={1: "a"}, home=home)
             (home.parent / "stored").touch()
 
+    other = children.start(emit)
     with held_against(home, "a") as child:
-        other = children.start(emit)
         until(lambda: waiting(home))
         time.sleep(0.1)
         assert len(waiting(home)) == 1
@@ -291,11 +292,11 @@ def test_what_json_would_change_is_not_asked_for(colony, home):
 
 
 def test_while_others_write_who_asks_leaves_them_the_lock(home, monkeypatch):
-    monkeypatch.setattr(together, "BUSY_SECONDS", 1000)
-    monkeypatch.setattr(together, "MOST_PATIENCE_SECONDS", 1000)
     add(home, "first")
     child = children.start(add, home, "theirs")
     assert children.ended(child) == 0
+    monkeypatch.setattr(together, "BUSY_SECONDS", 1000)
+    monkeypatch.setattr(together, "MOST_PATIENCE_SECONDS", 1000)
     asking = together.Asking(home, {"operation": "add"})
 
     assert not asking.look()
