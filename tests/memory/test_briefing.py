@@ -157,6 +157,8 @@ def test_a_start_has_the_newest_request_of_a_conversation_that_has_said_nothing_
 
     assert "Allow up to seven retries" in brief(found)
     assert "Moved the retry loop" in brief(found)
+    over = item("Forget the rule about five times.", "user_input", day=3, role="request", conversation="c")
+    assert "Forget the rule" not in brief(documents(first, work, over))
     # Around a compaction only its own.
     assert "Allow up to seven retries" not in brief(found, occasion="compact", session="a")
 

@@ -216,7 +216,7 @@ def _gather(
         "open": lambda: (line for line in problems if line.section == "open"),
         # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
         "requests": lambda: [
-            *islice(sections.requests(standing.later(everything, items)), int(shares is _START)),
+            *islice(sections.tasks(standing.later(everything, items)), int(shares is _START)),
             *sections.requests(items),
         ],
         "results": lambda: work["results"],

@@ -774,6 +774,11 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
         yield Line("requests", text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 
+def tasks(items: Sequence[Item]) -> Iterator[Line]:
+    """Yield the requests that ask for more than that a rule or decision ends."""
+    return (line for line in requests(items) if not [*endings(line.text)])
+
+
 # What is known of a request that is `done`: that somebody committed, not what.
 _FATE_NOTES = {DONE: "a commit followed"}
 
