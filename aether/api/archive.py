@@ -98,6 +98,8 @@ class ArchivedBatch(NamedTuple):
     """One for each that was not added, with the reason."""
     findings: list[Finding]
     """What could not be used of those that were added, such as a time that cannot be read."""
+    before: dict[str, Archived]
+    """By id, those of them that were archived before, as they were."""
 
 
 class Restored(NamedTuple):
@@ -501,7 +503,7 @@ def archive_conversations(conversations: Iterable[Mapping[str, Any]], *, home: H
     One that is there already is left as it is; one that has grown since takes its place.
     """
     given = (_Given(cast("JsonObject", one), {"kind": "dict", "name": ""}, None) for one in conversations)
-    return _add_all(given, ArchivedBatch([], [], []), home)
+    return _add_all(given, ArchivedBatch([], [], [], {}), home)
 
 
 @public
@@ -510,7 +512,7 @@ def archive_files(paths: Iterable[str | os.PathLike[str]], *, home: Home = None)
 
     The file itself rests compressed beside it, so that it can be restored byte for byte.
     """
-    batch = ArchivedBatch([], [], [])
+    batch = ArchivedBatch([], [], [], {})
     return _add_all(_read_files(paths, batch), batch, home)
 
 
@@ -590,6 +592,7 @@ def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> Archi
     rules = _rules(place, None)
     archive_steps.end_open(place, now=rules.now)
     waiting: dict[str, tuple[JsonObject, bytes | None]] = {}
+    made: set[str] = set()
     for nth, one in enumerate(given):
         try:
             value, data, found = _full(one, rules, nth)
@@ -598,6 +601,8 @@ def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> Archi
             row = archive_store.find(place, value["id"])
             if row:
                 batch.added.append(_replace(place, row, value, data, rules))
+                if row.id not in made:
+                    batch.before.setdefault(row.id, _listed(row))
             elif conversations.path_of(place, value["id"]).exists():
                 what = f"conversation {shown(value['id'])} is live in this home."
                 raise Conflict(
@@ -609,6 +614,7 @@ def _add_all(given: Iterable[_Given], batch: ArchivedBatch, home: Home) -> Archi
                         place, archive_store.name_of(value, packed=packed), value["id"]
                     )
                 waiting[value["id"]] = (value, data)
+                made.add(value["id"])
             batch.findings.extend(found)
         except AetherError as reason:
             batch.failed.append(_failure(reason, one.source["name"] or f"conversations[{nth}]"))

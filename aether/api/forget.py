@@ -474,8 +474,9 @@ def _torn_in(place: Path, texts: set[str]) -> set[str]:
         for text, end in ((entry.get("title"), "…"), (request_in(entry), "\n"))
         if isinstance(text, str) and text.endswith("…")
     }
-    found = ((finding.torn_start(text, texts), end) for text, end in quoted)
-    return {f"{text}{end}" for text, end in found if len(text) >= erasing.MIN_SENTENCE_CHARS}
+    starts = finding.torn_starts({text for text, _ in quoted}, texts)
+    found = ((starts.get(text, ""), end) for text, end in quoted)
+    return {f"{start}{end}" for start, end in found if len(start) >= erasing.MIN_SENTENCE_CHARS}
 
 
 def _files(place: Path, raw: re.Pattern[bytes] | None = None) -> Iterator[_File]:

@@ -7,7 +7,7 @@ it counts no access, takes no lock, and cuts up only the few entries that can ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 from pathlib import Path, PurePath
@@ -239,13 +239,8 @@ def searchable_archive(snapshot: Snapshot) -> Source:
     )
     whole = search_index.indexed_source(snapshot.home / "index.sqlite", archive)
     memory = snapshot.documents["memory"]
-    # Ids as rows of the index spell them.
-    hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
+    is_shown = shown_ids(memory)
     parts = items.forgotten_parts(memory)
-    kept = items.known_places(memory)
-
-    def is_shown(id: str) -> bool:
-        return id not in hidden and items.is_kept(id, kept)
 
     def find(ask: Query) -> Found:
         found = whole.find(ask)
@@ -269,6 +264,16 @@ def searchable_archive(snapshot: Snapshot) -> Source:
         return dict(zip(visible, _with_places([*visible.values()], memory), strict=True))
 
     return Source(find, read)
+
+
+def shown_ids(memory: Mapping[str, Any]) -> Callable[[str], bool]:
+    """Return whether an archived item may be found, by its id as rows of the index spell it.
+
+    It is not forgotten, and no passage of an import that was undone.
+    """
+    hidden = frozenset(map(plain_text, items.forgotten_ids(memory)))
+    kept = items.known_places(memory)
+    return lambda one: one not in hidden and items.is_kept(one, kept)
 
 
 def _left_of(found: Candidate, parts: Mapping[str, set[str]], ask: Query) -> Candidate | None:
@@ -366,13 +371,11 @@ def types_in(layers: Iterable[str] = (), *, home: Home = None) -> set[str]:
 
     snapshot, wanted = read(home), {*layers}
     memory = snapshot.documents["memory"]
-    hidden, kept = items.forgotten_ids(memory), items.known_places(memory)
+    is_shown = shown_ids(memory)
     archived = (
         record["item"]
         for _, record in record_files.records(snapshot, "items")
-        if record.get("why") != items.REMOVED
-        and record["item"].get("id") not in hidden
-        and items.is_kept(str(record["item"].get("id")), kept)
+        if record.get("why") != items.REMOVED and is_shown(plain_text(record["item"].get("id")))
     )
     found = {one.type for one in lines.records(memory) if not wanted or one.layer in wanted}
     if not wanted or "archive" in wanted:

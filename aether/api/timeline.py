@@ -16,11 +16,11 @@ from typing import Any
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, find, instant, now, read
-from aether.api.recall import searchable_archive
+from aether.api.recall import searchable_archive, shown_ids
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import revoked_in
-from aether.memory.items import forgotten_ids, forgotten_parts, is_kept, items_of, known_places
+from aether.memory.items import forgotten_parts, items_of
 from aether.memory.sessions import sessions_of
 from aether.memory.timeline import (
     Asked,
@@ -112,11 +112,11 @@ def _item_moments(snapshot: Snapshot) -> Iterator[Moment]:
     memory = snapshot.documents["memory"]
     live = items_of(memory)
     yield from (item_moment(recall.item_record(item, "working_memory")) for item in live)
-    hidden, kept = forgotten_ids(memory) | {item["id"] for item in live}, known_places(memory)
+    here, is_shown = {item["id"] for item in live}, shown_ids(memory)
     cut = forgotten_parts(memory)
     texts = {one.id: one.text for one in _all_records(snapshot) if one.id in cut} if cut else {}
     for one in _archived(snapshot):
-        if one.id not in hidden and is_kept(one.id, kept):
+        if one.id not in here and is_shown(one.id):
             yield one._replace(text=texts.get(one.id, one.text))
 
 

@@ -72,16 +72,18 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     Example:
       aether archive add old-talk.json
     """
-    from aether.api.archive import ArchivedBatch, archive_files, list_archived
+    from aether.api.archive import ArchivedBatch, archive_files
 
-    place, done = ask.place(), ArchivedBatch([], [], [])
-    before = {one.id: one for one in list_archived(home=place)}
+    place, done = ask.place(), ArchivedBatch([], [], [], {})
+    new: set[str] = set()
     with bar(ask, "Adding") as report:
         for nth, file in enumerate(files):
             report(100 * nth // len(files), file)
             one = archive_files([file], home=place)
+            new.update({each.id for each in one.added} - one.before.keys() - done.before.keys())
+            before = {name: each for name, each in one.before.items() if name not in new} | done.before
             done = ArchivedBatch(
-                done.added + one.added, done.failed + one.failed, done.findings + one.findings
+                done.added + one.added, done.failed + one.failed, done.findings + one.findings, before
             )
         report(100, "")
     data = {
@@ -90,10 +92,10 @@ def add(ask: Ask, files: tuple[str, ...]) -> int:
     }  # fmt: skip
     emit(ask, data, Table([_row(one) for one in done.added], head=_HEAD, right=[2]))
     now = {one.id: one for one in done.added}
-    same = [name for name, one in now.items() if before.get(name) == one]
-    longer = len(now.keys() & before.keys()) - len(same)
+    same = [name for name, one in now.items() if done.before.get(name) == one]
+    longer = len(done.before) - len(same)
     if done.added or not done.failed:
-        words = [f"{pluralize(len(now.keys() - before.keys()), 'conversations')} added"]
+        words = [f"{pluralize(len(new), 'conversations')} added"]
         words += [f"{longer} brought up to date"] if longer else []
         words += [plain(f"{len(same)} there already ({', '.join(same[:SHOWN])})")] if same else []
         note(ask, f"{', '.join(words)}. Next: aether archive age --dry-run")

@@ -520,10 +520,10 @@ def _says_failure(command: str, output: str) -> bool:
     if reports_failure(command, output):
         return True
     asked = _CODE_LABEL.search(command) if len(_ASKS_CODE.findall(command)) == 1 else None
-    lines = [line.strip() for line in output[-_READ_CHARS:].strip().split("\n")]
     if asked is None:
         return False
-    label = re.escape((asked[1] or "").removeprefix("echo ").strip())
+    lines = [line.strip() for line in output[-_READ_CHARS:].strip().split("\n")]
+    label = re.escape((asked[1] or "").strip())
     # Without a label only the last line can be the code.
     return any(re.fullmatch(rf"{label}\s*[1-9]\d{{0,2}}", line) for line in (lines if label else lines[-1:]))
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Literal, NotRequired
 
 from aether.messages.model import Block, Message, as_text
@@ -576,12 +577,13 @@ def record_in_work_tree(
 
 
 # A command of git with its place in the line, counted from the end.
-_Steps = list[tuple[int, tuple[str, list[str]]]]
+_Steps = tuple[tuple[int, tuple[str, list[str]]], ...]
 
 
+@lru_cache(maxsize=64)  # several questions are asked about one command
 def _git_steps(command: str) -> _Steps:
     parts = parts_of(command) if "git" in command else ()
-    return [(at - len(parts), step) for at, part in enumerate(parts) if (step := git_step(part))]
+    return tuple((at - len(parts), step) for at, part in enumerate(parts) if (step := git_step(part)))
 
 
 def _commits(verb: str, words: Sequence[str]) -> bool:

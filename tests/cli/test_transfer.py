@@ -9,6 +9,8 @@ import sys
 
 import aether
 from aether.api import conversations, dedupe, goals, graph, importing
+from aether.cli import transfer
+from aether.messages import records
 from aether.redact.redact import redacted
 from aether.store import files
 from aether.store.documents import OPTIONAL
@@ -299,3 +301,7 @@ def test_a_conversation_that_cannot_be_exported_is_named_by_export_and_import(tm
     done = shown(capsys, "--home", str(new), "import", str(file), "--json")
     assert "conversation talk is not in the export" in done.err
     assert json.loads(done.out)["restored"]["unread"] == ["talk"]
+
+
+def test_the_formats_in_the_help_are_those_that_are_read():
+    assert transfer.FORMATS == records.FORMATS

@@ -113,13 +113,13 @@ def said_once(lines: Iterable[Line]) -> list[Line]:
     kept: list[Line] = []
     said: list[str] = []
     lines = [*lines]
-    asked = [line.text.casefold() for line in lines if line.section == "requests"][:1]
+    asked = next((line.text.casefold() for line in lines if line.section == "requests"), "")
     for line in lines:
         folded = line.text.casefold()
         if line.section in _ECHOES and any(folded in one for one in said):
             continue
         cut = line.section == "decisions" and folded.endswith("...")
-        if cut and any(one.startswith(folded.removesuffix("...")) for one in asked):
+        if cut and asked.startswith(folded.removesuffix("...")):
             continue
         kept.append(line)
         said.append(folded)

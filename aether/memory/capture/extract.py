@@ -373,13 +373,7 @@ def _call(state: State, record: Record, at: Origin) -> list[Draft]:
 
 def _result(state: State, record: Record, at: Origin) -> list[Draft]:
     turn = _turn(state, record.agent)
-    notes = [
-        # What a person asks back settles nothing.
-        note._replace(kind="user_input", role="request")
-        if note.by_person and note.slot.startswith("answered") and note.content.rstrip('"').endswith("?")
-        else note
-        for note in record_result(turn["work"], record, state.setdefault("tree", new_tree()))
-    ]
+    notes = record_result(turn["work"], record, state.setdefault("tree", new_tree()))
     if words := words_of_refusal(record.text):
         before, turn["answer"] = turn["answer"], None
         # What the person refused with words is what the person read last.

@@ -294,6 +294,14 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
     return []
 
 
+def _answer(at: Origin, said: str, nth: int) -> Note:
+    """Return the note of an answer with its question: a decision, unless the person asks back."""
+    slot = f"answered {nth}" if nth else "answered"
+    if said.rstrip('"').endswith("?"):
+        return Note(at, said, "user_input", slot, by_person=True, role="request")
+    return Note(at, said, "decision", slot, by_person=True)
+
+
 def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     text = without_blocks(record.text)
     if call["tool"] in _AGENTS:
@@ -305,11 +313,7 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
         # The sub-agent's own last message is the same text, and gives the same note.
         return [Note(call["at"], shorten(found, FINDING_CHARS), "outcome", "found", role="answer")]
     if call["tool"] == ASKING_TOOL and (said := answers_in(text)):
-        # One decision for each question, with its answer.
-        return [
-            Note(call["at"], clean(one), "decision", f"answered {at}" if at else "answered", by_person=True)
-            for at, one in enumerate(said)
-        ]
+        return [_answer(call["at"], clean(one), at) for at, one in enumerate(said)]
     _record_plan(work, call, text)
     notes = _published(call, text) if call["command"] else []
     done = _failure_key(call)

@@ -74,11 +74,11 @@ def find_repeats(documents: Mapping[str, Any], archived: Iterable[JsonObject], t
 def find_same(targets: Iterable[Target], texts: Iterable[str]) -> list[Target]:
     """Return those of `targets` that repeat one of `texts`, or a part of it, word for word."""
     said = [*texts]
-    sought = [*map(_search_text, said)]
+    sought, quoted = [*map(_search_text, said)], _sought_sentences(said)
     return [
         one
         for one in targets
-        if _holds(_readings(one), sought) or (one.part == items.QUOTED and quotes(one.text, said))
+        if _holds(_readings(one), sought) or (one.part == items.QUOTED and _quotes(one.text, quoted))
     ]
 
 
@@ -119,18 +119,22 @@ def quotes(text: str, texts: Iterable[str]) -> bool:
     >>> quotes("Move the parser. Never use tabs in…", ["Never use tabs in Go files."]), quotes("Make all tests pass.", ["All tests pass."])
     (True, False)
     """
-    said = [_padded_words(one) for one in sentences(text)]
-    sought = _sought_sentences(texts)
-    return not sought.isdisjoint(said) or bool(_start_of(text, sought))
+    return _quotes(text, _sought_sentences(texts))
 
 
-def torn_start(text: str, texts: Iterable[str]) -> str:
-    """Return the last sentence of `text` if the cut at its end left the start of a sentence in `texts`, or "".
+def _quotes(text: str, sought: Collection[str]) -> bool:
+    said = map(_padded_words, sentences(text))
+    return any(one in sought for one in said) or bool(_start_of(text, sought))
 
-    >>> torn_start("Move the parser. Never use tabs in…", ["Never use tabs in Go files."])
-    'Never use tabs in'
+
+def torn_starts(cut: Iterable[str], texts: Iterable[str]) -> dict[str, str]:
+    """Return, for each of the `cut` texts whose end is the start of a sentence in `texts`, that start.
+
+    >>> torn_starts(["Move the parser. Never use tabs in…", "Run it…"], ["Never use tabs in Go files."])
+    {'Move the parser. Never use tabs in…': 'Never use tabs in'}
     """
-    return _start_of(text, _sought_sentences(texts))
+    sought = _sought_sentences(texts)
+    return {text: start for text in cut if (start := _start_of(text, sought))}
 
 
 def _start_of(text: str, sought: Collection[str]) -> str:
