@@ -77,9 +77,12 @@ def test_an_event_of_a_tool_visits_ten_modules(home, monkeypatch):
 
 
 def test_forgetting_visits_thirty_modules(home, capsys):
-    found = visited(
-        lambda: cli(["memory", "forget", "--match", "temporary file", "--yes"], standalone_mode=False)
-    )
+    def forget(words):
+        cli(["memory", "forget", "--match", words, "--yes"], standalone_mode=False)
+
+    # The first command of a process imports modules, which call others.
+    forget("state number 0")
+    found = visited(lambda: forget("temporary file"))
 
     assert "forgotten" in capsys.readouterr().out
     assert len(found) <= 30, found
