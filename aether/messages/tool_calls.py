@@ -145,6 +145,8 @@ _STAGING = frozenset({"add", "stage", "rm", "mv"})
 _STAGES_UNSEEN = lazy(r"\bxargs\b[^|;&]*\bgit\b[^|;&]* (?:add|stage|rm)\b", needs=("xargs",))
 # Where files are made that belong to no work tree, unless the work itself is there.
 _SCRATCH = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/folders/", "/var/folders/")  # noqa: S108 - nothing is written there
+# Where Claude Code keeps the plans of a session, beside no project.
+_PLANS = "/.claude/plans/"
 # What an editor answers that wrote a file over another one.
 _OVERWRITTEN = lazy(
     r"\bhas been (?:updated|overwritten)\b|\boverwr(?:ote|itten)\b", needs=("has been", "overwr")
@@ -560,7 +562,7 @@ def record_in_work_tree(
         _record_push(tree, steps, command, output, failed=True)
         return tree != before
     scratch = _SCRATCH if not directory.startswith(_SCRATCH) else ()
-    _record_edits(tree, [path for path in paths if not path.startswith(scratch)])
+    _record_edits(tree, [path for path in paths if not path.startswith(scratch) and _PLANS not in path])
     _record_commits(tree, command, output, steps)
     if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):
         tree["in_place"] = tree["unchecked"] = True

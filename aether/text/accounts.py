@@ -7,7 +7,8 @@ questions, offers or options.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import groupby
 
 from aether.text.cleaning import without_emphasis
 from aether.text.regex import lazy
@@ -69,10 +70,10 @@ _NEXT_HEADING = lazy(
     ),
 )
 _OPTION_HEADING = lazy(
-    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|pros|cons|example|questions?|how (?:it|to)|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
+    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
     re.IGNORECASE,
     needs=(
-        "option", "alternative", "proposal", "approach", "suggest", "recommend", "possible", "could", "would", "pros", "cons",
+        "option", "alternative", "proposal", "approach", "suggest", "recommend", "possible", "could", "would", "should", "pros", "cons",
         "example", "question", "how ", "when ", "before", "closed", "if you", "not changed", "trade", "step", "plan", "walk",
     ),
 )  # fmt: skip
@@ -235,7 +236,7 @@ _INTRODUCES = lazy(
     re.IGNORECASE,
 )
 _NO_SUBJECT = lazy(r"^\W*(?:should|must|needs? to)\b", re.IGNORECASE)
-_REFERS = lazy(r"\b(?:that|this|it|these|those|them|so|either|both|change|fix|commit)\b", re.IGNORECASE)
+_REFERS = lazy(r"\b(?:that|this|it|these|those|them|there|so|either|both|change|fix|commit)\b", re.IGNORECASE)
 _CODE = lazy(r"`[^`]*`")
 # The agent speaks to itself: it looks around, understands, or announces.
 _NARRATES = lazy(
@@ -244,6 +245,44 @@ _NARRATES = lazy(
     re.IGNORECASE,
 )
 _NAMES = lazy(r"`[^`]+`|\w/\w|\w\.\w|[a-z][A-Z]|\d|_")
+# At the end of an account, the lead of the choices that a person has.
+_OFFERS = lazy(
+    r"\b(?:(?:would you like|do you want|want|prefer) (?:me|us) to|(?:should|shall) (?:i|we)|would you (?:like|prefer|rather)|which (?:of|one|option|approach|would|do|should)|"
+    r"how (?:would|should|do) (?:you|we|i))\b",
+    re.IGNORECASE,
+    needs=("want", "should", "shall", "would", "prefer", "which", "how "),
+)
+# Below it are the steps that an agent would take if the person agrees.
+_PROPOSES = lazy(
+    r"\W*(?:(?:my|the|our|so|a|revised|updated|simplest|minimal) )*(?:recommend(?:ation|ed)|suggest(?:ion|ed)|propos(?:al|ed)|lean|plan|verdict)(?: \w+){0,3}\W*",
+    re.IGNORECASE,
+)
+_PICKS = lazy(r"\b(?:which|prefer\w*|options?|choose|pick|or [a-d1-9]\b|either|one of)\b", re.IGNORECASE)
+# Whether the person follows or agrees: it says nothing about what.
+_CHECKS_IN = lazy(
+    r"\W*(?:(?:any )?(?:other )?(?:thoughts|questions|preferences?)|what do you think|what's your (?:take|view)|agreed?|(?:does|did) (?:that|this|it)(?: all)? (?:make sense|clarify|help|answer|track)\b.*|"
+    r"makes? sense|sounds? (?:good|right|ok(?:ay)?)|(?:is )?(?:that|this|it) clear(?:er)?|clear|right|ok(?:ay)?)\W*",
+    re.IGNORECASE,
+)
+_UNDOES = lazy(
+    r"(?:(?:nah|no|nope|hm+|ok(?:ay)?|actually|please|sorry|wait|then|yeah|yes|so|let's|lets|we should|can you|could you|just)\W+)*"
+    r"(?:revert|undo|roll(?:ed)?(?: it| this| that)? ?back)(?:\W+(?:it|this|that|those|these|them|all|everything|the (?:last |whole )?(?:change|edit|fix|commit)s?|(?:last |whole )?changes?|please|again|then))*\W*(?:\Z|[.,;])",
+    re.IGNORECASE,
+)
+_DID = lazy(
+    r"\W*(?:(?:done|yes|ok(?:ay)?|confirmed(?: and)?)\W+)*(?:i(?:'ve| have)? |we(?:'ve| have)? )?(?:now |also )?"
+    r"(?:added|changed|removed|replaced|renamed|moved|fixed|implemented|updated|extracted|created|switched|wired|rewrote|wrote|deleted|built|made)\b",
+    re.IGNORECASE,
+)
+_WRONG_HEADING = lazy(
+    r"\W*(?:what (?:was|went) wrong|(?:the )?(?:problem|bug|issue|root cause|cause|background|before)s?)\W*",
+    re.IGNORECASE,
+)
+_ASKS_BACK = lazy(
+    r"\W*(?:(?:ok(?:ay)?|hm+|so|and|but|wait|sorry)\W+)*(?:(?:what|why|how|where|when|which|who|is|are|was|were|does|do|did|would|wouldn't|isn't|don't|doesn't)\b(?! about we\b)|"
+    r"(?:can|could|would|will) you (?:please )?(?:explain|clarify|elaborate|show|tell|remind|expand|walk|describe|compare)\b)",
+    re.IGNORECASE,
+)
 # How a person turns down what an agent said.
 _NO = lazy(
     r"^\W*(?:no|nah|nope|na|don't|do not|not really|stop|wait|hmm+|hold on|nein|revert|undo|roll(?:ed)? ?back)\b",
@@ -257,6 +296,10 @@ class Paragraph(NamedTuple):
     text: str
     heading: str
     entry: bool = False
+    mark: str = "-"
+    """Of an entry, its number or letter."""
+    lead: str = ""
+    """The line that opens its list, or the entry that it is below: without it, it may say nothing."""
 
 
 class Sentence(NamedTuple):
@@ -331,20 +374,30 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
     Names below an entry that opens a list of them belong to it. The heading of a list is the line above it that opens it ("Next:"), else that of its part. With `tables`, each row of
     a table that is more than names and numbers is an entry, without the bars at its ends.
 
-    >>> paragraphs("## Done\n\n- added `a.py`\n\n```\nx = 1\n```\nAll tests pass. Next:\n- **push** it")[1:]
-    [Paragraph(text='All tests pass. Next:', heading='Done', entry=False), Paragraph(text='**push** it', heading='All tests pass. Next', entry=True)]
+    >>> said = paragraphs("## Done\n\n- added `a.py`\n\n```\nx = 1\n```\nAll tests pass. Next:\n- **push** it")
+    >>> [(one.text, one.heading, one.lead) for one in said]
+    [('added `a.py`', 'Done', ''), ('All tests pass. Next:', 'Done', ''), ('**push** it', 'All tests pass. Next', 'All tests pass. Next:')]
     """
     found: list[Paragraph] = []
-    heading = opening = ""
+    heading = opening = lead = mark = ""
     listed, open_lines, level = False, list[str](), 0
+    above: list[tuple[int, str]] = []  # the entries that the next may be below, with their depths
 
     def close() -> None:
-        nonlocal opening
+        nonlocal opening, lead
         if open_lines:
             whole = " ".join(open_lines)
-            if not listed:
-                opening = whole.rstrip(":*_ ") if whole.rstrip("*_ ").endswith(":") else ""
-            found.append(Paragraph(whole, opening or heading if listed else heading, listed))
+            if listed:
+                while above and above[-1][0] >= level:
+                    above.pop()
+                leads = above[-1][1] if above else lead
+                above.append((level, whole))
+                found.append(Paragraph(whole, opening or heading, True, mark, leads))
+            else:
+                lead = _lead(whole)
+                opening = lead.rstrip(":*_ ")
+                above.clear()
+                found.append(Paragraph(whole, heading))
             open_lines.clear()
 
     lines = _FENCE.sub("\n\n", text).split("\n")
@@ -352,10 +405,11 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
         bare = line.strip()
         if not bare or _TABLE.match(line) or _DIRECTIVE.match(line) or _SHORTENED in line:
             close()
-            if tables and bare.startswith("|") and not _RULE.fullmatch(after.strip() or "x"):
-                found += _row(bare, opening or heading)
+            found += _row(bare, after, opening or heading) if tables else []
         elif not open_lines and HEADING.fullmatch(line) and not _ENTRY.match(line):
             heading, opening = bare.strip("#*: "), ""
+            lead = _lead(bare)
+            above.clear()
             found += [Paragraph(bare, heading)] if _reports_change(bare) else []
         elif entry := _ENTRY.match(line):
             said, depth = line[entry.end() :].strip(), len(line) - len(line.lstrip())
@@ -364,11 +418,67 @@ def paragraphs(text: str, *, tables: bool = False) -> list[Paragraph]:
                 continue
             close()
             listed, level = True, depth
+            mark = _mark(entry[0].strip())
             open_lines.append(said)
         else:
             listed = listed and bool(open_lines)
             open_lines.append(bare)
     close()
+    return found
+
+
+def _lead(line: str) -> str:
+    return line if line.rstrip("*_ ").endswith(":") and not line.startswith("#") else ""
+
+
+def _mark(written: str) -> str:
+    return written if written[0].isalnum() else "-"
+
+
+def blocks(said: Sequence[Paragraph], most: int = LINE_CHARS) -> list[Paragraph]:
+    r"""Return the paragraphs `said`, each list of at most `most` characters joined to the line or entry that it is below.
+
+    >>> [one.text for one in blocks(paragraphs("Two tests are missing:\n- one for `load()`\n- one for `save()`\n\nDone."))]
+    ['Two tests are missing: - one for `load()` - one for `save()`', 'Done.']
+    """
+    found: list[Paragraph] = []
+    for lead, group in groupby(_with_nested(said, most), key=lambda each: each[1].lead):
+        pairs = list(group)
+        forms = [
+            " ".join([lead, *(f"{one.mark} {one.text}" for one in form)]) for form in zip(*pairs, strict=True)
+        ]
+        # Without what is below its entries, a list may be short enough.
+        joins = lead and _needs(lead, [one for one, _ in pairs])
+        short = next((text for text in forms[::-1] if joins and len(text) <= most), "")
+        if not short:
+            found += [one for _, one in pairs]
+            continue
+        if found and found[-1].text == lead:
+            found.pop()
+        found.append(pairs[0][0]._replace(text=short))
+    return found
+
+
+def _needs(lead: str, entries: Sequence[Paragraph]) -> bool:
+    """Return whether entries say little without the line above them: it says something itself, or they are mere names."""
+    words = sum(len(one.text.split()) for one in entries)
+    return len(lead.split()) >= NAMELESS_WORDS or words < OPENING_WORDS * len(entries)
+
+
+def _with_nested(said: Iterable[Paragraph], most: int) -> list[tuple[Paragraph, Paragraph]]:
+    """Return the paragraphs, but for entries below others; each alone, and with as many of those as fit."""
+    found: list[tuple[Paragraph, Paragraph]] = []
+    texts: set[str] = set()
+    for one in said:
+        if one.entry and one.lead in texts:
+            alone, held = found[-1]
+            joined = f"{held.text} {one.mark} {one.text}"
+            texts.add(one.text)
+            if len(joined) <= most:
+                found[-1] = alone, held._replace(text=joined)
+        else:
+            texts = {one.text} if one.entry else set()
+            found.append((one, one))
     return found
 
 
@@ -383,8 +493,10 @@ def _reports_change(line: str) -> bool:
     return opens and rate_change(line) >= LEAST_CHANGE
 
 
-def _row(line: str, heading: str) -> list[Paragraph]:
-    """Return a row of a table as an entry, none if no cell says anything."""
+def _row(line: str, after: str, heading: str) -> list[Paragraph]:
+    """Return a row of a table as an entry; none if it is its head, or if no cell says anything."""
+    if not line.startswith("|") or _RULE.fullmatch(after.strip() or "x"):
+        return []
     cells = [one.strip() for one in line.strip("|").split("|")]
     says = any(len(one.split()) > LEAST_WORDS for one in cells) and _SHORTENED not in line
     says = says and not any(_VERDICT.fullmatch(one.replace("’", "'")) for one in cells)
@@ -462,8 +574,46 @@ def introduces(sentence: str) -> bool:
 
 
 def closes_asking(said: Sequence[Paragraph]) -> bool:
-    """Return whether an account ends with a question."""
-    return any(map(asks, said[-2:]))
+    """Return whether an account ends with a question, or with choices."""
+    return any(map(asks, said[-2:])) or any(map(is_offer, said[-2:]))
+
+
+def is_offer(one: Paragraph) -> bool:
+    r"""Return whether an entry is one of the choices that a person is offered.
+
+    >>> [is_offer(one) for one in paragraphs("Should I:\n1. keep it\n\nChanged:\n- the lock")]
+    [True, False]
+    """
+    return one.entry and one.lead.rstrip("*_ ").endswith((":", "?")) and bool(_OFFERS.search(one.lead))
+
+
+def checks_in(question: str) -> bool:
+    """Return whether a `question` only asks whether the person follows or agrees, without saying to what.
+
+    >>> checks_in("Thoughts?"), checks_in("Does that make sense?"), checks_in("Does the plan make sense to you?")
+    (True, True, False)
+    """
+    return bool(_CHECKS_IN.fullmatch(question.replace("’", "'")))
+
+
+def picks(question: str) -> bool:
+    """Return whether a `question` asks for one of several choices.
+
+    >>> picks("Which do you prefer?"), picks("1, 2 or 3?"), picks("Shall I start?")
+    (True, True, False)
+    """
+    return bool(_PICKS.search(question))
+
+
+def proposed(said: Sequence[Paragraph]) -> list[str]:
+    r"""Return what the last list of an account below a line like "My recommendation:" says, whole or by its entries.
+
+    >>> proposed(paragraphs("Both work.\n\n**Recommendation:**\n1. Cap the retries\n2. Log each of them\n\nThoughts?"))
+    ['Recommendation: 1. Cap the retries 2. Log each of them']
+    """
+    found = [one for one in blocks(said) if one.entry and _PROPOSES.fullmatch(one.heading)]
+    last = [one for one in found if one.heading == found[-1].heading]
+    return [text for one in last if (text := whole(one.text))]
 
 
 def supposes(text: str) -> bool:
@@ -479,6 +629,39 @@ def refuses(reply: str) -> bool:
     """
     said = reply.replace("’", "'").strip()
     return bool(_NO.match(said)) and not said.endswith("?")
+
+
+def undoes(reply: str) -> bool:
+    """Return whether a person's `reply` demands that the work before it is undone.
+
+    >>> undoes("can you revert this change?"), undoes("nah, roll it back"), undoes("should we revert to polling?")
+    (True, True, False)
+    """
+    return bool(_UNDOES.match(reply.replace("’", "'").strip()))
+
+
+def reports_work(said: Sequence[Paragraph]) -> bool:
+    """Return whether an account says that something was made or changed.
+
+    >>> reports_work(paragraphs("Done. I added `a.py`.")), reports_work(paragraphs("There are three ways to add it."))
+    (True, False)
+    """
+    return any(_DID.match(one.text.replace("’", "'")) for one in said)
+
+
+def was_wrong(one: Paragraph) -> bool:
+    """Return whether a paragraph of an account of work is below a heading of what was wrong before it."""
+    return bool(_WRONG_HEADING.fullmatch(one.heading))
+
+
+def asks_back(reply: str) -> bool:
+    """Return whether a person's `reply` to a question is a question about it.
+
+    >>> asks_back("can you explain the second one? I don't follow"), asks_back("can you revert it?"), asks_back("yes, why not?")
+    (True, False, False)
+    """
+    first = next(iter(sentences(reply.replace("’", "'").strip())), "")
+    return first.rstrip("*_ )").endswith("?") and bool(_ASKS_BACK.match(first))
 
 
 def asks(one: Paragraph) -> bool:
@@ -576,14 +759,14 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
     """
     rated = []
     asking = closes_asking(said)
+    said = blocks([one for one in said if not _WAS_WRONG.match(without_emphasis(one.text))])
     for at, one in enumerate(said):
-        if asking and OPTION.match(without_emphasis(one.text)):
+        plain = without_emphasis(one.text)
+        if is_offer(one) or (asking and (OPTION.match(plain) or _RECOMMENDS.match(plain))):
             continue  # one of the options of the question at its end
         text = reported(one, most)
-        if (
-            not _CODE.sub("", text).strip(" .,;-")
-            or _WAS_WRONG.match(text)
-            or (len(text.split()) < NAMELESS_WORDS and not _NAMES.search(text))
+        if not _CODE.sub("", text).strip(" .,;-") or not (
+            _NAMES.search(text) or any(len(one.split()) >= NAMELESS_WORDS for one in sentences(text))
         ):
             continue
         if text and not _TICKED.match(text) and (value := rate(text)) >= LEAST_RATE:
@@ -622,7 +805,7 @@ def changes(said: Sequence[Paragraph], room: int, *, below_changes: bool = False
     """
     found: list[str] = []
     least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
-    for one in said:
+    for one in blocks(said, SHORT_CHARS):
         left = _puts_off(one) or _LIMIT_HEADING.fullmatch(one.heading)
         if left and (text := whole(one.text, SHORT_CHARS)):
             found.append(text)

@@ -166,7 +166,7 @@ SUBJECT_CHARS = 160
 MOST_LEAD_INS = 8
 
 _LEAD_IN = lazy(
-    r"^\W*(?:[-*•+>]|\d{1,3}[.)]|[a-z]\))\s+"
+    r"^\W*(?:[-*•+>]|\d{1,3}[.)]|[a-z]\))\s+|^/\w+[:-][\w:-]+\s+(?=[a-z])"
     r"|^(?:ok(?:ay)?|yes|yeah|no|good|great|perfect|right|thanks|thank you|again|reminder|important|note|rule|remember|please|and|also|so|but|"
     r"as (?:always|ever|before|usual|i said)|one (?:more|last) thing(?: for [^:,.]{1,30})?|(?:and )?(?:the )?same as (?:always|ever|before)|"
     r"(?:then|next|now|first|finally|and|also)(?: [\w-]+){1,3}(?=:))[,.:;!]+\s+"

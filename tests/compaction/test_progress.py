@@ -352,7 +352,7 @@ def test_earlier_answers_say_what_they_changed_and_put_off():
     )
 
     assert found.opening == ("Fix the reader.",)
-    assert "`read_rows()` now skips blank lines instead of failing on them" in found.earlier
+    assert "`read_rows()` now skips blank lines instead of failing on them" in found.earlier[0]
     assert "The test for empty files was skipped for now." in found.earlier
 
 

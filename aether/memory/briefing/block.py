@@ -108,10 +108,12 @@ def rank(lines: Mapping[str, Sequence[Line]], shares: Mapping[str, Share]) -> li
 def said_once(lines: Iterable[Line]) -> list[Line]:
     """Return `lines`, the most important first, without those of the work and requests that a more important one says whole.
 
-    A decision that is shortened is left out if the request that it was taken from is shown.
+    A decision that is shortened is left out if the request that it was taken from is shown, and a request that says little
+    more than a decision taken from it.
     """
     kept: list[Line] = []
     said: list[str] = []
+    decided: list[str] = []
     lines = [*lines]
     asked = next((line.text.casefold() for line in lines if line.section == "requests"), "")
     for line in lines:
@@ -121,8 +123,14 @@ def said_once(lines: Iterable[Line]) -> list[Line]:
         cut = line.section == "decisions" and folded.endswith("...")
         if cut and asked.startswith(folded.removesuffix("...")):
             continue
+        if line.section == "requests" and any(
+            one in folded and 2 * len(one) > len(folded) for one in decided
+        ):
+            continue
         kept.append(line)
         said.append(folded)
+        if line.section == "decisions":
+            decided.append(folded.removesuffix("..."))
     return kept
 
 

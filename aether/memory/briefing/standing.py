@@ -16,23 +16,34 @@ from aether.text.accounts import (
     OPTION,
     Paragraph,
     announced_places,
+    announces,
     asks,
+    asks_back,
+    blocks,
     changes,
+    checks_in,
     claims,
     fixes_all,
     introduces,
     is_ahead,
     is_aside,
+    is_offer,
     left_open,
     names_defect,
     paragraphs,
+    picks,
+    proposed,
     question_of,
     rate_change,
     reason_of,
+    recommended,
     refers,
     refuses,
+    reports_work,
     step_of,
     supposes,
+    undoes,
+    was_wrong,
     whole,
 )
 from aether.text.regex import lazy
@@ -47,6 +58,7 @@ MOST_ACCOUNTS = 60
 # An earlier account that as many edits and requests followed is history: most of it was changed since.
 MOST_STEPS = 15
 MOST_TASKS = 4
+LAST_PARAGRAPHS = 3
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
@@ -63,8 +75,8 @@ class Account(NamedTuple):
     worked: bool
     published: bool = False
     """Whether it is the message of a commit or pull request."""
-    replied: bool = False
-    """Whether the person wrote something after it."""
+    reply: str = ""
+    """What the person wrote after it."""
     steps: int = 0
     """How many edits and requests followed it."""
 
@@ -80,15 +92,17 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     `items` are those of the conversation, the newest first.
     """
     found: list[Account] = []
-    turned_down = replied = fixed = False
+    turned_down = fixed = False
+    reply = ""
+    undone = undone_in(items)
     touched: set[str] = set()
     steps = 0
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request" or (not role and item["type"] == "user_input"):
-            replied = True
             steps += 1
-            turned_down = refuses(item["metadata"].get("reply") or _words(item["content"]))
+            reply = item["metadata"].get("reply") or _words(item["content"])
+            turned_down = refuses(reply)
         elif item["type"] == "code_change" or role == "commit":
             steps += item["type"] == "code_change"
             if changed := _CHANGED_FILE.match(item["content"]):
@@ -98,14 +112,35 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             if role == "commit" and not turned_down:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item):
-            if not turned_down:
+            if not turned_down and item["id"] not in undone:
                 said = paragraphs(item["content"], tables=True)
                 left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed))
-                found.append(Account(item, left, worked=False, replied=replied, steps=steps))
+                found.append(Account(item, left, worked=False, reply=reply, steps=steps))
                 fixed = fixed or fixes_all(said)
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
             break
+    return found
+
+
+def undone_in(items: Sequence[Item]) -> set[str]:
+    """Return the ids of the accounts and reasons of the newest work before each message that demands to undo it.
+
+    `items` are those of one conversation, the newest first.
+    """
+    found: set[str] = set()
+    undoing = changed = False
+    for item in items:
+        role = item["metadata"].get("role", "")
+        if role == "request":
+            undoing = (undoing and not changed) or undoes(
+                item["metadata"].get("reply") or _words(item["content"])
+            )
+            changed = False
+        elif undoing and (role == "change" or _is_account(item)):
+            found.add(item["id"])
+            changed = changed or reports_work(paragraphs(item["content"]))
+        changed = changed or item["type"] == "code_change"
     return found
 
 
@@ -159,7 +194,10 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         if at == newest or (at < newest and account.published) or (recent and room > SHARES[0] // 2):
             # How an earlier one was checked was the state then.
             earlier = at > newest and not account.published
-            said = (changes if earlier else claims)(account.paragraphs, room if at else SHARES[0])
+            said = (changes if earlier else claims)(_of_now(account), room if at else SHARES[0])
+            title = account.paragraphs[0].text if account.published else ""
+            if title.startswith("https:") and title not in said:  # commits are listed with the work tree
+                said.insert(0, title)
             state += [_line("state", text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
         elif at < min(newest, 2):
@@ -179,14 +217,20 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     return {"state": state, "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])]}
 
 
+def _of_now(account: Account) -> list[Paragraph]:
+    """Return the paragraphs of an account, without what was wrong before the work that it is about."""
+    return [one for one in account.paragraphs if not (account.worked and was_wrong(one))]
+
+
 def reasons(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the reasons that an agent gave on the way for edits that followed, the newest first.
 
     `items` are those of one conversation. Only a sentence that chooses is one ("both should go through the log"): an edit
     that followed it shows that it was carried out.
     """
+    undone = undone_in(items)
     for item in items:
-        if item["metadata"].get("role") != "change" or item["metadata"]["caste"]:
+        if item["metadata"].get("role") != "change" or item["metadata"]["caste"] or item.get("id") in undone:
             continue
         text = reason_of(item["content"])
         # What is wrong is no result: the edit that followed changed it.
@@ -211,24 +255,13 @@ def work_tree(items: Sequence[Item]) -> Iterator[Line]:
 
 def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     """Yield the next steps: the last account's question with its options, its announcements, then the open tasks."""
-    for last in [one for one in found if not one.published][:1]:
-        closing = [one for one in last.paragraphs[-2:] if asks(one)][-1:]
-        # What the person replied to is no question any more.
-        asked = [] if last.replied else closing
-        ahead = [
-            whole(one.text) if is_ahead(one) else step_of(one)
-            for one in last.paragraphs
-            if one not in closing
-        ]
-        ahead.insert(0, announced_places(last.paragraphs, last.item["content"]))
-        proposed = [whole(one.text) for one in _proposed(last, asked)]
-        for text in [*proposed, *map(question_of, asked), *[*filter(None, ahead)][:MOST_TASKS]]:
-            if text:
-                yield _line("next", text, last)
-        if asked:
-            lines = (one.strip("#* \t") for one in last.item["content"].split("\n") if HEADING.fullmatch(one))
-            for option in dict.fromkeys(one.replace("**", "") for one in lines if OPTION.match(one)):
-                yield _line("next", option, last)
+    said = [one for one in found if not one.published]
+    yield from _asked(said)
+    for last in said[:1]:
+        closing = _closing(last)
+        yield from (
+            _line("next", text, last) for text in [*filter(None, _announced(last, closing))][:MOST_TASKS]
+        )
     yield from _never_run(found, items)
     plans = (
         item for item in items if item["metadata"].get("role") == "plan" and item["type"] == "observation"
@@ -263,12 +296,55 @@ def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
                 return
 
 
-def _proposed(last: Account, asked: Sequence[Paragraph]) -> list[Paragraph]:
-    """Return the paragraph that a closing question refers to, if it does not say by itself what it asks."""
-    if not asked or not refers(asked[0].text):
-        return []
-    before = last.paragraphs[: last.paragraphs.index(asked[0])]
-    return [one for one in before[-3:] if supposes(one.text) and not asks(one)][-1:]
+def _asked(found: Sequence[Account]) -> Iterator[Line]:
+    """Yield what the person is asked: by the newest account, or by one to which only questions were the reply."""
+    for at, account in enumerate(found):
+        if (at or account.reply) and not asks_back(account.reply):
+            return
+        if asked := [*filter(None, _question(account))]:
+            yield from (_line("next", text, account) for text in dict.fromkeys(asked))
+            return
+        if account.worked:
+            return
+
+
+def _question(account: Account) -> Iterator[str]:
+    """Yield the question at the end of an account, after what it refers to, or the choices that it offers."""
+    said = account.paragraphs
+    if any(map(is_offer, said[-2:])):
+        yield from (whole(one.text) for one in blocks(said) if is_offer(one))
+        return
+    for one in _closing(account):
+        question = question_of(one)
+        if checks_in(question):
+            yield from proposed(said) or recommended(said)[-1:]
+            return
+        if refers(one.text):
+            before = said[: said.index(one)]
+            supposed = [each for each in before[-3:] if supposes(each.text) and not asks(each)][-1:]
+            yield from proposed(said) or [whole(each.text) for each in supposed]
+        yield question
+        lines = account.item["content"].split("\n")
+        heads = (line.strip("#* \t").replace("**", "") for line in lines if HEADING.fullmatch(line))
+        # Numbers at headings are those of parts, unless it asks for one.
+        numbered = picks(question)
+        yield from (text for text in heads if OPTION.match(text) and (numbered or not text[:1].isdigit()))
+
+
+def _closing(account: Account) -> list[Paragraph]:
+    """Return the paragraph at the end of an account that asks something, if one does."""
+    return [one for one in account.paragraphs[-2:] if asks(one)][-1:]
+
+
+def _announced(last: Account, closing: Collection[Paragraph]) -> Iterator[str]:
+    """Yield what an account says that comes next, beside what it asks."""
+    yield announced_places(last.paragraphs, last.item["content"])
+    for at, one in enumerate(last.paragraphs):
+        if one in closing or is_offer(one):
+            continue
+        # "Let me show both" is what the rest of the account does.
+        fulfilled = announces(one.text) and at < len(last.paragraphs) - LAST_PARAGRAPHS
+        yield whole(one.text) if is_ahead(one) and not fulfilled else step_of(one)
 
 
 def from_summary(found: Sequence[Account], items: Sequence[Item], *roles: str) -> Iterator[Line]:
