@@ -28,6 +28,7 @@ from aether.messages.tool_calls import (
     file_names,
     is_refusal,
     new_work_tree,
+    place_given,
     publishes,
     record_in_work_tree,
     record_refusal,
@@ -398,7 +399,8 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
             record_refusal(tree, edits, call.command)
         else:
             output, failed = call.result.text, call.result.is_error
-            record_in_work_tree(tree, edits, call.command, output, failed=failed)
+            place = place_given(call.arguments)
+            record_in_work_tree(tree, edits, call.command, output, failed=failed, place=place)
     if refused := tree.pop("refused", []):
         yield f"Edits that the person refused: {', '.join(file_names(refused))}."
         if whole and tree.get("untouched"):

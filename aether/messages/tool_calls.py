@@ -124,7 +124,7 @@ _NOT_PUSHED = lazy(
     needs=("rejected", "error: ", "fatal: "),
 )
 # The whole list of changed files: not filtered, and not that of some paths.
-_LISTS_CHANGES = lazy(r"git(?: -C \S+)? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*")
+_LISTS_CHANGES = lazy(r"git(?: -C (\S+))? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*")
 _ONLY_LISTS = lazy(r"git(?: -C \S+)? status(?: \S+)*")
 _LISTED_CHANGE = lazy(
     r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
@@ -525,6 +525,8 @@ class WorkTree(TypedDict):
     """Whether a command edited files without naming each, since the last commit."""
     untouched: NotRequired[bool]
     """Whether no call can have changed a file; absent once one can."""
+    clean: NotRequired[bool]
+    """Whether git listed no changed file where some had been edited."""
 
 
 def new_work_tree() -> WorkTree:
@@ -542,11 +544,13 @@ def record_in_work_tree(
     *,
     failed: bool = False,
     directory: str = "",
+    place: str = "",
 ) -> bool:
     """Record a call by the files it changed, its command and output; return whether it said anything new.
 
     One that `failed` may have committed or pushed before, as its output says, and a check that failed was a check.
-    Temporary files belong to the work only if its `directory` is a temporary one.
+    Temporary files belong to the work only if its `directory` is a temporary one. `place` is where the command ran, if
+    the call names a directory.
     """
     before = dict(tree)
     paths = [*paths]
@@ -573,7 +577,7 @@ def record_in_work_tree(
         tree.pop("staged", None)
     elif not any(_commits(*step) for _, step in steps) and _proves(command, output):
         tree["unchecked"] = False
-    _record_listing(tree, command, output)
+    _record_listing(tree, command, output, place)
     _record_push(tree, steps, command, output, failed=False)
     return tree != before
 
@@ -656,6 +660,7 @@ _PROSE = (".md", ".markdown", ".rst", ".adoc")
 
 def _record_edits(tree: WorkTree, paths: Iterable[str]) -> None:
     for path in paths:
+        tree.pop("clean", None)
         tree["edited"] = [*_others(tree["edited"], path), path][-MOST_EDITED:]
         tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(_PROSE)
         if "staged" in tree:
@@ -687,18 +692,37 @@ def file_names(paths: Sequence[str]) -> list[str]:
     ]
 
 
-def _record_listing(tree: WorkTree, command: str, output: str) -> None:
+def _record_listing(tree: WorkTree, command: str, output: str, place: str) -> None:
     """Record the changed files that `command` lists behind all that it does to them."""
     listed = False
+    where: str | None = place
     for part in parts_of(command) if "git" in command else ():
-        if part.then != "|" and _LISTS_CHANGES.fullmatch(part.text):
-            listed = True
+        where = moved_to(where, part)
+        if part.then != "|" and (listing := _LISTS_CHANGES.fullmatch(part.text)):
+            there = moved_to(where, Part(f"cd {listing[1]}", "", ())) if listing[1] else where
+            listed = not _is_elsewhere(there, tree["edited"])
         elif (step := git_step(part)) and (_commits(*step) or _takes_back(*step)):
             listed = False
     if listed and (output.strip() or _ONLY_LISTS.fullmatch(command.strip())):
         names = (path.strip('"').rstrip("/") for path in _LISTED_CHANGE.findall(output))
-        tree["edited"] = [*dict.fromkeys(names)][-MOST_EDITED:]
+        left = [*dict.fromkeys(names)][-MOST_EDITED:]
+        if tree["edited"] and not left:
+            tree["clean"] = True
+        tree["edited"] = left
         tree.pop("in_place", None)
+
+
+def _is_elsewhere(place: str | None, edited: Sequence[str]) -> bool:
+    """Return whether the directory `place` is not known, or has none of the edited files whose whole path is known."""
+    known = [path for path in edited if path.startswith("/")]
+    return place is None or (
+        place.startswith("/") and bool(known) and not any(path.startswith(f"{place}/") for path in known)
+    )
+
+
+def place_given(arguments: JsonObject) -> str:
+    """Return the directory in which a call asks to run its command; empty without one."""
+    return as_text(arguments.get("workdir")) or as_text(arguments.get("cwd"))
 
 
 def _record_branch(tree: WorkTree, command: str, output: str) -> None:
@@ -842,17 +866,9 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     if names := tree["edited"]:
         more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
         yield f"Uncommitted, as of the last call: {', '.join(file_names(names)[-MOST_NAMED:])}{more}."
-    name = f", {tree['commit']}," if tree["commit"] else ""
-    if whole and (names or tree.get("in_place")) and not tree["committed"]:
-        yield "Nothing was committed in this conversation."
-    elif tree["ahead"] and (whole or tree["pushed"]):
-        yield (
-            f"The last commit{name} was not pushed."
-            if tree["pushed"]
-            else "Nothing was pushed in this conversation."
-        )
-    elif tree["commit"] and tree["pushed"]:
-        yield f"The last commit{name} was pushed."
+    elif tree.get("clean"):
+        yield "No file was uncommitted at the last `git status`."
+    yield from _pushed_lines(tree, whole=whole)
     if refused := tree.get("refused"):
         only = whole and tree.get("untouched")
         nothing = ", and no other edit was made in this conversation" if only else ""
@@ -866,6 +882,20 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
         yield "Nothing was built or tested after the last edit."
     if made := tree.get("commits"):
         yield f"{COMMITS_LEAD}{'; '.join(reversed(made))}."
+
+
+def _pushed_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
+    name = f", {tree['commit']}," if tree["commit"] else ""
+    if whole and (tree["edited"] or tree.get("in_place")) and not tree["committed"]:
+        yield "Nothing was committed in this conversation."
+    elif tree["ahead"] and (whole or tree["pushed"]):
+        yield (
+            f"The last commit{name} was not pushed."
+            if tree["pushed"]
+            else "Nothing was pushed in this conversation."
+        )
+    elif tree["commit"] and tree["pushed"]:
+        yield f"The last commit{name} was pushed."
 
 
 def answers_in(result: str) -> list[str]:

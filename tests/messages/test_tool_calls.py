@@ -540,7 +540,7 @@ def test_looking_around_is_no_failure():
                 ([], "make test", "ok"),
                 ([], "git status", "nothing to commit, working tree clean"),
             ],
-            [],
+            ["No file was uncommitted at the last `git status`."],
         ),
         (
             [
@@ -632,6 +632,28 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         record_in_work_tree(tree, paths, command, output)
 
     assert [*work_tree_lines(tree, whole=True)] == lines
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "read"),
+    [
+        ("git status --short", "", True),
+        ("git status --short", "/srv/app", True),
+        ("git status --short", "/srv", True),
+        ("git status --short", "/srv/other", False),
+        ("cd /srv/other && git status --short", "", False),
+        ("cd $DIR && git status --short", "", False),
+        ("git -C ../other status --short", "/srv/app", False),
+        ("git -C lib status --short", "", True),
+    ],
+)
+def test_a_list_of_changes_counts_where_the_files_are(command, place, read):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["/srv/app/a.py"], "", "")
+    record_in_work_tree(tree, [], "make test", "ok")
+    record_in_work_tree(tree, [], command, " M b.py\n", place=place)
+
+    assert tree["edited"] == (["b.py"] if read else ["/srv/app/a.py"])
 
 
 @pytest.mark.parametrize(

@@ -41,6 +41,7 @@ from aether.messages.tool_calls import (
     is_harmless,
     is_refusal,
     new_work_tree,
+    place_given,
     publishes,
     record_in_work_tree,
     record_refusal,
@@ -153,6 +154,8 @@ class Call(TypedDict):
     at: Origin
     plan: NotRequired[JsonObject]
     """The arguments of a tool that keeps the list of tasks."""
+    place: NotRequired[str]
+    """The directory in which it asks to run its command."""
 
 
 class Work(TypedDict):
@@ -208,6 +211,8 @@ def record_call(work: Work, record: Record, at: Origin) -> None:
     work["calls"][record.call_id] = Call(
         tool=record.tool, command=redact(without_blocks(ran)), changes=changes, text=text, at=at
     )
+    if place := place_given(arguments):
+        work["calls"][record.call_id]["place"] = place
     if _CAMEL.sub("_", record.tool).lower() in _PLANS:
         work["calls"][record.call_id]["plan"] = arguments
     if len(work["calls"]) > OPEN_CALLS:
@@ -227,7 +232,13 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
     failed = record.is_error or hides_failure(call["command"], record.text)
     paths = [str(path) for path, *_ in call["changes"]]
     if tree is not None and record_in_work_tree(
-        tree["shown"], paths, call["command"], record.text, failed=failed, directory=record.directory
+        tree["shown"],
+        paths,
+        call["command"],
+        record.text,
+        failed=failed,
+        directory=record.directory,
+        place=call.get("place", ""),
     ):
         tree["at"] = call["at"]
     return _failed(work, call, record) if failed else _succeeded(work, call, record)
