@@ -7,10 +7,10 @@ archive is asked through a `Source`, so that it may be read or indexed.
 For every word of the query, an entry scores its own BM25 share, or the discounted share of a neighbour that says more
 about it; the frequency of the word in the wider surroundings adds a little:
 
-    score = Σ word: weight · idf · (max over neighbours of NEAR[distance] · bm25 + WIDE · saturated count)
+    score = Σ word: weight · idf · (max over neighbours of NEAR_…[distance] · bm25 + WIDE · saturated count)
 
-times the factors for names, dates, recency and relevance below, and, where entries are longer than utterances, for the
-share of the query that the entry says itself. So the answer is found beside the question, and the
+times the factors for names, dates, times, questions, recency and relevance below, and, where entries are longer than
+utterances, for the share of the query that the entry says itself. So the answer is found after the question, and the
 note beside its topic. The constants were chosen on three conversations of a public set and checked on three others
 (`benchmarks/search_recall.py`).
 """
@@ -98,6 +98,16 @@ _TASK = "task"
 _ASKING = lazy(
     r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
     re.IGNORECASE,
+)
+_ASKING_WHEN = lazy(
+    r"\W*(?:since |until |by )?(?:when|how long ago|(?:on |in )?(?:what|which) (?:date|day|month|year))\b",
+    re.IGNORECASE,
+    needs=("when", "how long ago", "date", "day", "month", "year"),
+)
+# Words that say when something was or will be; "may" and "march" are more often verbs.
+_TIMES = (
+    "yesterday today tonight tomorrow last ago recently lately since monday tuesday wednesday thursday friday saturday sunday "
+    "january february april june july august september october november december"
 )
 _ASKING_FOR_COMMIT = lazy(
     r"\b(?:did|do|have|has|had) (?:we|you|i|they|it|he|she|anyone|somebody) (?:already |ever |really |also )?(?:commit|push|merge|land)(?:ted|ed|d)?\b"
@@ -222,6 +232,15 @@ def is_question(query: str) -> bool:
     return query.rstrip().endswith("?") or bool(_ASKING.match(query))
 
 
+def asks_when(query: str) -> bool:
+    """Return whether a query asks for a time.
+
+    >>> asks_when("When did they move?"), asks_when("what broke when they moved?")
+    (True, False)
+    """
+    return _ASKING_WHEN.match(query) is not None
+
+
 def asks_for_commit(query: str) -> bool:
     """Return whether a query asks whether or by what something was committed.
 
@@ -309,7 +328,7 @@ def _matches(
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
         ask.said.weights, frozenset(ask.said.sequence), dates(ask.query), ask.now, is_question(ask.query),
-        ask.means, ask.commit,
+        ask.means, ask.commit, asks_when(ask.query),
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
     tiers = _tiers(entries, ask)
@@ -499,17 +518,23 @@ K1_LONG = 16.0
 B_LONG = 0.12
 # What they leave out of the question weighs the more.
 COVERED = 1.5
-# Share of a word's score that counts from 0, 1, 2 and 3 entries away.
-NEAR = (1.0, 0.5, 0.3, 0.15)
+# Share of a word's score that counts 0, 1, 2 and 3 entries after it, and before it: what follows is more often about it.
+NEAR_AFTER = (1.0, 0.5, 0.3, 0.15)
+NEAR_BEFORE = (1.0, 0.4, 0.3, 0.15)
+# The entry after a question is about all that the question says, and to a question another one is seldom the answer.
+NEAR_QUESTION = 1.0
+QUESTION_FACTOR = 0.9
 # Entries on each side that are the wider surroundings, the score they add, and the count that gives half of it.
 WIDE_REACH = 6
-WIDE = 0.44
+WIDE = 0.6
 WIDE_HALF = 1.2
-SHARES = (*NEAR, *[0.0] * (WIDE_REACH + 1 - len(NEAR)))
+_AFTER, _BEFORE = ((*near, *[0.0] * (WIDE_REACH + 1 - len(near))) for near in (NEAR_AFTER, NEAR_BEFORE))
 # Terms of an utterance: where entries are no longer, answers lean on their neighbours, and need not say what was asked.
 UTTERANCE = 20
+# Among utterances: one that names a time, to a question that asks when something was. Longer entries are dated notes.
+TIME_FACTOR = 1.5
 # An entry by a person or under a label that the query names.
-LABEL_FACTOR = 1.3
+LABEL_FACTOR = 1.55
 # An entry of a day or month that the query names.
 DATE_FACTORS = {"": 1.0, "month": 1.3, "day": 2.0}
 # The newest entries gain a tenth, halved with every month: enough to order equals.
@@ -538,6 +563,7 @@ class Question(NamedTuple):
     asks: bool = False
     synonyms: Mapping[str, str] = MappingProxyType({})
     commit: bool = False
+    when: bool = False
 
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
@@ -594,6 +620,11 @@ def scores(
                 best[other] = max(best.get(other, 0.0), value * nearness)
         for at, value in best.items():
             totals[at] += share * (value + WIDE * around[at] / (around[at] + WIDE_HALF))
+    if question.when and average <= UTTERANCE:
+        totals = [
+            total * TIME_FACTOR if _names_time(entry.row.marked) else total
+            for total, entry in zip(totals, entries, strict=True)
+        ]
     said = _coverage(found, corpus, question)
     return [
         total * _factor(entry, question) * (least + (1 - least) * share**power)
@@ -620,9 +651,21 @@ def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
             if distance > WIDE_REACH:
                 break
             if other_stretch == stretch:
-                near[at].append((other, SHARES[distance]))
-                near[other].append((at, SHARES[distance]))
+                answers = distance == 1 and entries[at].row.asks
+                near[at].append((other, NEAR_QUESTION if answers else _AFTER[distance]))
+                near[other].append((at, _BEFORE[distance]))
     return near
+
+
+@lru_cache(maxsize=CACHED_TEXTS)
+def _names_time(marked: str) -> bool:
+    """Return whether a marked text says in a word when something was."""
+    return not _times().isdisjoint(marked.partition("(")[0][1:-1].split("]["))
+
+
+@lru_cache(maxsize=1)
+def _times() -> frozenset[str]:
+    return frozenset(terms(_TIMES).words)
 
 
 def _is_request(row: Row) -> bool:
@@ -636,6 +679,8 @@ def _factor(entry: SearchEntry, question: Question) -> float:
     factor = 1 + CONFIDENCE * (row.relevance - 0.5)
     if question.asks and (entry.layer == "short_term_memory" or _is_request(row)):
         factor *= ASKED_FACTOR
+    if question.asks and row.asks:
+        factor *= QUESTION_FACTOR
     if question.asks and row.role == COMMIT:
         factor *= COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
     if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):

@@ -84,6 +84,8 @@ class Row(NamedTuple):
     """Id, title and file of its conversation, one per line."""
     role: str = ""
     """Its part in the conversation, of a passage who speaks."""
+    asks: bool = False
+    """Whether its text ends as a question."""
 
 
 class Filter(NamedTuple):
@@ -180,10 +182,10 @@ def row(record: JsonObject) -> Row:
 
 def bare_row(record: JsonObject) -> Row:
     """Return the row of a record without the words of its text, which a filter does not ask for."""
-    return _row(record, "", 0, "")
+    return _row(record, "", 0, "", asks=False)
 
 
-def _row(record: JsonObject, marked: str, length: int, label: str) -> Row:
+def _row(record: JsonObject, marked: str, length: int, label: str, asks: bool) -> Row:
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
     phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
@@ -201,6 +203,7 @@ def _row(record: JsonObject, marked: str, length: int, label: str) -> Row:
         project=plain_text(metadata.get("project")),
         conversation=conversation_names(metadata),
         role=plain_text(metadata.get("role") or metadata.get("speaker")),
+        asks=asks,
     )
 
 
@@ -272,14 +275,15 @@ def unit_fraction(value: Any) -> float:
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
-def _marked_text(content: str) -> tuple[str, int, str]:
-    """Return the marked terms of a text, their number, and its label as terms."""
+def _marked_text(content: str) -> tuple[str, int, str, bool]:
+    """Return the marked terms of a text, their number, its label as terms, and whether it ends as a question."""
     marked = [*map(_marked_run, runs(content))]
     label = _LABEL.match(content)
     return (
         "".join([words for words, _, _ in marked] + [parts for _, parts, _ in marked if parts]),
         sum([length for _, _, length in marked]),
         _name(label[1]) if label else "",
+        content.rstrip().endswith(("?", "？")),
     )
 
 

@@ -11,7 +11,8 @@ from aether.errors import InvalidInput
 from aether.memory.items import search_entries
 from aether.memory.search import (
     LABEL_FACTOR,
-    NEAR,
+    NEAR_AFTER,
+    QUESTION_FACTOR,
     Corpus,
     Date,
     Question,
@@ -19,6 +20,7 @@ from aether.memory.search import (
     dates,
     full_score,
     idf,
+    is_question,
     scores,
     search,
     term_counts,
@@ -318,7 +320,8 @@ def scored(*notes, query="cache miss", dates=()):
     said = query_terms(query)
     entries = list(search_entries({"working_memory": {"items": items}}))
     found = [term_counts(entry, term_marks(said.weights)) for entry in entries]
-    return scores(entries, found, CORPUS, Question(said.weights, frozenset(said.sequence), dates, NOW))
+    question = Question(said.weights, frozenset(said.sequence), dates, NOW, is_question(query))
+    return scores(entries, found, CORPUS, question)
 
 
 def apart(*notes, **options):
@@ -359,10 +362,52 @@ def test_the_lift_fades_with_distance_and_ends_with_the_stretch():
     lifts = [scored("cache", *["filler"] * gap, "miss")[0] for gap in range(8)]
     other_phase = scored(("cache", {"phase": 1}), ("miss", {"phase": 2}))[0]
 
-    assert lifts[: len(NEAR)] == sorted(lifts[: len(NEAR)], reverse=True)
+    near = len(NEAR_AFTER)
+    assert lifts[:near] == sorted(lifts[:near], reverse=True)
     assert lifts[0] > lifts[1] > lifts[2] > lifts[3] == lifts[4] > lifts[6] == lifts[7]
     assert lifts[7] == scored("cache")[0]
     assert other_phase == scored(("cache", {"phase": 1}))[0]
+
+
+def test_a_note_after_one_is_lifted_more_than_a_note_before_it():
+    before, after = scored("cache", "miss")[0], scored("miss", "cache")[1]
+
+    assert scored("cache")[0] < before < after
+
+
+def test_what_follows_a_question_is_lifted_as_if_it_said_the_words_itself():
+    asked, plain = scored("a miss of it?", "cache")[1], scored("a miss of it", "cache")[1]
+    later = scored("a miss of it?", "filler", "cache")[2]
+    itself = scored("filler", "cache a miss of it")[1]
+
+    assert later < plain < asked
+    assert scored("a miss of it? ", "cache")[1] == asked
+    assert asked > 0.9 * itself > plain
+
+
+def test_a_question_that_repeats_the_query_is_less_of_an_answer():
+    said, asks = apart("the cache", "the cache?", query="where is the cache?")
+
+    assert asks == pytest.approx(QUESTION_FACTOR * said)
+    assert len(set(apart("the cache", "the cache?", query="the cache"))) == 1
+
+
+@rows(
+    ("query", "content", "preferred"),
+    [
+        ("When did the cache miss?", "the cache missed last Tuesday", True),
+        ("what year did the cache miss?", "the cache missed in June", True),
+        ("when did the cache miss?", "the cache may miss next", False),
+        ("what missed when the cache failed?", "the cache missed last Tuesday", False),
+    ],
+)
+def test_among_utterances_a_time_answers_when(query, content, preferred):
+    filler = [item(f"f{at}", f"word{at} thing{at}", phase=at) for at in range(3)]
+    notes = [item("plain", "the cache missed odd tiger", phase=8), item("timed", content, phase=9)]
+
+    found = {hit["id"]: hit["score"] for hit in search(memory(*filler, *notes), query, now=NOW)}
+
+    assert (found["timed"] > 1.2 * found["plain"]) == preferred
 
 
 def test_who_the_query_names_is_preferred():
@@ -501,6 +546,13 @@ def test_of_long_entries_one_that_says_a_word_again_and_again_is_about_it():
     memory = long_entries("the gate opens", "the lock closes", *other, "gate, gate and gate", *other)
 
     assert search(memory, "which gate has a lock", now=NOW)[0]["id"] == "i10"
+
+
+def test_of_long_entries_the_time_is_that_of_the_note():
+    memory = long_entries("the gate opened last Tuesday", *["nothing of it"] * 8, "the gate opened at noon")
+    first, second = search(memory, "when did the gate open?", now=NOW)
+
+    assert first["score"] < 1.1 * second["score"]
 
 
 def test_of_long_entries_one_that_says_more_of_the_question_comes_first():

@@ -65,10 +65,11 @@ KIND_FACTORS: Mapping[str, float] = {
     "decision": 1.2, "constraint": 1.2, "preference": 1.05, "solution": 1.2, "blocker": 1.15, "outcome": 1.1, "fact": 1.0,
     "exploration": 0.5, "chatter": 0.2,
 }  # fmt: skip
-# In speech, a question says less than its answer, and a remark on the other speaker less than news.
+# In speech, a question says less than its answer, a remark on the other speaker less than news, and what says when it was is news.
 QUESTION = 0.55
-ANSWER = 1.2
+ANSWER = 1.4
 REMARK = 0.7
+DATED = 1.5
 # Relevance 0.5, the default, leaves the weight alone; 1.0 raises it by half.
 RELEVANCE_AT_ZERO = 0.5
 # A matching signal of full strength makes a clause weigh this much more.
@@ -115,6 +116,11 @@ _POINTER = lazy(r"\W*\w*:?/|\W*$")
 _QUESTION_MARK = lazy("[?？]")
 _REMARK = lazy(
     r"(?:you|your|that|that's|this|sounds|it sounds|it's|glad|hope|can't wait|keep|enjoy)\b",
+    re.IGNORECASE,
+)
+_DATED = lazy(
+    r"\b(?:yesterday|tonight|tomorrow|ago|recently|lately"
+    r"|(?:last|next|this|past) (?:night|week|weekend|month|year|spring|summer|fall|winter|\w+day|mon|tues?|wed|thurs?|fri|sat|sun))\b",
     re.IGNORECASE,
 )
 # English words of every conversation, which say little about this one: doing, saying and feeling, praising, time and amount, empty nouns.
@@ -269,6 +275,7 @@ def _factor(
     factor *= 1 + RECENCY * clause.item / len(items)
     if clause.speaker:
         factor *= QUESTION if is_question(clause.text) else REMARK if _REMARK.match(clause.text) else 1
+        factor *= DATED if _DATED.search(clause.text) else 1
         answers = clause.item and _QUESTION_MARK.search(items[clause.item - 1]["content"])
         factor *= ANSWER if answers else 1
     raised = 1.0

@@ -94,6 +94,15 @@ def test_tiers_follow_what_an_item_is_and_says(text, type, relevance, tier):
     assert weigh(item(text, type, relevance))[0].tier == tier
 
 
+def test_in_speech_what_says_when_it_was_is_news():
+    plain, dated, ahead = weigh("Ann: we saw the sea", "Ann: we saw the sea last Friday", "Ann: the last sea")
+    unspoken = weigh("the job failed yesterday")[0]
+
+    assert dated.factor > 1.3 * plain.factor
+    assert ahead.factor < 1.1 * plain.factor
+    assert unspoken.factor == weigh("the job failed twice")[0].factor
+
+
 def test_chatter_fills_up_where_people_talk():
     reported = weigh("Ann: Great, thanks!", "Bob: The port is 8080.", "Ann: Bye!", "Bob: The host is red.")
 
