@@ -91,6 +91,10 @@ _FORWARD = lazy(
     r"want me to|shall i|should i|would you like|do you want|let me know)",
     re.IGNORECASE,
 )
+_NOTHING_LEFT = lazy(
+    r"\b(?:no|nothing|none|without)\b.{0,20}\b(?:remain\w*|left|open|pending|missing|follow[- ]?ups?|todos?)\b",
+    re.IGNORECASE,
+)
 
 
 class Progress(NamedTuple):
@@ -135,7 +139,7 @@ def progress_of(
     answers = [turn.answer for turn in turns if turn.answer]
     last = newest.answer or (answers[-1] if answers else "")
     ahead = [f"{status}: {text}" for text, status in plan if status not in _OVER]
-    said = [one for one in sentences(last) if _FORWARD.search(one)][-NEXT_SENTENCES:]
+    said = [one for one in sentences(last) if _looks_ahead(one)][-NEXT_SENTENCES:]
     question = closing_question(last)
     return Progress(
         opening=requests[:1],
@@ -155,6 +159,11 @@ def progress_of(
         ),
         earlier=_done_before(turns, answers[:-1]),
     )
+
+
+def _looks_ahead(sentence: str) -> bool:
+    """Return whether a `sentence` says what is left to do, rather than that nothing is."""
+    return bool(_FORWARD.search(sentence)) and not _NOTHING_LEFT.search(sentence)
 
 
 def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[tuple[str, ...], list[Turn]]:

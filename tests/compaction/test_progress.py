@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from aether.compaction.facts import facts_of, merged_facts
 from aether.compaction.progress import ANSWER_CHARS, PLAN_ENTRIES, STAYING_CHARS, progress_of
 from aether.compaction.shapes import Facts, Summary
@@ -462,3 +464,17 @@ def test_what_stays_among_the_messages_is_not_repeated_as_done_before():
 
     assert "The test for empty files was skipped for now." in removed
     assert kept == ()
+
+
+@pytest.mark.parametrize(
+    ("said", "ahead"),
+    [
+        ("Two follow-ups are left for the writer of `b.py`.", True),
+        ("No file failed to parse, so nothing is left to do for the reader of `a.py`.", False),
+        ("No remaining file failed, so I noted no follow-up for the reader of `a.py`.", False),
+    ],
+)
+def test_that_nothing_is_left_is_no_next_step(said, ahead):
+    found = progress(user("Fix the reader."), model(f"`load()` now reads the newest session.\n\n{said}"))
+
+    assert (said in found.next) is ahead
