@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
 
+from aether.hints import Any, cast
 from aether.memory import sessions
 from aether.store.search_index import instant_text
 from aether.text.words import matching_part

@@ -17,8 +17,8 @@ import re
 from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
+from aether.hints import Any
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 
