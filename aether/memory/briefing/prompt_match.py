@@ -309,7 +309,7 @@ def _start(word: str) -> str:
 
 @lru_cache(maxsize=256)
 def _opening(word: str) -> str:
-    """Return the letters that every form of a stem begins with; none if it may be the stem of an irregular word.
+    """Return the letters that every form of a stem starts with; none if it may be the stem of an irregular word.
 
     >>> _opening("cach"), _opening("tie"), _opening("buy")
     ('cac', 't', '')
