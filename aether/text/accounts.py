@@ -126,7 +126,7 @@ _SUPPOSES = lazy(
     r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|i(?:'m| am) (?:now |also |just |still )?(?:reading|checking|(?:re-?)?running|looking|waiting|confirming|verifying|inspecting|reviewing|tracing|searching|validating)|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
     re.IGNORECASE,
     needs=(
-        "you can", "you should", " would", " could", " might", " may", "maybe", "perhaps", "should ", "if you", "you'd",
+        "you can", "you should", " would", " could", " might", " may", "maybe", "perhaps", "should", "if you", "you'd",
         "i'd", "let me", "i'll", "i will", "let's", "want ", "option", "alternatively", "consider", "recommend",
         "suggest", "my take", "either", "one way", "in theory", "ideally", "e.g. if", "i'm ", "i am ", "now ",
         "the fix ", "need to",
