@@ -29,13 +29,7 @@ def resource(relative: str) -> Path:
     Raises:
         NotFound: the file is not part of this installation.
     """
-    package = Path(__file__).parent
-    for root in (package / "_files", package.parent):
-        if (root / relative).exists():
-            return root / relative
-    raise NotFound(
-        f"{shown(relative)} is not shipped with this aether.", fix="Reinstall aether.", where="package"
-    )
+    return Path(project.shipped(relative))
 
 
 def project_root(home: Path) -> str:

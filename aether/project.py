@@ -13,7 +13,7 @@ import os
 import sys
 
 from aether import regular
-from aether.errors import UnsafePath
+from aether.errors import NotFound, UnsafePath, shown
 
 HOME_NAME = ".aether"
 # The value of AETHER_AUTO_INIT by which no home is made automatically.
@@ -78,6 +78,22 @@ def may_create_home(root: str) -> bool:
     if os.environ.get("AETHER_AUTO_INIT") == OFF:
         return False
     return root not in (_user_directory(), os.path.dirname(root))
+
+
+def shipped(relative: str) -> str:
+    """Return the path of a shipped file, such as `data/memory.json`.
+
+    Raises:
+        NotFound: the file is not part of this installation.
+    """
+    package = os.path.dirname(os.path.abspath(__file__))
+    for root in (os.path.join(package, "_files"), os.path.dirname(package)):
+        path = os.path.join(root, relative)
+        if os.path.exists(path):
+            return path
+    raise NotFound(
+        f"{shown(relative)} is not shipped with this aether.", fix="Reinstall aether.", where="package"
+    )
 
 
 def user_file() -> str:

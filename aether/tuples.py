@@ -96,7 +96,11 @@ else:
             made.__annotations__ = {**inherited, **body.get("__annotations__", {})}
             return made
 
-        __call__ = dict
+        def __call__(cls, *given: object, **named: object) -> object:
+            if cls is TypedDict:  # by a name and its fields: not all keys are names
+                name, fields = given
+                return _Shape(name, (cls,), {"__annotations__": fields})
+            return dict(*given, **named)
 
     class TypedDict(metaclass=_Shape):
         """The base of a class whose annotations are the keys of a dictionary."""

@@ -6,10 +6,9 @@ tokens by the counter of the home; times are text as `clock.stamp` writes it.
 
 from __future__ import annotations
 
-import typing
 from collections.abc import Callable
-from typing import Any, Literal, NotRequired, get_args
 
+from aether.hints import Any, Literal, NotRequired, get_args
 from aether.tuples import NamedTuple, TypedDict
 
 JsonObject = dict[str, Any]
@@ -316,7 +315,7 @@ class ColonyStatus(TypedDict):
     workers_registered: int
 
 
-HistoryEntry = typing.TypedDict(
+HistoryEntry = TypedDict(
     "HistoryEntry", {"from": State, "to": State, "trigger": str, "timestamp": str, "checkpoint": str | None}
 )
 """One transition of the state machine; `checkpoint` is the automatic snapshot taken before it."""

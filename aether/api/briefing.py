@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import Any
 
 from aether.api import hook_sessions, kept_briefs
 from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
 from aether.errors import AetherError
+from aether.hints import Any
 from aether.paths import project_root
 from aether.store import config
 from aether.store.snapshot import Snapshot, load

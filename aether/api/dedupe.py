@@ -8,11 +8,11 @@ way: an act that was repeated is noted twice.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any
 
 from aether import clock
 from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
+from aether.hints import Any
 from aether.memory import items
 from aether.memory.items import REMOVED
 from aether.regular import sha256

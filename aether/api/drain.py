@@ -20,13 +20,13 @@ from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock, regular
 from aether.api import dedupe, hook_sessions, telemetry
 from aether.api.hook_sessions import NO_REVISION, Session
 from aether.clock import new_id
 from aether.errors import AetherError, InvalidInput, LockTimeout, StorageFailed, UnsafePath
+from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import phases
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN
 from aether.memory.items import add_items, token_usage

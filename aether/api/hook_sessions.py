@@ -13,10 +13,10 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
 
 from aether import regular
 from aether.errors import AetherError
+from aether.hints import TYPE_CHECKING, cast
 from aether.regular import sha256
 from aether.store import record_files, spool
 from aether.store.files import files_ending, locked, make_directory, storage_errors, write_whole

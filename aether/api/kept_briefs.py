@@ -13,12 +13,12 @@ import time
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import aether
 from aether import regular
 from aether.api.hook_sessions import session_file
 from aether.errors import AetherError
+from aether.hints import Any
 from aether.paths import project_root
 from aether.store import config
 from aether.store.files import files_ending, make_directory, write_whole

@@ -139,9 +139,10 @@ def cannot_reach(draft: Draft, policy: Policy, groups: Sequence[int], *, goal: i
     folds = _explorations(draft, groups) if "fold_exploration" in policy.steps else []
     drops = {at for run in folds for at in run}
     most = sum(group_tokens(draft, at) for at in drops)
+    short = _short(goal)
     for at in groups:
         for member in draft.parts.groups[at].members if at not in drops else ():
-            most += max(0, draft.tokens[member] - _short(goal))
+            most += max(0, draft.tokens[member] - short)
     return used_tokens(draft) - most > goal
 
 
@@ -151,11 +152,13 @@ def _short(goal: int) -> int:
 
 def shorten_groups(draft: Draft, steps: Iterable[Step], groups: Sequence[int], *, goal: int) -> None:
     """Take the cheap steps, in the order of the policy, in these groups, until the goal is reached."""
+    short = _short(goal)
     for step in steps:
         excess = used_tokens(draft) - goal
         for group in groups if step in _CHEAP else ():
-            if excess > 0:
-                excess -= _shorten_members(draft, step, group, _short(goal), excess)
+            if excess <= 0:
+                break
+            excess -= _shorten_members(draft, step, group, short, excess)
 
 
 def shorten_group(draft: Draft, steps: Iterable[Step], group: int, *, goal: int) -> None:
@@ -167,8 +170,9 @@ def shorten_group(draft: Draft, steps: Iterable[Step], group: int, *, goal: int)
 
 def _shorten_members(draft: Draft, step: str, group: int, short: int, excess: int) -> int:
     saved = 0
+    least = -1 if step == "drop_reasoning" else SHORTEN_FROM * short // SHORT
     for at in draft.parts.groups[group].members:
-        if saved < excess and at not in draft.parts.protected:
+        if draft.tokens[at] > least and saved < excess and at not in draft.parts.protected:
             saved += _replace(draft, at, _shortened_by(draft, step, group, at, short))
     return saved
 
@@ -178,8 +182,6 @@ def _shortened_by(draft: Draft, step: str, group: int, at: int, short: int) -> S
     if step == "drop_reasoning":
         # Reasoning of the current turn belongs to calls that the model still works on.
         return drop_reasoning(message, draft.count) if draft.parts.turn[group] > 0 else None
-    if draft.tokens[at] <= SHORTEN_FROM * short // SHORT:
-        return None
     if step == "shorten_arguments" and any(block.kind == "reasoning" for block in message.blocks):
         # Reasoning is signed for its call: a rewritten call loses it, so calls of the current turn are not rewritten.
         if draft.parts.turn[group] == 0:
@@ -436,16 +438,21 @@ def drop_reasoning(message: Message, count: Counter) -> Shortened | None:
 
 def only_explores(messages: Sequence[Message], group: Group) -> bool:
     """Return whether all calls of `group` only read and succeeded, with no finding or remark of a person beside them."""
-    members = [messages[at] for at in group.members]
-    blocks = [(message.role, block) for message in members for block in message.blocks]
-    calls = [block for _, block in blocks if block.kind == "call"]
-    said = [(role, block.text) for role, block in blocks if block.kind == "text"]
-    failed = any(block.kind == "result" and block.is_error for _, block in blocks)
-    asked = any(role == "user" for role, _ in said)
-    if not calls or failed or asked or group.open or not all(map(only_reads, calls)):
+    if group.open:
         return False
+    calls: list[Block] = []
+    said: list[str] = []
+    for at in group.members:
+        role = messages[at].role
+        for block in messages[at].blocks:
+            if (block.kind == "text" and role == "user") or (block.kind == "result" and block.is_error):
+                return False
+            if block.kind == "call":
+                calls.append(block)
+            elif block.kind == "text" and role == "assistant":
+                said.append(block.text)
     # A finding or its cause cannot be had again by reading again.
-    return not any(_asserts(text) for role, text in said if role == "assistant")
+    return bool(calls) and all(map(only_reads, calls)) and not any(map(_asserts, said))
 
 
 def only_reads(call: Block) -> bool:

@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, cast
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
+from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory.colony import check_phase
 from aether.memory.sessions import (
     average_ratio,

@@ -17,10 +17,10 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any, Literal, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
+from aether.hints import Any, Literal, get_args
 from aether.memory import signals
 from aether.memory.colony import DOCUMENT, RUNNING, check_phase, follow_route, phase_number
 from aether.store.patch import chain_changes, join_changes

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
 
+from aether.hints import Any, cast
 from aether.memory import sessions
 from aether.store.search_index import instant_text
 from aether.text.words import matching_part
@@ -76,7 +76,7 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
     yield from live
     # Of two records of one item the newer counts; undone and archived again, it is the same item.
     newest = {str(record["item"].get("id")): record["item"] for record in archived}
-    known = {record.id for record in live}
+    known = {record.id for record in live} if newest else frozenset()
     yield from (item_record(item, "archive") for name, item in newest.items() if name not in known)
 
 

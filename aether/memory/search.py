@@ -24,10 +24,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, cast, get_args
 
 from aether import clock
 from aether.errors import InvalidInput, shown
+from aether.hints import Any, cast, get_args
 from aether.memory.colony import phase_number
 from aether.memory.items import (
     HISTORY,

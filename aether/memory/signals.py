@@ -14,10 +14,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
-from typing import Any, cast
 
 from aether import clock
 from aether.errors import InvalidInput, shown
+from aether.hints import Any, cast
 from aether.memory.colony import check_phase, phase_number
 from aether.store.patch import chain_changes
 from aether.types import ActiveSignal, Change, JsonObject, Operation, Patch, Signal, SignalType

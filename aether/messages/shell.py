@@ -93,11 +93,15 @@ _PREPARES = lazy(
     r"(?:python[\d.]*\s+-m\s+)?(?:pip[\d.]*|uv(?:\s+pip)?|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum|npm|pnpm|yarn|bun|cargo|bundle|mise)\s+(?:install|i|add|ci|sync|upgrade|update|use)\b|"
     r"go\s+(?:get|install|mod)\b|yarn\s*\Z|(?:docker\s+compose|docker-compose)\s+up\b|docker\s+(?:run|start)\b|brew\s+services\b|systemctl\b|chmod\b|git\s+config\s+(?:-\S+\s+)*\S+\s+\S"
 )
+_LOOKS = frozenset(
+    "ls cat head tail less grep egrep rg ag find fd wc pwd which whereis type echo printf tree stat file du df env sort uniq "
+    "cut awk jq test [ true cd sleep ps lsof date diff xargs tr nl strings xxd od man".split()
+)
 _LOOKING = lazy(
-    r"(?:ls|cat|head|tail|less|grep|egrep|rg|ag|find|fd|wc|pwd|which|whereis|type|echo|printf|tree|stat|file|du|df|env|sort|uniq|cut|awk|"
-    r"jq|test|\[|true|cd|sleep|ps|lsof|date|diff|xargs|tr|nl|strings|xxd|od|man|sed\s+-n|command\s+-v|"
+    r"(?:sed\s+-n|command\s+-v|"
     r"git\s+(?:-C\s+\S+\s+)?(?:status|log|diff|show|branch|blame|ls-files|ls-tree|rev-parse|remote|fetch|grep|cat-file|describe|config|reflog|stash\s+list|worktree\s+list|merge-base)|"
-    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)"
+    r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)|go\s+(?:doc|list|version|env)|\S+\s+(?:--version|--help|-h|version|help))(?:\s|\Z)",
+    needs=("sed", "command", "git", "gh", "go", "-h", "version", "help"),
 )
 _SUMMARY = lazy(
     r"\b\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"
@@ -167,7 +171,13 @@ def only_reads(command: str) -> bool:
     >>> only_reads("grep -rn TODO src | head"), only_reads("python3 run.py")
     (True, False)
     """
-    return all(_LOOKING.match(part) for part in _segments(command))
+    return all(map(_looks, _segments(command)))
+
+
+def _looks(part: str) -> bool:
+    """Return whether one command only looks at what is there."""
+    first = next(iter(part.split(None, 1)), "")
+    return (first in _LOOKS and part.startswith(first)) or _LOOKING.match(part) is not None
 
 
 class Part(NamedTuple):
@@ -359,7 +369,7 @@ def _chosen(command: str) -> str:
     """Return the segment of `command` that is its purpose."""
     parts = _segments(command)
     chosen = next((part for part in parts if _matters(part)), None)
-    return chosen or next((part for part in parts if not _LOOKING.match(part)), command)
+    return chosen or next((part for part in parts if not _looks(part)), command)
 
 
 def _matters(part: str) -> bool:

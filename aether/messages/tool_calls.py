@@ -14,8 +14,8 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Literal, NotRequired
 
+from aether.hints import Literal, NotRequired
 from aether.messages.model import Block, Message, as_text
 from aether.messages.shell import (
     Part,

@@ -13,6 +13,7 @@ import json
 import re
 from functools import lru_cache
 
+from aether.project import shipped
 from aether.text.regex import any_of, lazy
 from aether.tuples import NamedTuple
 
@@ -150,9 +151,9 @@ def _before_hosts(text: str) -> list[tuple[int, int]]:
 @lru_cache(maxsize=1)
 def forms() -> dict[str, Any]:
     """Return the content of `data/secrets.json`: the alphabets, and the rows of forms and commands."""
-    from aether.paths import resource  # it imports pathlib, which a hook without text does not need
-
-    found: dict[str, Any] = json.loads(resource("data/secrets.json").read_bytes())
+    # Not by `paths`, which imports pathlib: the event of a tool does without.
+    with open(shipped("data/secrets.json"), "rb") as file:
+        found: dict[str, Any] = json.loads(file.read())
     return found
 
 

@@ -8,9 +8,9 @@ becomes the same one, because it may be read many times before a commit. A docum
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from aether.errors import InvalidDocument
+from aether.hints import Any
 from aether.paths import resource
 from aether.tuples import NamedTuple
 from aether.types import Counter, Finding, JsonObject

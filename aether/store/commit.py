@@ -14,7 +14,6 @@ from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from aether import clock, regular
 from aether.errors import (
@@ -24,6 +23,7 @@ from aether.errors import (
     LockTimeout,
     StorageFailed,
 )
+from aether.hints import Any
 from aether.store import (
     config,
     documents,

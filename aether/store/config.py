@@ -14,10 +14,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
 
 from aether import regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
+from aether.hints import Any
 from aether.project import HOME_NAME, user_file
 from aether.store import files, trust
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value

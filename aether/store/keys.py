@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 from aether.errors import InvalidInput, shown
+from aether.hints import Any, TypeVar
 from aether.store.files import LOCK_SECONDS
 from aether.tuples import NamedTuple
 

@@ -13,10 +13,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
 
 from aether import regular
 from aether.errors import Conflict, CorruptDocument, InvalidInput, StorageFailed, UnsafePath, shown
+from aether.hints import Any, Protocol
 from aether.store import files, spool
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple

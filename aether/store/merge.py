@@ -9,8 +9,8 @@ with `x-merge`: `sum` (counters: both differences count) or `touch` (bookkeeping
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
+from aether.hints import Any
 from aether.store.patch import entry_id, json_equal
 from aether.tuples import NamedTuple
 

@@ -18,10 +18,10 @@ from datetime import datetime
 from fnmatch import fnmatchcase
 from os import fstat
 from pathlib import Path
-from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError, UnsafePath
+from aether.hints import Any
 from aether.paths import inside, is_plain
 from aether.regular import sha256
 from aether.store import documents, files

@@ -25,10 +25,10 @@ from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from aether import clock
 from aether.errors import InvalidInput
+from aether.hints import TYPE_CHECKING, Any, TypeVar
 from aether.store import postings
 from aether.store.index_file import on_index, writing
 from aether.store.postings import CHUNK, CHUNK_BITS, PLANE_BYTES

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from aether import clock, regular
 from aether.errors import AetherError
+from aether.hints import Any
 from aether.store import files, spool
 from aether.store.authors import Author
 from aether.store.lines import require_valid

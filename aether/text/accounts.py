@@ -89,7 +89,10 @@ _PLACE = lazy(r"\W*`[^`\s]+`\W*[-–—:]\s")
 _EXPLAINS = lazy(
     r"^\W*(?:`[^`]+`|\w[\w.]*(?: \w[\w.]*){0,3}) = |^\W*(?:scenario|example|case|given|suppose|assume|imagine|say)\b[^.:]{0,30}:",
     re.IGNORECASE,
-)
+    needs=(
+        " = ", "scenario", "example", "case", "given", "suppose", "assume", "imagine", "say",
+    ),
+)  # fmt: skip
 _ANNOUNCES = lazy(
     r"^\W*(?:now,? |so,? |next,? |then,? |first,? |right\W+|ok\W+)*(?:let me|let's|i'll|i will|i need to|i'm going to)\b",
     re.IGNORECASE,
@@ -123,7 +126,13 @@ _SUPPOSES = lazy(
     r"^\W*you (?:can|should)|\b(?:(?:this|that|it|you|we|i|there|they|which|one|each|fix|\w+s) (?:would|could|might|may)|maybe|perhaps|should (?:i|we)|if you|you(?:'d| could| may)|i'd|let me|i'll|i will|let's|want me|want to|options?|alternatively|consider|recommend|suggest\w*|my take|"
     r"either|one way|in theory|ideally|e\.g\. if|i(?:'m| am) (?:going|about) to|i(?:'m| am) (?:now |also |just |still )?(?:reading|checking|(?:re-?)?running|looking|waiting|confirming|verifying|inspecting|reviewing|tracing|searching|validating)|now (?:i|let|update|add|fix|check|run)|the fix (?:is|would be) to|i need to|we need to|i should)\b",
     re.IGNORECASE,
-)
+    needs=(
+        "you can", "you should", " would", " could", " might", " may", "maybe", "perhaps", "should", "if you", "you'd",
+        "i'd", "let me", "i'll", "i will", "let's", "want ", "option", "alternatively", "consider", "recommend",
+        "suggest", "my take", "either", "one way", "in theory", "ideally", "e.g. if", "i'm ", "i am ", "now ",
+        "the fix ", "need to",
+    ),
+)  # fmt: skip
 _RECOMMENDS = lazy(
     r"^(?!\W*if you\b).*?(?:\b(?:i'd|i would) (?:\w+ly |just |also |still |rather )?(?:go (?:with|for)|suggest|recommend|keep|use|pick|choose|prefer|leave|drop|add)\b|\bi (?:strongly )?(?:recommend|suggest|propose)\b)"
     r"|^\W*(?:my |the )?(?:recommendation|lean|take|suggestion|verdict|preference)\b[^:?.]{0,20}:|^\W*(?:basically|in short|bottom line)\b[^:?.]{0,20}:|^\W*(?:approved? (?:with|once|after|as|this|the|pr)|request(?:ing)? changes|(?:not )?ready to merge|(?:do not|don't|safe to) merge)\b",
@@ -155,11 +164,20 @@ _CHANGED = lazy(
     r"extract(?:s|ed)|creat(?:es|ed)|defaults?|only|separate|avoid(?:s|ed)|left|drop(?:s|ped)|split|merged|rolled back|reverted|confirmed|verified|"
     r"root cause|because|so that|rather than|implemented|updated|introduced|filed|stored|wired|route[sd]?|filters?)\b",
     re.IGNORECASE,
-)
+    needs=(
+        "add", "chang", "remov", "replac", "renam", "mov", "fix", "now", "instead", "no longer", "kept", "keeps",
+        "stays", "uses", "returns", "skip", "gated", "extract", "creat", "default", "only", "separate", "avoid", "left",
+        "drop", "split", "merged", "rolled back", "reverted", "confirmed", "verified", "root cause", "because",
+        "so that", "rather than", "implemented", "updated", "introduced", "filed", "stored", "wired", "route", "filter",
+    ),
+)  # fmt: skip
 _PROVEN = lazy(
     r"\b(?:pass(?:es|ed|ing)?|green|clean|lint|tests?|committed|commit|pushed|push|merged|pr ?#\d+|#\d+|0 issues|build|fail(?:s|ed|ing)?|uncommitted)\b",
     re.IGNORECASE,
-)
+    needs=(
+        "pass", "green", "clean", "lint", "test", "commit", "push", "merged", "#", "build", "fail", "0 issues",
+    ),
+)  # fmt: skip
 # What an account leaves undone stays so until it is named again.
 _PUT_OFF = lazy(
     r"(?:\b(?:is|was|are|were|been|minor,)|[-–—:])\s*(?:deferred|skipped|postponed)\b|\b(?:looks?|is|are|still) untested\b|\bleft (?:unaddressed|for later)\b"
@@ -207,7 +225,10 @@ _REASON = lazy(
 _OPENS_LOOK = lazy(
     r"^\W*(?:now |ok\W+|good\W+|next,? )*(?:let me (?:check|look|see|verify|read|run|find|trace|explore|investigate|search|understand|examine|inspect)|i see|looking|checking|the (?:test|lint|error|issue)\b.{0,30}\bfail|wait)|\bfound\b|\breview\b|\bi think\b",
     re.IGNORECASE,
-)
+    needs=(
+        "let me", "i see", "looking", "checking", "fail", "wait", "found", "review", "i think",
+    ),
+)  # fmt: skip
 LEAST_REASON, MOST_REASON = 40, 300
 _CHOOSES = lazy(
     r"\b(?:i'm|i am|we're) (?:going to |now )?(?:add|keep|mak|mov|us|restor|chang|replac|remov|plac|put|stor|renam|switch|leav|reject|register|edit)(?:ing|e)?\b"

@@ -18,8 +18,8 @@ import itertools
 import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Literal
 
+from aether.hints import Literal
 from aether.text.cues import Cue, by_head, cue, has, likely
 from aether.text.cues import said as as_said
 from aether.text.described import describes, is_otherwise, options

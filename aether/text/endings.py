@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import Literal
 
+from aether.hints import Literal
 from aether.text.regex import lazy
 from aether.text.words import sentences, stems, unquoted, with_apostrophes, words
 from aether.tuples import NamedTuple

@@ -17,8 +17,8 @@ import re
 from _thread import allocate_lock  # threading takes a millisecond of a hook to import
 from collections.abc import Collection, Iterable, Iterator
 from functools import lru_cache
-from typing import Any
 
+from aether.hints import Any
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 
@@ -108,9 +108,8 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=1)
 def _stemmer() -> Any:
-    import importlib
     import sys
-    from importlib.machinery import PathFinder
+    from _frozen_importlib_external import PathFinder  # that of importlib, which takes longer to import
     from types import ModuleType
 
     # The package imports the stemmers of thirty languages, for which a hook would wait: only one is loaded, from a
@@ -123,13 +122,14 @@ def _stemmer() -> Any:
         package.__spec__ = spec
         sys.modules[name] = package
         try:
-            return importlib.import_module(f"{name}.english_stemmer").EnglishStemmer()
+            __import__(f"{name}.english_stemmer")
+            return sys.modules[f"{name}.english_stemmer"].EnglishStemmer()
         except (ImportError, AttributeError):  # a version that is laid out in another way
             pass
         finally:
             for each in [each for each in sys.modules if each.partition(".")[0] == name]:
                 del sys.modules[each]
-    return importlib.import_module(name).stemmer("english")
+    return __import__(name).stemmer("english")
 
 
 # Longer runs are encoded data: nobody types them, and their first characters identify them.

@@ -12,9 +12,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 from aether import clock
+from aether.hints import Any
 from aether.memory.briefing import sections, standing
 from aether.memory.briefing.block import Line, Share, lay_out, longest_fit, rank, said_once, without_repeats
 from aether.memory.briefing.sections import known_items, newest_sessions

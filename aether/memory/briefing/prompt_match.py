@@ -21,7 +21,8 @@ import math
 import re
 from collections import Counter as Tally
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import nsmallest
+from functools import lru_cache
+from heapq import heapify, heappop, heappush, nsmallest
 from itertools import chain, islice
 
 from aether.memory.items import HISTORY
@@ -30,7 +31,7 @@ from aether.memory.search import asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
-from aether.text.words import STOPWORDS, has_terms_beside, query_terms, terms
+from aether.text.words import BASE_FORMS, STOPWORDS, has_terms_beside, query_terms, terms
 from aether.tuples import NamedTuple
 
 # More matches are a page to read, not a hint.
@@ -202,8 +203,8 @@ def match_prompt(
     likely = _likely(names, worded, weights)
     out = frozenset(leave_out)
     clues = [starts[word] for word in rare]
-    made = [
-        _best_passage(asked_for, records[at], weights, rare, names)
+    fitting = [
+        records[at]
         for at in likely
         # What neither names a thing of the prompt nor has its rare words cannot answer it.
         if (any(name in texts[at] for name in names) or _number_in(texts[at], clues) >= LEAST_RARE)
@@ -212,16 +213,39 @@ def match_prompt(
         and (records[at].type != HISTORY or asked_for.asks)
         and not (asked_for.why and records[at].type == "code_change")
     ]
+    if asked_for.commit and (said := _commits(asked_for, [one for one in records if one.id not in out])):
+        return [*islice(_unique(said), MOST_MATCHES)]
+    reasons: list[PromptMatch | None] = []
     if asked_for.why:
-        made += [
+        reasons = [
             _reason(asked_for, record, weights, rare)
             for record, text in zip(records, texts, strict=True)
             if record.type in _REASONED and record.id not in out and _number_in(text, clues)
         ]
-    found = sorted(filter(None, made), key=lambda one: (-one.score, one.record.id))
-    if asked_for.commit:
-        found = _commits(asked_for, [one for one in records if one.id not in out]) or found
+    found = _best_first(asked_for, fitting, weights, rare, names, others=reasons)
     return [*islice(_unique(found), MOST_MATCHES)]
+
+
+def _best_first(
+    asked_for: PromptQuery, records: Iterable[Record], weights: Mapping[str, float], rare: set[str],
+    names: Mapping[str, list[int]], *, others: Iterable[PromptMatch | None],
+) -> Iterator[PromptMatch]:  # fmt: skip
+    """Yield the matches of `records` and the `others`, best first; a record is cut into words when its turn may have come."""
+    waiting = [(-one.score, one.record.id, 1, nth, one) for nth, one in enumerate(others) if one]
+    heapify(waiting)
+    found = []
+    for nth, record in enumerate(records):
+        passages = _candidates(asked_for, record, weights, rare, names)
+        if passages:
+            found.append((-max(one.most for one in passages), record.id, nth, record, passages))
+    for *earliest, nth, record, passages in sorted(found):
+        while waiting and [*waiting[0][:2]] < earliest:
+            yield heappop(waiting)[-1]
+        best = _best_passage(asked_for, record, passages, weights, rare)
+        if best:
+            heappush(waiting, (-best.score, record.id, 0, nth, best))
+    while waiting:
+        yield heappop(waiting)[-1]
 
 
 def _reason(
@@ -283,6 +307,19 @@ def _start(word: str) -> str:
     return word[:-1] if len(word) > 4 else word
 
 
+@lru_cache(maxsize=256)
+def _opening(word: str) -> str:
+    """Return the letters that every form of a stem starts with; none if it may be the stem of an irregular word.
+
+    >>> _opening("cach"), _opening("tie"), _opening("buy")
+    ('cac', 't', '')
+    """
+    kept = word[: max(1, min(3, len(word) - 1))]
+    if any(base.startswith(kept) for base in BASE_FORMS.values()):
+        return ""
+    return kept if len(word) > 3 else kept[:1]  # "tying" is a form of "tie"
+
+
 def _number_in(text: str, starts: Iterable[str]) -> int:
     return sum(map(text.__contains__, starts))
 
@@ -304,16 +341,26 @@ def _likely(
     return nsmallest(LOOKED_AT, can, key=lambda at: (-scores[at], at))
 
 
-def _best_passage(
+class _Candidate(NamedTuple):
+    """A passage that may answer a prompt, before it is cut into words."""
+
+    text: str
+    names: int
+    """How many names of the prompt it has."""
+    most: float
+    """No score of it is higher."""
+
+
+def _candidates(
     asked_for: PromptQuery, record: Record, weights: Mapping[str, float], rare: set[str],
     names: Mapping[str, list[int]],
-) -> PromptMatch | None:  # fmt: skip
-    """Return the best passage of a record that answers the prompt, or None."""
-    best: PromptMatch | None = None
+) -> list[_Candidate]:  # fmt: skip
+    """Return the passages of a record that may answer the prompt."""
+    found = []
     whole = sum(weights.values())
-    alone = _PASSAGES.search(record.text) is None
     starts = {word: _start(word) for word in weights}
     clues = [starts[word] for word in rare]
+    openings = {word: _opening(word) for word in weights}
     for passage in _passages(record.text, names, clues):
         folded = passage.casefold()
         by_name = _named(folded, names) if names else []
@@ -328,6 +375,24 @@ def _best_passage(
             likely = [word for word, start in starts.items() if start in folded]
             if not _is_enough(likely, weights, rare, whole):
                 continue
+        plain = folded.isascii() and "'" not in folded
+        worth = sum(weights[word] for word in weights if not plain or openings[word] in folded)
+        most = (worth + NAME_WEIGHT * len(by_name)) * WEIGHT_OF_TYPE.get(record.type, 1.0)
+        found.append(_Candidate(passage, len(by_name), most))
+    return found
+
+
+def _best_passage(
+    asked_for: PromptQuery, record: Record, passages: Iterable[_Candidate], weights: Mapping[str, float],
+    rare: set[str],
+) -> PromptMatch | None:  # fmt: skip
+    """Return the best of the `passages` of a record if it answers the prompt, or None."""
+    best: PromptMatch | None = None
+    whole = sum(weights.values())
+    alone = _PASSAGES.search(record.text) is None
+    for passage, by_name, most in passages:
+        if best is not None and most <= best.score:
+            continue
         if not alone and not _is_prose(passage):
             continue
         said = terms(passage)
@@ -336,7 +401,7 @@ def _best_passage(
         worth = sum(weights[word] for word in held)
         if not by_name and not _is_enough(held, weights, rare, whole):
             continue
-        score = (worth + NAME_WEIGHT * len(by_name)) * WEIGHT_OF_TYPE.get(record.type, 1.0)
+        score = (worth + NAME_WEIGHT * by_name) * WEIGHT_OF_TYPE.get(record.type, 1.0)
         if best is not None and score <= best.score:
             continue
         if has_terms_beside(passage, asked_for.said, least=LEAST_NEWS):

@@ -18,8 +18,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from operator import itemgetter
-from typing import Any, cast
 
+from aether.hints import Any, cast
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
 from aether.memory.briefing.standing import ISSUE, accounts, says_state

@@ -14,8 +14,8 @@ need not wait for the next request: `end_turn` and `end_agent`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import NotRequired
 
+from aether.hints import NotRequired
 from aether.memory.capture.notes import (
     RULE_TYPES,
     STATEMENT_CHARS,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Literal, NotRequired
 
+from aether.hints import TYPE_CHECKING, Literal, NotRequired
 from aether.redact.redact import redact
 from aether.regular import sha256
 from aether.text.regex import lazy

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from typing import Any, NotRequired
 
+from aether.hints import Any, NotRequired
 from aether.memory.capture.notes import Note, Origin, shorten
 from aether.messages.model import as_object, as_text
 from aether.messages.records import Record

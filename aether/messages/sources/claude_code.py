@@ -15,8 +15,8 @@ import json
 import re
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
 
+from aether.hints import Any
 from aether.messages.model import as_object, as_text, content_text
 from aether.messages.records import Record, parts, put_bounded, with_part
 from aether.regular import sha256

@@ -745,8 +745,8 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project):
 @pytest.mark.parametrize(
     ("event", "more", "heavy"),
     [
-        # The stemmer, which leaves no module but the one that finds it, and what compares two lines that are alike.
-        ("SessionStart", {"source": "startup"}, "importlib.machinery unicodedata aether.text.classify aether.messages.records aether.store.merge sqlite3 aether.api.drain aether.memory.search aether.text.similarity"),
+        # The stemmer, which leaves no module, and what compares two lines that are alike.
+        ("SessionStart", {"source": "startup"}, "stemmer unicodedata aether.text.classify aether.messages.records aether.store.merge sqlite3 aether.api.drain aether.memory.search aether.text.similarity"),
         ("UserPromptSubmit", {"prompt": "Why does load_sessions() of `a.py` retry the gateway?"},
          "aether.api.drain aether.store.archive_store aether.memory.capture.notes aether.memory.capture.passages aether.messages aether.store.merge unicodedata"),
         # Nothing is searched, and compressing starts only in a full memory.
@@ -758,15 +758,38 @@ def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, 
     aether.add_working_memory_item("Never retry `load_sessions()` of the gateway.", "constraint", home=home)
     code = (
         "import sys\nfrom aether.integrations.claude_code import hook\n"
-        "code, said = hook.main([], sys.stdin.buffer.read())\nprint(code, *sys.modules)"
+        "code, said = hook.main([], sys.stdin.buffer.read())\nprint(code, *sys.modules)\n"
+        "from aether.text import words\nprint(*['stemmer'] * words._stemmer.cache_info().currsize)"
     )
     payload = {"hook_event_name": event, "session_id": "s", "cwd": str(project), **more}
 
     code, *found = process(project, payload, code=code).stdout.decode().split()
 
-    others = "dataclasses hashlib tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing"
+    others = (
+        "dataclasses hashlib tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing "
+        "typing signal urllib.parse ipaddress ntpath warnings _strptime"
+    )
     assert (code, logged(project)) == ("0", "")
     assert {*others.split(), *heavy.split()} & {*found} == set()
+
+
+def test_what_is_imported_lightly_is_whole():
+    code = (
+        "import sys\nfrom aether.integrations.claude_code import hook\nhook.import_lightly()\n"
+        "print(*{'urllib.parse', 'ntpath', 'warnings'} & {*sys.modules}, sep='')\n"
+        "import pathlib, pickle\nfrom datetime import UTC, datetime\n"
+        "print(pathlib.Path('/a b').as_uri(), pathlib.PureWindowsPath('c:/a').root, pathlib.ntpath.join('a', 'b'))\n"
+        "print(pickle.loads(pickle.dumps(datetime.strptime('2026', '%Y').replace(tzinfo=UTC))))\n"
+        "from urllib.parse import quote\nprint(quote('a b'), 'urllib' in sys.modules)\n"
+        "from aether.types import Detail, JsonObject\n"
+        "import typing\nprint(*typing.get_args(Detail), JsonObject.__origin__)"
+    )
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+
+    assert done.stdout.decode().splitlines() == [
+        "", "file:///a%20b \\ a\\b", "2026-01-01 00:00:00+00:00", "a%20b True", "full key_points summary metadata <class 'dict'>",
+    ]  # fmt: skip
 
 
 def captured():
