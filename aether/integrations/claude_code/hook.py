@@ -72,26 +72,7 @@ USAGE = """aether-hook reads one event of Claude Code on its standard input. To 
   echo '{"hook_event_name": "SessionStart", "source": "startup"}' | aether-hook
 To have Claude Code call it: aether claude install
 """
-# What `pathlib` imports for addresses, for the paths of another system and for what is deprecated.
-_SELDOM_USED = ("urllib.parse", "ntpath", "warnings")
 _OPENED: list[int] = []
-
-
-class _Placeholder(type(sys)):  # type: ignore[misc]  # the class of modules
-    """A module that is imported when something of it is used."""
-
-    def __getattr__(self, name: str) -> object:
-        if name.startswith("__"):
-            raise AttributeError(name)
-
-        def call(*given: object, **named: object) -> object:
-            return getattr(self, name)(*given, **named)
-
-        module = str(self.__name__)
-        if sys.modules.get(module) is self:
-            return call  # a function that is taken from it by name
-        __import__(module)
-        return getattr(sys.modules[module], name)
 
 
 def run() -> NoReturn:
@@ -207,7 +188,6 @@ def from_transcript(payload: JsonObject) -> JsonObject:
 
 def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, ready: bool) -> str:
     """Return the output for an event that was kept; a home that is not `ready` is created first."""
-    import_lightly()
     from aether.integrations.claude_code.reply import is_first, reply
 
     event, session = payload["hook_event_name"], _text(payload, "session_id")
@@ -227,23 +207,8 @@ def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, r
     return output(event, text)
 
 
-def import_lightly() -> None:
-    """Import `pathlib` and `datetime`, if nobody has, without what they import and a hook never uses."""
-    if "pathlib" not in sys.modules:
-        missing = {name: _Placeholder(name) for name in _SELDOM_USED if name not in sys.modules}
-        sys.modules.update(missing)
-        try:
-            __import__("pathlib")
-        finally:
-            for name in missing:
-                del sys.modules[name]
-    if sys.version_info < (3, 12):  # it makes each class in Python first, and then takes those of this module
-        sys.modules.setdefault("datetime", __import__("_datetime"))
-
-
 def _about_file(payload: JsonObject, home: str, private: str) -> str:
     """Return the output for a file that was read: what memory knows about it, nothing about a private one."""
-    import_lightly()
     from aether.integrations.claude_code.reply import about_file, is_first
 
     text = about_file(payload, home, private=private) if is_first(home, payload) else ""
