@@ -128,7 +128,7 @@ def test_shipped_files_are_found(name):
 def test_an_installed_package_finds_its_own_copy(tmp_path, monkeypatch):
     (tmp_path / "aether" / "_files" / "data").mkdir(parents=True)
     (tmp_path / "aether" / "_files" / "data" / "memory.json").touch()
-    monkeypatch.setattr(paths, "__file__", str(tmp_path / "aether" / "paths.py"))
+    monkeypatch.setattr(project, "__file__", str(tmp_path / "aether" / "project.py"))
 
     assert paths.resource("data/memory.json") == tmp_path / "aether" / "_files" / "data" / "memory.json"
 

@@ -584,6 +584,11 @@ def is_aside(sentence: str) -> bool:
     return bool(_ASIDE.match(said) or _LEANS.match(said) or _NO_SUBJECT.match(said) or _PASSING.search(said))
 
 
+def says_why(sentence: str) -> bool:
+    """Return whether a `sentence` says why, or what something is done instead of."""
+    return bool(_REASON.search(sentence))
+
+
 def introduces(sentence: str) -> bool:
     """Return whether a reason says what is made or kept, rather than what is adjusted or tested.
 

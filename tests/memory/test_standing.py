@@ -359,9 +359,10 @@ def test_names_below_an_entry_belong_to_it():
             ["Readers should use the log of their session, instead of the `print` of today."],
         ),
         (
-            "It is in `a.py`. Let me add `HASH_LENGTH` there and use it for all names of branches:",
-            ["Let me add `HASH_LENGTH` there and use it for all names of branches"],
+            "It is in `a.py`. Let me add `HASH_LENGTH` there, so that all names of branches have it:",
+            ["Let me add `HASH_LENGTH` there, so that all names of branches have it"],
         ),
+        ("It is in `a.py`. Let me add `HASH_LENGTH` there and use it for all names of branches:", []),
         ("Let me look at `a.py` so that I can find it.", []),
         ("The reason is one that `a.py` gives away in its first few lines:", []),
         ("Now I see the problem in `a.py`.", []),

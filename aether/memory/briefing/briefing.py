@@ -60,7 +60,7 @@ _START = _FIRST | {
     "noted": Share(6, 4, 2),
 }
 # Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
-START_TOKENS = 1000
+START_TOKENS = 1050
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
     "next": Share(0.2, 1, 6),

@@ -40,6 +40,7 @@ from aether.text.accounts import (
     refers,
     refuses,
     reports_work,
+    says_why,
     step_of,
     supposes,
     undoes,
@@ -234,7 +235,7 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
             continue
         text = reason_of(item["content"])
         # What is wrong is no result: the edit that followed changed it.
-        if text and not is_aside(text) and not names_defect(text):
+        if text and says_why(text) and not is_aside(text) and not names_defect(text):
             yield Line(
                 "results", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )
