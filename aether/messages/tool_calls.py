@@ -110,7 +110,7 @@ _SHOWN_ONLY = frozenset({"--dry-run", "--help", "-h"})
 _NO_PUSH = frozenset({"-n", "-d", "--delete"}) | _SHOWN_ONLY
 _KEPT_STASH = frozenset({"list", "show", "drop", "clear", "create", "store"})
 _RESETS_FILES = frozenset({"--hard", "--merge", "--keep"})
-_NEW_BRANCH = frozenset({"-b", "-B", "--orphan"})
+_NEW_BRANCH = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan"})
 _DROPPED = lazy(r".*(?:HEAD|@)[~^].*|\S+/\S.*|[0-9a-f]{7,40}")
 # A push prints each branch by its name here and there; a fetch prints that of the remote.
 _PUSHED = lazy(
@@ -139,6 +139,7 @@ _BRANCH = lazy(
     needs=("] ", "On branch ", "## ", "Switched to "),
 )
 _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
+_COMMIT_ENTRY = lazy(r"(?:(?P<name>[0-9a-f]{7,40}) )?(?P<subject>.*)", re.DOTALL)
 _LOGGED_COMMIT = lazy(r"^(?=[a-f]*\d)([0-9a-f]{7,40}) (?:\((?:HEAD|tag:)[^)\n]*\) )?(\S.*)$", re.MULTILINE)
 # What is staged by each of these is in the next commit.
 _STAGING = frozenset({"add", "stage", "rm", "mv"})
@@ -167,6 +168,7 @@ MOST_EDITED = 60
 MOST_NAMED = 12
 MOST_COMMITS = 12
 SUBJECT_CHARS = 90
+UNCHECKED = "No build or test is known to have passed since the last edit."
 COMMITS_LEAD = "Commits, the newest first: "
 # Enough to recognise an error by; the full text is in the archive.
 COMPLAINT_CHARS = 300
@@ -731,9 +733,23 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
             branch = next(filter(None, named))
             if branch != tree.get("branch", branch):
                 tree.pop("rebased", None)
+                _leave_branch(tree, command, output)
             tree["branch"] = branch
     if (rebased := _REBASED.search(output)) and (base := _REBASES.search(command)):
         tree["branch"], tree["rebased"] = rebased[1], base[1]
+
+
+def _leave_branch(tree: WorkTree, command: str, output: str) -> None:
+    """Forget the commits of another branch, unless this one was made from it."""
+    steps = [step for _, step in _git_steps(command)]
+    if "commits" not in tree or any(
+        verb in ("checkout", "switch") and not _NEW_BRANCH.isdisjoint(words) for verb, words in steps
+    ):
+        return
+    own = len(commits_in(command, output))
+    tree["commits"] = tree["commits"][-own:] if own else []
+    if not own:
+        tree["commit"], tree["ahead"] = "", False
 
 
 def record_refusal(tree: WorkTree, paths: Iterable[str], command: str = "") -> None:
@@ -753,7 +769,7 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
     left, staged = _uncommitted_after(command, tree["edited"], tree.get("staged"))
     if any(_drops_commits(*step) for step in given):
         made = []  # which of them are left is unknown
-    elif any(verb == "rebase" and "--abort" not in words for verb, words in given):
+    elif any(_rewrites(*step) for step in given):
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
     if any(verb in _MAKE_COMMITS for verb, _ in given):
         made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
@@ -770,6 +786,27 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
         tree.pop("staged", None)
     if made or "commits" in tree:
         tree["commits"] = made[-MOST_COMMITS:]
+        if any(verb == "log" and "--oneline" in words for verb, words in given):
+            _rename_commits(tree, output)
+
+
+def _rewrites(verb: str, words: Sequence[str]) -> bool:
+    if verb == "pull":
+        return not {"--rebase", "-r"}.isdisjoint(words)
+    return verb == "rebase" and "--abort" not in words
+
+
+def _rename_commits(tree: WorkTree, log: str) -> None:
+    """Give the commits that `log` lists with another name that name: they were made again outside the conversation."""
+    listed = [(name, subject[:SUBJECT_CHARS]) for name, subject in _LOGGED_COMMIT.findall(log)]
+    named = {subject: name for name, subject in listed if [one for _, one in listed].count(subject) == 1}
+    held = [_COMMIT_ENTRY.fullmatch(one) for one in tree["commits"]]
+    for at, one in enumerate(held):
+        name = named.get(one["subject"], "") if one else ""
+        if one and name and not name.startswith(one["name"] or " "):
+            if one["name"] and one["name"] == tree["commit"]:
+                tree["commit"] = name
+            tree["commits"][at] = f"{name} {one['subject']}"
 
 
 def _uncommitted_after(
@@ -879,7 +916,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
         on = f", rebased on {base}" if (base := tree.get("rebased")) else ""
         yield f"The branch is {branch}{on}."
     if tree["unchecked"]:
-        yield "Nothing was built or tested after the last edit."
+        yield UNCHECKED
     if made := tree.get("commits"):
         yield f"{COMMITS_LEAD}{'; '.join(reversed(made))}."
 

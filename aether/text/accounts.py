@@ -29,6 +29,8 @@ LEAST_CHANGE = 2.0
 OPENING_WORDS = 8
 MOST_LEFT = 3
 
+# What is not shown of a list.
+_MORE = " …"
 _FENCE = lazy(r"(?:```|~~~).*?(?:```|~~~|\Z)", re.DOTALL, needs=("```", "~~~"))
 _ENTRY = lazy(r"[ \t]*(?:[-*•+]|\d{1,3}[.)]|✅|❌|[a-z]\))[ \t]+")
 # A bold line that ends like a sentence is one.
@@ -68,6 +70,11 @@ _NEXT_HEADING = lazy(
         "still open",
         "when ready",
     ),
+)
+# What is left as it is on purpose.
+_LEFT_ALONE = lazy(
+    r"\b(?:intentional\w*|on purpose|as[- ]is|as it is|by design|unchanged|already|not needed|correct\w*)\b",
+    re.IGNORECASE,
 )
 _OPTION_HEADING = lazy(
     r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
@@ -134,7 +141,7 @@ _SUPPOSES = lazy(
     ),
 )  # fmt: skip
 _RECOMMENDS = lazy(
-    r"^(?!\W*if you\b).*?(?:\b(?:i'd|i would) (?:\w+ly |just |also |still |rather )?(?:go (?:with|for)|suggest|recommend|keep|use|pick|choose|prefer|leave|drop|add)\b|\bi (?:strongly )?(?:recommend|suggest|propose)\b)"
+    r"^(?!\W*if you\b).*?(?:\b(?:i'd|i would) (?:\w+ly |just |also |still |rather )?(?:go (?:with|for|after)|suggest|recommend|keep|use|pick|choose|prefer|leave|drop|add|start with|tackle|focus on)\b|\bi (?:strongly )?(?:recommend|suggest|propose)\b)"
     r"|^\W*(?:my |the )?(?:recommendation|lean|take|suggestion|verdict|preference)\b[^:?.]{0,20}:|^\W*(?:basically|in short|bottom line)\b[^:?.]{0,20}:|^\W*(?:approved? (?:with|once|after|as|this|the|pr)|request(?:ing)? changes|(?:not )?ready to merge|(?:do not|don't|safe to) merge)\b",
     re.IGNORECASE,
     needs=(
@@ -208,7 +215,10 @@ _FIXES_ALL = lazy(
     needs=("fixed", "addressed", "resolved", "handled", "closed"),
 )
 _NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
-_OF_TREE = lazy(r"\b(?:unstaged|uncommitted|unpushed|untracked)\b", re.IGNORECASE)
+_OF_TREE = lazy(
+    r"\b(?:unstaged|uncommitted|unpushed|untracked|diverged)\b|\b(?:did(?:n't| not)|have(?:n't| not)|has(?:n't| not)|not(?: yet)?) (?:been )?(?:push|commit|stag)\w*",
+    re.IGNORECASE,
+)
 # An entry of a checklist was the state when it was ticked.
 _TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
 # What tests were written says less than that they pass, and the list of changed files names them.
@@ -487,16 +497,22 @@ def _needs(lead: str, entries: Sequence[Paragraph]) -> bool:
 
 
 def _with_nested(said: Iterable[Paragraph], most: int) -> list[tuple[Paragraph, Paragraph]]:
-    """Return the paragraphs, but for entries below others; each alone, and with as many of those as fit."""
+    """Return the paragraphs, but for entries below others; each alone, and with as many of those as fit.
+
+    What is left out of an entry shows as "…".
+    """
     found: list[tuple[Paragraph, Paragraph]] = []
     texts: set[str] = set()
     for one in said:
         if one.entry and one.lead in texts:
             alone, held = found[-1]
-            joined = f"{held.text} {one.mark} {one.text}"
             texts.add(one.text)
-            if len(joined) <= most:
-                found[-1] = alone, held._replace(text=joined)
+            if not alone.text.endswith(_MORE):
+                alone = alone._replace(text=f"{alone.text.rstrip(':')}{_MORE}")
+            joined = f"{held.text} {one.mark} {one.text}"
+            if len(joined) > most:
+                joined = held.text if held.text.endswith(_MORE) else f"{held.text}{_MORE}"
+            found[-1] = alone, held if held.text.endswith(_MORE) else held._replace(text=joined)
         else:
             texts = {one.text} if one.entry else set()
             found.append((one, one))
@@ -770,7 +786,8 @@ def refers(question: str) -> bool:
 
 def _opens_next(one: Paragraph) -> bool:
     """Return whether a paragraph is below a heading of open work; a whole sentence above a list reports."""
-    return bool(_NEXT_HEADING.search(one.heading)) and len(one.heading.split()) <= OPENING_WORDS
+    opens = _NEXT_HEADING.search(one.heading) and not _LEFT_ALONE.search(one.heading)
+    return bool(opens) and len(one.heading.split()) <= OPENING_WORDS
 
 
 def _announced(one: Paragraph) -> bool:

@@ -220,7 +220,7 @@ def test_edits_without_a_commit_or_a_check_are_named():
     assert found.state[-3:] == (
         "Uncommitted, as of the last call: a.py, b.py.",
         "Nothing was committed in this conversation.",
-        "Nothing was built or tested after the last edit.",
+        "No build or test is known to have passed since the last edit.",
     )
 
 

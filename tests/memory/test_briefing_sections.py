@@ -21,6 +21,7 @@ from aether.memory.briefing.sections import (
     path_shortener,
     with_short_paths,
 )
+from aether.messages.tool_calls import UNCHECKED
 from tests.memory.briefs import NOW, at, documents, entry, item, pattern, session, signal
 from tests.tables import rows
 
@@ -483,7 +484,7 @@ def test_a_line_whose_parts_ran_later_is_left_out():
 
 
 def test_only_the_newest_commands_are_read():
-    runs = [item(f"Ran `make {number}`", "command", hour=number % 24) for number in range(100)]
+    runs = [item(f"Ran `./deploy {number}`", "command", hour=number % 24) for number in range(100)]
 
     assert len(commands_run(newest(*runs))) == LOOKED_AT
 
@@ -1023,7 +1024,7 @@ def committed_on(day, text="[main 1a2b3c4] Add retries"):
     return item(text, "outcome", day=day, role="commit", evidence="machine", conversation="c")
 
 
-def test_requests_that_a_commit_settled_come_last_and_say_so():
+def test_requests_before_the_last_are_those_asked_earlier_and_say_whether_a_commit_followed():
     changed = item("Changed a.py: parse", "code_change", conversation="c")
     items = [
         committed_on(9), asked_on(8, "Now write the handbook of the queue."),
@@ -1034,9 +1035,87 @@ def test_requests_that_a_commit_settled_come_last_and_say_so():
 
     lines = [*sections.requests(items)]
 
-    assert [(line.text.split()[0], line.note) for line in lines] == [
-        ("Now", ""), ("Move", ""), ("Why", ""), ("nah,", ""), ("Add", "a commit followed"),
+    assert [(line.section, line.text.split()[0], line.note) for line in lines] == [
+        ("requests", "Now", ""), ("asked", "Move", ""), ("asked", "Why", ""), ("asked", "Add", "a commit followed"),
+        ("asked", "nah,", ""),
     ]  # fmt: skip
+
+
+def test_what_a_question_is_about_is_asked_now_too():
+    changed = item("Changed a.py: parse", "code_change", conversation="c")
+    items = [
+        asked_on(9, "can you explain the second way of src/db.py to me?"), asked_on(8, "Fix what the review of src/db.py found."),
+        changed, asked_on(7, "Add retries to src/webhook.py, please."), changed, asked_on(6, "Move src/db.py into a package."),
+    ]  # fmt: skip
+
+    assert [line.section for line in sections.requests(items)] == ["requests", "requests", "asked", "asked"]
+
+
+def test_a_page_that_came_first_is_what_the_work_is_for():
+    changed = item("Changed a.py: parse", "code_change", conversation="c")
+    items = [
+        one
+        for day in (9, 8, 7)
+        for one in (asked_on(day, f"Add step {day} to src/webhook.py, please."), changed)
+    ]
+    page = asked_on(2, "Rewrite the queue.\n\n" + "It drops jobs when the disk is full. " * 20)
+
+    assert [line.section for line in sections.requests([*items, page])] == [
+        "requests", "requests", "asked", "asked",
+    ]  # fmt: skip
+
+
+@rows(
+    ("end", "shown"),
+    [
+        ("Fix all those", True),
+        ("What needs to be changed?", True),
+        ("`parse()` at line 7 | P1", False),
+        ("and the last of the comments goes on " * 10, False),
+    ],
+)
+def test_a_long_request_is_shown_with_its_last_paragraph(end, shown):
+    pasted = "# Comments\n\n" + "The reader of src/db.py drops the newest row. " * 20
+    line = next(sections.requests([asked_on(3, f"{pasted}\n\n{end}")]))
+
+    assert line.text.startswith("# Comments")
+    assert line.text.endswith(f" […] {end}") is shown
+
+
+@rows(
+    ("said", "later", "kept"),
+    [
+        ("Push the two commits, please", True, False),
+        ("Push the two commits, please", False, True),
+        ("then let's open a draft PR for that", True, False),
+        ("push only tags that are signed, because the mirror reads all others twice", True, True),
+    ],
+)
+def test_an_errand_is_no_decision_after_the_next_request(said, later, kept):
+    decided = item(said, "decision", day=3, evidence="person", conversation="c")
+    items = [*([asked_on(5, "Now the docs.")] if later else []), decided]
+
+    assert bool([*sections.decisions(items, [])]) is kept
+
+
+def test_two_checks_are_listed_and_those_before_the_last_edit_say_so():
+    runs = [
+        item(f"Ran `make {name}`: ok", "command", day=day)
+        for day, name in ((5, "test"), (4, "lint"), (3, "docs-check"))
+    ]
+    tree = item(f"Uncommitted, as of the last call: a.py. {UNCHECKED}", role="tree", day=6)
+
+    assert texts(commands_run(newest(*runs))) == ["Ran `make test`: ok", "Ran `make lint`: ok"]
+    assert {line.note for line in commands_run(newest(*runs))} == {""}
+    assert {line.note for line in commands_run(newest(tree, *runs))} == {"before the last edit"}
+
+
+def test_of_a_long_chain_the_end_is_listed():
+    chain = " && ".join(f"make part-{number}-of-the-whole-build" for number in range(8))
+
+    assert texts(commands_run([item(f"Ran `{chain}`: ok", "command")])) == [
+        "Ran `" + " && ".join(f"make part-{number}-of-the-whole-build" for number in range(4, 8)) + "`: ok"
+    ]
 
 
 def test_an_issue_that_was_filed_is_no_commit():

@@ -1238,7 +1238,7 @@ def test_a_turn_that_edited_and_committed_says_what_is_uncommitted_and_unpushed(
     assert trees(user("Go on."), edit, done) == [
         (
             "Uncommitted, as of the last call: a.py. Nothing was committed in this conversation."
-            " Nothing was built or tested after the last edit."
+            " No build or test is known to have passed since the last edit."
         )
     ]
     assert trees(user("Go on."), *committed, *run("git push")) == [

@@ -276,6 +276,7 @@ def test_a_long_list_is_injected_by_its_entries_after_the_sentence_that_opens_it
         ("I'd go with the lock, because it is there already.\n\nDoes that make sense?", ["I'd go with the lock, because it is there already."]),
         ("The lock comes first, since all others need it. Want to start there?", ["The lock comes first, since all others need it. Want to start there?"]),
         ("## 1. The lock\n\nIt is free.\n\nShall I push `main`?", ["Shall I push `main`?"]),
+        ("Remaining uses (left as-is):\n- the report in `c.py`, for people who read it", []),
         ("## 1. The lock\n\nIt is free.\n\n## 2. The queue\n\nIt is new.\n\nWhich do you prefer?", ["Which do you prefer?", "1. The lock", "2. The queue"]),
     ],
 )  # fmt: skip
@@ -772,7 +773,7 @@ def test_what_was_made_comes_before_what_was_adjusted():
 
     found = standing.reports([], standing.reasons(items))
 
-    assert [line.text for line in found["results"]] == [made, adjusted]
+    assert [line.text for line in found["reasons"]] == [made, adjusted]
 
 
 def test_a_commit_that_the_work_tree_names_is_no_state():
@@ -788,3 +789,22 @@ def test_a_commit_that_the_work_tree_names_is_no_state():
     assert [line.text for line in lines if line.section == "state"] == [
         "`load()` now returns the newest session instead of the oldest"
     ]
+
+
+def test_what_the_newest_account_proposes_takes_the_place_of_an_earlier_question():
+    asked = answer("Two ways to do it. Want me to add the gate to `load()`?", day=3)
+    proposal = answer(
+        "It costs one line in `load()`. I'd go with the flag instead, because it is there.", day=6
+    )
+    *_, ahead = injected(asked, request("what does the gate cost?", 4), proposal)
+
+    assert ahead == []
+
+
+def test_entries_that_do_not_fit_below_another_show_as_left_out():
+    below = [f"`load_{n}()` keeps the order of the {'rows and ' * 12}columns" for n in range(4)]
+    said = "Changed the reader in `a.py`:\n" + "\n".join(f"  - {one}" for one in below)
+    state, *_ = injected(request("Go."), changed(), answer(f"- {said}"))
+
+    assert state[0].startswith("Changed the reader in `a.py`: - `load_0()`")
+    assert state[0].endswith("columns …")

@@ -460,7 +460,7 @@ def test_looking_around_is_no_failure():
             [
                 "Uncommitted, as of the last call: a.py, b.py.",
                 "Nothing was committed in this conversation.",
-                "Nothing was built or tested after the last edit.",
+                "No build or test is known to have passed since the last edit.",
             ],
         ),
         (
@@ -601,7 +601,7 @@ def test_looking_around_is_no_failure():
             ],
             [
                 "The last commit, 617fc5e, was pushed.",
-                "Nothing was built or tested after the last edit.",
+                "No build or test is known to have passed since the last edit.",
                 "Commits, the newest first: 617fc5e Add retries.",
             ],
         ),
@@ -610,7 +610,7 @@ def test_looking_around_is_no_failure():
             [
                 "Uncommitted, as of the last call: b.py.",
                 "Nothing was pushed in this conversation.",
-                "Nothing was built or tested after the last edit.",
+                "No build or test is known to have passed since the last edit.",
             ],
         ),
         (
@@ -632,6 +632,31 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         record_in_work_tree(tree, paths, command, output)
 
     assert [*work_tree_lines(tree, whole=True)] == lines
+
+
+ON_MAIN = [([], "git commit -m One", "[main 1a2b3c4] One"), ([], "git commit -m Two", "[main 2b3c4d5] Two")]
+
+
+@pytest.mark.parametrize(
+    ("command", "output", "commits"),
+    [
+        ("git checkout fix", "Switched to branch 'fix'", []),
+        ("git checkout -b fix", "Switched to a new branch 'fix'", ["1a2b3c4 One", "2b3c4d5 Two"]),
+        ("git switch -c fix", "Switched to a new branch 'fix'", ["1a2b3c4 One", "2b3c4d5 Two"]),
+        ("git commit -m Three", "[fix 3c4d5e6] Three", ["3c4d5e6 Three"]),
+        ("git pull --rebase", "Successfully rebased and updated refs/heads/main.", ["One", "Two"]),
+        ("git log --oneline -3", "9f8e7d6 Two\n8e7d6c5 One\n7d6c5b4 Base", ["8e7d6c5 One", "9f8e7d6 Two"]),
+        ("git log --oneline -2", "9f8e7d6 Two\n8e7d6c5 Two", ["1a2b3c4 One", "2b3c4d5 Two"]),
+        ("git log --oneline -2", "2b3c4d5 Two\n1a2b3c4 One", ["1a2b3c4 One", "2b3c4d5 Two"]),
+    ],
+)
+def test_the_commits_are_those_of_the_branch_by_their_present_names(command, output, commits):
+    tree = new_work_tree()
+    for paths, ran, said in [*ON_MAIN, ([], command, output)]:
+        record_in_work_tree(tree, paths, ran, said)
+
+    assert tree["commits"] == commits
+    assert tree["commit"] in ("", "2b3c4d5", commits[-1].split()[0] if commits else "")
 
 
 @pytest.mark.parametrize(
@@ -712,7 +737,9 @@ def test_a_call_that_failed_may_have_checked_or_committed():
     tree = new_work_tree()
     record_in_work_tree(tree, ["a.py"], "", "")
     assert record_in_work_tree(tree, [], "cargo test", "test result: FAILED", failed=True)
-    assert "Nothing was built or tested after the last edit." not in [*work_tree_lines(tree, whole=True)]
+    assert "No build or test is known to have passed since the last edit." not in [
+        *work_tree_lines(tree, whole=True)
+    ]
     assert not record_in_work_tree(tree, [], "git commit -m x", "hook failed", failed=True)
 
     record_in_work_tree(
@@ -957,5 +984,6 @@ def test_only_prose_needs_no_build(path, unchecked):
     record_in_work_tree(tree, [path], "", "")
 
     assert (
-        "Nothing was built or tested after the last edit." in [*work_tree_lines(tree, whole=True)]
+        "No build or test is known to have passed since the last edit."
+        in [*work_tree_lines(tree, whole=True)]
     ) == unchecked

@@ -54,6 +54,8 @@ HEADINGS = {
     "open": "Open errors and blockers:",
     "requests": "Requests of the user:",
     "results": "Last results:",
+    "reasons": "Why edits were made, said before each:",
+    "asked": "Asked earlier:",
     "files": "Files changed:",
     "commands": "Commits and commands, the last of each:",
     "caste": "What this caste did last in this project:",
@@ -62,11 +64,12 @@ HEADINGS = {
     "earlier": "Earlier work:",
 }
 # A line of these sections says nothing where a more important one of another section says the same.
-_ECHOES = frozenset({"state", "next", "requests", "results"})
+_ECHOES = frozenset({"state", "next", "requests", "asked", "results", "reasons"})
 # The word for the lines of a section to programs.
 KINDS = {
     "goal": "state", "protected": "rule", "state": "state", "next": "next", "rules": "rule", "signals": "rule",
-    "decisions": "decision", "elsewhere": "decision", "open": "open", "requests": "request", "results": "outcome", "files": "file",
+    "decisions": "decision", "elsewhere": "decision", "open": "open", "requests": "request", "asked": "request", "results": "outcome",
+    "reasons": "outcome", "files": "file",
     "commands": "command", "caste": "outcome", "noted": "lesson", "learned": "lesson",
     "earlier": "outcome",
 }  # fmt: skip
@@ -123,7 +126,7 @@ def said_once(lines: Iterable[Line]) -> list[Line]:
         cut = line.section == "decisions" and folded.endswith("...")
         if cut and asked.startswith(folded.removesuffix("...")):
             continue
-        if line.section == "requests" and any(
+        if line.section in ("requests", "asked") and any(
             one in folded and 2 * len(one) > len(folded) for one in decided
         ):
             continue

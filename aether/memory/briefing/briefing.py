@@ -51,9 +51,11 @@ _START = _FIRST | {
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
     "decisions": Share(1, 0.5, 10),
-    "requests": Share(1, 0.5, 6),
+    "requests": Share(1, 0.5, 4),
     "commands": Share(1, 1, 4),
-    "results": Share(2, 0.3, 8),
+    "results": Share(2, 0.3, 6),
+    "reasons": Share(2.2, 0.4, 6),
+    "asked": Share(2, 0.7, 4),
     "files": Share(3, 1, 2),
     "earlier": Share(5, 6, 2),
     "learned": Share(6, 4, 3),
@@ -66,9 +68,11 @@ _COMPACT = _FIRST | {
     "next": Share(0.2, 1, 6),
     "open": Share(0, 1, 10),
     "requests": Share(0, 2, 5),
+    "asked": Share(4, 2, 4),
     "decisions": Share(1, 0.5, 12),
     "elsewhere": Share(2, 1, 6),
     "results": Share(2, 0.5, 3),
+    "reasons": Share(2, 0.5, 3),
     "files": Share(3, 0.5, 4),
     "commands": Share(1, 1.5, 4),
     "noted": Share(8, 4, 4),
@@ -203,7 +207,7 @@ def _gather(
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     rules, ended = _rules(memory, everything, wide)
-    problems = [*sections.problems(items)]
+    problems, asked = [*sections.problems(items)], [*sections.requests(items)]
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
         "protected": lambda: sections.protected(memory, everything),
@@ -217,9 +221,11 @@ def _gather(
         # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
         "requests": lambda: [
             *islice(sections.tasks(standing.later(everything, items)), int(shares is _START)),
-            *sections.requests(items),
+            *(line for line in asked if line.section == "requests"),
         ],
+        "asked": lambda: (line for line in asked if line.section == "asked"),
         "results": lambda: work["results"],
+        "reasons": lambda: work["reasons"],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "elsewhere": list,
         "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
@@ -304,6 +310,7 @@ def _work(
         "state": state or sections.kept_in_session(sessions, "state"),
         "next": ahead or sections.kept_in_session(sessions, "next"),
         "results": [*reported["results"], *noted],
+        "reasons": reported["reasons"],
     }
 
 

@@ -26,7 +26,8 @@ from aether.memory.briefing.standing import ISSUE, accounts, says_state
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
-from aether.text.accounts import announces, paragraphs, refuses, whole
+from aether.messages.tool_calls import UNCHECKED
+from aether.text.accounts import announces, asks_back, paragraphs, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
@@ -436,6 +437,8 @@ def common_root(lines: Sequence[Line]) -> str:
 
 # A longer command is a script that nobody runs again.
 COMMAND_CHARS = 160
+# The newest builds and tests.
+MOST_CHECKS = 2
 # Items read of each type: far more than fit into any budget, far fewer than a full memory has.
 LOOKED_AT = 60
 
@@ -532,11 +535,13 @@ def format_failure(known: FailedCommand, most: int = TEXT_CHARS) -> str:
 
 def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:
     whole = [part for part in parts if not part.endswith("…")] or parts
+    while len(whole) > 1 and len(" && ".join(whole)) > most:
+        whole = whole[1:]  # what it said is mostly of its end
     return one_line(" && ".join(whole), most)
 
 
 def commands_run(items: Iterable[Item]) -> list[Line]:
-    """Return the commands that mattered, each with its last run: builds and tests before commits.
+    """Return the commands that mattered, each with its last run: the newest checks before the others.
 
     A commit that the state of the work tree names, and a formatter that said nothing, are left out.
     """
@@ -544,6 +549,7 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
     seen: set[str] = set()
     items = list(items)
     tree = next((item["content"] for item in items if item["metadata"].get("role") == "tree"), "")
+    checks = MOST_CHECKS
     held = (item for item in items if item["type"] == "command" and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
         run = _RAN.fullmatch(item["content"])
@@ -556,11 +562,18 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
         committed = _COMMITTED.match(said)
         if (committed and committed[1] in tree) or (run and not said and all(map(_FORMATS.match, parts))):
             continue
+        is_check = bool(run) and _is_check(parts)
+        checks -= is_check
+        if is_check and checks < 0:
+            continue
         outcome = f": {said}" if said else ""
-        text = f"Ran `{_shown(parts)}`{run[2]}{outcome}" if run else item["content"]
+        text = f"Ran `{_shown(parts)}`{outcome}" if run else item["content"]
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
         ids, _ = origin_of(item)
-        line = Line("commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], "", ids, "machine")
+        note = "before the last edit" if is_check and UNCHECKED in tree else ""
+        line = Line(
+            "commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], note, ids, "machine"
+        )
         found.append((last, line))
     return [line for _, line in sorted(found, key=lambda each: each[0])]
 
@@ -592,8 +605,13 @@ CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
 REMARK_WORDS = 16
 LEAST_RESULT_WORDS = 12
-# As many as a briefing shows: an older one of unknown fate is seldom open, so that none takes the place of one that is done.
-SHOWN_REQUESTS = 6
+# A longer one says more than what is to be done at once.
+ERRAND_WORDS = 10
+# The newest requests shown at most, if each only asks about the one before it.
+ASKED_ABOUT = 3
+# In so few the first one is what the work is for; in more only if it has so many characters.
+FEW_REQUESTS = 3
+PAGE_CHARS = 400
 # Fates of requests; of others it is not known whether they are open.
 DONE, DROPPED = "done", "dropped"
 _WORK = frozenset({"code_change", "command", "solution", "error"})
@@ -613,6 +631,15 @@ _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
 _GOAL = lazy(r"\W*(?:goals?|objectives?|approach|solution)\W*", re.IGNORECASE)
+# A single act: with it the work goes on, and nothing is decided for later.
+_ERRAND = lazy(
+    r"\W*(?:(?:ok(?:ay)?|yes|yeah|then|and|also|now|please|just|let's|lets|can you|could you|go ahead and)\W+)*"
+    r"(?:push|commit(?! only)|merge|rebase|reply|respond|resolve|(?:pop|post|write|leave|add) an? (?:short )?(?:comment|reply)|(?:open|create) an? (?:draft )?(?:pr|pull request)|mark)\b",
+    re.IGNORECASE,
+)
+# Words rather than code, a log or an entry of a list.
+_SENTENCE = lazy(r"(?!.*[{}<>|;`])[A-Za-z][\w' ,.?!/()-]*\Z", re.DOTALL)
+_CUT = " […] "
 _DIALOGUE = lazy(r"Asked: (.*?)\s*Answered: (.*)", re.DOTALL)
 # As Claude Code writes a question and what a person picked or wrote, perhaps with quotes in it.
 _PICKED = lazy(r'"(.+?)"="(.+?)"(\s+(?:user )?notes: .*)?', re.DOTALL)
@@ -758,20 +785,27 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 
 
 def requests(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield the person's requests: the last one, then the first, then earlier ones unless they are momentary.
+    """Yield what the person asks for now: the last request, those before it that it only asks about, and what came first.
 
-    Of those that are shown, the ones that are done come last, with a note; those that were dropped are left out.
+    The first one says what the work is for, in a short conversation or if it is a page. Those between are `asked`: the
+    person has moved on. Dropped ones are left out.
     """
     fates = request_fates(items)
     found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
-    ordered = [*found[:1], *found[:1:-1][:1], *found[1:-1]] if len(found) > 2 else found
-    shown = sorted(ordered[:SHOWN_REQUESTS], key=lambda item: str(item.get("id")) in fates)
-    ordered = [*shown, *ordered[SHOWN_REQUESTS:]]
-    for at, item in enumerate(ordered):
+    now = found[:1]
+    for item in found[1:ASKED_ABOUT]:
+        if not asks_back(_said(now[-1])):
+            break
+        now.append(item)
+    if len(found) <= FEW_REQUESTS or (found and len(found[-1]["content"]) >= PAGE_CHARS):
+        now += [item for item in found[-1:] if item not in now]
+    earlier = [item for item in found if item not in now]
+    for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
         said = _said_alone(item["content"])
         text = _answer(_headed(said), TEXT_CHARS) if at else _answer(said, CURRENT_CHARS)
-        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "")
-        yield Line("requests", text, item["metadata"]["timestamp"], note, *origin_of(item))
+        section = "requests" if item in now else "asked"
+        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else ""
+        yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 
 def tasks(items: Sequence[Item]) -> Iterator[Line]:
@@ -831,12 +865,11 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
     for item in items:
         if item["type"] in _WORK:
             worked = True
-        elif (
-            item["type"] == "user_input" and not item["metadata"].get("protected") and not noting_agent(item)
-        ):
+        elif _asks_now(item, asked) and not item["metadata"].get("protected") and not noting_agent(item):
             if _answer(item["content"]) and not (asked and _is_chat(item["content"])):
                 # Only what was captured with its role is known to be without work.
                 known = bool(asked) and not worked and item["metadata"].get("role") == "request"
+                known = known and not asks_back(_said(asked[-1]))
                 if known and len(item["content"].split()) <= REMARK_WORDS:
                     idle.append(item)
                 asked.append(item)
@@ -846,6 +879,12 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
     yield from (item for item in asked if item is asked[-1] or item not in idle)
 
 
+def _asks_now(item: Item, newer: Sequence[Item]) -> bool:
+    """Return whether an item is a request: a decision is one while nothing was asked for after it."""
+    is_newest = not newer and item["type"] == "decision" and item["metadata"].get("role") == "request"
+    return item["type"] == "user_input" or is_newest
+
+
 def _answer(text: str, most: int = TEXT_CHARS) -> str:
     """Return a person's message, followed by the question it answers, if any; "" if it has no content."""
     if picked := _PICKED.fullmatch(text):
@@ -853,7 +892,7 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
         return f"{' '.join(filter(None, (chosen, more)))} (asked: {question})"
     dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
     said = _LOGGED.sub("[…]\n", dialogue[2] if dialogue else text)
-    answer = one_line(said, most).lstrip("-*• ")
+    answer = _with_end(said, most).lstrip("-*• ")
     words = _WORD.findall(answer.casefold().replace("’", "'"))
     encourages = words and not _NAMES.search(answer) and _ENCOURAGEMENT.issuperset(words)
     short = len(_PLACEHOLDER.sub("", answer).split()) < LEAST_ANSWER_WORDS
@@ -864,6 +903,19 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
     asked = dialogue[1].rstrip("*_ ").endswith("?")
     beside = one_line(dialogue[1], TEXT_CHARS // 2 if asked else TEXT_CHARS)
     return f"{answer} ({'asked' if asked else 'about'}: {beside})"
+
+
+def _with_end(text: str, most: int) -> str:
+    """Return `text` in one line of `most` characters; of a longer one the start and, if it is short, the last paragraph.
+
+    Below what a person pastes stands what is to be done with it.
+    """
+    *before, end = re.split(r"\n\s*\n", text.strip())
+    last = one_line(end, most)
+    if not before or len(text) <= most or len(last) > most // 2 or not _SENTENCE.match(last):
+        return one_line(text, most)
+    start = one_line("\n\n".join(before), most - len(last) - len(_CUT))
+    return f"{start}{_CUT}{last}"
 
 
 def _headed(text: str) -> str:
@@ -899,10 +951,13 @@ def decisions(
 ) -> Iterator[Line]:
     """Yield the decisions with their reasons; `ended` has the names of the statements of sessions that were revoked."""
     said = list(filter(_is_choice, of_type(items, "decision")))
+    since = max((item["metadata"]["timestamp"] for item in items if _is_request(item)), default="")
     found = [
         Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
         for item in said
         if len((text := _answer(item["content"])).split()) >= LEAST_WORDS
+        # An errand is over when the person asks for something else.
+        and not (_is_errand(_said(item)) and item["metadata"]["timestamp"] < since)
     ]
     yield from sorted([*found, *_approved_goal(items)], key=lambda line: line.at, reverse=True)
     for at, session in sessions:
@@ -913,6 +968,11 @@ def decisions(
             text = " - ".join(filter(None, (what, why)))
             if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decisions", text, at, "", (session["session_id"],), "agent")
+
+
+def _is_errand(said: str) -> bool:
+    """Return whether a person only asks for a single act that takes the work on, and says no more."""
+    return bool(_ERRAND.match(said)) and len(said.split()) <= ERRAND_WORDS
 
 
 def _approved_goal(items: Iterable[Item]) -> Iterator[Line]:

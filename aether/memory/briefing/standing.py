@@ -171,7 +171,8 @@ def _words(content: str) -> str:
 def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[str, list[Line]]:
     """Return the lines of `state` and `results`: what the newest accounts say, and the best of each earlier one.
 
-    First comes the best line of each account, then what was said `on_the_way`, then the rest.
+    Results are the best line of each account, then the rest. `reasons` are those said `on_the_way`, what introduces
+    something first.
 
     The newest account of work says most; an answer that changed nothing says little beside it.
     """
@@ -212,10 +213,12 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
         if at > newest and not account.published:
             rounds += [(-1, at, _line("results", text, account)) for text in left_open(account.paragraphs)]
-    rounds += [
-        (not introduces(line.text), sum(one.at > line.at for one in found), line) for line in on_the_way
-    ]
-    return {"state": state, "results": [line for *_, line in sorted(rounds, key=lambda each: each[:2])]}
+    results = [line for *_, line in sorted(rounds, key=lambda each: each[:2])]
+    return {
+        "state": state,
+        "results": results,
+        "reasons": sorted(on_the_way, key=lambda line: not introduces(line.text)),
+    }
 
 
 def _of_now(account: Account) -> list[Paragraph]:
@@ -237,7 +240,7 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
         # What is wrong is no result: the edit that followed changed it.
         if text and says_why(text) and not is_aside(text) and not names_defect(text):
             yield Line(
-                "results", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
+                "reasons", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )
 
 
@@ -305,7 +308,7 @@ def _asked(found: Sequence[Account]) -> Iterator[Line]:
         if asked := [*filter(None, _question(account))]:
             yield from (_line("next", text, account) for text in dict.fromkeys(asked))
             return
-        if account.worked:
+        if account.worked or proposed(account.paragraphs) or recommended(account.paragraphs):
             return
 
 
@@ -329,7 +332,11 @@ def _question(account: Account) -> Iterator[str]:
         heads = (line.strip("#* \t").replace("**", "") for line in lines if HEADING.fullmatch(line))
         # Numbers at headings are those of parts, unless it asks for one.
         numbered = picks(question)
-        yield from (text for text in heads if OPTION.match(text) and (numbered or not text[:1].isdigit()))
+        yield from (
+            text
+            for text in heads
+            if OPTION.match(text) and not text.endswith(":") and (numbered or not text[:1].isdigit())
+        )
 
 
 def _closing(account: Account) -> list[Paragraph]:

@@ -69,7 +69,7 @@ OF_INVOICE = [
     "Files changed:",
     "invoice.py (created, 1 edit): export",
     "Commits and commands, the last of each:",
-    f"Uncommitted, as of the last call: invoice.py. {NOTHING} Nothing was built or tested after the last edit.",
+    f"Uncommitted, as of the last call: invoice.py. {NOTHING} No build or test is known to have passed since the last edit.",
     "Earlier work:",
     "Add retries to the webhook.",
 ]
