@@ -908,7 +908,7 @@ def _answer(text: str, most: int = TEXT_CHARS) -> str:
 def _with_end(text: str, most: int) -> str:
     """Return `text` in one line of `most` characters; of a longer one the start and, if it is short, the last paragraph.
 
-    Below what a person pastes stands what is to be done with it.
+    What is to be done with what a person pastes is often said below it.
     """
     *before, end = re.split(r"\n\s*\n", text.strip())
     last = one_line(end, most)
