@@ -736,6 +736,8 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
                 _leave_branch(tree, command, output)
             tree["branch"] = branch
     if (rebased := _REBASED.search(output)) and (base := _REBASES.search(command)):
+        if rebased[1] != tree.get("branch", rebased[1]):
+            _leave_branch(tree, command, output)
         tree["branch"], tree["rebased"] = rebased[1], base[1]
 
 

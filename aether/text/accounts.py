@@ -770,11 +770,15 @@ def announced_places(said: Sequence[Paragraph], text: str) -> str:
     return ""
 
 
-def question_of(one: Paragraph) -> str:
-    """Return a paragraph from its first question on, with the sentence before it if the question refers to that; or ""."""
+def question_of(one: Paragraph, *, alone: bool = False) -> str:
+    """Return a paragraph from its first question on, with the sentence before it if the question refers to that; or "".
+
+    >>> question_of(Paragraph("It is free. Does that help?", "")), question_of(Paragraph("It is free. Does that help?", ""), alone=True)
+    ('It is free. Does that help?', 'Does that help?')
+    """
     said = sentences(without_emphasis(one.text))
     first = next((at for at, each in enumerate(said) if each.rstrip("_ )").endswith("?")), len(said))
-    if first and first < len(said) and refers(said[first]):
+    if first and first < len(said) and refers(said[first]) and not alone:
         first -= 1
     return whole(" ".join(said[first:]), tail=True)
 

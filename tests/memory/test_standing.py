@@ -287,19 +287,24 @@ def test_the_next_step_is_what_the_person_is_asked(last, asked):
 
 
 @rows(
-    ("reply", "work", "waits"),
+    ("reply", "work", "check", "waits"),
     [
-        ("can you explain the gate? I don't follow", False, True),
-        ("what does the gate cost?", False, True),
-        ("what does the gate cost?", True, False),
-        ("yes, and what about the docs?", False, False),
-        ("can you revert it?", False, False),
+        ("can you explain the gate? I don't follow", False, " Does that make sense?", True),
+        ("what does the gate cost?", False, " Does that help? Happy to say more.", True),
+        ("what does the gate cost?", False, "", False),
+        ("what does the gate cost?", True, " Does that help?", False),
+        ("yes, and what about the docs?", False, " Does that help?", False),
+        ("can you revert it?", False, " Does that help?", False),
     ],
 )
-def test_a_question_waits_while_the_person_only_asks_back(reply, work, waits):
+def test_a_question_waits_while_the_person_asks_back_and_the_answer_only_asks_whether_it_is_clear(
+    reply, work, check, waits
+):
     asked = answer("Two ways to do it. Want me to add the gate to `load()`?", day=3)
     later = [changed(day=5)] if work else []
-    *_, ahead = injected(asked, request(reply, 4), *later, answer("The gate is one line in `load()`.", day=6))
+    *_, ahead = injected(
+        asked, request(reply, 4), *later, answer(f"The gate is one line in `load()`.{check}", day=6)
+    )
 
     assert ahead == (["Want me to add the gate to `load()`?"] if waits else [])
 
@@ -789,16 +794,6 @@ def test_a_commit_that_the_work_tree_names_is_no_state():
     assert [line.text for line in lines if line.section == "state"] == [
         "`load()` now returns the newest session instead of the oldest"
     ]
-
-
-def test_what_the_newest_account_proposes_takes_the_place_of_an_earlier_question():
-    asked = answer("Two ways to do it. Want me to add the gate to `load()`?", day=3)
-    proposal = answer(
-        "It costs one line in `load()`. I'd go with the flag instead, because it is there.", day=6
-    )
-    *_, ahead = injected(asked, request("what does the gate cost?", 4), proposal)
-
-    assert ahead == []
 
 
 def test_entries_that_do_not_fit_below_another_show_as_left_out():

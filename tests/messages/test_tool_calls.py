@@ -493,7 +493,7 @@ def test_looking_around_is_no_failure():
         ),
         (
             [
-                ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields"),
+                ([], "git commit -m one", "[x 1a2b3c4] Read quoted fields"),
                 ([], "git rebase main", "Successfully rebased and updated refs/heads/x."),
             ],
             [
@@ -644,6 +644,7 @@ ON_MAIN = [([], "git commit -m One", "[main 1a2b3c4] One"), ([], "git commit -m 
         ("git checkout -b fix", "Switched to a new branch 'fix'", ["1a2b3c4 One", "2b3c4d5 Two"]),
         ("git switch -c fix", "Switched to a new branch 'fix'", ["1a2b3c4 One", "2b3c4d5 Two"]),
         ("git commit -m Three", "[fix 3c4d5e6] Three", ["3c4d5e6 Three"]),
+        ("git rebase main", "Successfully rebased and updated refs/heads/fix.", []),
         ("git pull --rebase", "Successfully rebased and updated refs/heads/main.", ["One", "Two"]),
         ("git log --oneline -3", "9f8e7d6 Two\n8e7d6c5 One\n7d6c5b4 Base", ["8e7d6c5 One", "9f8e7d6 Two"]),
         ("git log --oneline -2", "9f8e7d6 Two\n8e7d6c5 Two", ["1a2b3c4 One", "2b3c4d5 Two"]),

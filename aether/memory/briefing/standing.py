@@ -301,14 +301,14 @@ def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
 
 
 def _asked(found: Sequence[Account]) -> Iterator[Line]:
-    """Yield what the person is asked: by the newest account, or by one to which only questions were the reply."""
-    for at, account in enumerate(found):
-        if (at or account.reply) and not asks_back(account.reply):
+    """Yield what the person is asked: by the newest account, or by the one before if that only asks whether it was clear."""
+    for account in found[:2]:
+        if account.reply and (account is found[0] or not asks_back(account.reply)):
             return
         if asked := [*filter(None, _question(account))]:
             yield from (_line("next", text, account) for text in dict.fromkeys(asked))
             return
-        if account.worked or proposed(account.paragraphs) or recommended(account.paragraphs):
+        if account.worked or not any(checks_in(question_of(one, alone=True)) for one in _closing(account)):
             return
 
 
@@ -320,7 +320,7 @@ def _question(account: Account) -> Iterator[str]:
         return
     for one in _closing(account):
         question = question_of(one)
-        if checks_in(question):
+        if checks_in(question_of(one, alone=True)):
             yield from proposed(said) or recommended(said)[-1:]
             return
         if refers(one.text):
