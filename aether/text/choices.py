@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from aether.text.accounts import OPTION, paragraphs, whole
+from aether.text.accounts import OPTION, claims, paragraphs, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.cues import by_head, cue, has, likely
 from aether.text.cues import said as as_said
@@ -33,6 +33,10 @@ _CLOSING = 8
 # Fewer beside a pick are "then", "please", "is fine".
 MORE_WORDS = 3
 
+# An own choice whose first words are "it" or "this".
+_POINTS_BACK = lazy(r"(?:\W*\w[\w'’-]*\W+){0,3}(?:it|its|them|they|these|those|this|that)\b", re.IGNORECASE)
+SUBJECT_CHARS = 160
+SHORT_MESSAGE = 1_200
 _YES = lazy(
     r"^\W*(?:y|yes|yep|yup|yeah|ye|sure|ok(?:ay)?|agreed|correct|exactly|right|lgtm|perfect|great|good idea|sounds good|makes sense|go ahead|go for it|"
     r"do it|do that|please do|let's do (?:it|that|this)|works for me|fine|approved|ja|genau|passt|gerne)\b(?! ?\?)",
@@ -184,7 +188,17 @@ def settled(reply: str, before: str) -> Choice | None:
             return Choice(taken, own=False, more=_says_more(said, agrees))
     if len(reply) > MESSAGE_CHARS:
         return None
-    return next((Choice(one, own=True) for one in prose(reply) if chooses(one)), None)
+    own = next(filter(chooses, prose(reply)), "")
+    return Choice(own, own=True, about=_subject(before) if _POINTS_BACK.match(own) else "") if own else None
+
+
+def _subject(before: str) -> str:
+    """Return what the agent's message `before` reports first, unless it reports much: what "this" is in the person's reply.
+
+    >>> _subject("Added `commit_sha` to the metadata of each checkpoint. All tests pass.")
+    'Added `commit_sha` to the metadata of each checkpoint. All tests pass.'
+    """
+    return next(iter(claims(paragraphs(before), SUBJECT_CHARS)), "") if len(before) <= SHORT_MESSAGE else ""
 
 
 def _says_more(said: str, taken: re.Match[str]) -> bool:

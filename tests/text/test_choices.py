@@ -138,3 +138,22 @@ def test_a_person_chooses_by_a_named_cue(said, cue):
 )  # fmt: skip
 def test_an_entry_of_a_list_is_stored_with_what_it_is_about(option, text, about):
     assert about_of(text, option) == about
+
+
+@rows(
+    ("before", "about"),
+    [
+        ("Added `commit_sha` to the metadata of each checkpoint.", "Added `commit_sha` to the metadata of each checkpoint."),
+        ("Added `commit_sha` to the metadata. " * 50, ""),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_an_own_choice_that_points_back_has_what_it_is_about(before, about):
+    found = settled("no, let's remove this again, nobody should rely on it", before)
+
+    assert found is not None
+    assert (found.own, found.about) == (True, about)
+    assert (
+        getattr(settled("let's use SQLite for the queue, since it needs no server", before), "about", None)
+        == ""
+    )
