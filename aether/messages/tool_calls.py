@@ -801,8 +801,12 @@ def _rewrites(verb: str, words: Sequence[str]) -> bool:
 def _rename_commits(tree: WorkTree, log: str) -> None:
     """Give the commits that `log` lists with another name that name: they were made again outside the conversation."""
     listed = [(name, subject[:SUBJECT_CHARS]) for name, subject in _LOGGED_COMMIT.findall(log)]
-    named = {subject: name for name, subject in listed if [one for _, one in listed].count(subject) == 1}
     held = [_COMMIT_ENTRY.fullmatch(one) for one in tree["commits"]]
+    # Merges often have the same subject: which is which, it does not say.
+    subjects = [[one for _, one in listed], [one["subject"] for one in held if one]]
+    named = {
+        subject: name for name, subject in listed if all(all_of.count(subject) == 1 for all_of in subjects)
+    }
     for at, one in enumerate(held):
         name = named.get(one["subject"], "") if one else ""
         if one and name and not name.startswith(one["name"] or " "):

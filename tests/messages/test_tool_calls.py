@@ -660,6 +660,15 @@ def test_the_commits_are_those_of_the_branch_by_their_present_names(command, out
     assert tree["commit"] in ("", "2b3c4d5", commits[-1].split()[0] if commits else "")
 
 
+def test_two_commits_of_one_subject_keep_their_names():
+    tree = new_work_tree()
+    for name in ("1a2b3c4", "2b3c4d5"):
+        record_in_work_tree(tree, [], "git commit -m Merge", f"[main {name}] Merge")
+    record_in_work_tree(tree, [], "git log --oneline -1", "9f8e7d6 Merge")
+
+    assert tree["commits"] == ["1a2b3c4 Merge", "2b3c4d5 Merge"]
+
+
 @pytest.mark.parametrize(
     ("command", "place", "read"),
     [
