@@ -570,7 +570,7 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
         text = f"Ran `{_shown(parts)}`{outcome}" if run else item["content"]
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
         ids, _ = origin_of(item)
-        note = "before the last edit" if is_check and UNCHECKED in tree else ""
+        note = "perhaps before the last edit" if is_check and UNCHECKED in tree else ""
         line = Line(
             "commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], note, ids, "machine"
         )
