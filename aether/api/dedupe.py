@@ -14,7 +14,7 @@ from aether.api.hook_sessions import HOOKS
 from aether.errors import InvalidInput
 from aether.hints import Any
 from aether.memory import items
-from aether.memory.items import REMOVED
+from aether.memory.items import COPY_PREFIX, REMOVED
 from aether.regular import sha256
 from aether.store import files, record_files
 from aether.store.snapshot import Snapshot
@@ -44,6 +44,14 @@ def text_key(entry: Any) -> str:
     file = "" if by_worker else _pointer(entry).get("file", "")
     words = f"{file}\0{entry['type']}\0{entry['content']}"
     return f"said {sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+
+
+def copy_key(entry: Any, before: dict[str, int]) -> str:
+    """Return the key of a draft that is the same in every copy of its conversation; `before` counts those of the same words."""
+    said = f"{entry['metadata'].get('conversation')}\0{entry['type']}\0{entry['content']}"
+    words = sha256(said.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    before[words] = before.get(words, 0) + 1
+    return f"{COPY_PREFIX}{words} {before[words]}"
 
 
 def is_from_hooks(entry: Any) -> bool:
@@ -83,6 +91,12 @@ def phases_by_file(snapshot: Snapshot) -> dict[str, set[int]]:
             file = "" if is_from_hooks(entry) else str(_pointer(entry).get("file", ""))
             found.setdefault(file, set()).add(phase)
     return found
+
+
+def conversations(snapshot: Snapshot) -> set[str]:
+    """Return the ids of the conversations of which something is stored that is not from a copy."""
+    own = (entry for entry in _stored(snapshot, -1) if not note_key(entry).startswith(COPY_PREFIX))
+    return {str(entry["metadata"].get("conversation", "")) for entry in own}
 
 
 def is_known(draft: Any, known: Collection[str]) -> bool:
@@ -142,8 +156,10 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
 def _stored(snapshot: Snapshot, after: int, holding: Collection[tuple[str, str]] = ()) -> Iterator[Any]:
     yield from items.items_of(snapshot.documents["memory"])
     # Items that an undo or a restore removed count as never captured.
-    records = (record for _, record in record_files.records(snapshot, "items", after=after, holding=holding))
-    yield from (record["item"] for record in records if record["why"] != REMOVED)
+    places = items.known_places(snapshot.documents["memory"])
+    for _, record in record_files.records(snapshot, "items", after=after, holding=holding):
+        if record["why"] != REMOVED and items.is_kept(record["item"]["id"], places):
+            yield record["item"]
 
 
 def _pointer(entry: Any) -> JsonObject:

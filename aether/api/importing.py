@@ -1,7 +1,8 @@
 """Importing: turn real transcripts into working-memory items, once, however often they are imported.
 
 Notes that hooks made of a session while it ran are not stored twice. Private blocks, calls about private paths and
-secrets are left out, as hooks leave them out. What was said is kept for search as well (`memory.capture.passages`). Records are read in constant memory and stored in batches; an import that
+secrets are left out, as hooks leave them out. What a sub-agent's transcript copied of another session is imported as
+that session's, unless its own transcript is imported. What was said is kept for search as well (`memory.capture.passages`). Records are read in constant memory and stored in batches; an import that
 is stopped keeps its stored batches, and importing again adds the rest. Bad lines are counted and named, never fatal.
 """
 
@@ -11,7 +12,8 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import cache
+from itertools import groupby, islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -20,7 +22,7 @@ from aether.api import dedupe
 from aether.api.home import Home, counter_of, now, read
 from aether.api.working import prepare_handoff, store_entries
 from aether.clock import new_id
-from aether.errors import InvalidInput, NotFound, public
+from aether.errors import AetherError, InvalidInput, NotFound, public
 from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
@@ -41,17 +43,7 @@ SUFFIXES = frozenset({".jsonl", ".json", ".md", ".txt", ".traj"})
 SKIPPED_DIRECTORIES = frozenset({".aether", ".git"})
 # Legal texts that lie in nearly every repository, by the name without its suffix: nobody of the project said them.
 SKIPPED_NAMES = frozenset(
-    {
-        "license",
-        "licence",
-        "copying",
-        "notice",
-        "copyright",
-        "patents",
-        "unlicense",
-        "authors",
-        "contributors",
-    }
+    "license licence copying notice copyright patents unlicense authors contributors".split()
 )
 # Lines from which the format of a file is recognised.
 FORMAT_LINES = 32
@@ -80,6 +72,8 @@ class Imported(NamedTuple):
     """In a dry run, the items."""
     long_lines: list[JsonObject]
     """Texts so long that only an extract is kept: file, line, characters."""
+    skipped_copies: list[JsonObject]
+    """Copies, at the start of sub-agents' transcripts, of conversations whose own transcript is imported: file, conversation, records."""
 
 
 class ImportInterrupted(KeyboardInterrupt):
@@ -105,6 +99,16 @@ class _Tally:
     """Position of the last archived item whose key is known."""
     whole: str
     """The name of this import in the journal: its transactions are undone as one."""
+    others: Callable[[], set[str]]
+    """The conversations that the home had, and those of all files: asked for only if one was copied."""
+    keys: set[str]
+    """Of all notes so far."""
+    held: dict[str, set[int]]
+    """The phases that notes had before the import, by file."""
+    history: list[JsonObject]
+    """The conversations of which words are kept."""
+    following: int
+    """The first free phase."""
     foreign: set[str] = field(default_factory=set)
     """Keys found in the home when a batch was committed."""
     revision: int = -1
@@ -122,6 +126,9 @@ class _Tally:
     bad: list[JsonObject] = field(default_factory=list)
     preview: list[JsonObject] = field(default_factory=list)
     long: list[JsonObject] = field(default_factory=list)
+    skipped: list[JsonObject] = field(default_factory=list)
+    read: set[str] = field(default_factory=set)
+    """The conversations whose own transcript was read."""
 
     @property
     def batch_chars(self) -> float:
@@ -172,46 +179,25 @@ def import_transcripts(
     require_format(format)
     if phase is not None:
         check_phase(phase)
-    sources = list(sources)
-    snapshot = read(home)
+    sources, snapshot = list(sources), read(home)
     if not dry_run:
         require_writable(snapshot.home)
-    known = dedupe.known_keys(snapshot, to_hooks=False)
-    memory = snapshot.documents["memory"]
-    tally = _Tally(
-        memory["working_memory"]["max_capacity_tokens"],
-        config.load(snapshot.home).claude_private_paths,
-        str(snapshot.home.parent),
-        counter_of(memory),
-        record_files.head(snapshot, "items"),
-        new_id("import", now()),
-    )
-    held = dedupe.phases_by_file(snapshot)
-    current = phases.current_phase(snapshot.documents["COLONY_STATE"])
-    history = memory.get("history", [])
-    noted = [*held.values(), *filter(None, (entry.get("phases") for entry in history))]
-    following = max([current, *(1 + max(found) for found in noted)])
+    tally = _new_tally(snapshot, sources)
     files = 0
     try:
-        for file in _files(sources, tally):
+        for file in _files(sources, tally.bad):
             files += 1
             is_path = isinstance(file, (str, os.PathLike))
             name = Path(file).name if is_path else str(getattr(file, "name", "-"))
-            stored = len(tally.revisions)
-            own = _OwnPhases(passages.Collector(name, history), held.get(name, ()), following, phase)
             try:
                 _import_file(
-                    file, own, tally, format=format, known=known, dry_run=dry_run, home=home, progress=progress
+                    file, name, tally, phase=phase, format=format, dry_run=dry_run, home=home, progress=progress
                 )  # fmt: skip
             except (InvalidInput, NotFound) as reason:
                 if len(sources) == 1 and file is sources[0]:
                     raise
                 # One foreign file among others does not stop the import; it is named like a bad line.
                 tally.bad.append({"file": name, "line": 0, "reason": reason.what})
-            following = max([following, *(1 + each for each in (*tally.phases, *own.words.kept_phases))])
-            if len(tally.revisions) > stored:
-                # The next file may have the same name and start with the same words.
-                history = read(home).documents["memory"].get("history", [])
     except KeyboardInterrupt as stop:
         tally.revisions = _committed(tally, home, after=snapshot.revision)
         raise ImportInterrupted(_imported(files, tally)) from stop
@@ -220,29 +206,77 @@ def import_transcripts(
     return _imported(files, tally)
 
 
+def _new_tally(snapshot: Snapshot, sources: list[Any]) -> _Tally:
+    @cache
+    def others() -> set[str]:
+        return dedupe.conversations(snapshot) | {*map(_first_conversation, _files(sources, []))}
+
+    memory = snapshot.documents["memory"]
+    held, history = dedupe.phases_by_file(snapshot), memory.get("history", [])
+    noted = [*held.values(), *filter(None, (entry.get("phases") for entry in history))]
+    current = phases.current_phase(snapshot.documents["COLONY_STATE"])
+    return _Tally(
+        memory["working_memory"]["max_capacity_tokens"], config.load(snapshot.home).claude_private_paths,
+        str(snapshot.home.parent), counter_of(memory), record_files.head(snapshot, "items"),
+        new_id("import", now()), others, dedupe.known_keys(snapshot, to_hooks=False), held, history,
+        max([current, *(1 + max(found) for found in noted)]),
+    )  # fmt: skip
+
+
 def _import_file(
-    file: Any, own: _OwnPhases, tally: _Tally, *, format: str | None, known: set[str], dry_run: bool, home: Home,
+    file: Any, name: str, tally: _Tally, *, phase: int | None, format: str | None, dry_run: bool, home: Home,
     progress: Callable[[int, int], None],
 ) -> None:  # fmt: skip
-    """Store the notes and the words of one file; `known` are the keys of all notes so far."""
-    words, before = own.words, tally.records
-    records = _records(file, format, words.file, tally, progress)
+    """Store the notes and the words of one file: first those that it copied from another session, as that session's."""
+    before = tally.records
+    records = _records(file, format, name, tally, progress)
     if tally.private:
         records = without_private(records, tally.private, directory=tally.root)
+    for copied, part in groupby(records, key=lambda record: record.session if record.copied else ""):
+        if copied and (copied in tally.read or copied in tally.others()):
+            number = sum(1 for _ in part)
+            tally.skipped.append({"file": name, "conversation": copied, "records": number})
+            continue
+        stored = len(tally.revisions)
+        words = passages.Collector(name, tally.history, tally.keys)
+        own = _OwnPhases(words, tally.held.get(name, ()), tally.following, phase)
+        try:
+            _import_part(part, own, tally, is_copy=bool(copied), dry_run=dry_run, home=home)
+        finally:
+            used = (*tally.phases, *words.kept_phases)
+            tally.following = max([tally.following, *(1 + each for each in used)])
+        if len(tally.revisions) > stored:
+            # The next file may have the same name and start with the same words.
+            tally.history = read(home).documents["memory"].get("history", [])
+    if tally.records == before:
+        raise _nothing_in(file, format, name)
+
+
+def _import_part(
+    records: Iterable[Record], own: _OwnPhases, tally: _Tally, *, is_copy: bool, dry_run: bool, home: Home
+) -> None:
+    words = own.words
     captured = capture(words.watch(records), file=words.file, phase=own.forced, phases=own.nth)
-    for batch in dedupe.batches(_new_entries(captured, known, words.file, tally), tally.batch_chars):
+    entries = _new_entries(captured, words.file, tally, is_copy=is_copy)
+    for batch in dedupe.batches(entries, tally.batch_chars):
         _store(batch, words, tally, home, dry_run=dry_run)
     if (left := words.drain()) and not dry_run:
         _commit([], words, left, tally, home)
-    if tally.records == before:
-        raise _nothing_in(file, format, words.file)
+
+
+def _first_conversation(file: Any) -> str:
+    """Return the conversation that a file starts with, "" if that is a copy, cannot be read, or a stream."""
+    with suppress(AetherError, OSError):
+        if isinstance(file, (str, os.PathLike)) and (first := next(read_records(file), None)):
+            return "" if first.copied else first.session
+    return ""
 
 
 def _imported(files: int, tally: _Tally) -> Imported:
     return Imported(
         files, tally.records, tally.items, tally.known, tally.tokens, dict(sorted(tally.types.items())),
         sorted(tally.phases), tally.evicted, tally.bad, tally.revisions, tally.preview,
-        tally.long,
+        tally.long, tally.skipped,
     )  # fmt: skip
 
 
@@ -267,7 +301,7 @@ def _nothing_in(file: Any, format: str | None, name: str) -> InvalidInput:
     return InvalidInput(what, fix="Leave out --format, or name another file.", where=name)
 
 
-def _files(sources: list[Any], tally: _Tally) -> Iterator[Any]:
+def _files(sources: list[Any], bad: list[JsonObject]) -> Iterator[Any]:
     """Yield the files and streams to read; a directory without any is named like a bad line if it is one of several sources."""
     for source in sources:
         if not isinstance(source, (str, os.PathLike)) or not os.path.isdir(source):
@@ -286,7 +320,7 @@ def _files(sources: list[Any], tally: _Tally) -> Iterator[Any]:
             )
             if len(sources) == 1:
                 raise reason
-            tally.bad.append({"file": str(source), "line": 0, "reason": reason.what})
+            bad.append({"file": str(source), "line": 0, "reason": reason.what})
         yield from found
 
 
@@ -298,16 +332,21 @@ def _records(
 
     for record in read_records(file, format=format, on_bad=on_bad):
         tally.records += 1
+        tally.read.add("" if record.copied else record.session)
         if len(record.text) > LONG_LINE_CHARS:
             tally.long.append({"file": name, "line": record.line, "characters": len(record.text)})
         progress(tally.records, tally.items)
         yield record
 
 
-def _new_entries(captured: Iterable[Any], known: set[str], name: str, tally: _Tally) -> Iterator[JsonObject]:
+def _new_entries(captured: Iterable[Any], name: str, tally: _Tally, *, is_copy: bool) -> Iterator[JsonObject]:
     """Yield the new notes that can be stored, checked; impossible ones are named like bad lines."""
+    before: dict[str, int] = {}
     for note in captured:
-        if not dedupe.is_new(note, known):
+        key = dedupe.copy_key(note, before)
+        if is_copy:
+            note["metadata"]["pointer"]["key"] = key
+        if key in tally.keys or not dedupe.is_new(note, tally.keys):
             tally.known += 1
             continue
         try:
@@ -349,6 +388,7 @@ def _commit(
     def beside(snapshot: Snapshot) -> Change:
         return passages.keep(snapshot.documents["memory"], words, said, now())
 
+    tally.keys.update(filter(None, map(dedupe.note_key, said)))
     by = batch[0]["source"] if batch else DEFAULT_SOURCE
     reason = f"{words.file} ({pluralize(len(batch), 'items')})"
     author = Author("import", by, reason, part=f"{tally.whole}/{len(tally.revisions) + 1}")

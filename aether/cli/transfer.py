@@ -54,7 +54,8 @@ def import_command(
     """Turn transcripts into items, or restore an export.
 
     Reads Claude Code and Codex transcripts, chat message lists, text, Markdown and JSON Lines of items, detected by
-    content. A second import adds only new items. Secrets are redacted; `<private>` blocks, and calls
+    content. A second import adds only new items; what a sub-agent's rollout copied of another session is that
+    session's, and skipped if its own transcript is imported. Secrets are redacted; `<private>` blocks, and calls
     about the paths of claude.private_paths, are left out; so are licences in a directory. Of several files those that
     cannot be read are named and the others imported; it exits 4 then, and if nothing that was read could be stored.
 
@@ -152,7 +153,7 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
     done = admin.import_export(exported, dry_run=dry_run, home=place)
     data = Imported(
         1, sum(done.entries.values()), done.entries.get("items", 0), 0, 0, {}, [], [], [],
-        [done.revision] if done.revision else [], [], [],
+        [done.revision] if done.revision else [], [], [], [],
     )._asdict()  # fmt: skip
     verb = "would be restored" if dry_run else "restored"
     lines = [f"{pluralize(number, name)} {verb}." for name, number in done.entries.items()]
@@ -198,6 +199,10 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
         lines.append(
             f"{pluralize(len(done.bad_lines), 'lines or files')} could not be read; stderr names them."
         )
+    lines += [
+        f"{pluralize(copy['records'], 'records')} in {copy['file']} skipped: copied from session {copy['conversation']}, whose own transcript is imported."
+        for copy in done.skipped_copies
+    ]
     if done.evicted:
         lines.append(
             f"{pluralize(len(done.evicted), 'items')} did not fit into working memory and went to the archive, where a search finds them."

@@ -72,6 +72,8 @@ MOST_PLACES = 50
 STATES = frozenset({"plan", "tree"})
 # The type of the passages of a conversation, how their ids start, and who wrote those of a person: see `capture.passages`.
 HISTORY, PASSAGE_PREFIX, PERSON = "history", "said_", "person"
+# How the keys start of what was imported from a copy of a conversation in another transcript: see `api.dedupe`.
+COPY_PREFIX = "copied "
 # Why an item is archived that an undo, a restored snapshot or a hand edit took out.
 REMOVED = "removed"
 # What was found of an item before it was said again.

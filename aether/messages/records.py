@@ -56,6 +56,8 @@ class Record(NamedTuple):
     directory: str = ""
     """The working directory, if the format has it: relative paths start there."""
     format: Format = "plain"
+    copied: bool = False
+    """Whether it is a copy in the transcript of another session; `session` and `agent` are those that it was copied from."""
 
 
 class BadLine(NamedTuple):

@@ -14,6 +14,7 @@ from aether.api import admin, briefing, conversations, dedupe, importing, ollm_i
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
+from aether.store import record_files
 from tests import homes
 from tests.api.calls import limits, memory, snapshot, whole
 from tests.backends.extractive.handoffs import unfounded
@@ -823,3 +824,105 @@ def test_the_same_words_of_three_conversations_stay_in_each_and_are_promoted(hom
         aether.compress(phase, architect="extractive", home=home)
     (pattern,) = memory(home)["long_term_memory"]["patterns"]
     assert (pattern["occurrences"], pattern["pattern"]) == (3, RULE)
+
+
+def rollout(tmp_path, name, *entries):
+    path = tmp_path / f"{name}.jsonl"
+    path.write_text(lines(*(entry for each in entries for entry in each)), encoding="utf-8")
+    return path
+
+
+def rollout_of(session, *texts, minute=0, **meta):
+    """Return the lines of a rollout: one exchange of a person and the agent a minute for each text."""
+    found = [("session_meta", {"id": session, "cwd": "/app", **meta})]
+    for text in texts:
+        for role, kind, words in (("user", "input", text), ("assistant", "output", f"Done: {text}")):
+            message = {"role": role, "content": [{"type": f"{kind}_text", "text": words}]}
+            found.append(("response_item", {"type": "message", **message}))
+    return [
+        {"timestamp": f"2026-04-11T20:{minute + nth // 2:02}:00Z", "type": kind, "payload": payload}
+        for nth, (kind, payload) in enumerate(found)
+    ]
+
+
+SAID = ["Never push to the main branch.", "Add a parser for dates.", "Go on with the next one.", "Go on with the next one."]  # fmt: skip
+LATER = ["Go on with the next one.", "Use SQLite for the cache instead."]
+EXPLORER = {"source": {"subagent": {}}, "agent_role": "explorer", "forked_from_id": "main"}
+
+
+def forked(tmp_path, name="child", *, said=SAID):
+    """Return the rollout of a sub-agent, which starts with a copy of what was `said`, written at once."""
+    answered = {"type": "function_call_output", "call_id": "c", "output": "You are the newly spawned agent."}
+    copied = [*rollout_of("main", *said), {"type": "response_item", "payload": answered}]
+    copied.insert(2, {"type": "event_msg", "payload": {}})  # its lines have other numbers
+    start, *own = rollout_of(name, f"Review the parser of {name}.", minute=31, **EXPLORER)
+    at = "2026-04-11T20:30:00Z"
+    return rollout(tmp_path, name, [{**each, "timestamp": at} for each in (start, *copied)], own)
+
+
+def kept(home):
+    """Return how often each note and passage of each conversation is kept, with its agent."""
+    found = {}
+    for one in [*memory(home)["working_memory"]["items"], *(each["item"] for each in archived(home))]:
+        data = one["metadata"]
+        what = (data["conversation"], data["caste"], one["type"], one["content"])
+        found[what] = found.get(what, 0) + data.get("count", 1)
+    return found
+
+
+def archived(home):
+    found = record_files.records(homes.reopened(home), "items")
+    return [record for _, record in found if record["why"] != "removed"]
+
+
+@rows(
+    "imports", [
+        ["parent child"], ["child parent"], ["child", "parent"], ["parent", "child"],
+        ["child", "child", "parent", "parent", "child"], ["child short", "parent"], ["short", "child", "parent"],
+    ],
+)  # fmt: skip
+def test_what_a_sub_agents_rollout_copied_is_imported_once(tmp_path, imports):
+    files = {"parent": rollout(tmp_path, "parent", rollout_of("main", *SAID, *LATER)), "child": forked(tmp_path), "short": forked(tmp_path, "short", said=SAID[:3])}  # fmt: skip
+    wanted, found = (homes.fresh(tmp_path / name) for name in ("wanted", "found"))
+    load(wanted, files["parent"])
+    for name in ("child", "short"):
+        if name in " ".join(imports).split():
+            load(wanted, files[name])
+
+    for names in imports:
+        load(found, *(files[name] for name in names.split()))
+
+    assert kept(found) == kept(wanted)
+    whole(found)
+
+
+def test_without_the_rollout_of_its_session_a_copy_is_imported_as_that_session(home, tmp_path):
+    done = load(home, forked(tmp_path))
+
+    found = kept(home)
+    assert ("main", None, "constraint", SAID[0]) in found
+    assert {what[:2] for what in found} == {("main", None), ("child", "explorer")}
+    assert not any(what[0] == "child" and "Never" in what[3] for what in found)
+    assert done.skipped_copies == []
+
+
+def test_a_skipped_copy_is_reported(home, tmp_path):
+    skipped = [{"file": "child.jsonl", "conversation": "main", "records": 8}]
+    parent = rollout(tmp_path, "parent", rollout_of("main", *SAID))
+
+    tried = load(home, forked(tmp_path), parent, dry_run=True)
+    done = load(home, io.BytesIO(parent.read_bytes()), forked(tmp_path))
+
+    assert tried.skipped_copies == done.skipped_copies == skipped
+    assert load(home, forked(tmp_path)).skipped_copies == skipped
+
+
+def test_what_an_undone_import_of_a_copy_brought_is_not_known(home, tmp_path):
+    done = load(home, forked(tmp_path))
+    aether.undo(done.revisions[-1], home=home)
+
+    load(home, rollout(tmp_path, "parent", rollout_of("main", *SAID, *LATER)))
+
+    said = [each["item"]["content"] for each in archived(home) if each["item"]["metadata"]["pointer"]["file"] == "parent.jsonl"]  # fmt: skip
+    assert ("main", None, "constraint", SAID[0]) in kept(home)
+    assert said.count(SAID[0]) == 1

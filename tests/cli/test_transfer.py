@@ -54,6 +54,25 @@ def test_of_several_files_the_bad_ones_are_named_and_the_rest_is_imported(here, 
     assert "\nTo undo it: aether undo " in done.err
 
 
+def test_what_a_sub_agents_rollout_repeats_of_another_is_said_to_be_skipped(here, capsys, tmp_path):
+    def line(kind, **payload):
+        return {"timestamp": "2026-04-11T20:42:00Z", "type": kind, "payload": payload}
+
+    main = [
+        line("session_meta", id="main"),
+        line("response_item", type="message", role="user", content="Port the parser to Python 3.12."),
+    ]
+    child = line("session_meta", id="child", forked_from_id="main", source={"subagent": {}})
+    for name, entries in (("main", main), ("child", [child, *main])):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+    said = "1 record in child.jsonl skipped: copied from session main, whose own transcript is imported.\n"
+    assert said not in shown(capsys, "import", "child.jsonl", "--dry-run").out
+    assert said in shown(capsys, "import", "child.jsonl", "main.jsonl").out
+    again = json.loads(shown(capsys, "import", "child.jsonl", "main.jsonl", "--json").out)
+    assert again["skipped_copies"] == [{"file": "child.jsonl", "conversation": "main", "records": 1}]
+
+
 def test_an_import_that_is_interrupted_says_what_is_stored(here, capsys, monkeypatch, tmp_path):
     monkeypatch.setattr(dedupe, "BATCH_ITEMS", 1)
     commit, calls = importing._commit, []

@@ -10,14 +10,14 @@ in files of the same name: unless the source names them uniquely, one is known o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
 from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.capture.notes import is_unique, title_of
-from aether.memory.items import HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
+from aether.memory.items import COPY_PREFIX, HISTORY, PASSAGE_PREFIX, PERSON, Place, passage_place
 from aether.messages.records import Record
 from aether.messages.tool_calls import ASKING_TOOL, answers_in, words_of_refusal
 from aether.redact.redact import redact
@@ -50,6 +50,8 @@ class _Piece(NamedTuple):
     place: Place
     digest: str
     """Of all words of the conversation up to the end of the record."""
+    copy_key: str
+    """The same in every copy of the conversation, whatever its lines."""
 
 
 class _Passage(NamedTuple):
@@ -63,9 +65,10 @@ class _Passage(NamedTuple):
 class Collector:
     """Collects the passages of one transcript while its records are read for another purpose."""
 
-    def __init__(self, file: str, kept: Iterable[Mapping[str, Any]]) -> None:
-        """Collect from `file`; `kept` is `memory.history`, the conversations of which words are kept."""
+    def __init__(self, file: str, kept: Iterable[Mapping[str, Any]], known: Collection[str] = ()) -> None:
+        """Collect from `file`; `kept` is `memory.history`, `known` the keys of the passages that copies brought, which are left out."""
         self.file = file
+        self._known = known
         self.id = ""
         """The start of the ids of its passages, once some are returned."""
         self.digest = ""
@@ -142,19 +145,25 @@ class Collector:
             self._flush()
         self._enter(record, text)
         self._words.update(f"{record.kind}\0{text}\0".encode("utf-8", "surrogatepass"))
-        digest = self._words.hexdigest()[:12]
-        for piece in _pieces(text):
+        self._add(record, text, self._words.hexdigest()[:12])
+        if record.kind == "user":
+            self._request = " ".join(text.split())[:REQUEST_CHARS]
+
+    def _add(self, record: Record, text: str, digest: str) -> None:
+        """Add what a record says to the passage that is being made, and end that where it is full or another speaks."""
+        for nth, piece in enumerate(_pieces(text)):
             if self._said and sum(len(said.text) for said in self._said) + len(piece) > PASSAGE_CHARS:
                 self._flush()
             line = max(record.line, self._place.line)
             self._place = Place(line, self._place.part + 1 if line == self._place.line else 1)
-            self._said.append(_Piece(piece, record, self._place, digest))
+            key = f"{COPY_PREFIX}{record.session}/{digest}.{nth}"
+            self._said.append(_Piece(piece, record, self._place, digest, key))
             if entry := self._similar.get((self._place, digest)):
                 self._continue(entry)
+            if key in self._known:
+                self._said.clear()
             if record.kind != "assistant":
                 self._flush()
-        if record.kind == "user":
-            self._request = " ".join(text.split())[:REQUEST_CHARS]
 
     def _recognise(self, record: Record, text: str) -> None:
         """Find the kept conversations that this one may be, by its file, its name and its first words."""
@@ -202,7 +211,7 @@ class Collector:
         metadata: JsonObject = {
             "timestamp": _time(first.time), "relevance_score": RELEVANCE, "access_count": 0,
             "last_accessed": _time(first.time), "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
-            "pointer": {"file": self.file, "line": first.line},
+            "pointer": {"file": self.file, "line": first.line} | ({"key": said[-1].copy_key} if first.copied else {}),
         }  # fmt: skip
         place = {"conversation": self._conversation, "title": self._title, "project": first.directory}
         metadata |= {name: text for name, text in place.items() if text}

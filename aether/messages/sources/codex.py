@@ -2,7 +2,7 @@
 
 `response_item` lines are the model's input and output; `event_msg` lines repeat them for the terminal and are skipped.
 The answers of tools have a header with the exit code; it becomes the error flag. The rollout of a sub-agent that knows what
-was said before starts with a copy of it, which is skipped: it is in the rollout of the session that started the agent.
+was said before starts with a copy of it: those records are the session's that started the agent, and say that they are copied.
 """
 
 from __future__ import annotations
@@ -43,34 +43,29 @@ class _Running(NamedTuple):
 
 def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
     """Yield the records of a rollout."""
-    session = agent = caste = directory = parent = copied = ""
+    # What every record of a session says: of the rollout's own, then of those whose copy is being read, one in the other.
+    heads = [Record("system", format="codex")]
+    parent = copied = ""
     running = _Running(OrderedDict(), OrderedDict())
     for number, line in values:
         if not isinstance(line, dict):
             continue
         payload = as_object(line.get("payload"))
-        kind = as_text(line.get("type"))
-        if kind == "session_meta" and not session:
-            session = as_text(payload.get("id"))
-            agent, caste = _agent(session, payload)
-            parent = as_text(payload.get("forked_from_id")) if agent else ""
-        elif kind == "session_meta" and parent and as_text(payload.get("id")) == parent:
-            copied = as_text(line.get("timestamp"))
+        kind, time = as_text(line.get("type")), as_text(line.get("timestamp"))
+        ends = len(heads) > 1 and content_text(payload.get("output")).startswith(_SPAWNED)
+        if ends or (len(heads) > 1 and _is_later(time, copied)):
+            del heads[-1 if ends else 1 :]
+            running = _Running(OrderedDict(), OrderedDict())
+        if kind == "session_meta" and (not heads[0].session or (parent and payload.get("id") == parent)):
+            head, parent = _head(payload)
+            copied = time
+            heads = [*heads, head._replace(copied=True)] if heads[0].session else [head]
         if kind in {"session_meta", "turn_context"}:
-            directory = as_text(payload.get("cwd")) or directory
-        time = as_text(line.get("timestamp"))
-        if copied:
-            ends = content_text(payload.get("output")).startswith(_SPAWNED)
-            copied = "" if ends or _is_later(time, copied) else copied
-            if copied or ends:
-                continue
-        head = Record(
-            "system", time=time, line=number, session=session, agent=agent, caste=caste,
-            directory=directory, format="codex",
-        )  # fmt: skip
+            heads[-1] = heads[-1]._replace(directory=as_text(payload.get("cwd")) or heads[-1].directory)
+        head = heads[-1]._replace(time=time, line=number)
         if kind == "compacted":
             yield head._replace(kind="boundary", text=as_text(payload.get("message")))
-        elif kind == "response_item":
+        elif kind == "response_item" and not ends:
             yield from _item(head, payload, running)
 
 
@@ -82,11 +77,14 @@ def _is_later(time: str, copied: str) -> bool:
         return False
 
 
-def _agent(session: str, meta: JsonObject) -> tuple[str, str]:
+def _head(meta: JsonObject) -> tuple[Record, str]:
+    """Return what the records of a session have in common, and the session of which it has a copy."""
+    head = Record("system", session=as_text(meta.get("id")), format="codex")
     source = meta.get("source")
     if not isinstance(source, dict) or "subagent" not in source:
-        return "", ""
-    return session, as_text(meta.get("agent_role")) or "agent"
+        return head, ""
+    role = as_text(meta.get("agent_role")) or "agent"
+    return head._replace(agent=head.session, caste=role), as_text(meta.get("forked_from_id"))
 
 
 def _item(head: Record, payload: JsonObject, running: _Running) -> Iterator[Record]:

@@ -90,25 +90,61 @@ def test_a_sub_agents_rollout_carries_its_role():
     assert (record.agent, record.caste) == ("s2", "explorer")
 
 
-@rows("output", ["You are the newly spawned agent. The prior history was forked.", "[]"])
-def test_a_sub_agent_has_none_of_the_history_that_was_copied_for_it(output):
-    def at(second, kind, **payload):
-        return {**line(kind, **payload), "timestamp": f"2026-04-11T20:42:{second:06.3f}Z"}
+def at(second, kind, **payload):
+    return {**line(kind, **payload), "timestamp": f"2026-04-11T20:42:{second:06.3f}Z"}
 
-    def said(second, text):
-        content = [{"type": "input_text", "text": text}]
-        return at(second, "response_item", type="message", role="user", content=content)
 
-    copied = [
-        at(0, "session_meta", id="child", forked_from_id="main", source={"subagent": {}}, agent_role="explorer"),
-        at(0, "session_meta", id="main", source="cli"),
-        said(0.01, "rewrite the parser"),
-        at(0.02, "response_item", type="function_call_output", call_id="c1", output=output),
-    ]  # fmt: skip
-    own = said(0.5 if output.startswith("You") else 1.2, "Review commit b074cde")
+def said(second, text):
+    content = [{"type": "input_text", "text": text}]
+    return at(second, "response_item", type="message", role="user", content=content)
 
-    found = list(records(enumerate([*copied, own], start=1)))
 
-    assert [(one.text, one.agent, one.session) for one in found] == [
-        ("Review commit b074cde", "child", "child")
+def forked(session, parent):
+    source = {"subagent": {}}
+    return at(0, "session_meta", id=session, forked_from_id=parent, source=source, agent_role="explorer", cwd=f"/{session}")  # fmt: skip
+
+
+MAIN = at(0, "session_meta", id="main", source="cli", cwd="/main")
+SPAWNED = "You are the newly spawned agent. The prior history was forked."
+
+
+def spawned(second, output=SPAWNED):
+    return at(second, "response_item", type="function_call_output", call_id="c1", output=output)
+
+
+def places(*lines):
+    found = records(enumerate(lines, start=1))
+    return [(one.text, one.session, one.agent, one.directory, one.copied) for one in found]
+
+
+@rows("output", [SPAWNED, "[]"])
+def test_the_history_that_was_copied_for_a_sub_agent_is_that_of_its_session(output):
+    own = said(0.5 if output == SPAWNED else 1.2, "Review commit b074cde")
+
+    found = places(forked("child", "main"), MAIN, said(0.01, "rewrite it"), spawned(0.02, output), own)
+
+    assert (found[0], found[-1]) == (
+        ("rewrite it", "main", "", "/main", True), ("Review commit b074cde", "child", "child", "/child", False)
+    )  # fmt: skip
+    assert len(found) == (2 if output == SPAWNED else 3)
+
+
+def test_a_copy_that_holds_a_copy_is_that_of_two_sessions():
+    copied = [forked("child", "main"), MAIN, said(0.01, "rewrite it"), spawned(0.01), said(0.02, "Review it")]
+
+    found = places(forked("grandchild", "child"), *copied, spawned(0.03), said(0.1, "Count the tests"))
+
+    assert found == [
+        ("rewrite it", "main", "", "/main", True),
+        ("Review it", "child", "child", "/child", True),
+        ("Count the tests", "grandchild", "grandchild", "/grandchild", False),
     ]
+
+
+def test_a_process_of_a_copy_is_not_waited_for_by_the_sub_agent():
+    left = answer("c0", "Process running with session ID 77\nOutput:\n")
+    waits = item("function_call", name="write_stdin", call_id="c2", arguments='{"session_id": 77}')
+
+    *_, call = read(forked("child", "main"), MAIN, left, spawned(0.1), waits)
+
+    assert (call.kind, call.call_id, call.session) == ("call", "c2", "child")
