@@ -1036,9 +1036,42 @@ def test_requests_before_the_last_are_those_asked_earlier_and_say_whether_a_comm
     lines = [*sections.requests(items)]
 
     assert [(line.section, line.text.split()[0], line.note) for line in lines] == [
-        ("requests", "Now", ""), ("asked", "Move", ""), ("asked", "Why", ""), ("asked", "Add", "a commit followed"),
+        ("requests", "Now", "no final report yet"), ("asked", "Move", ""), ("asked", "Add", "a commit followed"),
         ("asked", "nah,", ""),
     ]  # fmt: skip
+
+
+@rows(
+    ("asked", "kept"),
+    [
+        ("Why does src/queue.py sleep?", False),
+        ("what does src/queue.py wait for", False),
+        ("push it to the fork", False),
+        ("The sleep in src/queue.py is too long. Why is it there?", True),
+        ("Keep the sleep in src/queue.py below a second.", True),
+    ],
+)
+def test_what_was_only_asked_between_was_answered(asked, kept):
+    changed = item("Changed a.py: parse", "code_change", conversation="c")
+    newest, first = (
+        asked_on(9, "Now write the handbook of the queue."),
+        asked_on(3, "Move src/db.py into a package."),
+    )
+
+    found = texts(sections.requests([newest, changed, asked_on(6, asked), changed, first]))
+
+    assert (asked in found) == kept
+
+
+def test_a_request_without_a_final_report_says_so():
+    asked = asked_on(5, "Add retries to src/webhook.py, please.")
+    cut = item("Now the tests of `retry()`:", "outcome", day=6, role="answer", conversation="c", fate="cut")
+    done = item("Added `retry()`; all tests pass.", "outcome", day=6, role="answer", conversation="c")
+    of_agent = item("Looked at `retry()`.", "outcome", day=6, caste="scout", role="answer", conversation="c")
+
+    notes = [next(sections.requests([*after, asked])).note for after in ([], [cut], [of_agent], [done])]
+
+    assert notes == [*["no final report yet"] * 3, ""]
 
 
 def test_what_a_question_is_about_is_asked_now_too():
@@ -1151,8 +1184,12 @@ def test_a_session_keeps_the_fate_of_its_requests():
     kept = sections.kept_items(items)
 
     assert [one["metadata"].get("fate") for one in kept] == ["done", None, None]
-    assert [line.note for line in sections.requests([*reversed(kept)])] == ["", "a commit followed"]
-    assert [line.note for line in sections.requests([kept[2], kept[0]])] == ["", "a commit followed"]
+    assert [line.note for line in sections.requests([*reversed(kept)])] == [
+        "no final report yet", "a commit followed",
+    ]  # fmt: skip
+    assert [line.note for line in sections.requests([kept[2], kept[0]])] == [
+        "no final report yet", "a commit followed",
+    ]  # fmt: skip
 
 
 def test_a_picked_answer_comes_before_its_question():

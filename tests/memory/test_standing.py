@@ -156,6 +156,69 @@ def test_the_tasks_that_are_not_done_are_the_next_step_of_the_newest_plan():
     assert injected(old, new)[2] == ["test it"]
 
 
+def test_the_tasks_of_a_sub_agent_are_its_own():
+    plan = item(
+        "[in_progress] write the handbook\n[pending] publish it", role="plan", day=5, conversation="c"
+    )
+    of_agent = item("[in_progress] read the code", role="plan", day=6, caste="scout", conversation="c")
+
+    assert injected(request("Write it."), plan, of_agent)[2] == ["write the handbook", "publish it"]
+
+
+def test_what_sub_agents_reported_is_injected_until_the_main_agent_reports():
+    report = item(
+        "Added `useTodos()`, which stores the list in the browser.", "outcome", day=6, caste="builder", role="answer",
+        conversation="c",
+    )  # fmt: skip
+    older = item("Added `Todo`.", "outcome", day=3, caste="builder", role="answer", conversation="c")
+    under_way = answer("Now the page:", day=5, fate="cut")
+    asked = request("Build the page.", 4)
+
+    def reported(*items):
+        return [line.text for line in standing.delegated(items)]
+
+    assert reported(report, under_way, asked, older) == [
+        "Added `useTodos()`, which stores the list in the browser."
+    ]
+    assert reported(answer("The page is built.", day=7), report, under_way, asked) == []
+
+
+def test_what_is_made_is_injected_while_there_is_no_report_on_it():
+    made = item(
+        "I'm adding a queue in `src/queue.py` that the workers share.", day=5, role="change", conversation="c"
+    )
+
+    assert [line.text for line in standing.reasons([made, request("Add a queue.")])] == [made["content"]]
+    assert [*standing.reasons([answer("Added `src/queue.py`.", day=6), made, request("Add a queue.")])] == []
+
+
+@rows(
+    ("last", "ahead"),
+    [
+        (
+            "All steps are pushed.\n\nStill clearly open from the plan:\n- a lock around `load()`\n- tests of `dump()`",
+            ["Still clearly open from the plan: - a lock around `load()` - tests of `dump()`"],
+        ),
+        (
+            "Open:\n- the lock around `load()` is not released after an error\n- nobody has tested `dump()` on a full disk",
+            ["the lock around `load()` is not released after an error", "nobody has tested `dump()` on a full disk"],
+        ),
+        ("Left as it is:\n- the lock around `load()`, which nobody holds", []),
+        ("Added `load()`. The third task (`dump()`) remains pending.", ["Added `load()`. The third task (`dump()`) remains pending."]),
+        ("After that I added `load()` to the parser.", []),
+        ("After that we will add `load()` to the parser.", ["After that we will add `load()` to the parser."]),
+        ("Added `load()`. If you want, I can add `dump()` next.", ["If you want, I can add `dump()` next."]),
+        ("Added `load()`. I can add `dump()` too if you'd like.", ["I can add `dump()` too if you'd like."]),
+        (
+            "The clear steps:\n1. Add a lock\n2. Test it\n\nShall I start, or do you want more detail?",
+            ["The clear steps: 1. Add a lock 2. Test it", "Shall I start, or do you want more detail?"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_still_open_or_offered_at_the_end_is_ahead(last, ahead):
+    assert injected(answer(last))[2] == ahead
+
+
 def test_what_an_earlier_account_put_off_is_injected_first():
     left = "**#2 Integration tests** - deferred (can be follow-up)"
     before = answer(f"`save()` now keeps the order instead of the names.\n\n- {left}", day=2)

@@ -309,7 +309,7 @@ def _work(
     return {
         "state": state or sections.kept_in_session(sessions, "state"),
         "next": ahead or sections.kept_in_session(sessions, "next"),
-        "results": [*reported["results"], *noted],
+        "results": [*standing.delegated(items), *reported["results"], *noted],
         "reasons": reported["reasons"],
     }
 

@@ -22,7 +22,7 @@ from operator import itemgetter
 from aether.hints import Any, cast
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import ISSUE, accounts, says_state
+from aether.memory.briefing.standing import ISSUE, accounts, says_state, under_way
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
@@ -788,10 +788,11 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     """Yield what the person asks for now: the last request, those before it that it only asks about, and what came first.
 
     The first one says what the work is for, in a short conversation or if it is a page. Those between are `asked`: the
-    person has moved on. Dropped ones are left out.
+    person has moved on. Dropped ones are left out, and those between that only asked or were an errand.
     """
     fates = request_fates(items)
     found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
+    unreported = UNREPORTED if under_way(items) else ""
     now = found[:1]
     for item in found[1:ASKED_ABOUT]:
         if not asks_back(_said(now[-1])):
@@ -799,12 +800,15 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
         now.append(item)
     if len(found) <= FEW_REQUESTS or (found and len(found[-1]["content"]) >= PAGE_CHARS):
         now += [item for item in found[-1:] if item not in now]
-    earlier = [item for item in found if item not in now]
+    # What was asked between was answered or done, or asked again; what else was said there may still matter.
+    earlier = [
+        item for item in found if item not in now and (item is found[-1] or not _only_asks(_said(item)))
+    ]
     for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
         said = _said_alone(item["content"])
         text = _answer(_headed(said), TEXT_CHARS) if at else _answer(said, CURRENT_CHARS)
         section = "requests" if item in now else "asked"
-        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else ""
+        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 
@@ -815,6 +819,7 @@ def tasks(items: Sequence[Item]) -> Iterator[Line]:
 
 # What is known of a request that is `done`: that somebody committed, not what.
 _FATE_NOTES = {DONE: "a commit followed"}
+UNREPORTED = "no final report yet"
 
 
 def request_fates(items: Sequence[Item]) -> dict[str, str]:
@@ -935,6 +940,11 @@ def _said_alone(text: str) -> str:
     said = dialogue[2].strip()
     asks = (said.endswith("?") or _ASKS.match(said)) and not _REPLIES.match(said)
     return said if asks else text
+
+
+def _only_asks(said: str) -> bool:
+    """Return whether a person's words are questions or an errand, and say nothing beside it."""
+    return _is_errand(said) or all(one.endswith("?") or _ASKS.match(one) for one in sentences(said))
 
 
 def _is_chat(text: str) -> bool:

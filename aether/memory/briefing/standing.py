@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from aether.memory.briefing.block import Line
+from aether.memory.capture.notes import CUT
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
@@ -20,6 +21,7 @@ from aether.text.accounts import (
     asks,
     asks_back,
     blocks,
+    change_of,
     changes,
     checks_in,
     claims,
@@ -46,6 +48,7 @@ from aether.text.accounts import (
     undoes,
     was_wrong,
     whole,
+    would_start,
 )
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
@@ -145,6 +148,33 @@ def undone_in(items: Sequence[Item]) -> set[str]:
     return found
 
 
+def under_way(items: Iterable[Item]) -> bool:
+    """Return whether the newest request has no final report yet; `items` are those of one conversation, the newest first."""
+    for item in items:
+        role = item["metadata"].get("role", "")
+        if role == "request":
+            return True
+        if _is_account(item):
+            return item["metadata"].get("fate") == CUT
+    return False
+
+
+def delegated(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the sub-agents reported that work for the newest request, as long as there is no account of their results.
+
+    `items` are those of one conversation, the newest first.
+    """
+    for item in items:
+        role = item["metadata"].get("role", "")
+        if role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT):
+            return
+        if role == "answer" and item["metadata"]["caste"]:
+            for text in claims(paragraphs(item["content"], tables=True), SHARES[1]):
+                yield Line(
+                    "results", text, item["metadata"]["timestamp"], ids=(item["id"],), evidence="agent"
+                )
+
+
 def _is_over(one: Paragraph, touched: Collection[str], *, fixed: bool) -> bool:
     """Return whether a paragraph says what was wrong before a file that it names was changed, or before all was `fixed`."""
     return names_defect(one.text) and (fixed or any(_names(one.text, name) for name in touched))
@@ -230,15 +260,20 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the reasons that an agent gave on the way for edits that followed, the newest first.
 
     `items` are those of one conversation. Only a sentence that chooses is one ("both should go through the log"): an edit
-    that followed it shows that it was carried out.
+    that followed it shows that it was carried out. While there is no report on the newest request, those that say what is
+    made are among them.
     """
     undone = undone_in(items)
+    reported = not under_way(items)
     for item in items:
+        reported = reported or item["metadata"].get("role") == "request"
         if item["metadata"].get("role") != "change" or item["metadata"]["caste"] or item.get("id") in undone:
             continue
         text = reason_of(item["content"])
         # What is wrong is no result: the edit that followed changed it.
-        if text and says_why(text) and not is_aside(text) and not names_defect(text):
+        if not (text and says_why(text) and not is_aside(text) and not names_defect(text)):
+            text = "" if reported else change_of(item["content"])
+        if text:
             yield Line(
                 "reasons", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )
@@ -268,7 +303,11 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
         )
     yield from _never_run(found, items)
     plans = (
-        item for item in items if item["metadata"].get("role") == "plan" and item["type"] == "observation"
+        item
+        for item in items
+        if item["metadata"].get("role") == "plan"
+        and item["type"] == "observation"
+        and not item["metadata"]["caste"]
     )
     # A plan that was not touched since the last commit was left behind.
     since = max((one.at for one in found if one.published), default="")
@@ -327,6 +366,8 @@ def _question(account: Account) -> Iterator[str]:
             before = said[: said.index(one)]
             supposed = [each for each in before[-3:] if supposes(each.text) and not asks(each)][-1:]
             yield from proposed(said) or [whole(each.text) for each in supposed]
+        elif would_start(question):
+            yield from proposed(said)
         yield question
         lines = account.item["content"].split("\n")
         heads = (line.strip("#* \t").replace("**", "") for line in lines if HEADING.fullmatch(line))
@@ -346,12 +387,14 @@ def _closing(account: Account) -> list[Paragraph]:
 
 def _announced(last: Account, closing: Collection[Paragraph]) -> Iterator[str]:
     """Yield what an account says that comes next, beside what it asks."""
-    yield announced_places(last.paragraphs, last.item["content"])
-    for at, one in enumerate(last.paragraphs):
-        if one in closing or is_offer(one):
+    if places := announced_places(last.paragraphs, last.item["content"]):
+        yield places
+    said = blocks(last.paragraphs)
+    for at, one in enumerate(said):
+        if one in closing or is_offer(one) or (places and one.entry and announces(one.heading)):
             continue
         # "Let me show both" is what the rest of the account does.
-        fulfilled = announces(one.text) and at < len(last.paragraphs) - LAST_PARAGRAPHS
+        fulfilled = announces(one.text) and at < len(said) - LAST_PARAGRAPHS
         yield whole(one.text) if is_ahead(one) and not fulfilled else step_of(one)
 
 
