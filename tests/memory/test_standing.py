@@ -192,6 +192,25 @@ def test_what_is_made_is_injected_while_there_is_no_report_on_it():
     assert [*standing.reasons([answer("Added `src/queue.py`.", day=6), made, request("Add a queue.")])] == []
 
 
+def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
+    asked, before = request("Add a queue.", 4), answer("Added the store.", day=3)
+    said = [
+        item(text, day=5, hour=hour, role=role, conversation="c")
+        for hour, (role, text) in enumerate([
+            ("change", "The queue is in `src/queue.py`. I'm wiring the workers to it."),
+            ("said", "Let me look at the workers."),
+            ("said", "`make test` fails in `test_queue.py`, because nobody closes the queue."),
+            ("change", "I'm closing the queue in `Workers.stop()`, so that the test ends."),
+            ("change", "The test ends now. I'm adding the same to `Pool.stop()`."),
+        ])
+    ]  # fmt: skip
+    items = [*reversed(said), asked, before]
+
+    assert [line.text for line in standing.last_words(items)] == [said[at]["content"] for at in (4, 3, 2)]
+    assert [*standing.last_words([answer("The queue is done.", day=6), *items])] == []
+    assert [*standing.last_words([asked, before])] == []
+
+
 @rows(
     ("last", "ahead"),
     [

@@ -303,7 +303,11 @@ def _work(
         for section, lines in reported.items()
     }
     summed = [] if in_context else items
-    state = [*standing.from_summary(found, summed, "current"), *reported["state"]]
+    state = [
+        *standing.last_words(items),
+        *standing.from_summary(found, summed, "current"),
+        *reported["state"],
+    ]
     ahead = [*standing.from_summary(found, summed, "next", "pending"), *standing.next_steps(found, items)]
     noted = sections.results(item for item in items if "pointer" not in item["metadata"])
     return {

@@ -50,6 +50,9 @@ from aether.text.accounts import (
     whole,
     would_start,
 )
+from aether.text.accounts import (
+    reports as sentences_of_report,
+)
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 from aether.types import Item
@@ -63,6 +66,8 @@ MOST_ACCOUNTS = 60
 MOST_STEPS = 15
 MOST_TASKS = 4
 LAST_PARAGRAPHS = 3
+# Of a turn that was cut off, its last messages.
+MOST_WORDS = 3
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
@@ -157,6 +162,24 @@ def under_way(items: Iterable[Item]) -> bool:
         if _is_account(item):
             return item["metadata"].get("fate") == CUT
     return False
+
+
+def last_words(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the agent said last on the newest request, if it has no final report yet; narration is left out.
+
+    `items` are those of one conversation, the newest first.
+    """
+    found = 0
+    for item in items:
+        role = item["metadata"].get("role", "")
+        over = role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT)
+        if over or found == MOST_WORDS:
+            return
+        said = role in ("change", "said", "answer") and not item["metadata"]["caste"]
+        reports_some = said and any(not one.is_bare for one in sentences_of_report(item["content"]))
+        if reports_some and (text := whole(item["content"])):
+            found += 1
+            yield Line("state", text, item["metadata"]["timestamp"], ids=(item["id"],), evidence="agent")
 
 
 def delegated(items: Iterable[Item]) -> Iterator[Line]:
@@ -271,9 +294,9 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
             continue
         text = reason_of(item["content"])
         # What is wrong is no result: the edit that followed changed it.
-        if not (text and says_why(text) and not is_aside(text) and not names_defect(text)):
+        if not (text and says_why(text) and not names_defect(text)):
             text = "" if reported else change_of(item["content"])
-        if text:
+        if text and not is_aside(text):
             yield Line(
                 "reasons", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )
