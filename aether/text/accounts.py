@@ -112,6 +112,10 @@ _ANNOUNCES = lazy(
     re.IGNORECASE,
     needs=("let me", "let's", "i'll", "i will", "i need to", "i'm going to"),
 )
+_IS_DOING = lazy(
+    r"^\W*(?:now,? |so,? |next,? |then,? |first,? |ok\W+)*(?:let me(?! know\b)|i'll (?!be\b|wait\b)|i(?:'m| am) (?:now |just |also )?(?!waiting\b)\w+ing\b)(?!.*\bif you\b)",
+    re.IGNORECASE,
+)
 _NEXT = lazy(
     r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b(?!,? (?:i|we) (?!will\b))|when ready\b|pending\b)"
     r"|\bnext steps?\b|\bremains? (?:open|pending|unresolved|untested)\b|\b(?:is|are) still (?:open|pending|running|in progress|outstanding)\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
@@ -762,6 +766,15 @@ def announces(sentence: str) -> bool:
     (True, False)
     """
     return bool(_ANNOUNCES.match(sentence.replace("’", "'")))
+
+
+def goes_on(text: str) -> bool:
+    """Return whether an agent's message ends with what it does or is about to do.
+
+    >>> goes_on("The tests pass. I'm committing this now."), goes_on("Let me push."), goes_on("It is pushed. Let me know.")
+    (True, True, False)
+    """
+    return any(_IS_DOING.match(one.replace("’", "'")) for one in sentences(text.strip())[-1:])
 
 
 def names_step(sentence: str) -> bool:

@@ -394,6 +394,10 @@ WISHES = {
         r"^(?:ask|(?:ask|tell|warn|ping|consult|check with) (?:me|us))(?: first)? before (?!.*\b(?:continu\w+|proceed\w*|start\w*)\b)\w",
         "bef",
     ),
+    "before committing": cue(
+        rf"^before (?:(?:you|we|anyone) |(?:each|every|any) |(?:an?|the) )?(?:commit|push|merg|releas|deploy|publish)\w*\b[^,?]*, (?:always |please )?(?:{_ORDERS}|(?:strip|squash|rebase|remove|rename|bump|add)\b)",
+        "bef",
+    ),
     "nothing without": cue(
         r"^(?:nothing|nobody|no ?one) (?:goes (?:to|into|out|live)|gets (?:merged|pushed|released|deployed|deleted|committed|shipped)|may|lands?|ships?|merges|touches|pushes|commits|leaves)\b"
         r"[^?]*\b(?:without|unless|until|before|except)\b",
