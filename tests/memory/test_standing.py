@@ -206,7 +206,7 @@ def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
     ]  # fmt: skip
     items = [*reversed(said), asked, before]
 
-    assert [line.text for line in standing.last_words(items)] == [said[at]["content"] for at in (4, 3, 2)]
+    assert [line.text for line in standing.last_words(items)] == [said[at]["content"] for at in (4, 3, 2, 0)]
     assert [*standing.last_words([answer("The queue is done.", day=6), *items])] == []
     assert [*standing.last_words([asked, before])] == []
 

@@ -67,7 +67,7 @@ MOST_STEPS = 15
 MOST_TASKS = 4
 LAST_PARAGRAPHS = 3
 # Of a turn that was cut off, its last messages.
-MOST_WORDS = 3
+MOST_WORDS = 5
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
