@@ -197,7 +197,7 @@ def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
     said = [
         item(text, day=5, hour=hour, role=role, conversation="c")
         for hour, (role, text) in enumerate([
-            ("change", "The queue is in `src/queue.py`. I'm wiring the workers to it."),
+            ("change", "Moved the queue into `src/queue.py`; all tests pass. I'm wiring the workers to it."),
             ("said", "Let me look at the workers."),
             ("said", "`make test` fails in `test_queue.py`, because nobody closes the queue."),
             ("change", "I'm closing the queue in `Workers.stop()`, so that the test ends."),

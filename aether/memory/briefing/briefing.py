@@ -53,7 +53,7 @@ _START = _FIRST | {
     "decisions": Share(1, 0.5, 10),
     "requests": Share(1, 0.5, 4),
     "commands": Share(1, 1, 4),
-    "results": Share(2, 0.3, 6),
+    "results": Share(2, 0.3, 9),
     "reasons": Share(2.2, 0.4, 6),
     "asked": Share(2, 0.7, 4),
     "files": Share(3, 1, 2),
