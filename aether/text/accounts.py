@@ -840,7 +840,7 @@ def refers(question: str) -> bool:
 
 
 def would_start(question: str) -> bool:
-    """Return whether a `question` asks whether to begin with what was said before it.
+    """Return whether a `question` asks whether to start what was said before it.
 
     >>> would_start("Shall I start?"), would_start("Ready to implement, or is more detail needed?"), would_start("Shall I start the server?")
     (True, True, False)
