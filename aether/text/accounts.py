@@ -332,7 +332,7 @@ _DID = lazy(
     re.IGNORECASE,
 )
 _WRONG_HEADING = lazy(
-    r"\W*(?:what (?:was|went) wrong|(?:the )?(?:problem|bug|issue|root cause|cause|background|before)s?)\W*",
+    r"\W*(?:what (?:was|went)(?: \w+)? wrong\b.*|(?:the )?(?:problem|bug|issue|root cause|cause|background|before)s?)\W*",
     re.IGNORECASE,
 )
 _ASKS_BACK = lazy(
@@ -641,6 +641,15 @@ def introduces(sentence: str) -> bool:
     return bool(_INTRODUCES.search(said)) and not _OF_TESTS.match(said)
 
 
+def asks_leave(one: Paragraph) -> bool:
+    """Return whether a paragraph asks whether to do something ("Want me to push?"), rather than a question that it answers.
+
+    >>> asks_leave(Paragraph("Ready. Want me to push?", "")), asks_leave(Paragraph("Need it? No.", ""))
+    (True, False)
+    """
+    return asks(one) and bool(_OFFERS.search(one.text))
+
+
 def closes_asking(said: Sequence[Paragraph]) -> bool:
     """Return whether an account ends with a question, or with choices."""
     return any(map(asks, said[-2:])) or any(map(is_offer, said[-2:]))
@@ -865,7 +874,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
     One that is longer than `most` is shown by its first whole sentences.
     """
     rated = []
-    asking = closes_asking(said)
+    asking = closes_asking(said) or offers_choice(said)
     said = blocks([one for one in said if not _WAS_WRONG.match(without_emphasis(one.text))])
     for at, one in enumerate(said):
         plain = without_emphasis(one.text)
@@ -892,6 +901,16 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
     ]
 
 
+def offers_choice(said: Sequence[Paragraph]) -> bool:
+    """Return whether an account asks which of several options a person wants."""
+    return any(map(asks, said)) and sum(map(is_option, said)) > 1
+
+
+def is_option(one: Paragraph) -> bool:
+    """Return whether an entry of a list or table has the letter or number of an option."""
+    return one.entry and bool(OPTION.match(without_emphasis(one.text)))
+
+
 def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
     """Yield the places and texts of the paragraphs that open a list, of which an entry is `chosen`, and say what it shows."""
     headings = {said[at].heading for at in chosen}
@@ -912,6 +931,7 @@ def changes(said: Sequence[Paragraph], room: int, *, below_changes: bool = False
     """
     found: list[str] = []
     least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
+    said = [one for one in said if not is_option(one)] if offers_choice(said) else said
     for one in blocks(said, SHORT_CHARS):
         left = _puts_off(one) or _LIMIT_HEADING.fullmatch(one.heading)
         if left and (text := whole(one.text, SHORT_CHARS)):
@@ -1004,7 +1024,7 @@ def reported(one: Paragraph, most: int) -> str:
     if _EXPLAINS.match(without_emphasis(one.text)) or _EXPLAINS.match(f"{one.heading}:"):
         return ""
     kept: list[str] = []
-    for sentence in sentences(without_emphasis(one.text)):
+    for sentence in _that_fit(without_emphasis(one.text), most):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most
         if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
             break
@@ -1022,6 +1042,14 @@ def reported(one: Paragraph, most: int) -> str:
         if len(text.split()) >= LEAST_WORDS and text in " ".join(without_emphasis(one.text).split())
         else ""
     )
+
+
+def _that_fit(text: str, most: int) -> list[str]:
+    """Return the sentences of `text`; of a first one that is longer than `most` the first clauses, which end with ";"."""
+    said = sentences(text)
+    if not said or len(said[0]) <= most or ";" not in said[0][:most]:
+        return said
+    return [said[0][: said[0].rindex(";", 0, most)]]
 
 
 def rate(text: str) -> float:
@@ -1044,7 +1072,7 @@ def whole(text: str, most: int = LINE_CHARS, *, tail: bool = False) -> str:
     text = without_emphasis(text).strip()
     if len(text) <= most:
         return text
-    said = sentences(text)
+    said = sentences(text) if tail else _that_fit(text, most)
     kept: list[str] = []
     for one in reversed(said) if tail else said:
         if sum(map(len, kept)) + len(kept) + len(one) > most:

@@ -45,7 +45,7 @@ _MOST_FATES = 64
 HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
-    "state": "State of the work, by the agent's last report:",
+    "state": "State of the work, by the agent's last reports:",
     "next": "Next:",
     "rules": "Constraints and preferences of this project:",
     "signals": "Active signals:",
@@ -53,7 +53,7 @@ HEADINGS = {
     "elsewhere": "Decisions of other sessions of this project:",
     "open": "Open errors and blockers:",
     "requests": "Requests of the user:",
-    "results": "Last results:",
+    "results": "Earlier results:",
     "reasons": "Why edits were made, said before each:",
     "asked": "Asked earlier:",
     "files": "Files changed:",

@@ -20,6 +20,7 @@ from aether.text.accounts import (
     announces,
     asks,
     asks_back,
+    asks_leave,
     blocks,
     change_of,
     changes,
@@ -30,6 +31,7 @@ from aether.text.accounts import (
     is_ahead,
     is_aside,
     is_offer,
+    is_option,
     left_open,
     names_defect,
     paragraphs,
@@ -264,7 +266,9 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
-        if at > newest and not account.published:
+        if at == newest and not account.published:
+            state += [_line("state", text, account) for text in left_open(account.paragraphs)]
+        elif at > newest and not account.published:
             rounds += [(-1, at, _line("results", text, account)) for text in left_open(account.paragraphs)]
     results = [line for *_, line in sorted(rounds, key=lambda each: each[:2])]
     return {
@@ -392,6 +396,8 @@ def _question(account: Account) -> Iterator[str]:
         elif would_start(question):
             yield from proposed(said)
         yield question
+        if picks(question):
+            yield from (whole(each.text) for each in said if is_option(each))
         lines = account.item["content"].split("\n")
         heads = (line.strip("#* \t").replace("**", "") for line in lines if HEADING.fullmatch(line))
         # Numbers at headings are those of parts, unless it asks for one.
@@ -404,8 +410,9 @@ def _question(account: Account) -> Iterator[str]:
 
 
 def _closing(account: Account) -> list[Paragraph]:
-    """Return the paragraph at the end of an account that asks something, if one does."""
-    return [one for one in account.paragraphs[-2:] if asks(one)][-1:]
+    """Return the paragraph at the end of an account that asks something, else the first one if it asks for leave."""
+    said = account.paragraphs
+    return [*filter(asks_leave, said[:1]), *filter(asks, said[-2:])][-1:]
 
 
 def _announced(last: Account, closing: Collection[Paragraph]) -> Iterator[str]:
@@ -414,7 +421,7 @@ def _announced(last: Account, closing: Collection[Paragraph]) -> Iterator[str]:
         yield places
     said = blocks(last.paragraphs)
     for at, one in enumerate(said):
-        if one in closing or is_offer(one) or (places and one.entry and announces(one.heading)):
+        if one in closing or is_offer(one) or asks(one) or (places and one.entry and announces(one.heading)):
             continue
         # "Let me show both" is what the rest of the account does.
         fulfilled = announces(one.text) and at < len(said) - LAST_PARAGRAPHS
