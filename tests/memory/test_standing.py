@@ -222,6 +222,15 @@ def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
             "Open:\n- the lock around `load()` is not released after an error\n- nobody has tested `dump()` on a full disk",
             ["the lock around `load()` is not released after an error", "nobody has tested `dump()` on a full disk"],
         ),
+        (
+            "The branch is rebased. Want me to push it with force?\n\n- `load()` is in `a.py`\n\nAll tests pass.",
+            ["The branch is rebased. Want me to push it with force?"],
+        ),
+        ("Is it needed? No, nobody calls `load()`.\n\nIt was there for `dump()`.\n\nAll tests pass.", []),
+        (
+            "Two ways:\n\n| Way | What |\n|---|---|\n| A. Log it | the call goes on as before |\n| B. Fail | the call ends with an error |\n\nWhich do you prefer?",
+            ["Which do you prefer?", "A. Log it | the call goes on as before", "B. Fail | the call ends with an error"],
+        ),
         ("Left as it is:\n- the lock around `load()`, which nobody holds", []),
         ("Added `load()`. The third task (`dump()`) remains pending.", ["Added `load()`. The third task (`dump()`) remains pending."]),
         ("After that I added `load()` to the parser.", []),
@@ -408,6 +417,39 @@ def test_work_that_the_person_wants_undone_is_not_injected_though_a_question_cam
     )  # fmt: skip
 
     assert ("Added `b.py`, which polls instead." in state + results) is kept
+
+
+def test_what_the_newest_account_leaves_open_and_the_start_of_a_long_sentence_are_state():
+    long = (
+        "The fix: `load()` now reads the newest session; "
+        + "`dump()` keeps the order of its columns and rows; " * 9
+    )
+    left = "The rounding of `sum()` is left unaddressed for now — let me know if you want it."
+
+    state, *_ = injected(answer(f"Done.\n\n{long}\n\n{left}"))
+
+    assert state[-1] == left
+    assert state[0].startswith("The fix: `load()` now reads the newest session; `dump()`")
+    assert state[0].endswith("of its columns and rows")
+
+
+def test_rows_of_options_and_what_was_wrong_are_no_state():
+    asked = "Which way?\n\n| A. Log it | `load()` logs the error and returns what it has |\n| B. Fail | `load()` returns the error |\n\nI prefer the first."
+    wrong = "Fixed in `a.py`.\n\n**What was actually wrong** — two faults:\n1. `load()` returns the oldest session\n2. `dump()` only keeps one row"
+
+    assert injected(answer(asked))[0] == []
+    assert injected(changed(), answer(wrong))[0] == ["Fixed in `a.py`."]
+
+
+def test_edits_that_a_person_wants_undone_are_no_changed_files():
+    def edit(name, day):
+        return item(f"Changed {name}", "code_change", day=day, conversation="c")
+
+    back = request("can you revert this change?", 5)
+    items = [edit("a.py", 6), back, edit("a.py", 4), request("Add a flag.", 3), edit("b.py", 2)]
+
+    assert [line.text for line in sections.changed_files(items)] == ["b.py (changed, 1 edit)"]
+    assert len(sections.changed_files([edit("a.py", 6), request("Go on.", 5), *items[2:]])) == 2
 
 
 def test_what_was_wrong_before_the_work_is_not_its_state():

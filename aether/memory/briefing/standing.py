@@ -135,19 +135,22 @@ def accounts(items: Sequence[Item]) -> list[Account]:
 
 
 def undone_in(items: Sequence[Item]) -> set[str]:
-    """Return the ids of the accounts and reasons of the newest work before each message that demands to undo it.
+    """Return the ids of the accounts, reasons and edits of the newest work before each message that demands to undo it.
 
-    `items` are those of one conversation, the newest first.
+    The edits that undid it are among them. `items` are those of one conversation, the newest first.
     """
     found: set[str] = set()
+    edits: set[str] = set()  # since the request that comes next
     undoing = changed = False
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request":
-            undoing = (undoing and not changed) or undoes(
-                item["metadata"].get("reply") or _words(item["content"])
-            )
-            changed = False
+            demanded = undoes(item["metadata"].get("reply") or _words(item["content"]))
+            found |= edits if demanded else set()
+            undoing = (undoing and not changed) or demanded
+            changed, edits = False, set()
+        elif item["type"] == "code_change":
+            (found if undoing else edits).add(str(item.get("id", "")))
         elif undoing and (role == "change" or _is_account(item)):
             found.add(item["id"])
             changed = changed or reports_work(paragraphs(item["content"]))
