@@ -56,9 +56,16 @@ _WAS_WRONG = lazy(
     needs=("bug", "problem", "issue", "failure", "error", "before", "old"),
 )
 _NEXT_HEADING = lazy(
-    r"\b(?:next(?: steps?)?|remaining|to ?do|pending|follow[- ]?ups?|left|not done|still open|when ready)\b",
+    r"\b(?:next(?: steps?)?|remaining|to ?do|pending|follow[- ]?ups?|left|not (?:yet )?(?:done|covered|handled|implemented|tested)|outstanding|unresolved|when ready)\b"
+    r"|\bstill (?:\w+ ){0,2}(?:open|missing|incomplete|undone)\b|^\W*open(?: (?:issues?|items?|points?|questions?|tasks?|work))?\W*\Z",
     re.IGNORECASE,
     needs=(
+        "open",
+        "missing",
+        "incomplete",
+        "outstanding",
+        "unresolved",
+        "not ",
         "next",
         "remaining",
         "todo",
@@ -77,11 +84,11 @@ _LEFT_ALONE = lazy(
     re.IGNORECASE,
 )
 _OPTION_HEADING = lazy(
-    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
+    r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|what (?:it|this|that|each) do(?:es)?|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
     re.IGNORECASE,
     needs=(
         "option", "alternative", "proposal", "approach", "suggest", "recommend", "possible", "could", "would", "should", "pros", "cons",
-        "example", "question", "how ", "when ", "before", "closed", "if you", "not changed", "trade", "step", "plan", "walk",
+        "example", "question", "how ", "what ", "when ", "before", "closed", "if you", "not changed", "trade", "step", "plan", "walk",
     ),
 )  # fmt: skip
 OPTION = lazy(r"(?:option|approach|alternative|variant)\W+\w{1,2}\b|\(?[a-d1-9][.)]", re.IGNORECASE)
@@ -105,9 +112,13 @@ _ANNOUNCES = lazy(
     re.IGNORECASE,
     needs=("let me", "let's", "i'll", "i will", "i need to", "i'm going to"),
 )
+_IS_DOING = lazy(
+    r"^\W*(?:now,? |so,? |next,? |then,? |first,? |ok\W+)*(?:let me(?! know\b)|i'll (?!be\b|wait\b)|i(?:'m| am) (?:now |just |also )?(?!waiting\b)\w+ing\b)(?!.*\bif you\b)",
+    re.IGNORECASE,
+)
 _NEXT = lazy(
-    r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b|when ready\b|pending\b)"
-    r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
+    r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b(?!,? (?:i|we) (?!will\b))|when ready\b|pending\b)"
+    r"|\bnext steps?\b|\bremains? (?:open|pending|unresolved|untested)\b|\b(?:is|are) still (?:open|pending|running|in progress|outstanding)\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
     needs=(
         "next",
@@ -162,6 +173,11 @@ _RECOMMENDS = lazy(
         "bottom line",
     ),
 )
+# "Done." before what was done leans on nothing.
+_EXCLAIMS = lazy(
+    r"^\W*(?:(?:done|yes|yeah|great|good|perfect|right|correct|exactly|ok(?:ay)?)[.!]+\W+)+(?=\w|`)",
+    re.IGNORECASE,
+)
 _LEANS = lazy(
     r"^\W*(?:this|that|these|those|it|they|he|she|here|so|yes|no|yeah|nope|right|correct|exactly|good|great|ok(?:ay)?|done|perfect|both|however|but|and|then|also|the same)\b",
     re.IGNORECASE,
@@ -169,13 +185,13 @@ _LEANS = lazy(
 _CHANGED = lazy(
     r"\b(?:add(?:s|ed)|chang(?:es|ed)|remov(?:es|ed)|replac(?:es|ed)|renam(?:es|ed)|mov(?:es|ed)|fix(?:es|ed)|now|instead|no longer|kept|keeps|stays|uses|returns|skips?|skipped|gated|"
     r"extract(?:s|ed)|creat(?:es|ed)|defaults?|only|separate|avoid(?:s|ed)|left|drop(?:s|ped)|split|merged|rolled back|reverted|confirmed|verified|"
-    r"root cause|because|so that|rather than|implemented|updated|introduced|filed|stored|wired|route[sd]?|filters?)\b",
+    r"root cause|because|so that|rather than|implemented|updated|introduced|filed|stored|written|wrote|saved|wired|route[sd]?|filters?)\b",
     re.IGNORECASE,
     needs=(
         "add", "chang", "remov", "replac", "renam", "mov", "fix", "now", "instead", "no longer", "kept", "keeps",
         "stays", "uses", "returns", "skip", "gated", "extract", "creat", "default", "only", "separate", "avoid", "left",
         "drop", "split", "merged", "rolled back", "reverted", "confirmed", "verified", "root cause", "because",
-        "so that", "rather than", "implemented", "updated", "introduced", "filed", "stored", "wired", "route", "filter",
+        "so that", "rather than", "implemented", "updated", "introduced", "filed", "stored", "wr", "saved", "wired", "route", "filter",
     ),
 )  # fmt: skip
 _PROVEN = lazy(
@@ -283,9 +299,19 @@ _OFFERS = lazy(
     re.IGNORECASE,
     needs=("want", "should", "shall", "would", "prefer", "which", "how "),
 )
+# The offer of an agent that asks no question.
+_OFFERS_MORE = lazy(
+    r"^\W*(?:if (?:you(?:'d| would)? (?:like|want|prefer)|that helps|useful|helpful)\b[^.?!]*?,? (?:i|we) (?:can|could)\b|(?:i|we) (?:can|could)\b[^.?!]*\bif you(?:'d| would)? (?:like|want|prefer)\b|let me know if you(?:'d| would)? (?:like|want)\b)",
+    re.IGNORECASE,
+    needs=("if ",),
+)
+_STARTS = lazy(
+    r"\b(?:start|begin|proceed|go ahead|continue|execut(?:e|ing)|implement(?:ing|ation)?)\b(?= with (?:this|that|it)\b|\W*(?:\Z|[,?]| or\b| now\b))",
+    re.IGNORECASE,
+)
 # Below it are the steps that an agent would take if the person agrees.
 _PROPOSES = lazy(
-    r"\W*(?:(?:my|the|our|so|a|revised|updated|simplest|minimal) )*(?:recommend(?:ation|ed)|suggest(?:ion|ed)|propos(?:al|ed)|lean|plan|verdict)(?: \w+){0,3}\W*",
+    r"\W*(?:(?:my|the|our|so|a|revised|updated|simplest|minimal) )*(?:recommend(?:ation|ed)|suggest(?:ion|ed)|propos(?:al|ed)|lean|plan|verdict)(?: \w+){0,3}\W*|.*\b(?:steps|plan|tasks)\W*",
     re.IGNORECASE,
 )
 _PICKS = lazy(r"\b(?:which|prefer\w*|options?|choose|pick|or [a-d1-9]\b|either|one of)\b", re.IGNORECASE)
@@ -306,7 +332,7 @@ _DID = lazy(
     re.IGNORECASE,
 )
 _WRONG_HEADING = lazy(
-    r"\W*(?:what (?:was|went) wrong|(?:the )?(?:problem|bug|issue|root cause|cause|background|before)s?)\W*",
+    r"\W*(?:what (?:was|went)(?: \w+)? wrong\b.*|(?:the )?(?:problem|bug|issue|root cause|cause|background|before)s?)\W*",
     re.IGNORECASE,
 )
 _ASKS_BACK = lazy(
@@ -615,6 +641,15 @@ def introduces(sentence: str) -> bool:
     return bool(_INTRODUCES.search(said)) and not _OF_TESTS.match(said)
 
 
+def asks_leave(one: Paragraph) -> bool:
+    """Return whether a paragraph asks whether to do something ("Want me to push?"), rather than a question that it answers.
+
+    >>> asks_leave(Paragraph("Ready. Want me to push?", "")), asks_leave(Paragraph("Need it? No.", ""))
+    (True, False)
+    """
+    return asks(one) and bool(_OFFERS.search(one.text))
+
+
 def closes_asking(said: Sequence[Paragraph]) -> bool:
     """Return whether an account ends with a question, or with choices."""
     return any(map(asks, said[-2:])) or any(map(is_offer, said[-2:]))
@@ -707,14 +742,26 @@ def asks_back(reply: str) -> bool:
 
 
 def asks(one: Paragraph) -> bool:
-    """Return whether a paragraph asks something."""
-    return "?" in one.text and any(each.rstrip("*_ )").endswith("?") for each in sentences(one.text))
+    """Return whether a paragraph asks something, or offers what a person may want.
+
+    >>> asks(Paragraph("Done. Shall I push it?", "")), asks(Paragraph("Done. If you want, I can push it.", ""))
+    (True, True)
+    """
+    may_ask = "?" in one.text or "if " in one.text.casefold()
+    return may_ask and any(map(_awaits, sentences(one.text)))
+
+
+def _awaits(sentence: str) -> bool:
+    """Return whether a person may answer to `sentence`: it is a question, or offers more."""
+    return sentence.rstrip("*_ )").endswith("?") or bool(_OFFERS_MORE.match(sentence.replace("’", "'")))
 
 
 def is_ahead(one: Paragraph) -> bool:
     """Return whether a paragraph says what comes next."""
     said = one.text.replace("’", "'")
     if said.rstrip("*_ ").endswith(":") or (_announced(one) and _PLACE.match(said)):
+        return False
+    if _is_left_alone(one):
         return False
     if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
@@ -730,6 +777,15 @@ def announces(sentence: str) -> bool:
     return bool(_ANNOUNCES.match(sentence.replace("’", "'")))
 
 
+def goes_on(text: str) -> bool:
+    """Return whether an agent's message ends with what it does or is about to do.
+
+    >>> goes_on("The tests pass. I'm committing this now."), goes_on("Let me push."), goes_on("It is pushed. Let me know.")
+    (True, True, False)
+    """
+    return any(_IS_DOING.match(one.replace("’", "'")) for one in sentences(text.strip())[-1:])
+
+
 def names_step(sentence: str) -> bool:
     """Return whether a `sentence` of an account says what comes next.
 
@@ -742,9 +798,13 @@ def names_step(sentence: str) -> bool:
 
 def step_of(one: Paragraph) -> str:
     """Return the sentences at the end of a paragraph that say what comes next, or ""."""
-    said = sentences(without_emphasis(one.text))
+    said = [] if _is_left_alone(one) else sentences(without_emphasis(one.text))
     first = next((at for at, sentence in enumerate(said) if names_step(sentence)), len(said))
     return whole(" ".join(said[first:]))
+
+
+def _is_left_alone(one: Paragraph) -> bool:
+    return one.entry and bool(_LEFT_ALONE.search(one.heading))
 
 
 def announced_places(said: Sequence[Paragraph], text: str) -> str:
@@ -777,7 +837,7 @@ def question_of(one: Paragraph, *, alone: bool = False) -> str:
     ('It is free. Does that help?', 'Does that help?')
     """
     said = sentences(without_emphasis(one.text))
-    first = next((at for at, each in enumerate(said) if each.rstrip("_ )").endswith("?")), len(said))
+    first = next((at for at, each in enumerate(said) if _awaits(each)), len(said))
     if first and first < len(said) and refers(said[first]) and not alone:
         first -= 1
     return whole(" ".join(said[first:]), tail=True)
@@ -788,9 +848,18 @@ def refers(question: str) -> bool:
     return bool(_REFERS.search(question)) and len(question.split()) <= OPENING_WORDS
 
 
+def would_start(question: str) -> bool:
+    """Return whether a `question` asks whether to start what was said before it.
+
+    >>> would_start("Shall I start?"), would_start("Ready to implement, or is more detail needed?"), would_start("Shall I start the server?")
+    (True, True, False)
+    """
+    return bool(_STARTS.search(question))
+
+
 def _opens_next(one: Paragraph) -> bool:
     """Return whether a paragraph is below a heading of open work; a whole sentence above a list reports."""
-    opens = _NEXT_HEADING.search(one.heading) and not _LEFT_ALONE.search(one.heading)
+    opens = _NEXT_HEADING.search(one.heading)
     return bool(opens) and len(one.heading.split()) <= OPENING_WORDS
 
 
@@ -805,7 +874,7 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
     One that is longer than `most` is shown by its first whole sentences.
     """
     rated = []
-    asking = closes_asking(said)
+    asking = closes_asking(said) or offers_choice(said)
     said = blocks([one for one in said if not _WAS_WRONG.match(without_emphasis(one.text))])
     for at, one in enumerate(said):
         plain = without_emphasis(one.text)
@@ -832,6 +901,16 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
     ]
 
 
+def offers_choice(said: Sequence[Paragraph]) -> bool:
+    """Return whether an account asks which of several options a person wants."""
+    return any(map(asks, said)) and sum(map(is_option, said)) > 1
+
+
+def is_option(one: Paragraph) -> bool:
+    """Return whether an entry of a list or table has the letter or number of an option."""
+    return one.entry and bool(OPTION.match(without_emphasis(one.text)))
+
+
 def _openings(said: Sequence[Paragraph], chosen: Collection[int]) -> Iterator[tuple[int, str]]:
     """Yield the places and texts of the paragraphs that open a list, of which an entry is `chosen`, and say what it shows."""
     headings = {said[at].heading for at in chosen}
@@ -852,6 +931,7 @@ def changes(said: Sequence[Paragraph], room: int, *, below_changes: bool = False
     """
     found: list[str] = []
     least = LEAST_RATE if fixes_all(said) else LEAST_CHANGE
+    said = [one for one in said if not is_option(one)] if offers_choice(said) else said
     for one in blocks(said, SHORT_CHARS):
         left = _puts_off(one) or _LIMIT_HEADING.fullmatch(one.heading)
         if left and (text := whole(one.text, SHORT_CHARS)):
@@ -944,7 +1024,7 @@ def reported(one: Paragraph, most: int) -> str:
     if _EXPLAINS.match(without_emphasis(one.text)) or _EXPLAINS.match(f"{one.heading}:"):
         return ""
     kept: list[str] = []
-    for sentence in sentences(without_emphasis(one.text)):
+    for sentence in _that_fit(without_emphasis(one.text), most):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most
         if too_long or sentence.rstrip("*_ )").endswith("?") or _SUPPOSES.search(sentence.replace("’", "'")):
             break
@@ -964,19 +1044,27 @@ def reported(one: Paragraph, most: int) -> str:
     )
 
 
+def _that_fit(text: str, most: int) -> list[str]:
+    """Return the sentences of `text`; of a first one that is longer than `most` the first clauses, which end with ";"."""
+    said = sentences(text)
+    if not said or len(said[0]) <= most or ";" not in said[0][:most]:
+        return said
+    return [said[0][: said[0].rindex(";", 0, most)]]
+
+
 def rate(text: str) -> float:
     """Return how much a paragraph says: names, changes and proofs count, words that lean on others do not."""
     names = min(len(_NAMES.findall(text)), 6) / 2
     changed = min(len(_CHANGED.findall(text)), 4)
     proven = min(len(_PROVEN.findall(text)), 3)
-    return names + changed + proven - (2 if _LEANS.match(text) else 0)
+    return names + changed + proven - (2 if _LEANS.match(_EXCLAIMS.sub("", text)) else 0)
 
 
 def rate_change(text: str) -> float:
     """Return how much a paragraph says about what was changed, and why."""
     names = min(len(_NAMES.findall(text)), 4) / 2
     changed = min(len(_CHANGED.findall(text)), 4)
-    return names + changed * 1.2 - (2 if _LEANS.match(text) else 0)
+    return names + changed * 1.2 - (2 if _LEANS.match(_EXCLAIMS.sub("", text)) else 0)
 
 
 def whole(text: str, most: int = LINE_CHARS, *, tail: bool = False) -> str:
@@ -984,7 +1072,7 @@ def whole(text: str, most: int = LINE_CHARS, *, tail: bool = False) -> str:
     text = without_emphasis(text).strip()
     if len(text) <= most:
         return text
-    said = sentences(text)
+    said = sentences(text) if tail else _that_fit(text, most)
     kept: list[str] = []
     for one in reversed(said) if tail else said:
         if sum(map(len, kept)) + len(kept) + len(one) > most:

@@ -394,6 +394,10 @@ WISHES = {
         r"^(?:ask|(?:ask|tell|warn|ping|consult|check with) (?:me|us))(?: first)? before (?!.*\b(?:continu\w+|proceed\w*|start\w*)\b)\w",
         "bef",
     ),
+    "before committing": cue(
+        rf"^before (?:(?:you|we|anyone) |(?:each|every|any) |(?:an?|the) )?(?:commit|push|merg|releas|deploy|publish)\w*\b[^,?]*, (?:always |please )?(?:{_ORDERS}|(?:strip|squash|rebase|remove|rename|bump|add)\b)",
+        "bef",
+    ),
     "nothing without": cue(
         r"^(?:nothing|nobody|no ?one) (?:goes (?:to|into|out|live)|gets (?:merged|pushed|released|deployed|deleted|committed|shipped)|may|lands?|ships?|merges|touches|pushes|commits|leaves)\b"
         r"[^?]*\b(?:without|unless|until|before|except)\b",
@@ -812,7 +816,7 @@ _APPROVAL = lazy(
 _THANKS = lazy(
     r"\W*(?:(?:(?:many |ok,? |great,? )?thanks(?: a lot| so much| again| a ton)?|thank you(?: (?:very|so) much)?|thx|ty|cheers|"
     r"(?:(?:that|this|it|all)(?:'s| is)? )?(?:looks?|looking|sounds?|seems) (?:\w+ )?(?:good|great|fine|right|nice|ok|perfect)(?: to me| now)?|"
-    r"lgtm|ship it|(?:(?:that|this|it)(?:'s| is) )?(?:perfect|great|good|nice|awesome|excellent|wonderful|brilliant)|"
+    r"lgtm|(?:(?:that|this|it)(?:'s| is) )?(?:perfect|great|good|nice|awesome|excellent|wonderful|brilliant)|"
     r"(?:good|great|nice|well) (?:job|work|one|done)|all good|i like it|love it|"
     r"danke(?: schön| dir| sehr)?|vielen dank|(?:das )?(?:passt|sieht gut aus)|super|prima|perfekt|sehr gut|toll|(?:ok(?:ay)?|so|very|and|und)(?=\W+\w))"
     r"\b\W*)+\Z",
@@ -821,7 +825,7 @@ _THANKS = lazy(
 # The words that such a message starts with: a hook reads one prompt, and compiling the pattern takes as long as all else.
 _THANKS_START = lazy(r"[^A-Za-z]*([A-Za-z]+)")
 _THANKING = frozenset(
-    "many ok okay great thanks thank thx ty cheers that this it all look looks looking sound sounds seems lgtm ship "
+    "many ok okay great thanks thank thx ty cheers that this it all look looks looking sound sounds seems lgtm "
     "perfect good nice awesome excellent wonderful brilliant well i love danke vielen das passt sieht super prima "
     "perfekt sehr toll so very and und".split()
 )
@@ -1009,7 +1013,7 @@ def asks_for_decision(asked: str) -> bool:
 def is_empty_reply(text: str) -> bool:
     """Return whether a message is only encouragement or thanks, without a request.
 
-    >>> is_empty_reply("looks good, ship it"), is_empty_reply("looks good, now push it")
+    >>> is_empty_reply("looks good, thanks"), is_empty_reply("looks good, ship it")
     (True, False)
     """
     return is_thanks(text) or (len(text) <= _REPLY_CHARS and is_chatter(text))

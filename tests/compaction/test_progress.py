@@ -48,10 +48,10 @@ def test_praise_on_which_the_model_sets_to_work_is_a_request():
         model("Fixed."),
         user("Describe the release."),
         model("Like so."),
-        user("ship it"),
+        user("looks good"),
     ]
 
-    assert progress(*said, bash("git status")).current == ("ship it",)
+    assert progress(*said, bash("git status")).current == ("looks good",)
     assert progress(*said, model("Thank you.")).current == ("Describe the release.",)
 
 

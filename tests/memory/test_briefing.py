@@ -216,7 +216,7 @@ def test_an_output_that_sounds_like_a_rule_is_a_result():
     )
 
     assert "Constraints" not in reported
-    assert "Last results:" in reported
+    assert "Earlier results:" in reported
 
 
 def test_nothing_inside_closes_the_block_and_all_of_it_is_cleaned_away():

@@ -506,19 +506,21 @@ def test_each_command_is_listed_with_its_last_run_git_history_last():
     ]
 
 
-def test_a_commit_that_the_work_tree_names_and_a_quiet_formatter_are_left_out():
+def test_what_the_work_tree_says_as_well_and_a_quiet_formatter_are_left_out():
     items = newest(
         item("The last commit, 1a2b3c4, was pushed.", role="tree", day=6),
         item("Ran `git commit -m x`: [main 1a2b3c4] Add the parser", "command", day=5),
-        item("Ran `git commit -m y`: [main 5d6e7f8] Add the writer", "command", day=4),
+        item("Ran `git push && git switch main`: main -> main", "command", day=4),
+        item("Ran `git bisect run make`: 5d6e7f8 is the first bad commit", "command", day=4, hour=1),
         item("Ran `gofmt -w a.go`", "command", day=3),
         item("Ran `make fmt && make test`", "command", day=2),
     )
 
     assert texts(commands_run(items)) == [
         "Ran `make fmt && make test`",
-        "Ran `git commit -m y`: [main 5d6e7f8] Add the writer",
+        "Ran `git bisect run make`: 5d6e7f8 is the first bad commit",
     ]
+    assert len(commands_run(items[1:])) == 4  # without a state of the work tree
 
 
 def test_requests_are_listed_newest_first_without_encouragement():
@@ -638,6 +640,9 @@ def test_the_goal_of_the_newest_approved_plan_is_a_decision():
         ("Retry each call three times.", "approved plan"),
     ]
     assert texts(sections.decisions([plan("# Plan: retries\n\n1. Try again.", 1, **approved)], [])) == []
+    asked = [item(f"Add part {day} of it.", "user_input", day=day, role="request") for day in range(10, 15)]
+    assert texts(sections.decisions(newest(*items, *asked[:4]), []))[-1] == "Retry each call three times."
+    assert texts(sections.decisions(newest(*items, *asked), [])) == ["Keep one log per worktree"]
 
 
 def test_only_what_a_person_settled_is_injected_as_a_decision():
@@ -690,12 +695,16 @@ def test_a_remark_that_no_work_followed_is_no_request():
     said = [
         request("first one", 1),
         request("and `b` affects it too, also in the other tree that was moved there", 2),
-        request("add `c` as well", 3),
+        request("add `c` as well, but not `d`", 3),
         work,
         request("the last", 5),
     ]
 
-    assert texts(sections.requests(newest(*said))) == ["the last", "first one", "add `c` as well"]
+    assert texts(sections.requests(newest(*said))) == [
+        "the last",
+        "first one",
+        "add `c` as well, but not `d`",
+    ]
 
 
 def test_an_error_is_open_until_its_command_succeeds():
@@ -759,7 +768,7 @@ def test_protected_items_are_in_their_own_section_only():
 
 def test_only_the_newest_errors_and_requests_are_read():
     errors = [item(f"`run {number}` failed: no", "error", hour=number % 24) for number in range(100)]
-    requests = [item(f"Do the thing number {number}", "user_input") for number in range(100)]
+    requests = [item(f"Do only the thing number {number}", "user_input") for number in range(100)]
 
     assert len(texts(sections.problems(newest(*errors)))) == sections.LOOKED_AT_OPEN
     assert len(texts(sections.requests(newest(*requests)))) == sections.LOOKED_AT
@@ -1029,23 +1038,57 @@ def test_requests_before_the_last_are_those_asked_earlier_and_say_whether_a_comm
     items = [
         committed_on(9), asked_on(8, "Now write the handbook of the queue."),
         changed, asked_on(7, "Why does src/queue.py sleep?"),
-        committed_on(6), changed, asked_on(5, "Add retries to src/webhook.py, please."),
-        changed, asked_on(4, "nah, roll that back"), committed_on(3), changed, asked_on(2, "Move src/db.py into a package."),
+        committed_on(6), changed, asked_on(5, "Add retries to src/webhook.py, but only five."),
+        changed, asked_on(4, "nah, leave that out"), committed_on(3), changed, asked_on(2, "Move src/db.py into a package."),
     ]  # fmt: skip
 
     lines = [*sections.requests(items)]
 
     assert [(line.section, line.text.split()[0], line.note) for line in lines] == [
-        ("requests", "Now", ""), ("asked", "Move", ""), ("asked", "Why", ""), ("asked", "Add", "a commit followed"),
+        ("requests", "Now", "no final report yet"), ("asked", "Move", ""), ("asked", "Add", "a commit followed"),
         ("asked", "nah,", ""),
     ]  # fmt: skip
+
+
+@rows(
+    ("asked", "kept"),
+    [
+        ("Why does src/queue.py sleep?", False),
+        ("what does src/queue.py wait for", False),
+        ("push it to the fork", False),
+        ("The sleep in src/queue.py should be shorter. Why is it there?", True),
+        ("Add a sleep to src/queue.py.", False),
+        ("Keep the sleep in src/queue.py below a second.", True),
+    ],
+)
+def test_of_what_was_asked_between_only_what_says_how_is_kept(asked, kept):
+    changed = item("Changed a.py: parse", "code_change", conversation="c")
+    newest, first = (
+        asked_on(9, "Now write the handbook of the queue."),
+        asked_on(3, "Move src/db.py into a package."),
+    )
+
+    found = texts(sections.requests([newest, changed, asked_on(6, asked), changed, first]))
+
+    assert (asked in found) == kept
+
+
+def test_a_request_without_a_final_report_says_so():
+    asked = asked_on(5, "Add retries to src/webhook.py, please.")
+    cut = item("Now the tests of `retry()`:", "outcome", day=6, role="answer", conversation="c", fate="cut")
+    done = item("Added `retry()`; all tests pass.", "outcome", day=6, role="answer", conversation="c")
+    of_agent = item("Looked at `retry()`.", "outcome", day=6, caste="scout", role="answer", conversation="c")
+
+    notes = [next(sections.requests([*after, asked])).note for after in ([], [cut], [of_agent], [done])]
+
+    assert notes == [*["no final report yet"] * 3, ""]
 
 
 def test_what_a_question_is_about_is_asked_now_too():
     changed = item("Changed a.py: parse", "code_change", conversation="c")
     items = [
         asked_on(9, "can you explain the second way of src/db.py to me?"), asked_on(8, "Fix what the review of src/db.py found."),
-        changed, asked_on(7, "Add retries to src/webhook.py, please."), changed, asked_on(6, "Move src/db.py into a package."),
+        changed, asked_on(7, "Add retries to src/webhook.py, but no more than five."), changed, asked_on(6, "Move src/db.py into a package."),
     ]  # fmt: skip
 
     assert [line.section for line in sections.requests(items)] == ["requests", "requests", "asked", "asked"]
@@ -1056,7 +1099,7 @@ def test_a_page_that_came_first_is_what_the_work_is_for():
     items = [
         one
         for day in (9, 8, 7)
-        for one in (asked_on(day, f"Add step {day} to src/webhook.py, please."), changed)
+        for one in (asked_on(day, f"Add only step {day} to src/webhook.py."), changed)
     ]
     page = asked_on(2, "Rewrite the queue.\n\n" + "It drops jobs when the disk is full. " * 20)
 
@@ -1088,6 +1131,11 @@ def test_a_long_request_is_shown_with_its_last_paragraph(end, shown):
         ("Push the two commits, please", True, False),
         ("Push the two commits, please", False, True),
         ("then let's open a draft PR for that", True, False),
+        (
+            "Push the two commits of the branch, reply on the threads of the review, mark them as resolved",
+            True,
+            False,
+        ),
         ("push only tags that are signed, because the mirror reads all others twice", True, True),
     ],
 )
@@ -1151,8 +1199,12 @@ def test_a_session_keeps_the_fate_of_its_requests():
     kept = sections.kept_items(items)
 
     assert [one["metadata"].get("fate") for one in kept] == ["done", None, None]
-    assert [line.note for line in sections.requests([*reversed(kept)])] == ["", "a commit followed"]
-    assert [line.note for line in sections.requests([kept[2], kept[0]])] == ["", "a commit followed"]
+    assert [line.note for line in sections.requests([*reversed(kept)])] == [
+        "no final report yet", "a commit followed",
+    ]  # fmt: skip
+    assert [line.note for line in sections.requests([kept[2], kept[0]])] == [
+        "no final report yet", "a commit followed",
+    ]  # fmt: skip
 
 
 def test_a_picked_answer_comes_before_its_question():

@@ -173,7 +173,28 @@ def test_thanks_are_neither_a_request_nor_an_answer():
     assert brief(said("Added the page. Anything else?"), user("thanks, looks good")) == [
         ("outcome", "Added the page. Anything else?")
     ]
-    assert brief(user("looks good, ship it"), said("You're welcome! How can I help you today?")) == []
+    assert brief(user("looks good, thanks"), said("You're welcome! How can I help you today?")) == []
+
+
+def test_an_order_of_two_words_is_a_request():
+    assert brief(said("Added the page."), user("ship it")) == [
+        ("outcome", "Added the page."), ("user_input", "ship it"),
+    ]  # fmt: skip
+
+
+def test_the_last_message_before_a_cut_says_that_the_work_went_on():
+    def fate_of(*records):
+        return [
+            note["metadata"].get("fate")
+            for note in capture(records)
+            if note["metadata"].get("role") == "answer"
+        ]
+
+    under_way = said("The lock is in `store.py` now, and `load()` takes it.")
+
+    assert fate_of(user("Add a lock."), under_way, run("pytest")[0]) == ["cut"]
+    assert fate_of(user("Add a lock."), under_way) == [None]
+    assert fate_of(user("Add a lock."), under_way, run("pytest")[0], user("Stop.")) == [None]
 
 
 def test_machinery_and_encouragement_are_not_noted():

@@ -156,6 +156,97 @@ def test_the_tasks_that_are_not_done_are_the_next_step_of_the_newest_plan():
     assert injected(old, new)[2] == ["test it"]
 
 
+def test_the_tasks_of_a_sub_agent_are_its_own():
+    plan = item(
+        "[in_progress] write the handbook\n[pending] publish it", role="plan", day=5, conversation="c"
+    )
+    of_agent = item("[in_progress] read the code", role="plan", day=6, caste="scout", conversation="c")
+
+    assert injected(request("Write it."), plan, of_agent)[2] == ["write the handbook", "publish it"]
+
+
+def test_what_sub_agents_reported_is_injected_until_the_main_agent_reports():
+    report = item(
+        "Added `useTodos()`, which stores the list in the browser.", "outcome", day=6, caste="builder", role="answer",
+        conversation="c",
+    )  # fmt: skip
+    older = item("Added `Todo`.", "outcome", day=3, caste="builder", role="answer", conversation="c")
+    under_way = answer("Now the page:", day=5, fate="cut")
+    asked = request("Build the page.", 4)
+
+    def reported(*items):
+        return [line.text for line in standing.delegated(items)]
+
+    assert reported(report, under_way, asked, older) == [
+        "Added `useTodos()`, which stores the list in the browser."
+    ]
+    assert reported(answer("The page is built.", day=7), report, under_way, asked) == []
+
+
+def test_what_is_made_is_injected_while_there_is_no_report_on_it():
+    made = item(
+        "I'm adding a queue in `src/queue.py` that the workers share.", day=5, role="change", conversation="c"
+    )
+
+    assert [line.text for line in standing.reasons([made, request("Add a queue.")])] == [made["content"]]
+    assert [*standing.reasons([answer("Added `src/queue.py`.", day=6), made, request("Add a queue.")])] == []
+
+
+def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
+    asked, before = request("Add a queue.", 4), answer("Added the store.", day=3)
+    said = [
+        item(text, day=5, hour=hour, role=role, conversation="c")
+        for hour, (role, text) in enumerate([
+            ("change", "Moved the queue into `src/queue.py`; all tests pass. I'm wiring the workers to it."),
+            ("said", "Let me look at the workers."),
+            ("said", "`make test` fails in `test_queue.py`, because nobody closes the queue."),
+            ("change", "I'm closing the queue in `Workers.stop()`, so that the test ends."),
+            ("change", "The test ends now. I'm adding the same to `Pool.stop()`."),
+        ])
+    ]  # fmt: skip
+    items = [*reversed(said), asked, before]
+
+    assert [line.text for line in standing.last_words(items)] == [said[at]["content"] for at in (4, 3, 2, 0)]
+    assert [*standing.last_words([answer("The queue is done.", day=6), *items])] == []
+    assert [*standing.last_words([asked, before])] == []
+
+
+@rows(
+    ("last", "ahead"),
+    [
+        (
+            "All steps are pushed.\n\nStill clearly open from the plan:\n- a lock around `load()`\n- tests of `dump()`",
+            ["Still clearly open from the plan: - a lock around `load()` - tests of `dump()`"],
+        ),
+        (
+            "Open:\n- the lock around `load()` is not released after an error\n- nobody has tested `dump()` on a full disk",
+            ["the lock around `load()` is not released after an error", "nobody has tested `dump()` on a full disk"],
+        ),
+        (
+            "The branch is rebased. Want me to push it with force?\n\n- `load()` is in `a.py`\n\nAll tests pass.",
+            ["The branch is rebased. Want me to push it with force?"],
+        ),
+        ("Is it needed? No, nobody calls `load()`.\n\nIt was there for `dump()`.\n\nAll tests pass.", []),
+        (
+            "Two ways:\n\n| Way | What |\n|---|---|\n| A. Log it | the call goes on as before |\n| B. Fail | the call ends with an error |\n\nWhich do you prefer?",
+            ["Which do you prefer?", "A. Log it | the call goes on as before", "B. Fail | the call ends with an error"],
+        ),
+        ("Left as it is:\n- the lock around `load()`, which nobody holds", []),
+        ("Added `load()`. The third task (`dump()`) remains pending.", ["Added `load()`. The third task (`dump()`) remains pending."]),
+        ("After that I added `load()` to the parser.", []),
+        ("After that we will add `load()` to the parser.", ["After that we will add `load()` to the parser."]),
+        ("Added `load()`. If you want, I can add `dump()` next.", ["If you want, I can add `dump()` next."]),
+        ("Added `load()`. I can add `dump()` too if you'd like.", ["I can add `dump()` too if you'd like."]),
+        (
+            "The clear steps:\n1. Add a lock\n2. Test it\n\nShall I start, or do you want more detail?",
+            ["The clear steps: 1. Add a lock 2. Test it", "Shall I start, or do you want more detail?"],
+        ),
+    ],
+)  # fmt: skip
+def test_what_is_still_open_or_offered_at_the_end_is_ahead(last, ahead):
+    assert injected(answer(last))[2] == ahead
+
+
 def test_what_an_earlier_account_put_off_is_injected_first():
     left = "**#2 Integration tests** - deferred (can be follow-up)"
     before = answer(f"`save()` now keeps the order instead of the names.\n\n- {left}", day=2)
@@ -326,6 +417,39 @@ def test_work_that_the_person_wants_undone_is_not_injected_though_a_question_cam
     )  # fmt: skip
 
     assert ("Added `b.py`, which polls instead." in state + results) is kept
+
+
+def test_what_the_newest_account_leaves_open_and_the_start_of_a_long_sentence_are_state():
+    long = (
+        "The fix: `load()` now reads the newest session; "
+        + "`dump()` keeps the order of its columns and rows; " * 9
+    )
+    left = "The rounding of `sum()` is left unaddressed for now — let me know if you want it."
+
+    state, *_ = injected(answer(f"Done.\n\n{long}\n\n{left}"))
+
+    assert state[-1] == left
+    assert state[0].startswith("The fix: `load()` now reads the newest session; `dump()`")
+    assert state[0].endswith("of its columns and rows")
+
+
+def test_rows_of_options_and_what_was_wrong_are_no_state():
+    asked = "Which way?\n\n| A. Log it | `load()` logs the error and returns what it has |\n| B. Fail | `load()` returns the error |\n\nI prefer the first."
+    wrong = "Fixed in `a.py`.\n\n**What was actually wrong** — two faults:\n1. `load()` returns the oldest session\n2. `dump()` only keeps one row"
+
+    assert injected(answer(asked))[0] == []
+    assert injected(changed(), answer(wrong))[0] == ["Fixed in `a.py`."]
+
+
+def test_edits_that_a_person_wants_undone_are_no_changed_files():
+    def edit(name, day):
+        return item(f"Changed {name}", "code_change", day=day, conversation="c")
+
+    back = request("can you revert this change?", 5)
+    items = [edit("a.py", 6), back, edit("a.py", 4), request("Add a flag.", 3), edit("b.py", 2)]
+
+    assert [line.text for line in sections.changed_files(items)] == ["b.py (changed, 1 edit)"]
+    assert len(sections.changed_files([edit("a.py", 6), request("Go on.", 5), *items[2:]])) == 2
 
 
 def test_what_was_wrong_before_the_work_is_not_its_state():

@@ -11,6 +11,9 @@ def rules_in(text):
 
 
 NO_RULES = [
+    "before merging, can you look at the tests?",
+    "Before deploying, the data was lost.",
+    "before committing I ran the linter",
     "always on my machine the test fails",
     "the server should always send the header, it doesn't, please fix",
     "the cache must always be warm after deploy and it isn't",
@@ -243,6 +246,8 @@ RULES = [
     "ask a second agent to review it after every commit",
     "Keep emitting the public field names.",
     "keep the existing file layout",
+    "Before committing the reports, strip the path of the machine.",
+    "before you push, run the linter",
     # The wordings of commands.
     "Never push to main without a review.",
     "always run the formatter before you commit",

@@ -26,6 +26,7 @@ _STAMP_CHARS = 27
 # Two lines that share less of the words of the longer one are about two things.
 SHARED_AT = 0.5
 _TOPIC_WORD = lazy(r"[^\W_][\w./:+#-]*[\w+#]|[^\W_]")
+_URL = lazy(r"https?://[^\s)\]>]+")
 _NUMBER = lazy(r"\d+(?:[.,]\d+)*%?")
 
 # 64 bits: two of some thousand lines are never alike by accident.
@@ -45,7 +46,7 @@ _MOST_FATES = 64
 HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
-    "state": "State of the work, by the agent's last report:",
+    "state": "State of the work, by the agent's last reports:",
     "next": "Next:",
     "rules": "Constraints and preferences of this project:",
     "signals": "Active signals:",
@@ -53,7 +54,7 @@ HEADINGS = {
     "elsewhere": "Decisions of other sessions of this project:",
     "open": "Open errors and blockers:",
     "requests": "Requests of the user:",
-    "results": "Last results:",
+    "results": "Earlier results:",
     "reasons": "Why edits were made, said before each:",
     "asked": "Asked earlier:",
     "files": "Files changed:",
@@ -122,6 +123,11 @@ def said_once(lines: Iterable[Line]) -> list[Line]:
     for line in lines:
         folded = line.text.casefold()
         if line.section in _ECHOES and any(folded in one for one in said):
+            continue
+        # The address of a pull request that the state names, too.
+        if line.section == "commands" and any(
+            line.text.endswith(f": {url}") for url in _URL.findall(" ".join(said))
+        ):
             continue
         cut = line.section == "decisions" and folded.endswith("...")
         if cut and asked.startswith(folded.removesuffix("...")):

@@ -53,7 +53,7 @@ _START = _FIRST | {
     "decisions": Share(1, 0.5, 10),
     "requests": Share(1, 0.5, 4),
     "commands": Share(1, 1, 4),
-    "results": Share(2, 0.3, 6),
+    "results": Share(2, 0.3, 9),
     "reasons": Share(2.2, 0.4, 6),
     "asked": Share(2, 0.7, 4),
     "files": Share(3, 1, 2),
@@ -303,13 +303,17 @@ def _work(
         for section, lines in reported.items()
     }
     summed = [] if in_context else items
-    state = [*standing.from_summary(found, summed, "current"), *reported["state"]]
+    state = [
+        *standing.last_words(items),
+        *standing.from_summary(found, summed, "current"),
+        *reported["state"],
+    ]
     ahead = [*standing.from_summary(found, summed, "next", "pending"), *standing.next_steps(found, items)]
     noted = sections.results(item for item in items if "pointer" not in item["metadata"])
     return {
         "state": state or sections.kept_in_session(sessions, "state"),
         "next": ahead or sections.kept_in_session(sessions, "next"),
-        "results": [*reported["results"], *noted],
+        "results": [*standing.delegated(items), *reported["results"], *noted],
         "reasons": reported["reasons"],
     }
 

@@ -22,7 +22,7 @@ from operator import itemgetter
 from aether.hints import Any, cast
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import ISSUE, accounts, says_state
+from aether.memory.briefing.standing import ISSUE, accounts, says_state, under_way, undone_in
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
@@ -278,6 +278,10 @@ def _matter(id: str, type: str, text: str, at: str) -> Item:
     return cast(Item, {**_item(type, text, at), "id": id})
 
 
+def _at(item: Item) -> str:
+    return item["metadata"]["timestamp"]
+
+
 def pattern_ended_at(pattern: Mapping[str, Any]) -> str:
     """Return when a person ended `pattern`, "" if nobody did, or it was said again since."""
     at = str((pattern.get("metadata") or {}).get("ended_at", ""))
@@ -395,7 +399,9 @@ def changed_files(items: Iterable[Item], *, root: str = "", foremost: bool = Fal
 
 def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
     """Return the merged changes of each file, the newest first."""
-    changes = (item for item in items if item["type"] == "code_change")
+    items = [*items]
+    undone = undone_in(items)
+    changes = (item for item in items if item["type"] == "code_change" and item.get("id") not in undone)
     read = [
         (item["metadata"]["timestamp"], str(item.get("id", "")), *match.groups())
         for item, _ in zip(changes, range(LOOKED_AT_CHANGES), strict=False)
@@ -472,7 +478,8 @@ _ALL_TESTS = lazy(
     r"(?:(?:pytest|tox|nox|jest|vitest)|(?:(?:mise|npm|pnpm|yarn|bun)(?: run)?|make|just|task|cargo|go|gradle|mvn|rake) (?:test|check|ci)(?:[:-]\w+)?(?: \./\.\.\.)?)\Z"
 )
 _HISTORY = lazy(r"(?:git|gh) ")
-_COMMITTED = lazy(r"\[\S+ ([0-9a-f]{7,})\]")
+# What these did the state of the work tree says.
+_IN_TREE = lazy(r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|stash)|gh pr checkout)\b")
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.
@@ -543,7 +550,7 @@ def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:
 def commands_run(items: Iterable[Item]) -> list[Line]:
     """Return the commands that mattered, each with its last run: the newest checks before the others.
 
-    A commit that the state of the work tree names, and a formatter that said nothing, are left out.
+    What the state of the work tree says as well, and a formatter that said nothing, are left out.
     """
     found: list[tuple[int, Line]] = []
     seen: set[str] = set()
@@ -559,8 +566,8 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
             continue
         seen |= known
         said = _ASIDE.sub("", run[3] or "").strip() if run else ""
-        committed = _COMMITTED.match(said)
-        if (committed and committed[1] in tree) or (run and not said and all(map(_FORMATS.match, parts))):
+        quiet = bool(run) and not said and all(map(_FORMATS.match, parts))
+        if quiet or (tree and parts and all(map(_IN_TREE.match, parts))):
             continue
         is_check = bool(run) and _is_check(parts)
         checks -= is_check
@@ -607,6 +614,8 @@ REMARK_WORDS = 16
 LEAST_RESULT_WORDS = 12
 # A longer one says more than what is to be done at once.
 ERRAND_WORDS = 10
+# A plan that more requests followed was mostly carried out, or changed.
+PLAN_REQUESTS = 4
 # The newest requests shown at most, if each only asks about the one before it.
 ASKED_ABOUT = 3
 # In so few the first one is what the work is for; in more only if it has so many characters.
@@ -661,6 +670,11 @@ _ENCOURAGEMENT = frozenset(
     "great ha hi hello hmm i i'm is it it's keep lgtm like looks lovely me my nah next nice no nope now ok okay on one perfect "
     "please proceed really right same so sorry sounds super sure thank thanks that that's the then this try very wait "
     "well with wonderful works would y yeah yep yes you fix up".split()
+)
+# A request with such a word says how something is to be done, and not only what.
+_STEERS = lazy(
+    r"\b(?:should(?:n['’]?t)?|must|prefer|rather|instead|let['’]?s|keep|leave|only|don['’]?t|not|without|never|always|but|because|i think|i want)\b",
+    re.IGNORECASE,
 )
 # How a reply to a question starts, and how another question does.
 _REPLIES = lazy(
@@ -787,11 +801,12 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 def requests(items: Sequence[Item]) -> Iterator[Line]:
     """Yield what the person asks for now: the last request, those before it that it only asks about, and what came first.
 
-    The first one says what the work is for, in a short conversation or if it is a page. Those between are `asked`: the
-    person has moved on. Dropped ones are left out.
+    The first one says what the work is for, in a short conversation or if it is a page. Those between that say how
+    something is to be done are `asked`: the person has moved on. Dropped ones are left out.
     """
     fates = request_fates(items)
     found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
+    unreported = UNREPORTED if under_way(items) else ""
     now = found[:1]
     for item in found[1:ASKED_ABOUT]:
         if not asks_back(_said(now[-1])):
@@ -799,12 +814,15 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
         now.append(item)
     if len(found) <= FEW_REQUESTS or (found and len(found[-1]["content"]) >= PAGE_CHARS):
         now += [item for item in found[-1:] if item not in now]
-    earlier = [item for item in found if item not in now]
+    # What was asked between was done or asked again; how it was to be done may still matter.
+    earlier = [
+        item for item in found if item not in now and (item is found[-1] or _STEERS.search(_said(item)))
+    ]
     for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
         said = _said_alone(item["content"])
         text = _answer(_headed(said), TEXT_CHARS) if at else _answer(said, CURRENT_CHARS)
         section = "requests" if item in now else "asked"
-        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else ""
+        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 
@@ -815,6 +833,7 @@ def tasks(items: Sequence[Item]) -> Iterator[Line]:
 
 # What is known of a request that is `done`: that somebody committed, not what.
 _FATE_NOTES = {DONE: "a commit followed"}
+UNREPORTED = "no final report yet"
 
 
 def request_fates(items: Sequence[Item]) -> dict[str, str]:
@@ -972,12 +991,22 @@ def decisions(
 
 def _is_errand(said: str) -> bool:
     """Return whether a person only asks for a single act that takes the work on, and says no more."""
-    return bool(_ERRAND.match(said)) and len(said.split()) <= ERRAND_WORDS
+    acts = [one for one in said.split(", ") if len(one.split()) > 1]
+    return bool(acts) and all(_ERRAND.match(one) and len(one.split()) <= ERRAND_WORDS for one in acts)
 
 
-def _approved_goal(items: Iterable[Item]) -> Iterator[Line]:
-    """Yield what the newest plan that a person approved says that it is for, if it does."""
+def _approved_goal(items: Sequence[Item]) -> Iterator[Line]:
+    """Yield what the newest plan that a person approved says that it is for, if it does, until much else was asked for."""
     for item in [one for one in items if one["metadata"].get("confirmed_by")][:1]:
+        since = [
+            one
+            for one in items
+            if _is_request(one)
+            and _at(one) > _at(item)
+            and one["metadata"].get("conversation") == item["metadata"].get("conversation")
+        ]
+        if len(since) > PLAN_REQUESTS:
+            return
         goals = [one.text for one in paragraphs(item["content"]) if _GOAL.fullmatch(one.heading)]
         for text in filter(None, [whole(one, RULE_CHARS) for one in goals[:1]]):
             yield Line("decisions", text, item["metadata"]["timestamp"], "approved plan", *origin_of(item))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from aether.memory.briefing.block import Line
+from aether.memory.capture.notes import CUT
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
@@ -19,7 +20,9 @@ from aether.text.accounts import (
     announces,
     asks,
     asks_back,
+    asks_leave,
     blocks,
+    change_of,
     changes,
     checks_in,
     claims,
@@ -28,6 +31,7 @@ from aether.text.accounts import (
     is_ahead,
     is_aside,
     is_offer,
+    is_option,
     left_open,
     names_defect,
     paragraphs,
@@ -46,6 +50,10 @@ from aether.text.accounts import (
     undoes,
     was_wrong,
     whole,
+    would_start,
+)
+from aether.text.accounts import (
+    reports as sentences_of_report,
 )
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
@@ -60,6 +68,8 @@ MOST_ACCOUNTS = 60
 MOST_STEPS = 15
 MOST_TASKS = 4
 LAST_PARAGRAPHS = 3
+# Of a turn that was cut off, its last messages.
+MOST_WORDS = 5
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
@@ -125,24 +135,72 @@ def accounts(items: Sequence[Item]) -> list[Account]:
 
 
 def undone_in(items: Sequence[Item]) -> set[str]:
-    """Return the ids of the accounts and reasons of the newest work before each message that demands to undo it.
+    """Return the ids of the accounts, reasons and edits of the newest work before each message that demands to undo it.
 
-    `items` are those of one conversation, the newest first.
+    The edits that undid it are among them. `items` are those of one conversation, the newest first.
     """
     found: set[str] = set()
+    edits: set[str] = set()  # since the request that comes next
     undoing = changed = False
     for item in items:
         role = item["metadata"].get("role", "")
         if role == "request":
-            undoing = (undoing and not changed) or undoes(
-                item["metadata"].get("reply") or _words(item["content"])
-            )
-            changed = False
+            demanded = undoes(item["metadata"].get("reply") or _words(item["content"]))
+            found |= edits if demanded else set()
+            undoing = (undoing and not changed) or demanded
+            changed, edits = False, set()
+        elif item["type"] == "code_change":
+            (found if undoing else edits).add(str(item.get("id", "")))
         elif undoing and (role == "change" or _is_account(item)):
             found.add(item["id"])
             changed = changed or reports_work(paragraphs(item["content"]))
         changed = changed or item["type"] == "code_change"
     return found
+
+
+def under_way(items: Iterable[Item]) -> bool:
+    """Return whether the newest request has no final report yet; `items` are those of one conversation, the newest first."""
+    for item in items:
+        role = item["metadata"].get("role", "")
+        if role == "request":
+            return True
+        if _is_account(item):
+            return item["metadata"].get("fate") == CUT
+    return False
+
+
+def last_words(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the agent said last on the newest request, if it has no final report yet; narration is left out.
+
+    `items` are those of one conversation, the newest first.
+    """
+    found = 0
+    for item in items:
+        role = item["metadata"].get("role", "")
+        over = role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT)
+        if over or found == MOST_WORDS:
+            return
+        said = role in ("change", "said", "answer") and not item["metadata"]["caste"]
+        reports_some = said and any(not one.is_bare for one in sentences_of_report(item["content"]))
+        if reports_some and (text := whole(item["content"])):
+            found += 1
+            yield Line("state", text, item["metadata"]["timestamp"], ids=(item["id"],), evidence="agent")
+
+
+def delegated(items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the sub-agents reported that work for the newest request, as long as there is no account of their results.
+
+    `items` are those of one conversation, the newest first.
+    """
+    for item in items:
+        role = item["metadata"].get("role", "")
+        if role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT):
+            return
+        if role == "answer" and item["metadata"]["caste"]:
+            for text in claims(paragraphs(item["content"], tables=True), SHARES[1]):
+                yield Line(
+                    "results", text, item["metadata"]["timestamp"], ids=(item["id"],), evidence="agent"
+                )
 
 
 def _is_over(one: Paragraph, touched: Collection[str], *, fixed: bool) -> bool:
@@ -211,7 +269,9 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
-        if at > newest and not account.published:
+        if at == newest and not account.published:
+            state += [_line("state", text, account) for text in left_open(account.paragraphs)]
+        elif at > newest and not account.published:
             rounds += [(-1, at, _line("results", text, account)) for text in left_open(account.paragraphs)]
     results = [line for *_, line in sorted(rounds, key=lambda each: each[:2])]
     return {
@@ -230,15 +290,20 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the reasons that an agent gave on the way for edits that followed, the newest first.
 
     `items` are those of one conversation. Only a sentence that chooses is one ("both should go through the log"): an edit
-    that followed it shows that it was carried out.
+    that followed it shows that it was carried out. While there is no report on the newest request, those that say what is
+    made are among them.
     """
     undone = undone_in(items)
+    reported = not under_way(items)
     for item in items:
+        reported = reported or item["metadata"].get("role") == "request"
         if item["metadata"].get("role") != "change" or item["metadata"]["caste"] or item.get("id") in undone:
             continue
         text = reason_of(item["content"])
         # What is wrong is no result: the edit that followed changed it.
-        if text and says_why(text) and not is_aside(text) and not names_defect(text):
+        if not (text and says_why(text) and not names_defect(text)):
+            text = "" if reported else change_of(item["content"])
+        if text and not is_aside(text):
             yield Line(
                 "reasons", text, item["metadata"]["timestamp"], "", (str(item.get("id", "")),), "agent"
             )
@@ -268,7 +333,11 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
         )
     yield from _never_run(found, items)
     plans = (
-        item for item in items if item["metadata"].get("role") == "plan" and item["type"] == "observation"
+        item
+        for item in items
+        if item["metadata"].get("role") == "plan"
+        and item["type"] == "observation"
+        and not item["metadata"]["caste"]
     )
     # A plan that was not touched since the last commit was left behind.
     since = max((one.at for one in found if one.published), default="")
@@ -327,7 +396,11 @@ def _question(account: Account) -> Iterator[str]:
             before = said[: said.index(one)]
             supposed = [each for each in before[-3:] if supposes(each.text) and not asks(each)][-1:]
             yield from proposed(said) or [whole(each.text) for each in supposed]
+        elif would_start(question):
+            yield from proposed(said)
         yield question
+        if picks(question):
+            yield from (whole(each.text) for each in said if is_option(each))
         lines = account.item["content"].split("\n")
         heads = (line.strip("#* \t").replace("**", "") for line in lines if HEADING.fullmatch(line))
         # Numbers at headings are those of parts, unless it asks for one.
@@ -340,18 +413,21 @@ def _question(account: Account) -> Iterator[str]:
 
 
 def _closing(account: Account) -> list[Paragraph]:
-    """Return the paragraph at the end of an account that asks something, if one does."""
-    return [one for one in account.paragraphs[-2:] if asks(one)][-1:]
+    """Return the paragraph at the end of an account that asks something, else the first one if it asks for leave."""
+    said = account.paragraphs
+    return [*filter(asks_leave, said[:1]), *filter(asks, said[-2:])][-1:]
 
 
 def _announced(last: Account, closing: Collection[Paragraph]) -> Iterator[str]:
     """Yield what an account says that comes next, beside what it asks."""
-    yield announced_places(last.paragraphs, last.item["content"])
-    for at, one in enumerate(last.paragraphs):
-        if one in closing or is_offer(one):
+    if places := announced_places(last.paragraphs, last.item["content"]):
+        yield places
+    said = blocks(last.paragraphs)
+    for at, one in enumerate(said):
+        if one in closing or is_offer(one) or asks(one) or (places and one.entry and announces(one.heading)):
             continue
         # "Let me show both" is what the rest of the account does.
-        fulfilled = announces(one.text) and at < len(last.paragraphs) - LAST_PARAGRAPHS
+        fulfilled = announces(one.text) and at < len(said) - LAST_PARAGRAPHS
         yield whole(one.text) if is_ahead(one) and not fulfilled else step_of(one)
 
 

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from aether.hints import NotRequired
 from aether.memory.capture.notes import (
+    CUT,
     RULE_TYPES,
     STATEMENT_CHARS,
     Draft,
@@ -46,7 +47,7 @@ from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.regular import sha256
-from aether.text.accounts import names_step
+from aether.text.accounts import goes_on, names_step
 from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
@@ -179,7 +180,7 @@ def observe(state: State, record: Record) -> list[Draft]:
 
 def finish(state: State) -> list[Draft]:
     """Close every open stretch of work and return the notes that were waiting for more."""
-    notes = _end_of_agents(state) + _end_of_turn(state, "")
+    notes = _end_of_agents(state) + _end_of_turn(state, "", cut=True)
     main = state["turns"].pop("", None)
     return notes + (_new_items(state, close_failures(main["work"])) if main else [])
 
@@ -268,7 +269,7 @@ def _statement(state: State, record: Record, at: Origin) -> list[Draft]:
     return _new_items(state, [Note(before["at"], said, "observation", "stated", role=role)])
 
 
-def _end_of_turn(state: State, agent: str) -> list[Draft]:
+def _end_of_turn(state: State, agent: str, *, cut: bool = False) -> list[Draft]:
     turn = state["turns"].get(agent)
     if turn is None:
         return []
@@ -276,18 +277,22 @@ def _end_of_turn(state: State, agent: str) -> list[Draft]:
     if not agent and "tree" in state:
         notes += close_tree(state["tree"])
     answer, turn["answer"] = turn["answer"], None
-    return _new_items(state, notes + _account(answer))
+    return _new_items(state, notes + _account(answer, cut=cut))
 
 
-def _account(answer: Answer | None) -> list[Note]:
-    """Return the note of the last message of a turn, none if it says nothing that lasts."""
+def _account(answer: Answer | None, *, cut: bool = False) -> list[Note]:
+    """Return the note of the last message of a turn, none if it says nothing that lasts.
+
+    With `cut` the conversation was cut off there, if the work went on after it.
+    """
     if not answer or answer.get("noted"):
         return []
     says = is_account(answer["text"]) or any(map(names_step, sentences(answer["text"])))
     if not says and not answer.get("going_on"):
         return []
     said = shorten(answer["text"], ANSWER_CHARS)
-    return [Note(answer["at"], said, "outcome", "answered", role="answer")]
+    fate = CUT if cut and (answer.get("going_on") or goes_on(answer["text"])) else ""
+    return [Note(answer["at"], said, "outcome", "answered", role="answer", fate=fate)]
 
 
 def _end_of_agents(state: State) -> list[Draft]:

@@ -82,6 +82,8 @@ class Origin(TypedDict):
 
 
 Evidence = Literal["person", "machine", "agent"]
+# The fate of an answer after which the work went on: the conversation was cut off before the next one.
+CUT = "cut"
 Role = Literal[
     "",
     "request",
@@ -115,6 +117,8 @@ class Note(NamedTuple):
     """Of a proposal, the words with which a person took it up."""
     confirmed: bool = False
     """Whether a person approved it, in the words of an agent."""
+    fate: str = ""
+    """Of the last message before the conversation was cut off: `CUT`."""
 
     @property
     def evidence(self) -> Evidence:
@@ -206,6 +210,7 @@ def draft(note: Note, *, file: str, phase: int, relevance: float | None = None, 
     named = {
         "role": note.role, "reply": redact(note.reply), "conversation": at["session"] if at.get("named") else "",
         "title": title, "project": at.get("directory", ""), "confirmed_by": "person" if note.confirmed else "",
+        "fate": note.fate,
     }  # fmt: skip
     metadata |= {name: text for name, text in named.items() if text}
     if at["time"]:

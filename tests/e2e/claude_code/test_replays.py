@@ -47,7 +47,7 @@ SUMMARIES = {
 NOTHING = "Nothing was committed in this conversation."
 # What memory knows of each session.
 OF_WEBHOOK = [
-    "State of the work, by the agent's last report:",
+    "State of the work, by the agent's last reports:",
     RETRIES,
     "Constraints and preferences of this project:",
     RULE,
@@ -60,7 +60,7 @@ OF_WEBHOOK = [
     "Ran `make test`: 12 passed",
 ]
 OF_INVOICE = [
-    "State of the work, by the agent's last report:",
+    "State of the work, by the agent's last reports:",
     EXPORTER,
     "Constraints and preferences of this project:",
     RULE,
@@ -154,7 +154,7 @@ def test_a_session_between_is_sent_what_the_summary_of_the_compaction_says_of_th
     lines = given(replay["between"], "startup")
 
     assert lines[:5] == [
-        "State of the work, by the agent's last report:",
+        "State of the work, by the agent's last reports:",
         "`send` in webhook.py retries with a growing delay.",
         RETRIES,
         "Next:",

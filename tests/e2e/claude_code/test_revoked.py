@@ -22,7 +22,7 @@ SCRIPT = plot(
     {"Add retries": [say(ADDED)], "The rule about": [say(REMOVED)], "What is": [say("The tests are next.")]},
     summary=say("<summary>Nothing.</summary>"),
 )
-STATE, RULES = "State of the work, by the agent's last report", "Constraints and preferences of this project"
+STATE, RULES = "State of the work, by the agent's last reports", "Constraints and preferences of this project"
 DATE = re.compile(r"(?: \(\d{4}-\d\d-\d\d\))?:$|(?<=^- )\d{4}-\d\d-\d\d ")
 
 
