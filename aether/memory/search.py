@@ -23,6 +23,8 @@ from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate, repeat
+from operator import mul, sub
 from types import MappingProxyType
 
 from aether import clock
@@ -528,7 +530,8 @@ QUESTION_FACTOR = 0.9
 WIDE_REACH = 6
 WIDE = 0.6
 WIDE_HALF = 1.2
-_AFTER, _BEFORE = ((*near, *[0.0] * (WIDE_REACH + 1 - len(near))) for near in (NEAR_AFTER, NEAR_BEFORE))
+# What is added where so many entries around hold the word.
+_WIDE = [WIDE * number / (number + WIDE_HALF) for number in range(2 * WIDE_REACH + 2)]
 # Terms of an utterance: where entries are no longer, answers lean on their neighbours, and need not say what was asked.
 UTTERANCE = 20
 # Among utterances: one that names a time, to a question that asks when something was. Longer entries are dated notes.
@@ -596,7 +599,6 @@ def scores(
     entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given its term counts."""
-    near = _nearby(entries)
     average = max(1.0, corpus.length / max(1, corpus.items))
     least = min(1.0, UTTERANCE / average)
     long = 1 - min(1.0, LONG / average)
@@ -604,22 +606,24 @@ def scores(
         short + long * (other - short) for short, other in ((K1, K1_LONG), (B, B_LONG), (1, COVERED))
     )
     norms = [k1 * (1 - b + b * entry.row.length / average) for entry in entries]
-    holders: dict[str, list[int]] = {term: [] for term in question.weights}
-    for at, inside in enumerate(found):
-        for term in inside:
-            holders[term].append(at)
+    shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
+    own = {
+        term: {
+            at: inside[term] * (k1 + 1) / (inside[term] + norms[at])
+            for at, inside in enumerate(found)
+            if term in inside
+        }
+        for term in shares
+    }
     totals = [0.0] * len(entries)
-    for term, weight in question.weights.items():
-        share = weight * idf(corpus, term)
-        own = {at: found[at][term] * (k1 + 1) / (found[at][term] + norms[at]) for at in holders[term]}
-        # The best share of each entry, its own or a neighbour's, and the number of entries around it with the term.
-        best, around = dict(own), dict.fromkeys(own, 1)
-        for at, value in own.items():
-            for other, nearness in near[at]:
-                around[other] = around.get(other, 0) + 1
-                best[other] = max(best.get(other, 0.0), value * nearness)
-        for at, value in best.items():
-            totals[at] += share * (value + WIDE * around[at] / (around[at] + WIDE_HALF))
+    for run in _runs(entries):
+        if len(run) == 1:
+            at = run[0]
+            totals[at] = sum(share * (own[term][at] + _WIDE[1]) for term, share in shares.items() if at in own[term])
+        else:
+            totals_of_run = _totals(entries, run, own, shares)
+            for at, total in zip(run, totals_of_run, strict=True):
+                totals[at] = total
     if question.when and average <= UTTERANCE:
         totals = [
             total * TIME_FACTOR if _names_time(entry.row.marked) else total
@@ -641,20 +645,66 @@ def _coverage(found: Sequence[Mapping[str, float]], corpus: Corpus, question: Qu
         yield min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
 
 
-def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
-    """Return for each entry the others within `WIDE_REACH` in its stretch, as position and share."""
-    near: list[list[tuple[int, float]]] = [[] for _ in entries]
-    order = sorted((entry.place, at, entry.row.stretch) for at, entry in enumerate(entries))
-    for nth, (place, at, stretch) in enumerate(order):
-        for other_place, other, other_stretch in order[nth + 1 : nth + 1 + WIDE_REACH]:
-            distance = other_place - place
-            if distance > WIDE_REACH:
-                break
-            if other_stretch == stretch:
-                answers = distance == 1 and entries[at].row.asks
-                near[at].append((other, NEAR_QUESTION if answers else _AFTER[distance]))
-                near[other].append((at, _BEFORE[distance]))
-    return near
+def _runs(entries: Sequence[SearchEntry]) -> list[list[int]]:
+    """Return the entries by their positions, those together that are within `WIDE_REACH` of the next of their stretch."""
+    runs: list[list[int]] = []
+    last: tuple[str, int] = ("", 0)
+    for stretch, place, at in sorted((each.row.stretch, each.place, at) for at, each in enumerate(entries)):
+        if runs and stretch == last[0] and place - last[1] <= WIDE_REACH:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+        last = (stretch, place)
+    return runs
+
+
+def _totals(
+    entries: Sequence[SearchEntry], run: Sequence[int],
+    own: Mapping[str, Mapping[int, float]], shares: Mapping[str, float],
+) -> list[float]:  # fmt: skip
+    """Return the sum over all words for each entry of a run, given its `own` value for each word that it holds."""
+    # A slot for each place and empty ones around them, so that the neighbours of all are slices.
+    first = entries[run[0]].place - 2 * WIDE_REACH
+    slots = [entries[at].place - first for at in run]
+    size = slots[-1] + 2 * WIDE_REACH + 1
+    after = [NEAR_AFTER[1]] * size
+    for at, slot in zip(run, slots, strict=True):
+        if entries[at].row.asks:
+            after[slot] = NEAR_QUESTION
+    totals = [0.0] * size
+    for term, share in shares.items():
+        held = own[term]
+        said = [(slot, held[at]) for at, slot in zip(run, slots, strict=True) if at in held]
+        if said:
+            start, end = said[0][0] - 2 * WIDE_REACH, said[-1][0] + 2 * WIDE_REACH + 1
+            values = [0.0] * (end - start)
+            for slot, value in said:
+                values[slot - start] = value
+            start, end = start + WIDE_REACH, end - WIDE_REACH
+            spread = _spread(values, after[start - WIDE_REACH : end + WIDE_REACH])
+            totals[start:end] = [
+                total + share * value for total, value in zip(totals[start:end], spread, strict=True)
+            ]
+    return [totals[slot] for slot in slots]
+
+
+def _spread(values: list[float], after: list[float]) -> Iterator[float]:
+    """Yield for all slots but the outer ones the best value, own or the share of a neighbour's, and what surroundings add.
+
+    `after` is the share of each slot's value that counts in the next one.
+    """
+    size = len(values) - 2 * WIDE_REACH
+
+    def moved(by: int, shares: Iterable[float]) -> Iterator[float]:
+        start = WIDE_REACH - by
+        return map(mul, values[start : start + size], shares)
+
+    near = [values[WIDE_REACH : WIDE_REACH + size], moved(1, after[WIDE_REACH - 1 :])]
+    near += [moved(by, repeat(share)) for by, share in enumerate(NEAR_AFTER) if by > 1]
+    near += [moved(-by, repeat(share)) for by, share in enumerate(NEAR_BEFORE) if by]
+    holding = [0, *accumulate(map(bool, values))]
+    around = map(sub, holding[2 * WIDE_REACH + 1 :], holding)
+    return (best + _WIDE[number] for best, number in zip(map(max, *near), around, strict=True))
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
