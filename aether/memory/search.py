@@ -23,8 +23,8 @@ from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from itertools import accumulate, repeat
-from operator import mul, sub
+from itertools import accumulate, chain, repeat
+from operator import add, mul, sub
 from types import MappingProxyType
 
 from aether import clock
@@ -40,6 +40,7 @@ from aether.memory.items import (
     entry_phases,
     entry_text,
     entry_texts,
+    placed_objects,
     search_entries,
 )
 from aether.store.search_index import (
@@ -53,6 +54,7 @@ from aether.store.search_index import (
     plain_text,
     term_marks,
 )
+from aether.store.search_index import all_term_counts as search_index_all_term_counts
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.synonyms import with_synonyms
@@ -135,6 +137,7 @@ def search(
     since: datetime | None = None, until: datetime | None = None,
     project: str | None = None, conversation: str | None = None,
     by_layer: bool = False, context: int = 0, asking: Collection[str] = (),
+    entries: Sequence[SearchEntry] | None = None,
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
@@ -142,7 +145,7 @@ def search(
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
     neighbours on either side of each. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
-    asks: they are found by their id only.
+    asks: they are found by their id only. `entries` are those of `memory`, if the caller has them.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -155,14 +158,13 @@ def search(
     )  # fmt: skip
     said, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
-    matches, records = _matches(
-        memory, _Query(query, said, means, ids, keep, now, asks_for_commit(query)), archived
-    )
-    asks = is_question(query)
+    ask = _Query(query, said, means, ids, keep, now, asks_for_commit(query))
+    matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
+    asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
         each for each in matches
         # The question itself, noted when it was asked, is no answer.
-        if _wanted(each.entry, keep, layers) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
+        if (all_wanted or _wanted(each.entry, keep, layers)) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
         and (each.tier == _ID or each.entry.row.id not in asking)
     ]  # fmt: skip
     # By kind and score, then newest first, by layer and by id: no two are equal.
@@ -322,10 +324,10 @@ class _Query(NamedTuple):
 
 
 def _matches(
-    memory: Mapping[str, Any], ask: _Query, archived: Source
+    entries: list[SearchEntry], ask: _Query, archived: Source
 ) -> tuple[list[_Match], dict[int, JsonObject]]:
-    """Return what matches, in no order, and the records of the archive by their places."""
-    entries, found, corpus, records = _candidates(memory, ask, archived)
+    """Return what matches of the live `entries` and the archive, in no order, and its records by their places."""
+    found, corpus, records = _candidates(entries, ask, archived)
     hit = [at for at, each in enumerate(found) if each or entries[at].row.id in ask.ids]
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
@@ -333,7 +335,7 @@ def _matches(
         ask.means, ask.commit, asks_when(ask.query),
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
-    tiers = _tiers(entries, ask)
+    tiers = _tiers(entries, found, ask)
     full_ = full_score(corpus, question)
     return [
         _Match(entry, tier, score, _relevance(tier, score, full_), held)
@@ -342,22 +344,22 @@ def _matches(
 
 
 def _candidates(
-    memory: Mapping[str, Any], ask: _Query, archived: Source
-) -> tuple[list[SearchEntry], list[dict[str, float]], Corpus, dict[int, JsonObject]]:
-    """Return all live entries and the archive's candidates, the term counts of each, and the statistics of all.
+    entries: list[SearchEntry], ask: _Query, archived: Source
+) -> tuple[list[dict[str, float]], Corpus, dict[int, JsonObject]]:
+    """Add the archive's candidates to all live entries; return the term counts of each, and the statistics of all.
 
     With them the records of the archive by their places.
     """
     terms = tuple(ask.said.weights)
     marked_terms = term_marks(terms)
-    entries = list(search_entries(memory))
     found = [term_counts(entry, marked_terms) for entry in entries]
     weights = tuple(ask.said.weights.values())
     answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep, weights=weights))
+    live = Tally(chain.from_iterable(found))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
-        {term: answer.held[term] + sum(term in each for each in found) for term in terms},
+        {term: answer.held[term] + live[term] for term in terms},
     )
     for entry, inside in zip(entries, found, strict=True):
         _say_commit(entry.row, inside, ask)
@@ -370,7 +372,7 @@ def _candidates(
             entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), item))
             found.append(term_counts(entries[-1], marked_terms))
             _say_commit(row, found[-1], ask)
-    return entries, found, corpus, {one.place: one.record for one in answer.candidates}
+    return found, corpus, {one.place: one.record for one in answer.candidates}
 
 
 def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
@@ -379,14 +381,16 @@ def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
         inside.setdefault(COMMIT, 1.0)
 
 
-def _tiers(entries: Sequence[SearchEntry], ask: _Query) -> list[int]:
+def _tiers(entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], ask: _Query) -> list[int]:
     """Return the kind of match of each entry; only texts that can contain the phrase are read for it."""
     sequence = phrase(ask.said.sequence)
     single = len(ask.said.sequence) == 1
+    wanted_terms = ask.said.weights.keys() & ask.said.sequence
     maybe = [
         at
-        for at, entry in enumerate(entries)
+        for at, (entry, inside) in enumerate(zip(entries, found, strict=True))
         if sequence
+        and wanted_terms <= inside.keys()
         and any(
             text.partition("(")[0] == sequence if single else sequence in text for _, text in entry.fields
         )
@@ -479,7 +483,7 @@ def _around(
     stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
     places = {at for place in stored for at in range(place - context, place + context + 1)}
     records = archived.read(sorted(places)) if stored else {}
-    items = {entry.place: entry.value for entry in search_entries(memory)}
+    items = {place: value for _, place, value in placed_objects(memory)}
     return items | {place: record.get("item") or {} for place, record in records.items()}
 
 
@@ -571,11 +575,23 @@ class Question(NamedTuple):
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Return the count of each term in the entry, by the weights of its fields; absent terms are left out."""
+    counts = entry.counts
+    if counts is not None:
+        return {term: counts[term] for term, _, _ in marked_terms if term in counts}
     if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
         return search_index_term_counts(entry.fields[0][1], marked_terms)
     found: dict[str, float] = {}
     for weight, text in entry.fields:
         for term, times in search_index_term_counts(text, marked_terms).items():
+            found[term] = found.get(term, 0.0) + weight * times
+    return found
+
+
+def all_term_counts(entry: SearchEntry) -> dict[str, float]:
+    """Return the count of every term in the entry."""
+    found: dict[str, float] = {}
+    for weight, text in entry.fields:
+        for term, times in search_index_all_term_counts(text).items():
             found[term] = found.get(term, 0.0) + weight * times
     return found
 
@@ -607,23 +623,15 @@ def scores(
     )
     norms = [k1 * (1 - b + b * entry.row.length / average) for entry in entries]
     shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
-    own = {
-        term: {
-            at: inside[term] * (k1 + 1) / (inside[term] + norms[at])
-            for at, inside in enumerate(found)
-            if term in inside
-        }
-        for term in shares
-    }
+    own = [
+        {term: times * (k1 + 1) / (times + norm) for term, times in inside.items()}
+        for inside, norm in zip(found, norms, strict=True)
+    ]
     totals = [0.0] * len(entries)
     for run in _runs(entries):
-        if len(run) == 1:
-            at = run[0]
-            totals[at] = sum(share * (own[term][at] + _WIDE[1]) for term, share in shares.items() if at in own[term])
-        else:
-            totals_of_run = _totals(entries, run, own, shares)
-            for at, total in zip(run, totals_of_run, strict=True):
-                totals[at] = total
+        sums = _totals([entries[at] for at in run], [own[at] for at in run], shares)
+        for at, total in zip(run, sums, strict=True):
+            totals[at] = total
     if question.when and average <= UTTERANCE:
         totals = [
             total * TIME_FACTOR if _names_time(entry.row.marked) else total
@@ -631,8 +639,8 @@ def scores(
         ]
     said = _coverage(found, corpus, question)
     return [
-        total * _factor(entry, question) * (least + (1 - least) * share**power)
-        for total, entry, share in zip(totals, entries, said, strict=True)
+        total * factor * (least + (1 - least) * share**power)
+        for total, factor, share in zip(totals, _factors(entries, question), said, strict=True)
     ]
 
 
@@ -640,9 +648,13 @@ def _coverage(found: Sequence[Mapping[str, float]], corpus: Corpus, question: Qu
     """Yield for each entry the share of the query that it says itself, by the weights of the words; in other words, too."""
     worth = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     full = sum(value for term, value in worth.items() if term not in question.synonyms) or 1.0
+    known: dict[frozenset[str], float] = {}
     for inside in found:
-        asked = {question.synonyms.get(term, term) for term in inside}
-        yield min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
+        held = frozenset(inside)
+        if held not in known:
+            asked = {question.synonyms.get(term, term) for term in inside}
+            known[held] = min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
+        yield known[held]
 
 
 def _runs(entries: Sequence[SearchEntry]) -> list[list[int]]:
@@ -659,37 +671,38 @@ def _runs(entries: Sequence[SearchEntry]) -> list[list[int]]:
 
 
 def _totals(
-    entries: Sequence[SearchEntry], run: Sequence[int],
-    own: Mapping[str, Mapping[int, float]], shares: Mapping[str, float],
-) -> list[float]:  # fmt: skip
+    run: Sequence[SearchEntry], own: Sequence[Mapping[str, float]], shares: Mapping[str, float]
+) -> list[float]:
     """Return the sum over all words for each entry of a run, given its `own` value for each word that it holds."""
+    if len(run) == 1:
+        return [sum(shares[term] * (value + _WIDE[1]) for term, value in own[0].items())]
     # A slot for each place and empty ones around them, so that the neighbours of all are slices.
-    first = entries[run[0]].place - 2 * WIDE_REACH
-    slots = [entries[at].place - first for at in run]
+    first = run[0].place - 2 * WIDE_REACH
+    slots = [entry.place - first for entry in run]
     size = slots[-1] + 2 * WIDE_REACH + 1
     after = [NEAR_AFTER[1]] * size
-    for at, slot in zip(run, slots, strict=True):
-        if entries[at].row.asks:
+    for entry, slot in zip(run, slots, strict=True):
+        if entry.row.asks:
             after[slot] = NEAR_QUESTION
+    said: list[Mapping[str, float]] = [{}] * size
+    for inside, slot in zip(own, slots, strict=True):
+        said[slot] = inside
     totals = [0.0] * size
     for term, share in shares.items():
-        held = own[term]
-        said = [(slot, held[at]) for at, slot in zip(run, slots, strict=True) if at in held]
-        if said:
-            start, end = said[0][0] - 2 * WIDE_REACH, said[-1][0] + 2 * WIDE_REACH + 1
-            values = [0.0] * (end - start)
-            for slot, value in said:
-                values[slot - start] = value
-            start, end = start + WIDE_REACH, end - WIDE_REACH
-            spread = _spread(values, after[start - WIDE_REACH : end + WIDE_REACH])
-            totals[start:end] = [
-                total + share * value for total, value in zip(totals[start:end], spread, strict=True)
-            ]
+        values = [inside.get(term, 0.0) for inside in said]
+        held = [*map(bool, values)]
+        if True in held:
+            start = held.index(True) - WIDE_REACH
+            end = size - held[::-1].index(True) + WIDE_REACH
+            outer = slice(start - WIDE_REACH, end + WIDE_REACH)
+            spread = _spread(values[outer], after[outer])
+            before = totals[start:end]
+            totals[start:end] = [total + share * value for total, value in zip(before, spread, strict=True)]
     return [totals[slot] for slot in slots]
 
 
-def _spread(values: list[float], after: list[float]) -> Iterator[float]:
-    """Yield for all slots but the outer ones the best value, own or the share of a neighbour's, and what surroundings add.
+def _spread(values: list[float], after: list[float]) -> list[float]:
+    """Return for all slots but the outer ones the best value, own or the share of a neighbour's, and what surroundings add.
 
     `after` is the share of each slot's value that counts in the next one.
     """
@@ -704,7 +717,7 @@ def _spread(values: list[float], after: list[float]) -> Iterator[float]:
     near += [moved(-by, repeat(share)) for by, share in enumerate(NEAR_BEFORE) if by]
     holding = [0, *accumulate(map(bool, values))]
     around = map(sub, holding[2 * WIDE_REACH + 1 :], holding)
-    return (best + _WIDE[number] for best, number in zip(map(max, *near), around, strict=True))
+    return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -724,23 +737,28 @@ def _is_request(row: Row) -> bool:
     return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
 
 
-def _factor(entry: SearchEntry, question: Question) -> float:
-    row = entry.row
-    factor = 1 + CONFIDENCE * (row.relevance - 0.5)
-    if question.asks and (entry.layer == "short_term_memory" or _is_request(row)):
-        factor *= ASKED_FACTOR
-    if question.asks and row.asks:
-        factor *= QUESTION_FACTOR
-    if question.asks and row.role == COMMIT:
-        factor *= COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
-    if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
-        factor *= LABEL_FACTOR
-    if question.dates:
-        factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
-    if row.at:
-        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
-        factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
-    return factor
+def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[float]:
+    """Yield what the score of each entry is multiplied by, whatever words it holds."""
+    now, asks = question.now.timestamp(), question.asks
+    commit = COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
+    for entry in entries:
+        row = entry.row
+        factor = 1 + CONFIDENCE * (row.relevance - 0.5)
+        if asks:
+            if entry.layer == "short_term_memory" or _is_request(row):
+                factor *= ASKED_FACTOR
+            if row.asks:
+                factor *= QUESTION_FACTOR
+            if row.role == COMMIT:
+                factor *= commit
+        if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
+            factor *= LABEL_FACTOR
+        if question.dates:
+            factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
+        if row.at:
+            days = max(0.0, (now - _seconds(row.at)) / 86_400)
+            factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
+        yield factor
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
