@@ -267,6 +267,8 @@ def _without_repeats(
     repeated: dict[str, list[JsonObject]] = {}
     kept: list[_Match] = []
     said: list[tuple[bool, frozenset[str]]] = []
+    # Without a passage no words are compared.
+    compared = any(match.entry.row.type == HISTORY for match in matches)
     for match in matches:
         if len(kept) == most:
             break
@@ -281,7 +283,7 @@ def _without_repeats(
                 repeated.setdefault(same, []).append(place)
                 continue
         words = frozenset(
-            word for _, text in match.entry.fields for word in text.partition("(")[0].split("]")
+            word for _, text in match.entry.fields if compared for word in text.partition("(")[0].split("]")
         )
         repeats = match.tier == _WORDS and any(
             (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
@@ -494,8 +496,10 @@ def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
     'The cache was slow. We removed it.'
     """
     best: tuple[float, str] = (-1.0, "")
-    for text in texts:
-        parts = sentences(text)
+    each_parts = [sentences(text) for text in texts]
+    if sum(map(len, each_parts)) == 1:  # there is nothing to choose
+        return next(part for parts in each_parts for part in parts)
+    for parts in each_parts:
         worth = []
         for part in parts:
             said = terms(part)

@@ -568,13 +568,17 @@ def remembered(path: Path, all_texts: Sequence[Sequence[str]]) -> list[Cut]:
             key: Cut(tuple(marked.split("\n")[:-1]), length, label, bool(asks))
             for key, marked, length, label, asks in db.execute("SELECT * FROM live")
         }
-        new = {key: cut(texts) for key, texts in zip(keys, all_texts, strict=True) if key not in known}
+        new = {
+            key: cut(texts)
+            for key, texts in zip(keys, all_texts, strict=True)
+            if key not in known or len(known[key].marked) != len(texts)
+        }
         left = known.keys() - keys
         if left or len(new) >= FEW_TEXTS:
             with writing(db):
                 db.executemany("DELETE FROM live WHERE key = ?", ((key,) for key in left))
                 db.executemany(
-                    "INSERT OR IGNORE INTO live VALUES (?, ?, ?, ?, ?)",
+                    "INSERT OR REPLACE INTO live VALUES (?, ?, ?, ?, ?)",
                     (
                         (key, "".join(f"{text}\n" for text in each.marked), *each[1:])
                         for key, each in new.items()

@@ -117,6 +117,14 @@ def test_terms_of_texts_that_are_live_no_more_are_forgotten(path):
         assert not db.execute("SELECT * FROM live WHERE label = 'note 119'").fetchall()
 
 
+def test_terms_that_are_of_other_texts_are_cut_again(path):
+    search_index.remembered(path, LIVE)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE live SET marked = '' WHERE label = 'note 7'")
+
+    assert search_index.remembered(path, LIVE) == [*map(search_index.cut, LIVE)]
+
+
 def test_terms_of_live_texts_and_the_archive_are_in_one_index(path):
     search_index.remembered(path, LIVE)
     source = indexed_source(path, archive(RECORDS))
