@@ -20,12 +20,10 @@ from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, Stor
 from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import items
 from aether.memory import recall as lines
-from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
 from aether.memory.items import SearchEntry
 from aether.memory.recall import RecallLine
 from aether.memory.search import LIMIT, all_term_counts, best_passage, search
 from aether.memory.sessions import find_session, session_sections, session_text
-from aether.redact.redact import redact
 from aether.store import record_files, search_index
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot
@@ -34,8 +32,9 @@ from aether.text.tags import memory_block
 from aether.text.words import query_terms, terms
 from aether.types import KIND_OF_TYPE, Change, Counter, Hit, JsonObject
 
-# Conversations are not recalled at a prompt, which waits for every import.
+# A prompt, a search and an archive wait for no import of the others.
 if TYPE_CHECKING:
+    from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery
     from aether.store import archive_store
 
 __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]
@@ -194,6 +193,7 @@ def _conversation_item(
     home: Path, row: archive_store.Row, weights: Mapping[str, float] | None
 ) -> JsonObject | None:
     """Return an archived conversation as an item: the message that holds most of the query, or without one all of it."""
+    from aether.redact.redact import redact
     from aether.store import archive_store
 
     try:
@@ -493,6 +493,8 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
 
     Entries that `session` noted itself or was given before are left out.
     """
+    from aether.memory.briefing.prompt_match import match_prompt, parse_prompt
+
     wanted = parse_prompt(prompt)
     if wanted is None or budget < 1:
         return ""
