@@ -627,14 +627,10 @@ def scores(
     )
     norms = [k1 * (1 - b + b * entry.row.length / average) for entry in entries]
     shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
-    own = [
-        {term: times * (k1 + 1) / (times + norm) for term, times in inside.items()}
-        for inside, norm in zip(found, norms, strict=True)
-    ]
     totals = [0.0] * len(entries)
     for run in _runs(entries):
-        sums = _totals([entries[at] for at in run], [own[at] for at in run], shares)
-        for at, total in zip(run, sums, strict=True):
+        each = [(entries[at], found[at], norms[at]) for at in run]
+        for at, total in zip(run, _totals(each, shares, k1 + 1), strict=True):
             totals[at] = total
     if question.when and average <= UTTERANCE:
         totals = [
@@ -675,33 +671,40 @@ def _runs(entries: Sequence[SearchEntry]) -> list[list[int]]:
 
 
 def _totals(
-    run: Sequence[SearchEntry], own: Sequence[Mapping[str, float]], shares: Mapping[str, float]
+    run: Sequence[tuple[SearchEntry, Mapping[str, float], float]], shares: Mapping[str, float], most: float
 ) -> list[float]:
-    """Return the sum over all words for each entry of a run, given its `own` value for each word that it holds."""
+    """Return the sum over all words for each entry of a run, given with its counts and its norm for its length.
+
+    No count of a word is worth more than `most`.
+    """
     if len(run) == 1:
-        return [sum(shares[term] * (value + _WIDE[1]) for term, value in own[0].items())]
+        _, inside, norm = run[0]
+        values = ((shares[term], times * most / (times + norm)) for term, times in inside.items())
+        return [sum(share * (value + _WIDE[1]) for share, value in values)]
     # A slot for each place and empty ones around them, so that the neighbours of all are slices.
-    first = run[0].place - 2 * WIDE_REACH
-    slots = [entry.place - first for entry in run]
+    first = run[0][0].place - 2 * WIDE_REACH
+    slots = [entry.place - first for entry, _, _ in run]
     size = slots[-1] + 2 * WIDE_REACH + 1
-    after = [NEAR_AFTER[1]] * size
-    for entry, slot in zip(run, slots, strict=True):
+    after, norms, said = [NEAR_AFTER[1]] * size, [1.0] * size, list[Mapping[str, float]]([{}]) * size
+    for slot, (entry, inside, norm) in zip(slots, run, strict=True):
+        said[slot], norms[slot] = inside, norm
         if entry.row.asks:
             after[slot] = NEAR_QUESTION
-    said: list[Mapping[str, float]] = [{}] * size
-    for inside, slot in zip(own, slots, strict=True):
-        said[slot] = inside
     totals = [0.0] * size
     for term, share in shares.items():
-        values = [inside.get(term, 0.0) for inside in said]
-        held = [*map(bool, values)]
+        counts = [inside.get(term, 0.0) for inside in said]
+        held = [*map(bool, counts)]
         if True in held:
             start = held.index(True) - WIDE_REACH
             end = size - held[::-1].index(True) + WIDE_REACH
             outer = slice(start - WIDE_REACH, end + WIDE_REACH)
-            spread = _spread(values[outer], after[outer])
+            own = [
+                times * most / (times + norm) for times, norm in zip(counts[outer], norms[outer], strict=True)
+            ]
             before = totals[start:end]
-            totals[start:end] = [total + share * value for total, value in zip(before, spread, strict=True)]
+            totals[start:end] = [
+                total + share * value for total, value in zip(before, _spread(own, after[outer]), strict=True)
+            ]
     return [totals[slot] for slot in slots]
 
 
