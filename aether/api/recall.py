@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path, PurePath
 
 from aether import clock
@@ -19,11 +20,10 @@ from aether.errors import AetherError, InvalidInput, LockTimeout, NotFound, Stor
 from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory import items
 from aether.memory import recall as lines
-from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery, match_prompt, parse_prompt
+from aether.memory.items import SearchEntry
 from aether.memory.recall import RecallLine
-from aether.memory.search import LIMIT, best_passage, search
+from aether.memory.search import LIMIT, all_term_counts, best_passage, search
 from aether.memory.sessions import find_session, session_sections, session_text
-from aether.redact.redact import redact
 from aether.store import record_files, search_index
 from aether.store.search_index import EMPTY, Archive, Candidate, Found, Query, Source, plain_text
 from aether.store.snapshot import Snapshot
@@ -32,12 +32,15 @@ from aether.text.tags import memory_block
 from aether.text.words import query_terms, terms
 from aether.types import KIND_OF_TYPE, Change, Counter, Hit, JsonObject
 
-# Conversations are not recalled at a prompt, which waits for every import.
+# A prompt, a search and an archive wait for no import of the others.
 if TYPE_CHECKING:
+    from aether.memory.briefing.prompt_match import PromptMatch, PromptQuery
     from aether.store import archive_store
 
 __all__ = ["RecallLine", "find_by_id", "full", "prompt_recall", "recall", "search_memory", "timeline"]
 
+# The live entries of the last search in a home, by the `id()` of their objects.
+_ENTRIES: dict[Path, dict[int, SearchEntry]] = {}
 # The type of a hit that is an archived conversation.
 CONVERSATION = "conversation"
 # Hours after which a turn counts as ended, though no event said so.
@@ -92,7 +95,7 @@ def search_memory(
         snapshot.documents["memory"], query, now=at, archived=_with_conversations(searchable_archive(snapshot), place, query), limit=limit, layers=layers,
         types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
-        asking=_asking(snapshot, at),
+        asking=_asking(snapshot, at), entries=_live_entries(snapshot),
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
@@ -106,6 +109,23 @@ def search_memory(
             note_reading(place, record)
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
+
+
+def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:
+    """Return the entries of the layers as search reads them.
+
+    Those of objects that are the same as at the last search are taken from there; a process that has none takes the terms
+    of texts from the index.
+    """
+    known = _ENTRIES.get(snapshot.home, {})
+    cut = None if known else partial(search_index.remembered, snapshot.home / "index.sqlite")
+    found = [
+        # It takes longer to count all terms of an entry than those of a few queries.
+        each if each.counts or id(each.value) not in known else each._replace(counts=all_term_counts(each))
+        for each in items.search_entries(snapshot.documents["memory"], cut, known)
+    ]
+    _ENTRIES[snapshot.home] = {id(each.value): each for each in found}
+    return found
 
 
 def _asking(snapshot: Snapshot, at: datetime) -> set[str]:
@@ -173,6 +193,7 @@ def _conversation_item(
     home: Path, row: archive_store.Row, weights: Mapping[str, float] | None
 ) -> JsonObject | None:
     """Return an archived conversation as an item: the message that holds most of the query, or without one all of it."""
+    from aether.redact.redact import redact
     from aether.store import archive_store
 
     try:
@@ -472,6 +493,8 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
 
     Entries that `session` noted itself or was given before are left out.
     """
+    from aether.memory.briefing.prompt_match import match_prompt, parse_prompt
+
     wanted = parse_prompt(prompt)
     if wanted is None or budget < 1:
         return ""

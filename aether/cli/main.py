@@ -1,7 +1,7 @@
 """The command `aether`: finds the noun, runs the verb, and is the one place that prints an error and exits.
 
 A noun's module is imported when it is asked for, so that `--help` and a hook do not pay for the others.
-At the end of a command the journal is folded into the documents.
+At the end of a command the journal is folded into the documents, of one that only reads not until it is long.
 """
 
 from __future__ import annotations
@@ -288,7 +288,7 @@ def _fold(ask: Ask) -> None:
     from aether.store.commit import fold_home
 
     try:
-        fold_home(ask.found, now=clock.now())
+        fold_home(ask.found, now=clock.now(), least=ask.least_to_fold)
     except AetherError as reason:
         say(f"Note: stored in the journal, but not folded into the documents yet: {reason}")
 

@@ -36,6 +36,8 @@ from aether.text.words import matching_part, pluralize
 
 # Before the second line of a hit, below its number.
 _INDENT = "    "
+# Bytes of a journal that a command leaves that notes only what was read: to fold it takes longer than to search.
+UNFOLDED_BYTES = 32 * 1024
 LAYERS = ("working_memory", "short_term_memory", "long_term_memory", "archive")
 
 
@@ -179,6 +181,7 @@ def get(ask: Ask, item_id: str) -> None:
     from aether.api import recall, working
     from aether.errors import NotFound
 
+    ask.least_to_fold = UNFOLDED_BYTES
     place = ask.place()
     try:
         item = working.get_working_memory_item(item_id, home=place)
@@ -329,6 +332,7 @@ def search(ask: Ask, /, query: str, **options: Any) -> None:
     """
     from aether.api import recall
 
+    ask.least_to_fold = UNFOLDED_BYTES
     found = recall.search_memory(query, home=ask.place(), **given(options))
     emit(ask, found, hit_rows(found) if sys.stdout.isatty() else hits_table(found))
     if not found:

@@ -67,6 +67,8 @@ class Ask:
         self.found: Path | None = None
         self.ages = True
         """Whether the archive may age after the command, if it is the first one of a day."""
+        self.least_to_fold = 0
+        """Bytes of a journal that is not folded after the command."""
 
     def place(self) -> Path:
         """Return the resolved home with the spool of the hooks drained, and remember it for folding.

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from aether import clock
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
@@ -35,7 +36,7 @@ from aether.tuples import NamedTuple
 from aether.types import Change, Counter, Finding, Item, JsonObject, Layer, Patch
 
 if TYPE_CHECKING:
-    from aether.store.search_index import Row
+    from aether.store.search_index import Cut, Row
 
 DOCUMENT = "memory"
 PART = "/working_memory"
@@ -629,40 +630,82 @@ class SearchEntry(NamedTuple):
     """Weight and marked terms of each of its texts."""
     value: JsonObject
     """The stored object."""
+    counts: dict[str, float] | None = None
+    """The weighted count of each of its terms, where they are known."""
 
 
-def search_entries(memory: Mapping[str, Any]) -> Iterator[SearchEntry]:
-    """Yield the entries of the three layers; parts that are missing or null count as empty."""
-    from aether.store.search_index import row  # hooks add items without a search
+def search_entries(
+    memory: Mapping[str, Any],
+    cut: Callable[[list[list[str]]], Iterable[Cut]] | None = None,
+    known: Mapping[int, SearchEntry] = MappingProxyType({}),
+) -> Iterator[SearchEntry]:
+    """Yield the entries of the three layers, whose texts are `cut` all at once; those `known` by the `id()` of objects that nobody changes are not."""
+    from aether.store import search_index  # hooks add items without a search
 
-    for at, item in enumerate(_objects_at(memory, "working_memory", "items")):
-        one = row({"item": item})
-        yield SearchEntry("working_memory", _FIRST_ITEM_PLACE + at, one, ((1.0, one.marked),), item)
-    place = 0
-    for session in _objects_at(memory, "short_term_memory", "sessions"):
-        place -= _GAP
-        decisions, outcomes = _objects_at(session, "key_decisions"), _objects_at(session, "outcomes")
+    parts = [*placed_objects(memory)]
+    new = {id(value): _weighted_texts(layer, value) for layer, _, value in parts if id(value) not in known}
+    texts = [[text for _, text in each] for each in new.values()]
+    cuts = dict(zip(new, cut(texts) if cut else map(search_index.cut, texts), strict=True))
+    for layer, place, value in parts:
+        key = id(value)
+        entry = known.get(key) or _search_entry(layer, place, value, new[key], cuts[key])
+        yield entry if entry.place == place else entry._replace(place=place)
+
+
+def placed_objects(memory: Mapping[str, Any]) -> Iterator[tuple[Layer, int, JsonObject]]:
+    """Yield the objects of the three layers, each with its place; parts that are missing or null count as empty."""
+    for place, item in enumerate(_objects_at(memory, "working_memory", "items"), start=_FIRST_ITEM_PLACE):
+        yield "working_memory", place, item
+    sessions = _objects_at(memory, "short_term_memory", "sessions")
+    for nth, session in enumerate(sessions, start=1):
+        yield "short_term_memory", -_GAP * nth, session
+    patterns = _objects_at(memory, "long_term_memory", "patterns")
+    for nth, pattern in enumerate(patterns, start=len(sessions) + 1):
+        yield "long_term_memory", -_GAP * nth, pattern
+
+
+def _weighted_texts(layer: Layer, value: JsonObject) -> list[tuple[float, str]]:
+    """Return the texts by which an entry is found, with their weights."""
+    if layer == "working_memory":
+        return [(1.0, str(value.get("content") or ""))]
+    fields: list[tuple[float, Any]]
+    if layer == "short_term_memory":
+        decisions, outcomes = _objects_at(value, "key_decisions"), _objects_at(value, "outcomes")
         fields = [
-            (1.0, session.get("summary")),
+            (1.0, value.get("summary")),
             *((DECISION_WEIGHT, each.get("decision")) for each in decisions),
             *((1.0, each.get("rationale")) for each in decisions),
             *((1.0, each.get("result")) for each in outcomes),
             *((1.0, each.get("impact")) for each in outcomes),
-            *((HIGH_VALUE_WEIGHT, each.get("content")) for each in _objects_at(session, "high_value_items")),
+            *((HIGH_VALUE_WEIGHT, each.get("content")) for each in _objects_at(value, "high_value_items")),
         ]
-        yield _search_entry(
-            "short_term_memory", place, fields, session, id=session.get("session_id") or session.get("id"),
-            type="session", phase=session.get("phase"), at=last_heard(session),
-        )  # fmt: skip
-    for pattern in _objects_at(memory, "long_term_memory", "patterns"):
-        place -= _GAP
-        metadata = pattern.get("metadata")
+    else:
+        metadata = value.get("metadata")
         context = metadata.get("context") if isinstance(metadata, dict) else None
-        fields = [(1.0, pattern.get("pattern")), (CONTEXT_WEIGHT, context)]
-        yield _search_entry(
-            "long_term_memory", place, fields, pattern, id=pattern.get("id"), type=pattern.get("type"),
-            at=pattern.get("last_seen"), relevance=pattern.get("confidence"),
+        fields = [(1.0, value.get("pattern")), (CONTEXT_WEIGHT, context)]
+    return [(weight, text) for weight, text in fields if isinstance(text, str)]
+
+
+def _search_entry(
+    layer: Layer, place: int, value: JsonObject, texts: list[tuple[float, str]], done: Cut
+) -> SearchEntry:
+    from aether.store.search_index import Row, cut_row, instant_text, plain_text, unit_fraction
+
+    get = value.get
+    if layer == "working_memory":
+        row = cut_row({"item": value}, done)
+    else:
+        id_, type_, phase, at, relevance = (
+            (get("session_id") or get("id"), "session", get("phase"), last_heard(value), None)
+            if layer == "short_term_memory"
+            else (get("id"), get("type"), None, get("last_seen"), get("confidence"))
+        )
+        row = Row(
+            id=plain_text(id_), marked="", length=done.length, type=plain_text(type_), phase=plain_text(phase), caste="",
+            at=instant_text(at), relevance=unit_fraction(relevance), labels="", stretch="",
         )  # fmt: skip
+    fields = tuple((weight, marked) for (weight, _), marked in zip(texts, done.marked, strict=True))
+    return SearchEntry(layer, place, row, fields, value)
 
 
 def _objects_at(holder: Mapping[str, Any], *path: str) -> list[JsonObject]:
@@ -671,22 +714,6 @@ def _objects_at(holder: Mapping[str, Any], *path: str) -> list[JsonObject]:
     for key in path:
         value = value.get(key) if isinstance(value, Mapping) else None
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
-
-
-def _search_entry(
-    layer: Layer, place: int, texts: list[tuple[float, Any]], value: JsonObject, *,
-    id: Any, type: Any, at: Any, phase: Any = None, relevance: Any = None,
-) -> SearchEntry:  # fmt: skip
-    from aether.store.search_index import Row, instant_text, marked_terms, plain_text, unit_fraction
-    from aether.text.words import terms
-
-    weighted = [(weight, terms(text)) for weight, text in texts if isinstance(text, str)]
-    fields = tuple((weight, marked_terms(each)) for weight, each in weighted)
-    one = Row(
-        id=plain_text(id), marked="", length=sum(each.length for _, each in weighted), type=plain_text(type),
-        phase=plain_text(phase), caste="", at=instant_text(at), relevance=unit_fraction(relevance), labels="", stretch="",
-    )  # fmt: skip
-    return SearchEntry(layer, place, one, fields, value)
 
 
 def entry_text(entry: SearchEntry) -> str:

@@ -23,6 +23,8 @@ from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import accumulate, chain, repeat
+from operator import add, mul, sub
 from types import MappingProxyType
 
 from aether import clock
@@ -38,6 +40,7 @@ from aether.memory.items import (
     entry_phases,
     entry_text,
     entry_texts,
+    placed_objects,
     search_entries,
 )
 from aether.store.search_index import (
@@ -51,6 +54,7 @@ from aether.store.search_index import (
     plain_text,
     term_marks,
 )
+from aether.store.search_index import all_term_counts as search_index_all_term_counts
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
 from aether.text.synonyms import with_synonyms
@@ -133,6 +137,7 @@ def search(
     since: datetime | None = None, until: datetime | None = None,
     project: str | None = None, conversation: str | None = None,
     by_layer: bool = False, context: int = 0, asking: Collection[str] = (),
+    entries: Sequence[SearchEntry] | None = None,
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
@@ -140,7 +145,7 @@ def search(
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
     neighbours on either side of each. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
-    asks: they are found by their id only.
+    asks: they are found by their id only. `entries` are those of `memory`, if the caller has them.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -153,14 +158,13 @@ def search(
     )  # fmt: skip
     said, means = with_synonyms(query_terms(query))
     ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
-    matches, records = _matches(
-        memory, _Query(query, said, means, ids, keep, now, asks_for_commit(query)), archived
-    )
-    asks = is_question(query)
+    ask = _Query(query, said, means, ids, keep, now, asks_for_commit(query))
+    matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
+    asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
     chosen = [
         each for each in matches
         # The question itself, noted when it was asked, is no answer.
-        if _wanted(each.entry, keep, layers) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
+        if (all_wanted or _wanted(each.entry, keep, layers)) and not (asks and each.tier == _EXACT and each.entry.row.type in _REQUESTS)
         and (each.tier == _ID or each.entry.row.id not in asking)
     ]  # fmt: skip
     # By kind and score, then newest first, by layer and by id: no two are equal.
@@ -263,6 +267,8 @@ def _without_repeats(
     repeated: dict[str, list[JsonObject]] = {}
     kept: list[_Match] = []
     said: list[tuple[bool, frozenset[str]]] = []
+    # Without a passage no words are compared.
+    compared = any(match.entry.row.type == HISTORY for match in matches)
     for match in matches:
         if len(kept) == most:
             break
@@ -277,7 +283,7 @@ def _without_repeats(
                 repeated.setdefault(same, []).append(place)
                 continue
         words = frozenset(
-            word for _, text in match.entry.fields for word in text.partition("(")[0].split("]")
+            word for _, text in match.entry.fields if compared for word in text.partition("(")[0].split("]")
         )
         repeats = match.tier == _WORDS and any(
             (is_passage or of_passage) and len(words & other) >= REPEATED * len(words)
@@ -320,10 +326,10 @@ class _Query(NamedTuple):
 
 
 def _matches(
-    memory: Mapping[str, Any], ask: _Query, archived: Source
+    entries: list[SearchEntry], ask: _Query, archived: Source
 ) -> tuple[list[_Match], dict[int, JsonObject]]:
-    """Return what matches, in no order, and the records of the archive by their places."""
-    entries, found, corpus, records = _candidates(memory, ask, archived)
+    """Return what matches of the live `entries` and the archive, in no order, and its records by their places."""
+    found, corpus, records = _candidates(entries, ask, archived)
     hit = [at for at, each in enumerate(found) if each or entries[at].row.id in ask.ids]
     entries, found = [entries[at] for at in hit], [found[at] for at in hit]
     question = Question(
@@ -331,7 +337,7 @@ def _matches(
         ask.means, ask.commit, asks_when(ask.query),
     )  # fmt: skip
     scores_ = scores(entries, found, corpus, question)
-    tiers = _tiers(entries, ask)
+    tiers = _tiers(entries, found, ask)
     full_ = full_score(corpus, question)
     return [
         _Match(entry, tier, score, _relevance(tier, score, full_), held)
@@ -340,22 +346,22 @@ def _matches(
 
 
 def _candidates(
-    memory: Mapping[str, Any], ask: _Query, archived: Source
-) -> tuple[list[SearchEntry], list[dict[str, float]], Corpus, dict[int, JsonObject]]:
-    """Return all live entries and the archive's candidates, the term counts of each, and the statistics of all.
+    entries: list[SearchEntry], ask: _Query, archived: Source
+) -> tuple[list[dict[str, float]], Corpus, dict[int, JsonObject]]:
+    """Add the archive's candidates to all live entries; return the term counts of each, and the statistics of all.
 
     With them the records of the archive by their places.
     """
     terms = tuple(ask.said.weights)
     marked_terms = term_marks(terms)
-    entries = list(search_entries(memory))
     found = [term_counts(entry, marked_terms) for entry in entries]
     weights = tuple(ask.said.weights.values())
     answer = archived.find(Query(terms, ask.said.sequence, tuple(sorted(ask.ids)), ask.keep, weights=weights))
+    live = Tally(chain.from_iterable(found))
     corpus = Corpus(
         answer.items + len(entries),
         answer.length + sum(entry.row.length for entry in entries),
-        {term: answer.held[term] + sum(term in each for each in found) for term in terms},
+        {term: answer.held[term] + live[term] for term in terms},
     )
     for entry, inside in zip(entries, found, strict=True):
         _say_commit(entry.row, inside, ask)
@@ -368,7 +374,7 @@ def _candidates(
             entries.append(SearchEntry("archive", candidate.place, row, ((1.0, row.marked),), item))
             found.append(term_counts(entries[-1], marked_terms))
             _say_commit(row, found[-1], ask)
-    return entries, found, corpus, {one.place: one.record for one in answer.candidates}
+    return found, corpus, {one.place: one.record for one in answer.candidates}
 
 
 def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
@@ -377,14 +383,16 @@ def _say_commit(row: Row, inside: dict[str, float], ask: _Query) -> None:
         inside.setdefault(COMMIT, 1.0)
 
 
-def _tiers(entries: Sequence[SearchEntry], ask: _Query) -> list[int]:
+def _tiers(entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], ask: _Query) -> list[int]:
     """Return the kind of match of each entry; only texts that can contain the phrase are read for it."""
     sequence = phrase(ask.said.sequence)
     single = len(ask.said.sequence) == 1
+    wanted_terms = ask.said.weights.keys() & ask.said.sequence
     maybe = [
         at
-        for at, entry in enumerate(entries)
+        for at, (entry, inside) in enumerate(zip(entries, found, strict=True))
         if sequence
+        and wanted_terms <= inside.keys()
         and any(
             text.partition("(")[0] == sequence if single else sequence in text for _, text in entry.fields
         )
@@ -477,7 +485,7 @@ def _around(
     stored = [match.entry.place for match in matches if match.entry.layer == "archive"]
     places = {at for place in stored for at in range(place - context, place + context + 1)}
     records = archived.read(sorted(places)) if stored else {}
-    items = {entry.place: entry.value for entry in search_entries(memory)}
+    items = {place: value for _, place, value in placed_objects(memory)}
     return items | {place: record.get("item") or {} for place, record in records.items()}
 
 
@@ -488,8 +496,10 @@ def best_passage(texts: Iterable[str], weights: Mapping[str, float]) -> str:
     'The cache was slow. We removed it.'
     """
     best: tuple[float, str] = (-1.0, "")
-    for text in texts:
-        parts = sentences(text)
+    each_parts = [sentences(text) for text in texts]
+    if sum(map(len, each_parts)) == 1:  # there is nothing to choose
+        return next(part for parts in each_parts for part in parts)
+    for parts in each_parts:
         worth = []
         for part in parts:
             said = terms(part)
@@ -528,7 +538,8 @@ QUESTION_FACTOR = 0.9
 WIDE_REACH = 6
 WIDE = 0.6
 WIDE_HALF = 1.2
-_AFTER, _BEFORE = ((*near, *[0.0] * (WIDE_REACH + 1 - len(near))) for near in (NEAR_AFTER, NEAR_BEFORE))
+# What is added where so many entries around hold the word.
+_WIDE = [WIDE * number / (number + WIDE_HALF) for number in range(2 * WIDE_REACH + 2)]
 # Terms of an utterance: where entries are no longer, answers lean on their neighbours, and need not say what was asked.
 UTTERANCE = 20
 # Among utterances: one that names a time, to a question that asks when something was. Longer entries are dated notes.
@@ -568,11 +579,23 @@ class Question(NamedTuple):
 
 def term_counts(entry: SearchEntry, marked_terms: Sequence[tuple[str, str, str]]) -> dict[str, float]:
     """Return the count of each term in the entry, by the weights of its fields; absent terms are left out."""
+    counts = entry.counts
+    if counts is not None:
+        return {term: counts[term] for term, _, _ in marked_terms if term in counts}
     if len(entry.fields) == 1 and entry.fields[0][0] == 1.0:
         return search_index_term_counts(entry.fields[0][1], marked_terms)
     found: dict[str, float] = {}
     for weight, text in entry.fields:
         for term, times in search_index_term_counts(text, marked_terms).items():
+            found[term] = found.get(term, 0.0) + weight * times
+    return found
+
+
+def all_term_counts(entry: SearchEntry) -> dict[str, float]:
+    """Return the count of every term in the entry."""
+    found: dict[str, float] = {}
+    for weight, text in entry.fields:
+        for term, times in search_index_all_term_counts(text).items():
             found[term] = found.get(term, 0.0) + weight * times
     return found
 
@@ -596,7 +619,6 @@ def scores(
     entries: Sequence[SearchEntry], found: Sequence[Mapping[str, float]], corpus: Corpus, question: Question
 ) -> list[float]:
     """Return the score of each entry, given its term counts."""
-    near = _nearby(entries)
     average = max(1.0, corpus.length / max(1, corpus.items))
     least = min(1.0, UTTERANCE / average)
     long = 1 - min(1.0, LONG / average)
@@ -604,22 +626,12 @@ def scores(
         short + long * (other - short) for short, other in ((K1, K1_LONG), (B, B_LONG), (1, COVERED))
     )
     norms = [k1 * (1 - b + b * entry.row.length / average) for entry in entries]
-    holders: dict[str, list[int]] = {term: [] for term in question.weights}
-    for at, inside in enumerate(found):
-        for term in inside:
-            holders[term].append(at)
+    shares = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     totals = [0.0] * len(entries)
-    for term, weight in question.weights.items():
-        share = weight * idf(corpus, term)
-        own = {at: found[at][term] * (k1 + 1) / (found[at][term] + norms[at]) for at in holders[term]}
-        # The best share of each entry, its own or a neighbour's, and the number of entries around it with the term.
-        best, around = dict(own), dict.fromkeys(own, 1)
-        for at, value in own.items():
-            for other, nearness in near[at]:
-                around[other] = around.get(other, 0) + 1
-                best[other] = max(best.get(other, 0.0), value * nearness)
-        for at, value in best.items():
-            totals[at] += share * (value + WIDE * around[at] / (around[at] + WIDE_HALF))
+    for run in _runs(entries):
+        each = [(entries[at], found[at], norms[at]) for at in run]
+        for at, total in zip(run, _totals(each, shares, k1 + 1), strict=True):
+            totals[at] = total
     if question.when and average <= UTTERANCE:
         totals = [
             total * TIME_FACTOR if _names_time(entry.row.marked) else total
@@ -627,8 +639,8 @@ def scores(
         ]
     said = _coverage(found, corpus, question)
     return [
-        total * _factor(entry, question) * (least + (1 - least) * share**power)
-        for total, entry, share in zip(totals, entries, said, strict=True)
+        total * factor * (least + (1 - least) * share**power)
+        for total, factor, share in zip(totals, _factors(entries, question), said, strict=True)
     ]
 
 
@@ -636,25 +648,83 @@ def _coverage(found: Sequence[Mapping[str, float]], corpus: Corpus, question: Qu
     """Yield for each entry the share of the query that it says itself, by the weights of the words; in other words, too."""
     worth = {term: weight * idf(corpus, term) for term, weight in question.weights.items()}
     full = sum(value for term, value in worth.items() if term not in question.synonyms) or 1.0
+    known: dict[frozenset[str], float] = {}
     for inside in found:
-        asked = {question.synonyms.get(term, term) for term in inside}
-        yield min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
+        held = frozenset(inside)
+        if held not in known:
+            asked = {question.synonyms.get(term, term) for term in inside}
+            known[held] = min(1.0, sum(worth.get(term, 0.0) for term in asked) / full)
+        yield known[held]
 
 
-def _nearby(entries: Sequence[SearchEntry]) -> list[list[tuple[int, float]]]:
-    """Return for each entry the others within `WIDE_REACH` in its stretch, as position and share."""
-    near: list[list[tuple[int, float]]] = [[] for _ in entries]
-    order = sorted((entry.place, at, entry.row.stretch) for at, entry in enumerate(entries))
-    for nth, (place, at, stretch) in enumerate(order):
-        for other_place, other, other_stretch in order[nth + 1 : nth + 1 + WIDE_REACH]:
-            distance = other_place - place
-            if distance > WIDE_REACH:
-                break
-            if other_stretch == stretch:
-                answers = distance == 1 and entries[at].row.asks
-                near[at].append((other, NEAR_QUESTION if answers else _AFTER[distance]))
-                near[other].append((at, _BEFORE[distance]))
-    return near
+def _runs(entries: Sequence[SearchEntry]) -> list[list[int]]:
+    """Return the entries by their positions, those together that are within `WIDE_REACH` of the next of their stretch."""
+    runs: list[list[int]] = []
+    last: tuple[str, int] = ("", 0)
+    for stretch, place, at in sorted((each.row.stretch, each.place, at) for at, each in enumerate(entries)):
+        if runs and stretch == last[0] and place - last[1] <= WIDE_REACH:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+        last = (stretch, place)
+    return runs
+
+
+def _totals(
+    run: Sequence[tuple[SearchEntry, Mapping[str, float], float]], shares: Mapping[str, float], most: float
+) -> list[float]:
+    """Return the sum over all words for each entry of a run, given with its counts and its norm for its length.
+
+    No count of a word is worth more than `most`.
+    """
+    if len(run) == 1:
+        _, inside, norm = run[0]
+        values = ((shares[term], times * most / (times + norm)) for term, times in inside.items())
+        return [sum(share * (value + _WIDE[1]) for share, value in values)]
+    # A slot for each place and empty ones around them, so that the neighbours of all are slices.
+    first = run[0][0].place - 2 * WIDE_REACH
+    slots = [entry.place - first for entry, _, _ in run]
+    size = slots[-1] + 2 * WIDE_REACH + 1
+    after, norms, said = [NEAR_AFTER[1]] * size, [1.0] * size, list[Mapping[str, float]]([{}]) * size
+    for slot, (entry, inside, norm) in zip(slots, run, strict=True):
+        said[slot], norms[slot] = inside, norm
+        if entry.row.asks:
+            after[slot] = NEAR_QUESTION
+    totals = [0.0] * size
+    for term, share in shares.items():
+        counts = [inside.get(term, 0.0) for inside in said]
+        held = [*map(bool, counts)]
+        if True in held:
+            start = held.index(True) - WIDE_REACH
+            end = size - held[::-1].index(True) + WIDE_REACH
+            outer = slice(start - WIDE_REACH, end + WIDE_REACH)
+            own = [
+                times * most / (times + norm) for times, norm in zip(counts[outer], norms[outer], strict=True)
+            ]
+            before = totals[start:end]
+            totals[start:end] = [
+                total + share * value for total, value in zip(before, _spread(own, after[outer]), strict=True)
+            ]
+    return [totals[slot] for slot in slots]
+
+
+def _spread(values: list[float], after: list[float]) -> list[float]:
+    """Return for all slots but the outer ones the best value, own or the share of a neighbour's, and what surroundings add.
+
+    `after` is the share of each slot's value that counts in the next one.
+    """
+    size = len(values) - 2 * WIDE_REACH
+
+    def moved(by: int, shares: Iterable[float]) -> Iterator[float]:
+        start = WIDE_REACH - by
+        return map(mul, values[start : start + size], shares)
+
+    near = [values[WIDE_REACH : WIDE_REACH + size], moved(1, after[WIDE_REACH - 1 :])]
+    near += [moved(by, repeat(share)) for by, share in enumerate(NEAR_AFTER) if by > 1]
+    near += [moved(-by, repeat(share)) for by, share in enumerate(NEAR_BEFORE) if by]
+    holding = [0, *accumulate(map(bool, values))]
+    around = map(sub, holding[2 * WIDE_REACH + 1 :], holding)
+    return [*map(add, map(max, *near), map(_WIDE.__getitem__, around))]
 
 
 @lru_cache(maxsize=CACHED_TEXTS)
@@ -674,23 +744,28 @@ def _is_request(row: Row) -> bool:
     return row.type == USER_INPUT or (row.type == HISTORY and row.role == PERSON)
 
 
-def _factor(entry: SearchEntry, question: Question) -> float:
-    row = entry.row
-    factor = 1 + CONFIDENCE * (row.relevance - 0.5)
-    if question.asks and (entry.layer == "short_term_memory" or _is_request(row)):
-        factor *= ASKED_FACTOR
-    if question.asks and row.asks:
-        factor *= QUESTION_FACTOR
-    if question.asks and row.role == COMMIT:
-        factor *= COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
-    if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
-        factor *= LABEL_FACTOR
-    if question.dates:
-        factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
-    if row.at:
-        days = max(0.0, (question.now.timestamp() - _seconds(row.at)) / 86_400)
-        factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
-    return factor
+def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[float]:
+    """Yield what the score of each entry is multiplied by, whatever words it holds."""
+    now, asks = question.now.timestamp(), question.asks
+    commit = COMMIT_ASKED_FACTOR if question.commit else COMMIT_FACTOR
+    for entry in entries:
+        row = entry.row
+        factor = 1 + CONFIDENCE * (row.relevance - 0.5)
+        if asks:
+            if entry.layer == "short_term_memory" or _is_request(row):
+                factor *= ASKED_FACTOR
+            if row.asks:
+                factor *= QUESTION_FACTOR
+            if row.role == COMMIT:
+                factor *= commit
+        if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
+            factor *= LABEL_FACTOR
+        if question.dates:
+            factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
+        if row.at:
+            days = max(0.0, (now - _seconds(row.at)) / 86_400)
+            factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
+        yield factor
 
 
 @lru_cache(maxsize=CACHED_TEXTS)

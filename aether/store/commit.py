@@ -945,11 +945,14 @@ def _as_in_ledger(home: Path, found: Journal) -> Journal:
     return found._replace(entries=made.entries, lines=made.lines, harm=Harm([], [], []))
 
 
-def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:
-    """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`."""
+def fold_home(home: Path, *, now: datetime, timeout: float | None = None, least: int = 0) -> Snapshot:
+    """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`.
+
+    A journal of at most `least` bytes is left for the next one who folds.
+    """
     snapshot = load(home)
-    empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps, sealed=True))
-    if empty and not snapshot.irregular and not snapshot.torn and not snapshot.harm:
+    short = snapshot.end <= max(least, len(_header(snapshot.revision, snapshot.stamps, sealed=True)))
+    if short and not snapshot.irregular and not snapshot.torn and not snapshot.harm:
         return snapshot
     with write_lock(home, timeout=timeout):
         return fold(settle(load(home), now=now), now=now)

@@ -38,7 +38,7 @@ JOURNAL = "data/journal.jsonl"
 CONVERSATIONS = "data/conversations.jsonl"
 # Files without a record of their own: what they hold is elsewhere, is made again, or is a person's.
 DERIVED = {
-    "index.sqlite": "the index of the archive: made again from the archive",
+    "index.sqlite": "the index of the archive, and terms of live texts: made again from them",
     "index.sqlite-journal": "the same",
     "archive/index.sqlite": "the index of archived conversations: made again from their files, each of which is sealed",
     "archive/index.sqlite-journal": "the same",

@@ -5,7 +5,8 @@ cut, old ones too, by points for the words they hold, how often, and in how shor
 candidates, and so are those beside the best. `scan` follows this rule by reading every record, `indexed_source` by
 `index.sqlite`; both find the same.
 
-The index holds no text but postings, by which all items get their points in milliseconds (`store.postings`).
+The index holds no text but postings, by which all items get their points in milliseconds (`store.postings`), and the
+terms of the texts of the live layers, which would take longer to cut than to search.
 
 The index is derived: it can be deleted at any moment, is brought up to the archive's head before each search, and is
 rebuilt if it is damaged, of another version, or of another archive. If it cannot be used (read-only home, full disk,
@@ -121,6 +122,8 @@ class Filter(NamedTuple):
 # The fields of a row that a filter compares as texts, and those of which it may name a part.
 _NAMES = ("type", "phase", "caste", "project", "conversation")
 _PARTLY = frozenset({"project", "conversation"})
+# Metadata that name a conversation.
+_NAMING = frozenset({"conversation", "title", "pointer"})
 EVERYTHING = Filter()
 
 
@@ -175,9 +178,39 @@ class Source(NamedTuple):
     """The records at these places, as far as they exist."""
 
 
+class Cut(NamedTuple):
+    """Texts that were cut into terms."""
+
+    marked: tuple[str, ...]
+    """The marked terms of each."""
+    length: int
+    """That of all."""
+    label: str
+    """What stands before the first colon of a single text, as terms."""
+    asks: bool
+    """Whether a single text ends as a question."""
+
+
 def row(record: JsonObject) -> Row:
-    """Return the row of an archive record, or of a live item given as `{"item": item}`."""
-    return _row(record, *_marked_text(str((record.get("item") or {}).get("content") or "")))
+    """Return the row of an archive record."""
+    return cut_row(record, cut([content_of(record.get("item") or {})]))
+
+
+def cut_row(record: JsonObject, done: Cut) -> Row:
+    """Return the row of a record, or of a live item given as `{"item": item}`, whose content was cut."""
+    return _row(record, done.marked[0], *done[1:])
+
+
+def content_of(item: JsonObject) -> str:
+    """Return the text of an item by which it is found."""
+    return str(item.get("content") or "")
+
+
+def cut(texts: Sequence[str]) -> Cut:
+    """Return the terms of texts."""
+    each = [_marked_text(text) for text in texts]
+    label, asks = each[0][2:] if len(each) == 1 else ("", False)
+    return Cut(tuple([one[0] for one in each]), sum([one[1] for one in each]), label, asks)
 
 
 def bare_row(record: JsonObject) -> Row:
@@ -189,26 +222,22 @@ def _row(record: JsonObject, marked: str, length: int, label: str, asks: bool) -
     item = record.get("item") or {}
     metadata = item.get("metadata") or {}
     phase, caste = plain_text(metadata.get("phase")), plain_text(metadata.get("caste"))
+    named = _name(caste) if caste else ""
+    work = plain_text(record.get("compression_id") or record.get("session_id"))
+    # By position: by name takes a third more of the time, for each entry of a home at the first search of a process.
     return Row(
-        id=plain_text(item.get("id")),
-        marked=marked,
-        length=length,
-        type=plain_text(item.get("type")),
-        phase=phase,
-        caste=caste,
-        at=instant_text(metadata.get("timestamp")),
-        relevance=unit_fraction(metadata.get("relevance_score")),
-        labels="|".join(filter(None, (_name(caste), label))),
-        stretch=f"{phase}/{plain_text(record.get('compression_id') or record.get('session_id'))}",
-        project=plain_text(metadata.get("project")),
-        conversation=conversation_names(metadata),
-        role=plain_text(metadata.get("role") or metadata.get("speaker")),
-        asks=asks,
-    )
+        plain_text(item.get("id")), marked, length, plain_text(item.get("type")), phase, caste,
+        instant_text(metadata.get("timestamp")), unit_fraction(metadata.get("relevance_score")),
+        f"{named}|{label}" if named and label else named or label, f"{phase}/{work}",
+        plain_text(metadata.get("project")), conversation_names(metadata),
+        plain_text(metadata.get("role") or metadata.get("speaker")), asks,
+    )  # fmt: skip
 
 
 def conversation_names(metadata: Any) -> str:
     """Return the names of the conversation of an entry: id, title and file, one per line."""
+    if _NAMING.isdisjoint(metadata):
+        return ""
     pointer = metadata.get("pointer")
     file = pointer.get("file") if isinstance(pointer, dict) else None
     return "\n".join(
@@ -234,6 +263,16 @@ def term_counts(text: str, marked_terms: Iterable[tuple[str, str, str]]) -> dict
             times = text.count(word) + PART_WEIGHT * text.count(part)
             if times:
                 found[one] = times
+    return found
+
+
+def all_term_counts(text: str) -> dict[str, float]:
+    """Return how often the marked `text` holds each of its terms, as `term_counts` of all of them does."""
+    of_words, _, of_parts = text.partition("(")
+    found: dict[str, float] = {**Counter(of_words[1:-1].split("]["))}
+    for part, times in Counter(of_parts[:-1].split(")(")).items():
+        found[part] = found.get(part, 0) + PART_WEIGHT * times
+    found.pop("", None)
     return found
 
 
@@ -271,6 +310,8 @@ def _instant(text: str) -> str:
 
 def unit_fraction(value: Any) -> float:
     """Return a number from 0 to 1; other values count as one half."""
+    if isinstance(value, float) and 0.0 <= value <= 1.0:  # as nearly all are
+        return value
     return min(1.0, max(0.0, float(value))) if isinstance(value, int | float) else 0.5
 
 
@@ -400,7 +441,7 @@ BUSY_SECONDS = 2.0
 _TABLES = (
     *(
         f"DROP TABLE IF EXISTS {table}"
-        for table in ("state", "entry", "record", "held", "word", "name", "term", "posting")
+        for table in ("state", "entry", "record", "held", "word", "name", "term", "posting", "live")
     ),
     "CREATE TABLE state (position INTEGER, items INTEGER, length INTEGER)",
     "INSERT INTO state VALUES (-1, 0, 0)",
@@ -470,7 +511,6 @@ def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], 
         return None
 
     def current(db: sqlite3.Connection) -> _Answer:
-        db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
         _catch_up(db, archive)
         return work(db)
 
@@ -480,11 +520,7 @@ def _indexed(path: Path, archive: Archive, work: Callable[[sqlite3.Connection], 
 
 def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
     """Add what the archive holds beyond the index, batch by batch; another process may do the same."""
-    if not _is_of(db, archive):
-        with writing(db):
-            if not _is_of(db, archive):
-                for statement in _TABLES:
-                    db.execute(statement)
+    _make_tables(db, lambda: _is_of(db, archive))
     while (state := _state(db)).position < archive.head:
         newer = archive.records(state.position)
         while batch := list(islice(newer, BATCH)):
@@ -497,9 +533,67 @@ def _catch_up(db: sqlite3.Connection, archive: Archive) -> None:
             return
 
 
+def _make_tables(db: sqlite3.Connection, are_made: Callable[[], bool]) -> None:
+    db.execute("PRAGMA page_size = 8192")  # of a new file: a posting fits into one page
+    if not are_made():
+        with writing(db):
+            if not are_made():
+                for statement in _TABLES:
+                    db.execute(statement)
+
+
+# Texts of a memory that is too small to be worth a file: cutting them takes a few milliseconds.
+FEW_TEXTS = 100
+_LIVE = "CREATE TABLE IF NOT EXISTS live (key BLOB PRIMARY KEY, marked TEXT, length INTEGER, label TEXT, asks INTEGER) WITHOUT ROWID"
+
+
+def remembered(path: Path, all_texts: Sequence[Sequence[str]]) -> list[Cut]:
+    """Return the terms of all live entries, each given as its texts, as a process before this one has cut them.
+
+    They are kept in the index by digests of the texts, and only of these.
+    """
+    if len(all_texts) < FEW_TEXTS:
+        return [*map(cut, all_texts)]
+    from hashlib import blake2b  # a prompt cuts no live texts
+
+    keys = [blake2b(repr(texts).encode(), digest_size=16).digest() for texts in all_texts]
+
+    def current(db: sqlite3.Connection) -> list[Cut]:
+        _make_tables(db, lambda: _is_current(db))
+        db.execute(_LIVE)
+        known = {
+            key: Cut(tuple(marked.split("\n")[:-1]), length, label, bool(asks))
+            for key, marked, length, label, asks in db.execute("SELECT * FROM live")
+        }
+        new = {
+            key: cut(texts)
+            for key, texts in zip(keys, all_texts, strict=True)
+            if key not in known or len(known[key].marked) != len(texts)
+        }
+        left = known.keys() - keys
+        if left or len(new) >= FEW_TEXTS:
+            with writing(db):
+                db.executemany("DELETE FROM live WHERE key = ?", ((key,) for key in left))
+                db.executemany(
+                    "INSERT OR REPLACE INTO live VALUES (?, ?, ?, ?, ?)",
+                    (
+                        (key, "".join(f"{text}\n" for text in each.marked), *each[1:])
+                        for key, each in new.items()
+                    ),
+                )
+        return [new[key] if key in new else known[key] for key in keys]
+
+    found = on_index(path, current, busy_seconds=BUSY_SECONDS)
+    return found[0] if found else [*map(cut, all_texts)]
+
+
+def _is_current(db: sqlite3.Connection) -> bool:
+    return bool(db.execute("PRAGMA user_version").fetchone() == (VERSION,))
+
+
 def _is_of(db: sqlite3.Connection, archive: Archive) -> bool:
     """Return whether the index is of this version and of an archive with the same start."""
-    if db.execute("PRAGMA user_version").fetchone() != (VERSION,):
+    if not _is_current(db):
         return False
     # Another reader may have come further than this one looks.
     newest = "SELECT position, key FROM entry WHERE position <= ? ORDER BY place DESC LIMIT 1"

@@ -37,15 +37,17 @@ neighbour neighbor adjacent | bonus boost weight | miss overlook | manual hand m
 """
 
 
-@lru_cache(maxsize=1)
-def _groups() -> dict[str, tuple[str, ...]]:
-    """Return each term with the others of its groups, made on first use."""
-    found: dict[str, dict[str, None]] = {}
+@lru_cache(maxsize=1_000)
+def _others(asked: str) -> tuple[str, ...]:
+    """Return the other terms of the groups of a term."""
+    found: dict[str, None] = {}
     for group in _GROUPS.replace("\n", "|").split("|"):
-        members = [term(word) for word in group.split()]
-        for member in members:
-            found.setdefault(member, {}).update(dict.fromkeys(one for one in members if one != member))
-    return {member: tuple(others) for member, others in found.items()}
+        words = group.split()
+        # A term starts as its words do.
+        if any(word[0] == asked[0] and term(word) == asked for word in words):
+            found.update(dict.fromkeys(map(term, words)))
+    found.pop(asked, None)
+    return tuple(found)
 
 
 def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
@@ -59,7 +61,7 @@ def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
     weights, spelled = dict(said.weights), dict(said.spelled)
     means = {}
     for asked, weight in said.weights.items():
-        for other in _groups().get(asked, ()):
+        for other in _others(asked):
             if other not in weights:
                 weights[other], spelled[other] = WEIGHT * weight, spelled[asked]
                 means[other] = asked

@@ -4,6 +4,7 @@ import aether
 from aether.api import recall
 from aether.errors import InvalidInput, NotFound, StorageFailed
 from tests.api.calls import memory, snapshot
+from tests.children import ended, start
 from tests.memory.states import answer
 from tests.tables import rows
 
@@ -140,6 +141,27 @@ def test_an_item_brought_back_by_undo_is_found_once_and_in_working_memory(home):
     assert [(hit["id"], hit["layer"]) for hit in aether.search_memory("lighthouse", home=home)] == [
         (item, "working_memory")
     ]
+
+
+def test_what_others_wrote_since_the_last_search_of_a_process_is_found_at_once(known):
+    many = [{"content": f"Buoy {nth} marks the harbour", "type": "note"} for nth in range(120)]
+    buoys = aether.add_working_memory_items(many, home=known)
+
+    def shown():
+        return {hit["id"]: hit["score"] for hit in aether.search_memory("buoy harbour", None, home=known)}
+
+    first = shown()
+    assert first == shown() == shown()  # all terms of an entry are counted at the second search
+    recall._ENTRIES.clear()
+    assert first == shown()  # as a process does that starts
+
+    change = lambda: aether.update_working_memory_item(buoys[7], {"content": "A pier"}, home=known)  # noqa: E731 - forked
+    assert ended(start(change)) == 0
+    assert first.keys() - shown().keys() == {buoys[7]}
+    aether.fold(home=known)
+    file = known / "data" / "memory.json"
+    file.write_text(file.read_text(encoding="utf-8").replace("Buoy 9 ", "Lamp 9 "), encoding="utf-8")
+    assert shown()[buoys[9]] < shown()[buoys[20]]
 
 
 def test_a_damaged_or_missing_index_changes_no_answer(known):
