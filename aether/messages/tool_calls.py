@@ -105,6 +105,10 @@ _PROVES = lazy(
 )
 # Each prints the commit that it makes.
 _MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge"})
+_MOVE_HEAD = _MAKE_COMMITS | {"am", "checkout", "pull", "rebase", "reset", "switch"}
+_NEWEST_LOGGED = lazy(r"(?:commit )?([0-9a-f]{7,40})\b")
+# Of a log that may start with another commit than the newest.
+_NOT_FROM_HEAD = frozenset({"--all", "--reverse", "--branches", "--merges", "--no-merges", "-g"})
 _SHOWN_ONLY = frozenset({"--dry-run", "--help", "-h"})
 # Of a push that takes no commits along, and of what leaves the files as they are.
 _NO_PUSH = frozenset({"-n", "-d", "--delete"}) | _SHOWN_ONLY
@@ -165,6 +169,7 @@ _VALUED = frozenset(
 _COMMIT_FLAGS = lazy(r"-([^mFCctSu]*)([mFCct]?)(.*)", re.DOTALL)
 _NO_COMMIT = lazy(r"^(?:nothing (?:added )?to commit\b|no changes added to commit\b)", re.MULTILINE)
 MOST_EDITED = 60
+SHORT_NAME = 7
 MOST_NAMED = 12
 MOST_COMMITS = 12
 SUBJECT_CHARS = 90
@@ -529,6 +534,10 @@ class WorkTree(TypedDict):
     """Whether no call can have changed a file; absent once one can."""
     clean: NotRequired[bool]
     """Whether git listed no changed file where some had been edited."""
+    head: NotRequired[str]
+    """The newest commit that a log showed, since the last command that may have moved it."""
+    outside: NotRequired[str]
+    """The newest commit, if it was made outside of the conversation."""
 
 
 def new_work_tree() -> WorkTree:
@@ -580,6 +589,7 @@ def record_in_work_tree(
     elif not any(_commits(*step) for _, step in steps) and _proves(command, output):
         tree["unchecked"] = False
     _record_listing(tree, command, output, place)
+    _record_head(tree, command, output, place)
     _record_push(tree, steps, command, output, failed=False)
     return tree != before
 
@@ -712,6 +722,25 @@ def _record_listing(tree: WorkTree, command: str, output: str, place: str) -> No
             tree["clean"] = True
         tree["edited"] = left
         tree.pop("in_place", None)
+
+
+def _record_head(tree: WorkTree, command: str, output: str, place: str) -> None:
+    """Record the newest commit that a log shows; if it is another than before, somebody committed outside of the conversation."""
+    steps = [step for _, step in _git_steps(command)]
+    if any(verb in _MOVE_HEAD for verb, _ in steps):
+        tree.pop("head", None)
+        tree.pop("outside", None)
+        return
+    verb, words = steps[0] if steps and command.lstrip().startswith("git log") else ("", [])
+    plain = all(one.startswith("-") or one.isdigit() for one in words) and _NOT_FROM_HEAD.isdisjoint(words)
+    found = _NEWEST_LOGGED.match(output.lstrip()) if verb == "log" and plain else None
+    if not found or _is_elsewhere(place, tree["edited"]):
+        return
+    newest = found[1][:SHORT_NAME]
+    if tree.get("head", newest) != newest and not tree["commit"].startswith(newest):
+        tree["edited"], tree["outside"] = [], newest
+        tree.pop("in_place", None)
+    tree["head"] = newest
 
 
 def _is_elsewhere(place: str | None, edited: Sequence[str]) -> bool:
@@ -911,6 +940,8 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
         yield f"Uncommitted, as of the last call: {', '.join(file_names(names)[-MOST_NAMED:])}{more}."
     elif tree.get("clean"):
         yield "No file was uncommitted at the last `git status`."
+    if outside := tree.get("outside"):
+        yield f"The newest commit, {outside}, was made outside of this conversation."
     yield from _pushed_lines(tree, whole=whole)
     if refused := tree.get("refused"):
         only = whole and tree.get("untouched")

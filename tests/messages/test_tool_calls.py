@@ -660,6 +660,40 @@ def test_the_commits_are_those_of_the_branch_by_their_present_names(command, out
     assert tree["commit"] in ("", "2b3c4d5", commits[-1].split()[0] if commits else "")
 
 
+@pytest.mark.parametrize(
+    ("command", "output", "outside"),
+    [
+        ("git log -2 --format='%H %s'", "5e6f7a8b5e6f7a8b Add b\n1a2b3c4d1a2b3c4d Add a", True),
+        ("git log --oneline -3", "5e6f7a8 Add b\n1a2b3c4 Add a", True),
+        ("git log --oneline -3", "1a2b3c4 Add a", False),
+        ("git log --oneline -3 origin/main", "5e6f7a8 Add b", False),
+        ("git log --all --oneline", "5e6f7a8 Add b", False),
+        ("git log -- b.py", "commit 5e6f7a8b", False),
+        ("git pull && git log --oneline -1", "5e6f7a8 Add b", False),
+        ("cat log.txt", "5e6f7a8 Add b", False),
+    ],
+)
+def test_a_log_with_another_newest_commit_shows_that_somebody_committed(command, output, outside):
+    tree = new_work_tree()
+    record_in_work_tree(tree, [], "git log -1", "commit 1a2b3c4d1a2b3c4d\n\n    Add a")
+    record_in_work_tree(tree, ["b.py"], "", "")
+    record_in_work_tree(tree, [], command, output)
+
+    said = " ".join(work_tree_lines(tree, whole=True))
+
+    assert ("The newest commit, 5e6f7a8, was made outside of this conversation." in said) is outside
+    assert ("b.py" in said) is not outside
+
+
+def test_a_log_after_a_commit_of_the_conversation_shows_that_commit():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["b.py"], "git log --oneline -1", "1a2b3c4 Add a")
+    record_in_work_tree(tree, [], "git commit -qam 'Add b'", "")
+    record_in_work_tree(tree, ["c.py"], "git log --oneline -1", "5e6f7a8 Add b")
+
+    assert next(iter(work_tree_lines(tree, whole=True))) == "Uncommitted, as of the last call: c.py."
+
+
 def test_two_commits_of_one_subject_keep_their_names():
     tree = new_work_tree()
     for name in ("1a2b3c4", "2b3c4d5"):
