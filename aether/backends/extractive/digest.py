@@ -18,7 +18,7 @@ from aether.backends.extractive.clauses import Clause, is_machine_text, unbullet
 from aether.backends.extractive.score import ordered, weigh_clauses
 from aether.messages.shell import is_notable, outcome_line, reports_failure, short_command
 from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.accounts import reason_of
+from aether.text.accounts import HEADING, is_narration, reason_of, says_why
 from aether.text.classify import (
     asks_for_decision,
     classify,
@@ -102,9 +102,19 @@ class _Form(NamedTuple):
 def write_summary(task: JsonObject, *, count: Counter) -> str:
     """Return the summary that `task` asks for; empty if no line belongs there."""
     form = _FORMS[task["strategy"]]
-    known = frozenset[str]() if form.repeats else _known(task["facts"])
+    facts: JsonObject = {} if form.repeats else task["facts"]
+    known, ran = (
+        _known(facts),
+        {one.partition("`: ")[0] for one in facts.get("state", ()) if one.startswith(RAN)},
+    )
     made = form.made(candidate_lines(task))
-    lines = [line for line in made if line.sort in form.takes and not known.issuperset(sentences(line.text))]
+    lines = [
+        line
+        for line in made
+        if line.sort in form.takes
+        and not known.issuperset(sentences(line.text))
+        and line.text.partition("`: ")[0] not in ran  # the state has its last run
+    ]
     lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
     clauses = [
         Clause(place, place, "", line.text, "", classify(line.text), -1, leads=True)
@@ -190,25 +200,33 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
             before = ""
         elif one["role"] == "assistant":
             for kind, found in statements_by_kind(text).items():
-                yield from (_line(one["at"], _SORTS[kind], each) for each in _informative(found))
+                yield from (
+                    _line(one["at"], _SORTS[kind], each) for each in _informative(found) if _reports(each)
+                )
             yield from (
                 _line(one["at"], "decided", each) for each in _informative(filter(None, [reason_of(text)]))
             )
             for each in _informative(prose(text))[:ANSWER_SENTENCES] if nth in last else ():
-                if classify(each) not in {"chatter", "exploration"}:
+                if classify(each) not in {"chatter", "exploration"} and _reports(each):
                     yield _line(one["at"], "noted", each)
             before = text
 
 
 def _plain(found: Iterable[str]) -> list[str]:
-    """Return the sentences that state something, without the marks of a list and of emphasis."""
-    bare = (unbulleted(" ".join(sentence.split())).replace("**", "") for sentence in found)
+    """Return the sentences that state something, without headings and the marks of a list and of emphasis."""
+    said = (sentence for sentence in found if not HEADING.fullmatch(sentence))
+    bare = (unbulleted(" ".join(sentence.split())).replace("**", "") for sentence in said)
     return [one for one in bare if not is_machine_text(one) and not one.endswith(":")]
 
 
 def _informative(found: Iterable[str]) -> list[str]:
     """Return the plain ones of an assistant's sentences without headings, politeness and questions."""
     return [one for one in _plain(found) if not (_SAYS_NOTHING.match(one) or one.endswith("?"))]
+
+
+def _reports(sentence: str) -> bool:
+    """Return whether a `sentence` says something beside what its author looks at or does next."""
+    return not is_narration(sentence) or says_why(sentence)
 
 
 def _line(at: int, sort: Sort, text: str) -> Line:

@@ -125,6 +125,18 @@ def test_what_the_facts_say_already_is_left_out_where_it_would_only_repeat_them(
     assert any("gzip." in line for line in summary("requirements_ledger", **facts))
 
 
+def test_a_run_that_the_state_has_is_not_listed_nor_is_what_the_model_looks_at():
+    said_so = (
+        said(9, "### Findings of the parser run", "assistant"),
+        said(10, "Now I see the cause of the failure in `load.py`.", "assistant"),
+    )
+
+    found = summary("task_state", *SESSION, *said_so, state=["Ran `pytest -q`: 9 passed in 0.3s"])
+
+    assert not any("pytest" in line or "Findings" in line or "I see" in line for line in found)
+    assert any("flat memory" in line for line in found)
+
+
 def test_names_of_one_file_over_two_summaries_become_one_line():
     found = summary("task_state", previous="Changed:\n- load.py: changed (old)\n- src/gone.py: deleted")
 
