@@ -14,12 +14,13 @@ from functools import lru_cache, reduce
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
-from aether.compaction.progress import done_in, progress_of, with_speaker, words_of_person
+from aether.compaction.progress import done_in, is_continuation, progress_of, with_speaker, words_of_person
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
 from aether.messages.convert import new_message, reread
 from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.shell import short_command
+from aether.messages.sources.codex import HEADER
 from aether.messages.tool_calls import (
     Call,
     FileFact,
@@ -73,8 +74,6 @@ _STATUS = re.compile(
 )
 # What is tried, or comes before the rest, is no new goal.
 _TRIES = re.compile(r"\b(?:maybe|perhaps|first|for now|quickly)\b", re.IGNORECASE)
-# A summary that another program wrote in place of an earlier conversation is not a request.
-_CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
 
 # Share of a summary that the facts may use if prose is wanted beside them: selected sentences say less than a model's.
 FACTS_SHARE, FACTS_SHARE_SELECTED = 0.85, 0.95
@@ -127,7 +126,8 @@ CACHED_TEXTS = 4_096
 _BY_TOOLS = frozenset({"call", "result"})
 # Small bare numbers count things; they identify nothing.
 _SPECIFIC_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
-_LINE_NUMBER = re.compile(r"\d{1,4}")
+# A round number is an amount, such as a limit of time.
+_LINE_NUMBER = re.compile(r"\d{1,4}|\d{1,3}0{3,}")
 # A time of day, a range of lines, a place in a file, a duration, a mode and an estimate name nothing; nor do the sizes in a
 # listing, a label of a list, a class of answers ("2xx"), a small number and the type of one.
 _CLOCK = re.compile(
@@ -210,8 +210,10 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         opening=() if goals else older.opening or newer.opening,
         earlier=_newest_once((*older.earlier, *_accounts_in(replaced, newer.state), *newer.earlier)),
         current=newer.current or older.current,
-        state=(*newer.state, *_still_so(older.state, newer.state)) or older.state,
-        next=newer.next if newer.state or newer.next else older.next,
+        state=(*newer.state, *_still_so(older.state, newer)) or older.state,
+        next=(*newer.next, *_still_so(older.next, newer, "plan"))
+        if newer.state or newer.next
+        else older.next,
         requests=tuple(text for text in requests if text not in goals),
         constraints=_distinct((*_still_in_force(older, newer), *newer.constraints)),
         decisions=_distinct(_newest_once((*older.decisions, *newer.decisions))),
@@ -225,11 +227,12 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     return found._replace(names=tuple(name for name in names if name not in present))
 
 
-def _still_so(state: Sequence[str], newer: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of an earlier state of whose kind, the plan, the runs or the work tree, a newer state has none."""
-    known = {found.lastgroup for part in newer if (found := _STATUS.match(part))}
-    for part in state if newer else ():
-        if (found := _STATUS.match(part)) and found.lastgroup not in known:
+def _still_so(lines: Sequence[str], newer: Facts, *kinds: str) -> Iterator[str]:
+    """Yield those of earlier `lines` of whose kind, the plan, the runs or the work tree, the `newer` facts have none."""
+    known = {found.lastgroup for part in (*newer.state, *newer.next) if (found := _STATUS.match(part))}
+    for part in lines if newer.state else ():
+        kind = found.lastgroup if (found := _STATUS.match(part)) else None
+        if kind and kind not in known and kind in (kinds or _STATUS.groupindex):
             yield part
 
 
@@ -248,7 +251,7 @@ def _extracts(
         message = messages[at]
         text = clean(message.text) if message.role in {"user", "assistant"} else ""
         said = words_of_person(message, text)
-        if not (text or said) or _CONTINUATION.match(text):
+        if not (text or said) or is_continuation(text):
             continue
         if not said:
             for one in statements_by_kind(text).get("decision", ()):
@@ -300,7 +303,7 @@ def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:
     end = summaries[0] if summaries else len(messages)
     for at in range(end):
         text = clean(messages[at].text) if messages[at].role == "user" else ""
-        if text and not _CONTINUATION.match(text) and not is_empty_reply(text):
+        if text and not is_continuation(text) and not is_empty_reply(text):
             return at
     return -1
 
@@ -775,7 +778,7 @@ def _ids_in(text: str) -> tuple[str, ...]:
     """Return the ids and URLs in the text of a call or a result; of a line of `ls -l` only the name is read."""
     listed = _LISTED.sub(
         lambda line: "" if line[0].startswith("total ") else "".join(_LISTED_NAME.findall(line[0])),
-        without_injected(text),
+        without_injected(HEADER.sub("", text)),
     )
     found = identifiers(listed)
     every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(listed))

@@ -216,11 +216,13 @@ _FIXES_ALL = lazy(
 )
 _NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
 _OF_TREE = lazy(
-    r"\b(?:unstaged|uncommitted|unpushed|untracked|diverged)\b|\b(?:did(?:n't| not)|have(?:n't| not)|has(?:n't| not)|not(?: yet)?) (?:been )?(?:push|commit|stag)\w*",
+    r"\b(?:unstaged|uncommitted|unpushed|untracked|diverged)\b|\bcommits (?:ahead|behind)\b|\bahead \d+\b|\b(?:did(?:n't| not)|have(?:n't| not)|has(?:n't| not)|not(?: yet)?) (?:been )?(?:push|commit|stag)\w*",
     re.IGNORECASE,
 )
 # An entry of a checklist was the state when it was ticked.
 _TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
+# How an account was checked, below it or at the start of a line, is old when there is a newer one.
+_CHECKED = lazy(r"\W*(?:verif\w+|validat\w+|checks?|tests?)\b[^:.]{0,20}:", re.IGNORECASE)
 # What tests were written says less than that they pass, and the list of changed files names them.
 _OF_TESTS = lazy(
     r"^\W*(?:(?:i(?:'ve|'m| am)?|also|let me|now)\s+)*(?:add(?:ed|ing|s)?|wrote|writ\w+|updat\w+|extend\w*|modif\w+)\b(?:[^.;:]{0,60}?\b(?:tests?|coverage|regressions?|fixtures?)\b|\s[`\[]?\S*(?:_test\.|\btest_\w+\.|\.(?:test|spec)\.)\w)"
@@ -857,26 +859,34 @@ def changes(said: Sequence[Paragraph], room: int, *, below_changes: bool = False
         if left and (text := whole(one.text, SHORT_CHARS)):
             found.append(text)
             continue
-        text = reported(one, SHORT_CHARS)
-        if (
-            not text
-            or _TICKED.match(text)
-            or _DETAIL_HEADING.search(one.heading)
-            or _WAS_WRONG.match(text)
-            or _OF_TESTS.match(text)
-            or _NEXT.search(text)
-            or _OF_TREE.search(text)
-        ):
+        if _DETAIL_HEADING.search(one.heading):
             continue
         is_below = below_changes and _CHANGED.search(one.heading)
-        if rate_change(text) >= (LEAST_RATE if is_below else least):
-            found.append(text)
+        for text in _pieces(one, SHORT_CHARS):
+            if any(pattern.match(text) for pattern in (_TICKED, _WAS_WRONG, _OF_TESTS, _CHECKED)):
+                continue
+            if _NEXT.search(text) or _OF_TREE.search(text):
+                continue
+            if rate_change(text) >= (LEAST_RATE if is_below else least):
+                found.append(text)
+            is_below = None  # the heading is about the opening of the paragraph
     best: list[str] = []
     for text in sorted(found, key=rate_change, reverse=True):
         if len(text) <= room:
             best.append(text)
             room -= len(text)
     return [text for text in found if text in best]
+
+
+def _pieces(one: Paragraph, most: int) -> Iterator[str]:
+    """Yield what a paragraph reports in pieces of at most `most` characters: of a long one, the end may say what was chosen."""
+    rest = one
+    while rest.text:
+        piece = reported(rest, most)
+        yield from filter(None, [piece])
+        after = sentences(without_emphasis(rest.text))
+        said = len(sentences(piece)) or 1
+        rest = rest._replace(text=" ".join(after[said:]))
 
 
 def names_defect(text: str) -> bool:

@@ -746,6 +746,13 @@ def test_the_times_and_sizes_of_a_listing_are_no_names():
     assert names(bash("ls -l", listing)) == ("hello_2345", "run-4711")
 
 
+def test_what_a_host_says_above_an_output_and_the_limits_of_a_call_are_no_names():
+    frame = "Chunk ID: 8fec96\nWall time: 1.0015 seconds\nProcess running with session ID 41205\nOutput:\n"
+    made = tool("exec", f"{frame}order-48213", cmd="make", timeout=120000, order=48214)
+
+    assert set(names(made)) == {"order-48213", "48214"}
+
+
 @rows("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])
 def test_clocks_ranges_and_guesses_are_no_names(text):
     assert names_in(text) == []
