@@ -593,21 +593,31 @@ def fit_facts(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[s
     dropped: dict[str, int] = {}
     tokens = _tokens(facts, count)
     for drop in _DROPS:
+        if drop.field == "earlier" and tokens > most:
+            # What the state says as well takes no room from what it does not.
+            facts = _without_repeats(facts)
+            tokens = _tokens(facts, count)
         if tokens <= most:
             break
         facts, number = _without(facts, drop, count=count, most=most)
         if number:
             tokens = _tokens(facts, count)
             dropped[drop.name] = dropped.get(drop.name, 0) + number
-    if facts.earlier:
-        present = "\n".join(facts.state).replace("**", "")
-        facts = facts._replace(earlier=tuple(one for one in facts.earlier if one not in present))
+    facts = _without_repeats(facts)
     lost = [pluralize(number, name) for name, number in dropped.items()]
     if tokens > most:
         shorter = _shortened(facts, count=count, most=most)
         lost += ["the ends of goals and constraints"] if shorter != facts else []
         facts = shorter
     return facts, lost
+
+
+def _without_repeats(facts: Facts) -> Facts:
+    """Return `facts` without what was done earlier and the state says as well."""
+    if not facts.earlier:
+        return facts
+    present = "\n".join(facts.state).replace("**", "")
+    return facts._replace(earlier=tuple(one for one in facts.earlier if one not in present))
 
 
 def _tokens(facts: Facts, count: Counter) -> int:

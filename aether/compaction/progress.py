@@ -67,7 +67,7 @@ CACHED_ANSWERS = 4_096
 # A shorter text announces the next call or says that it is done.
 LEAST_ANSWER = 160
 LEAST_NEWEST = 40
-REQUEST_CHARS = 600
+REQUEST_CHARS = 1_000
 # Of a request that stays among the messages: with the others it shows what the work is for.
 STAYING_CHARS = 240
 PLAN_ENTRIES = 12
