@@ -593,12 +593,11 @@ def fit_facts(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[s
     dropped: dict[str, int] = {}
     tokens = _tokens(facts, count)
     for drop in _DROPS:
-        if drop.field == "earlier" and tokens > most:
-            # What the state says as well takes no room from what it does not.
-            facts = _without_repeats(facts)
-            tokens = _tokens(facts, count)
         if tokens <= most:
             break
+        if drop.field == "earlier" and (apart := _without_repeats(facts)) != facts:
+            # What the state says as well takes no room from what it does not.
+            facts, tokens = apart, _tokens(apart, count)
         facts, number = _without(facts, drop, count=count, most=most)
         if number:
             tokens = _tokens(facts, count)

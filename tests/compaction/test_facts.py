@@ -9,6 +9,7 @@ from aether.compaction.facts import (
     MOST_COMPARED,
     MOST_MERGED_NAMES,
     MOST_NAMES,
+    NEWEST_DONE,
     REQUEST_CHARS,
     PreviousSummary,
     facts_of,
@@ -614,6 +615,18 @@ def test_no_room_at_all_leaves_the_least_of_goals_and_constraints():
 
 def test_facts_without_goals_can_become_nothing():
     assert fit_facts(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
+
+
+def test_what_the_state_says_too_takes_no_room_from_what_else_was_done():
+    said = tuple(f"Moved the reader of {_word(n)} into a module of its own." for n in range(NEWEST_DONE))
+    other = tuple(f"Kept the writer of {_word(n)} as it was." for n in range(3))
+    given = Facts(earlier=(*other, *said), state=said)
+
+    kept, lost = fit_facts(
+        given, count=len, most=len(rendered(Summary(1, Facts(earlier=other, state=said), "")))
+    )
+
+    assert (kept.earlier, kept.state, lost) == (other, said, [])
 
 
 def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
