@@ -49,7 +49,7 @@ from aether.text.accounts import (
     refers,
     refuses,
 )
-from aether.text.choices import settled
+from aether.text.choices import CHOICE_WORDS, settled
 from aether.text.classify import closing_question, is_empty_reply, is_reply, prose
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
@@ -73,21 +73,22 @@ STAYING_CHARS = 240
 PLAN_ENTRIES = 12
 CHECKS = 6
 NEXT_SENTENCES = 6
-# A shorter question ("Which?") says nothing beside its answer.
-QUESTION_WORDS = 4
 # A plan is replaced by its newest version; tasks are added and updated one by one.
 _PLAN_KEYS = ("todos", "plan", "tasks", "items")
 _WHOLE_PLANS = _PLAN_KEYS[:2]
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
+_BULLET = lazy(r"\A[-*•+]\s+")
 _RULER = lazy(r"[-*_=]{3,}")
 # A longer block of code is looked up in the file.
 _LONG_CODE = lazy(r"^```[^\n]*\n(?:(?!```).){400,}?^```[^\n]*$\n?", re.DOTALL | re.MULTILINE)
+# What only writes the form of files shows nothing.
+_FORMATS = lazy(r"(?:gofmt|goimports|prettier|rustfmt)\b[^&|;]* (?:-\w*w|--write)\b[^&|;]*\Z|(?:ruff|cargo|\w+ run|make) (?:fmt|format)\b[^&|;]*\Z")  # fmt: skip
 _BRANCHES = lazy(r"\bgit (?:checkout -[bB]|switch -c|branch (?!-)|worktree add)\b")
 _CREATED = lazy(r"[Tt]ask #?(\d+)")
 _FORWARD = lazy(
-    r"\b(?:next(?: steps?)?\b(?! to\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
+    r"\b(?:next (?:\w+ )?steps?\b|next(?=\W*(?:[:,—–-]|\Z)| (?:i|we|up|is)\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
     r"not yet|follow[- ]?ups?|afterwards|before (?:merging|releasing|pushing|shipping)|"
     r"(?:i|we)(?:'ll| will| can| could)\b|you (?:can|could|may want|might want|should|need)|"
     r"want me to|shall i|should i|would you like|do you want|let me know)",
@@ -128,14 +129,6 @@ class Turn(NamedTuple):
     """Whether it changed or published something."""
 
 
-class _Request(NamedTuple):
-    """What a person said: with what it takes up, alone, and whether the message stays."""
-
-    whole: str
-    said: str
-    stays: bool
-
-
 def progress_of(
     messages: Sequence[Message], calls: Sequence[Call], *, stays: Callable[[int], bool] = lambda _: False
 ) -> Progress:
@@ -151,7 +144,7 @@ def progress_of(
     ahead = [f"{status}: {text}" for text, status in plan if status not in _OVER]
     # What an account announced before more calls was done by the time the turn ended.
     end = newest.closing or last
-    said = [one for one in prose(end) if _looks_ahead(one)][-NEXT_SENTENCES:]
+    said = [_BULLET.sub("", one) for one in prose(end) if _looks_ahead(one)][-NEXT_SENTENCES:]
     question = closing_question(end)
     return Progress(
         opening=requests[:1],
@@ -181,8 +174,9 @@ def _looks_ahead(sentence: str) -> bool:
 
 def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[tuple[str, ...], list[Turn]]:
     """Return a person's requests, the first, the heads of those that stay, and the newest, and the turns of the model."""
-    requests: list[_Request] = []
-    praise: list[_Request] = []
+    # What a person said with what it takes up, that alone, and whether the message stays.
+    requests: list[tuple[str, str, bool]] = []
+    praise: list[tuple[str, str, bool]] = []
     turns: list[Turn] = []
     turn, before = Turn(), ""
     for at, message in enumerate(messages):
@@ -196,7 +190,7 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
             turn = Turn()
             said = _head(said, REQUEST_CHARS)
             whole = with_speaker(message, _with_its_matter(said, before))
-            asked = _Request(whole, with_speaker(message, said), stays(at))
+            asked = (whole, with_speaker(message, said), stays(at))
             praise = [asked] if is_empty_reply(said) and requests else []
             requests += [] if praise else [asked]
             before = ""
@@ -209,9 +203,9 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
     turns += [_ended(turn)] if turn != Turn() else []
     ends = (0, len(requests) - 1)
     shown = (
-        one.whole if at in ends or len(one.whole) <= STAYING_CHARS else _head(one.said, STAYING_CHARS)
-        for at, one in enumerate(requests)
-        if one.stays or at in ends
+        whole if at in ends or len(whole) <= STAYING_CHARS else _head(said, STAYING_CHARS)
+        for at, (whole, said, stayed) in enumerate(requests)
+        if stayed or at in ends
     )
     return tuple(shown), turns
 
@@ -222,7 +216,7 @@ def _with_its_matter(said: str, before: str) -> str:
     if choice is None or choice.own:
         leans = is_reply(said) and (refers(said) or is_empty_reply(said))
         asked = closing_question(before) if before and leans else ""
-        return f"Asked: {asked}\nAnswered: {said}" if len(asked.split()) >= QUESTION_WORDS else said
+        return f"Asked: {asked}\nAnswered: {said}" if len(asked.split()) >= CHOICE_WORDS else said
     about = f"{choice.about}\n" if choice.about else ""
     whole = f"Asked: {about}{choice.text}\nAnswered: {said}"
     return whole if len(whole) <= REQUEST_CHARS else f"Asked: {choice.text}\nAnswered: {said}"
@@ -308,10 +302,7 @@ def _shown_answers(answers: Sequence[str]) -> list[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the paragraphs of an answer, a block of code in one.
-
-    A heading belongs to the paragraph below it, and one above nothing is left out; so does a line that opens what follows.
-    """
+    """Yield the paragraphs of an answer, each below the heading or the line that opens it, but for headings above nothing."""
     heading = lead = ""
     for part in _blocks(text):
         if not part or _RULER.fullmatch(part):
@@ -420,7 +411,7 @@ def _checks(calls: Iterable[Call]) -> list[str]:
     """
     found: dict[str, Call] = {}
     for call in calls:
-        if call.result is None or not is_notable(call.command):
+        if call.result is None or not is_notable(call.command) or _FORMATS.match(short_command(call.command)):
             continue
         # The work tree says what was committed and pushed.
         output = call.result.text

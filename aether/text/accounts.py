@@ -21,6 +21,7 @@ LEAST_WORDS = 3
 # Fewer that name nothing ("All tests pass.") say no more than the last run of the tests.
 NAMELESS_WORDS = 5
 SHORT_CHARS = 300
+PIECE_SENTENCES = 12
 LEAST_RATE = 1.0
 # Fewer below an entry that opens a list are names of what it says.
 NESTED_WORDS = 4
@@ -59,18 +60,9 @@ _NEXT_HEADING = lazy(
     r"\b(?:next(?: steps?)?|remaining|to ?do|pending|follow[- ]?ups?|left|not done|still open|when ready)\b",
     re.IGNORECASE,
     needs=(
-        "next",
-        "remaining",
-        "todo",
-        "to do",
-        "pending",
-        "follow",
-        "left",
-        "not done",
-        "still open",
-        "when ready",
+        "next", "remaining", "todo", "to do", "pending", "follow", "left", "not done", "still open", "when ready",
     ),
-)
+)  # fmt: skip
 # What is left as it is on purpose.
 _LEFT_ALONE = lazy(
     r"\b(?:intentional\w*|on purpose|as[- ]is|as it is|by design|unchanged|already|not needed|correct\w*)\b",
@@ -110,18 +102,9 @@ _NEXT = lazy(
     r"|\bnext steps?\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
     needs=(
-        "next",
-        "remain",
-        "to do",
-        "todo",
-        "still ",
-        "not ",
-        "after that",
-        "ready",
-        "pending",
-        "is left to",
+        "next", "remain", "to do", "todo", "still ", "not ", "after that", "ready", "pending", "is left to",
     ),
-)
+)  # fmt: skip
 # A sentence of its own about what comes next, in any place of a paragraph.
 _STEP = lazy(
     r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
@@ -145,23 +128,10 @@ _RECOMMENDS = lazy(
     r"|^\W*(?:my |the )?(?:recommendation|lean|take|suggestion|verdict|preference)\b[^:?.]{0,20}:|^\W*(?:basically|in short|bottom line)\b[^:?.]{0,20}:|^\W*(?:approved? (?:with|once|after|as|this|the|pr)|request(?:ing)? changes|(?:not )?ready to merge|(?:do not|don't|safe to) merge)\b",
     re.IGNORECASE,
     needs=(
-        "approve",
-        "changes",
-        "merge",
-        "i'd",
-        "i would",
-        "recommend",
-        "suggest",
-        "propose",
-        "lean",
-        "take",
-        "verdict",
-        "preference",
-        "basically",
-        "in short",
-        "bottom line",
+        "approve", "changes", "merge", "i'd", "i would", "recommend", "suggest", "propose", "lean", "take",
+        "verdict", "preference", "basically", "in short", "bottom line",
     ),
-)
+)  # fmt: skip
 _LEANS = lazy(
     r"^\W*(?:this|that|these|those|it|they|he|she|here|so|yes|no|yeah|nope|right|correct|exactly|good|great|ok(?:ay)?|done|perfect|both|however|but|and|then|also|the same)\b",
     re.IGNORECASE,
@@ -602,6 +572,16 @@ def is_aside(sentence: str) -> bool:
     return bool(_ASIDE.match(said) or _LEANS.match(said) or _NO_SUBJECT.match(said) or _PASSING.search(said))
 
 
+def leans(sentence: str) -> bool:
+    """Return whether a `sentence` says nothing without the one before it.
+
+    >>> leans("That should close the gap."), leans("The cache should close the gap.")
+    (True, False)
+    """
+    said = sentence.replace("’", "'")
+    return bool(_LEANS.match(said) or _NO_SUBJECT.match(said))
+
+
 def says_why(sentence: str) -> bool:
     """Return whether a `sentence` says why, or what something is done instead of."""
     return bool(_REASON.search(sentence))
@@ -880,13 +860,11 @@ def changes(said: Sequence[Paragraph], room: int, *, below_changes: bool = False
 
 def _pieces(one: Paragraph, most: int) -> Iterator[str]:
     """Yield what a paragraph reports in pieces of at most `most` characters: of a long one, the end may say what was chosen."""
-    rest = one
-    while rest.text:
-        piece = reported(rest, most)
+    said, at = sentences(without_emphasis(one.text)), 0
+    while at < len(said):
+        piece = reported(one._replace(text=" ".join(said[at : at + PIECE_SENTENCES])), most)
         yield from filter(None, [piece])
-        after = sentences(without_emphasis(rest.text))
-        said = len(sentences(piece)) or 1
-        rest = rest._replace(text=" ".join(after[said:]))
+        at += len(sentences(piece)) or 1
 
 
 def names_defect(text: str) -> bool:

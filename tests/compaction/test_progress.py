@@ -250,6 +250,12 @@ def test_only_the_last_run_of_a_check_is_named_and_one_that_covers_it_replaces_i
     assert found.state == ("Ran `pytest -q`: 9 passed in 0.4s", "Ran `make lint`: 0 issues.")
 
 
+def test_a_run_that_only_writes_the_form_of_files_shows_nothing():
+    runs = [bash("gofmt -w a.go b.go"), bash("npm run format"), bash("go build ./...")]
+
+    assert progress(user("Go."), *runs).state == ("Ran `go build ./...`: ok",)
+
+
 def edit(path):
     return tool("Edit", "ok", file_path=path, old_string="a", new_string="b")
 
@@ -536,6 +542,8 @@ def test_what_stays_among_the_messages_is_not_repeated_as_done_before():
     ("said", "ahead"),
     [
         ("Two follow-ups are left for the writer of `b.py`.", True),
+        ("The next sensible step is a run of `load()` on a large file.", True),
+        ("It adapts the next span of `load()` to the size of the last one.", False),
         ("No file failed to parse, so nothing is left to do for the reader of `a.py`.", False),
         ("No remaining file failed, so I noted no follow-up for the reader of `a.py`.", False),
     ],

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from aether.backends.extractive.clauses import Clause, is_machine_text, unbulleted
 from aether.backends.extractive.score import ordered, weigh_clauses
 from aether.messages.shell import is_notable, outcome_line, reports_failure, short_command
-from aether.messages.tool_calls import file_changes, shell_command
+from aether.messages.tool_calls import COMMITS_LEAD, file_changes, publishes, shell_command
 from aether.text.accounts import HEADING, is_narration, reason_of, says_why
 from aether.text.classify import (
     asks_for_decision,
@@ -103,10 +103,9 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
     """Return the summary that `task` asks for; empty if no line belongs there."""
     form = _FORMS[task["strategy"]]
     facts: JsonObject = {} if form.repeats else task["facts"]
-    known, ran = (
-        _known(facts),
-        {one.partition("`: ")[0] for one in facts.get("state", ()) if one.startswith(RAN)},
-    )
+    known = _known(facts)
+    ran = {one.partition("`: ")[0] for one in facts.get("state", ()) if one.startswith(RAN)}
+    commits = any(one.startswith(COMMITS_LEAD) for one in facts.get("state", ()))
     made = form.made(candidate_lines(task))
     lines = [
         line
@@ -114,6 +113,7 @@ def write_summary(task: JsonObject, *, count: Counter) -> str:
         if line.sort in form.takes
         and not known.issuperset(sentences(line.text))
         and line.text.partition("`: ")[0] not in ran  # the state has its last run
+        and not (commits and line.sort == "ran" and publishes(line.text.removeprefix(RAN)))
     ]
     lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
     clauses = [
@@ -200,14 +200,12 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
             before = ""
         elif one["role"] == "assistant":
             for kind, found in statements_by_kind(text).items():
-                yield from (
-                    _line(one["at"], _SORTS[kind], each) for each in _informative(found) if _reports(each)
-                )
+                yield from (_line(one["at"], _SORTS[kind], each) for each in _informative(found))
             yield from (
                 _line(one["at"], "decided", each) for each in _informative(filter(None, [reason_of(text)]))
             )
             for each in _informative(prose(text))[:ANSWER_SENTENCES] if nth in last else ():
-                if classify(each) not in {"chatter", "exploration"} and _reports(each):
+                if classify(each) not in {"chatter", "exploration"}:
                     yield _line(one["at"], "noted", each)
             before = text
 
@@ -220,13 +218,9 @@ def _plain(found: Iterable[str]) -> list[str]:
 
 
 def _informative(found: Iterable[str]) -> list[str]:
-    """Return the plain ones of an assistant's sentences without headings, politeness and questions."""
-    return [one for one in _plain(found) if not (_SAYS_NOTHING.match(one) or one.endswith("?"))]
-
-
-def _reports(sentence: str) -> bool:
-    """Return whether a `sentence` says something beside what its author looks at or does next."""
-    return not is_narration(sentence) or says_why(sentence)
+    """Return the plain ones of an assistant's sentences without politeness, questions, and what it looks at or does next."""
+    plain = (one for one in _plain(found) if not (_SAYS_NOTHING.match(one) or one.endswith("?")))
+    return [one for one in plain if not is_narration(one) or says_why(one)]
 
 
 def _line(at: int, sort: Sort, text: str) -> Line:

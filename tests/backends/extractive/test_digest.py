@@ -131,9 +131,16 @@ def test_a_run_that_the_state_has_is_not_listed_nor_is_what_the_model_looks_at()
         said(10, "Now I see the cause of the failure in `load.py`.", "assistant"),
     )
 
-    found = summary("task_state", *SESSION, *said_so, state=["Ran `pytest -q`: 9 passed in 0.3s"])
+    committed = (
+        call(11, "Bash", command="git commit -m Stream"),
+        said(12, "[main 617fc5e] Stream", "tool", "Bash"),
+    )
+    state = ["Ran `pytest -q`: 9 passed in 0.3s", "Commits, the newest first: 617fc5e Stream."]
 
-    assert not any("pytest" in line or "Findings" in line or "I see" in line for line in found)
+    found = "\n".join(summary("task_state", *SESSION, *said_so, *committed, state=state))
+
+    assert not any(words in found for words in ("pytest", "Findings", "I see", "git commit"))
+    found = found.split("\n")
     assert any("flat memory" in line for line in found)
 
 
