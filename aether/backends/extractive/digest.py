@@ -74,7 +74,7 @@ _HEADING = lazy(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
 _OUTPUT = lazy(r"^(?:Output|Stdout|Stderr):[ \t]*$", re.MULTILINE | re.IGNORECASE)
 # Headings and politeness: a few words without a verb or a number, and announcements of current work.
 _SAYS_NOTHING = lazy(
-    r"(?:[A-Z][a-z]+ ?){1,4}$|(?i:(?:good|great|nice|perfect|excellent)\b[\w ]{0,30}[.!]$|"
+    r"(?:[A-Z][a-z]+ ?){1,4}$|[A-Za-z' ]{1,12}[.!]$|(?i:(?:good|great|nice|perfect|excellent)\b[\w ]{0,30}[.!]$|"
     r"(?:now )?(?:i'm|i am|we're|we are) (?:now |still |currently )?(?:waiting|looking|checking|reading|running)\b|(?:step|phase|part) \d{1,3}\W*$)"
 )
 # A person stopped it: nothing ran.
