@@ -325,7 +325,7 @@ def _blocks(text: str) -> Iterator[str]:
         if code.count("```") % 2 == 0:
             yield code.strip()
             code = ""
-    yield code.strip()
+    yield from map(str.strip, re.split(r"\n\s*\n", code))  # a block that nothing closes
 
 
 def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]:

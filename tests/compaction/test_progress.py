@@ -151,6 +151,10 @@ def test_a_block_of_code_and_what_a_line_opens_are_one_paragraph():
     found = progress(user("Fix the parser."), model(answer))
 
     assert found.state == (code, opened, "All of the tests pass. That was the rest:")
+    torn = progress(
+        user("Fix the parser."), model(f"{code[:-4]}\n\nIt reads in pieces now, as you asked for.")
+    )
+    assert torn.state == ("```py\na = 1", "b = 2", "It reads in pieces now, as you asked for.")
 
 
 def test_code_is_no_next_step_nor_is_what_was_announced_before_more_calls():

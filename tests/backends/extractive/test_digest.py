@@ -360,7 +360,11 @@ def test_headings_politeness_and_the_words_of_the_harness_say_nothing():
     found = lines(
         call(0, "Bash", command="go test ./..."),
         said(1, "Output:\nok  app 0.2s\nOutput:", "tool", "Bash"),
-        said(2, "Repo Shape\n\nI found it!\n\nGood context.\n\nStep 12.\n\nThe parser holds 3 tables.", "assistant"),
+        said(
+            2,
+            "Repo Shape\n\nI found it!\n\nGood context.\n\nStep 12.\n\nThe parser holds 3 tables.",
+            "assistant",
+        ),
     )
 
     assert [text for _, _, text in found] == [
