@@ -14,12 +14,13 @@ from functools import lru_cache, reduce
 from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
-from aether.compaction.progress import done_in, progress_of, with_speaker, words_of_person
+from aether.compaction.progress import done_in, is_continuation, progress_of, with_speaker, words_of_person
 from aether.compaction.shapes import Facts, RemovedText, Summary
 from aether.compaction.summary import is_summary, parsed, rendered
 from aether.messages.convert import new_message, reread
 from aether.messages.model import Message, ProviderFormat, Role
 from aether.messages.shell import short_command
+from aether.messages.sources.codex import HEADER
 from aether.messages.tool_calls import (
     Call,
     FileFact,
@@ -30,10 +31,12 @@ from aether.messages.tool_calls import (
     merged_files,
 )
 from aether.redact.redact import DEFAULT, Rules, redacted
+from aether.text.accounts import leans
 from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
     closing_question,
+    is_approval,
     is_empty_reply,
     is_reply,
     message_by_kind,
@@ -44,7 +47,7 @@ from aether.text.cleaning import clean, without_escapes, without_injected
 from aether.text.endings import endings
 from aether.text.identifiers import identifiers
 from aether.text.similarity import index, nearest
-from aether.text.words import pluralize, sentences
+from aether.text.words import pluralize, sentences, stems
 from aether.tokens.count import message_tokens
 from aether.types import Counter
 
@@ -57,6 +60,8 @@ STATEMENT_CHARS = 400
 ARGUMENT_CHARS = 120
 # With more statements, comparing all pairs takes longer than reading them; equal ones are still merged.
 MOST_COMPARED = 300
+# A reply of as many words, none of them from the question, is a remark about something else.
+REMARK_WORDS = 6
 # A question is right before its answer; after more messages it was answered by something else.
 _LOOK_BACK = 3
 _RULES = frozenset({"constraint", "preference"})
@@ -73,8 +78,6 @@ _STATUS = re.compile(
 )
 # What is tried, or comes before the rest, is no new goal.
 _TRIES = re.compile(r"\b(?:maybe|perhaps|first|for now|quickly)\b", re.IGNORECASE)
-# A summary that another program wrote in place of an earlier conversation is not a request.
-_CONTINUATION = re.compile(r"This session is being continued from a previous conversation")
 
 # Share of a summary that the facts may use if prose is wanted beside them: selected sentences say less than a model's.
 FACTS_SHARE, FACTS_SHARE_SELECTED = 0.85, 0.95
@@ -127,12 +130,13 @@ CACHED_TEXTS = 4_096
 _BY_TOOLS = frozenset({"call", "result"})
 # Small bare numbers count things; they identify nothing.
 _SPECIFIC_NUMBER = re.compile(r".*\d{3}|.*[%$€£¥°]|\D*\d+[.,:]\d+|.*\d[A-Za-zµ]", re.DOTALL)
-_LINE_NUMBER = re.compile(r"\d{1,4}")
+# A round number is an amount, such as a limit of time.
+_LINE_NUMBER = re.compile(r"\d{1,4}|\d{1,3}0{3,}")
 # A time of day, a range of lines, a place in a file, a duration, a mode and an estimate name nothing; nor do the sizes in a
 # listing, a label of a list, a class of answers ("2xx"), a small number and the type of one.
 _CLOCK = re.compile(
-    r"~.*|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|\d+(?:-\d+)+(?<!\d{4}-\d\d-\d\d)|\d{1,2}x"
-    r"|[-+]\d+(?:,\d+)?|\d+,\d+p?|\d+p|\d+:(?://.*|[A-Za-z_]\w*)|\d[a-h]|\dxx|\d{1,3}(?:/\d{1,3})*|#\d|(?:u?int|float)\d+|0o?[0-7]{3,6}|100(?:644|755)|[\d.]+(?:ms|µs|s)|(?:\d+m)?\d+s|e\.g|i\.e|0\.0+"
+    r"~.*|\./|\d{1,3}(?:,\d{3})*-[a-z]+|(?:[A-Za-z\d]-[A-Za-z\d]_?)+|\d{1,2}:\d\d(?::\d\d(?:[.,]\d+)?)?|\d+(?:-\d+)+(?<!\d{4}-\d\d-\d\d)|\d{1,2}x"
+    r"|[-+]\d+(?:,\d+)?|\d+,\d+p?|\d+p|\d+:(?://.*|[A-Za-z_]\w*)|\d[A-Ha-h]|\dxx|\d{1,3}(?:/\d{1,3})*|#\d|(?:u?int|float)\d+|0o?[0-7]{3,6}|100(?:644|755)|[\d.]+(?:ms|µs|s)|(?:\d+m)?\d+s|e\.g|i\.e|0\.0+"
 )
 _LISTED = re.compile(r"^[-dlbcps][rwxsStT-]{9}[.+@]?\s.*$|^total \d+$", re.MULTILINE)
 _LISTED_NAME = re.compile(r"\S+(?: -> \S+)?$")
@@ -194,7 +198,8 @@ def facts_of(messages: Sequence[Message], positions: Iterable[int]) -> Facts:
             before=chain.from_iterable(summary.facts.errors for summary in earlier if summary),
         ),
     )
-    return facts._replace(names=names_of(messages, removed, besides=_text_beside_names(facts)))
+    names = names_of(messages, removed, besides=_text_beside_names(facts))
+    return facts._replace(names=_beside_files(names, facts.files))
 
 
 def merged_facts(older: Facts, newer: Facts) -> Facts:
@@ -210,8 +215,10 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
         opening=() if goals else older.opening or newer.opening,
         earlier=_newest_once((*older.earlier, *_accounts_in(replaced, newer.state), *newer.earlier)),
         current=newer.current or older.current,
-        state=(*newer.state, *_still_so(older.state, newer.state)) or older.state,
-        next=newer.next if newer.state or newer.next else older.next,
+        state=(*newer.state, *_still_so(older.state, newer)) or older.state,
+        next=(*newer.next, *_still_so(older.next, newer, "plan"))
+        if newer.state or newer.next
+        else older.next,
         requests=tuple(text for text in requests if text not in goals),
         constraints=_distinct((*_still_in_force(older, newer), *newer.constraints)),
         decisions=_distinct(_newest_once((*older.decisions, *newer.decisions))),
@@ -222,14 +229,15 @@ def merged_facts(older: Facts, newer: Facts) -> Facts:
     )
     present = set(names_in(_text_beside_names(found)))
     names = merged_names(older.names, newer.names)
-    return found._replace(names=tuple(name for name in names if name not in present))
+    return found._replace(names=_beside_files((name for name in names if name not in present), found.files))
 
 
-def _still_so(state: Sequence[str], newer: Sequence[str]) -> Iterator[str]:
-    """Yield the lines of an earlier state of whose kind, the plan, the runs or the work tree, a newer state has none."""
-    known = {found.lastgroup for part in newer if (found := _STATUS.match(part))}
-    for part in state if newer else ():
-        if (found := _STATUS.match(part)) and found.lastgroup not in known:
+def _still_so(lines: Sequence[str], newer: Facts, *kinds: str) -> Iterator[str]:
+    """Yield those of earlier `lines` of whose kind, the plan, the runs or the work tree, the `newer` facts have none."""
+    known = {found.lastgroup for part in (*newer.state, *newer.next) if (found := _STATUS.match(part))}
+    for part in lines if newer.state else ():
+        kind = found.lastgroup if (found := _STATUS.match(part)) else None
+        if kind and kind not in known and kind in (kinds or _STATUS.groupindex):
             yield part
 
 
@@ -248,7 +256,7 @@ def _extracts(
         message = messages[at]
         text = clean(message.text) if message.role in {"user", "assistant"} else ""
         said = words_of_person(message, text)
-        if not (text or said) or _CONTINUATION.match(text):
+        if not (text or said) or is_continuation(text):
             continue
         if not said:
             for one in statements_by_kind(text).get("decision", ()):
@@ -300,7 +308,7 @@ def _opening(messages: Sequence[Message], summaries: Sequence[int]) -> int:
     end = summaries[0] if summaries else len(messages)
     for at in range(end):
         text = clean(messages[at].text) if messages[at].role == "user" else ""
-        if text and not _CONTINUATION.match(text) and not is_empty_reply(text):
+        if text and not is_continuation(text) and not is_empty_reply(text):
             return at
     return -1
 
@@ -329,7 +337,8 @@ def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
         return
     asked = closing_question(before) if before and is_reply(text) else ""
     if asked and not (is_empty_reply(text) and not asks_for_decision(asked)):
-        field = "decisions" if asks_for_decision(asked) and not choice else "requests"
+        decides = asks_for_decision(asked) and not choice and _takes_up(text, asked)
+        field = "decisions" if decides else "requests"
         yield _Extract(field, f"Asked: {asked}\nAnswered: {text}")
         yield from rules
         return
@@ -341,6 +350,12 @@ def _request_extracts(text: str, before: str) -> Iterator[_Extract]:
             yield _Extract("decisions", _head(one, STATEMENT_CHARS))
         else:
             yield _Extract("goals" if _revises(one) else "requests", _head(one, REQUEST_CHARS))
+
+
+def _takes_up(reply: str, asked: str) -> bool:
+    """Return whether a `reply` is about what was `asked`: a longer one may speak of something else."""
+    short = len(reply.split()) < REMARK_WORDS or is_approval(reply)
+    return short or not {*stems(reply)}.isdisjoint(stems(asked))
 
 
 def _revises(request: str) -> bool:
@@ -375,6 +390,13 @@ def _text_beside_names(facts: Facts) -> str:
     """Return the text of all facts but the names: a name in it is not listed again."""
     texts = (*facts.goals, *facts.requests, *facts.constraints, *facts.decisions, *facts.open_calls)
     return "\n".join((*texts, *(file.path for file in facts.files), *(error.text for error in facts.errors)))
+
+
+def _beside_files(names: Iterable[str], files: Iterable[FileFact]) -> tuple[str, ...]:
+    """Return those of `names` that are not the end of a listed path."""
+    parts = (file.path.split("/") for file in files)
+    listed = {"/".join(one[at:]) for one in parts for at in range(len(one))}
+    return tuple(name for name in names if name not in listed)
 
 
 def _newest_once(texts: Iterable[str]) -> tuple[str, ...]:
@@ -530,6 +552,10 @@ def _is_read(file: FileFact) -> bool:
     return file.action == "read"
 
 
+def _hash_of_read(file: FileFact) -> str:
+    return file.sha256 if _is_read(file) else ""
+
+
 def _is_long(text: str) -> bool:
     return len(text) > SHORT_REQUEST_CHARS
 
@@ -542,18 +568,14 @@ def _shorter(text: str) -> str:
 _DROPS = (
     _Drop("requests that are among the messages", "current", stay=1),
     _Drop("errors that are over", "errors", lambda error: not error.open),
-    _Drop(
-        "hashes of files that were read",
-        "files",
-        lambda file: _is_read(file) and file.sha256,
-        left=_without_hash,
-    ),
+    _Drop("hashes of files that were read", "files", _hash_of_read, left=_without_hash),
     _Drop("files that were read", "files", _is_read, stay=NEWEST_READ),
     _Drop("hashes of files", "files", lambda file: file.sha256, left=_without_hash),
     _Drop("names", "names", stay=NEWEST_NAMES),
     _Drop("open errors", "errors", stay=NEWEST),
     _Drop("ends of requests", "requests", _is_long, share=WORDS_SHARE, left=_shorter),
     _Drop("ends of older paragraphs", "state", _is_long, stay=NEWEST_STATE, left=_shorter),
+    _Drop("earlier results", "earlier", leans),
     _Drop("earlier results", "earlier", stay=NEWEST_DONE),
     _Drop("names", "names"),
     _Drop("requests", "requests", share=WORDS_SHARE),
@@ -592,19 +614,26 @@ def fit_facts(facts: Facts, *, count: Counter, most: int) -> tuple[Facts, list[s
     for drop in _DROPS:
         if tokens <= most:
             break
+        if drop.field == "earlier" and (apart := _without_repeats(facts)) != facts:
+            # What the state says as well takes no room from what it does not.
+            facts, tokens = apart, _tokens(apart, count)
         facts, number = _without(facts, drop, count=count, most=most)
         if number:
             tokens = _tokens(facts, count)
             dropped[drop.name] = dropped.get(drop.name, 0) + number
-    if facts.earlier:
-        present = "\n".join(facts.state).replace("**", "")
-        facts = facts._replace(earlier=tuple(one for one in facts.earlier if one not in present))
+    facts = _without_repeats(facts)
     lost = [pluralize(number, name) for name, number in dropped.items()]
     if tokens > most:
         shorter = _shortened(facts, count=count, most=most)
         lost += ["the ends of goals and constraints"] if shorter != facts else []
         facts = shorter
     return facts, lost
+
+
+def _without_repeats(facts: Facts) -> Facts:
+    """Return `facts` without what was done earlier and the state says as well."""
+    present = "\n".join(facts.state).replace("**", "")
+    return facts._replace(earlier=tuple(one for one in facts.earlier if one not in present))
 
 
 def _tokens(facts: Facts, count: Counter) -> int:
@@ -775,7 +804,7 @@ def _ids_in(text: str) -> tuple[str, ...]:
     """Return the ids and URLs in the text of a call or a result; of a line of `ls -l` only the name is read."""
     listed = _LISTED.sub(
         lambda line: "" if line[0].startswith("total ") else "".join(_LISTED_NAME.findall(line[0])),
-        without_injected(text),
+        without_injected(HEADER.sub("", text)),
     )
     found = identifiers(listed)
     every = (*found.urls, *found.identifiers, *found.numbers, *_COINED.findall(listed))

@@ -46,13 +46,13 @@ from aether.text.accounts import (
     paragraphs,
     reason_of,
     recommended,
+    refers,
     refuses,
 )
-from aether.text.choices import settled
-from aether.text.classify import closing_question, is_empty_reply
+from aether.text.choices import CHOICE_WORDS, settled
+from aether.text.classify import closing_question, is_empty_reply, is_reply, prose
 from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
-from aether.text.words import sentences
 from aether.types import JsonObject
 
 # A page at most: the newest answer first, older ones from their heads, and what says most of each.
@@ -67,7 +67,7 @@ CACHED_ANSWERS = 4_096
 # A shorter text announces the next call or says that it is done.
 LEAST_ANSWER = 160
 LEAST_NEWEST = 40
-REQUEST_CHARS = 600
+REQUEST_CHARS = 1_000
 # Of a request that stays among the messages: with the others it shows what the work is for.
 STAYING_CHARS = 240
 PLAN_ENTRIES = 12
@@ -79,13 +79,16 @@ _WHOLE_PLANS = _PLAN_KEYS[:2]
 _TEXT_KEYS = ("content", "step", "subject", "title", "description", "text")
 _TASK_ID = ("taskId", "task_id", "id")
 _OVER = frozenset({"completed", "complete", "done", "cancelled", "canceled", "deleted", "skipped"})
+_BULLET = lazy(r"\A[-*•+]\s+")
 _RULER = lazy(r"[-*_=]{3,}")
 # A longer block of code is looked up in the file.
 _LONG_CODE = lazy(r"^```[^\n]*\n(?:(?!```).){400,}?^```[^\n]*$\n?", re.DOTALL | re.MULTILINE)
+# What only writes the form of files shows nothing.
+_FORMATS = lazy(r"(?:gofmt|goimports|prettier|rustfmt)\b[^&|;]* (?:-\w*w|--write)\b[^&|;]*\Z|(?:ruff|cargo|\w+ run|make) (?:fmt|format)\b[^&|;]*\Z")  # fmt: skip
 _BRANCHES = lazy(r"\bgit (?:checkout -[bB]|switch -c|branch (?!-)|worktree add)\b")
 _CREATED = lazy(r"[Tt]ask #?(\d+)")
 _FORWARD = lazy(
-    r"\b(?:next(?: steps?)?\b(?! to\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
+    r"\b(?:next (?:\w+ )?steps?\b|next(?=\W*(?:[:,—–-]|\Z)| (?:i|we|up|is)\b)|remaining|still (?:needs?|has to|to (?:do|be)|open|missing|pending)|left to do|todo|to-do|"
     r"not yet|follow[- ]?ups?|afterwards|before (?:merging|releasing|pushing|shipping)|"
     r"(?:i|we)(?:'ll| will| can| could)\b|you (?:can|could|may want|might want|should|need)|"
     r"want me to|shall i|should i|would you like|do you want|let me know)",
@@ -139,8 +142,10 @@ def progress_of(
     answers = [turn.answer for turn in turns if turn.answer]
     last = newest.answer or (answers[-1] if answers else "")
     ahead = [f"{status}: {text}" for text, status in plan if status not in _OVER]
-    said = [one for one in sentences(last) if _looks_ahead(one)][-NEXT_SENTENCES:]
-    question = closing_question(last)
+    # What an account announced before more calls was done by the time the turn ended.
+    end = newest.closing or last
+    said = [_BULLET.sub("", one) for one in prose(end) if _looks_ahead(one)][-NEXT_SENTENCES:]
+    question = closing_question(end)
     return Progress(
         opening=requests[:1],
         # "commit" alone does not say of what.
@@ -148,7 +153,8 @@ def progress_of(
         state=(
             *_shown_answers(answers),
             *newest.under_way,
-            *(f"{status}: {text}" for text, status in plan[-PLAN_ENTRIES:]),
+            # The others are next.
+            *[f"{status}: {text}" for text, status in plan if status in _OVER][-PLAN_ENTRIES:],
             *_checks(calls),
             *_version_control(calls, whole=not any(map(is_summary, messages))),
         ),
@@ -168,8 +174,9 @@ def _looks_ahead(sentence: str) -> bool:
 
 def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[tuple[str, ...], list[Turn]]:
     """Return a person's requests, the first, the heads of those that stay, and the newest, and the turns of the model."""
-    requests: list[tuple[str, bool]] = []
-    praise: list[tuple[str, bool]] = []
+    # What a person said with what it takes up, that alone, and whether the message stays.
+    requests: list[tuple[str, str, bool]] = []
+    praise: list[tuple[str, str, bool]] = []
     turns: list[Turn] = []
     turn, before = Turn(), ""
     for at, message in enumerate(messages):
@@ -181,7 +188,9 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
             if turn != Turn():
                 turns.append(_ended(turn)._replace(under_way=()))
             turn = Turn()
-            asked = (with_speaker(message, _with_its_matter(said[:REQUEST_CHARS], before)), stays(at))
+            said = _head(said, REQUEST_CHARS)
+            whole = with_speaker(message, _with_its_matter(said, before))
+            asked = (whole, with_speaker(message, said), stays(at))
             praise = [asked] if is_empty_reply(said) and requests else []
             requests += [] if praise else [asked]
             before = ""
@@ -194,18 +203,20 @@ def _spoken(messages: Sequence[Message], stays: Callable[[int], bool]) -> tuple[
     turns += [_ended(turn)] if turn != Turn() else []
     ends = (0, len(requests) - 1)
     shown = (
-        text if at in ends else _head(text, STAYING_CHARS)
-        for at, (text, stayed) in enumerate(requests)
+        whole if at in ends or len(whole) <= STAYING_CHARS else _head(said, STAYING_CHARS)
+        for at, (whole, said, stayed) in enumerate(requests)
         if stayed or at in ends
     )
     return tuple(shown), turns
 
 
 def _with_its_matter(said: str, before: str) -> str:
-    """Return a person's words with what they take up of the message `before`: "3" says nothing alone."""
+    """Return a person's words with what they take up of the message `before`: "3" says nothing alone, nor does "fix it"."""
     choice = settled(said, before) if before else None
     if choice is None or choice.own:
-        return said
+        leans = is_reply(said) and (refers(said) or is_empty_reply(said))
+        asked = closing_question(before) if before and leans else ""
+        return f"Asked: {asked}\nAnswered: {said}" if len(asked.split()) >= CHOICE_WORDS else said
     about = f"{choice.about}\n" if choice.about else ""
     whole = f"Asked: {about}{choice.text}\nAnswered: {said}"
     return whole if len(whole) <= REQUEST_CHARS else f"Asked: {choice.text}\nAnswered: {said}"
@@ -219,10 +230,15 @@ def with_speaker(message: Message, text: str) -> str:
     return f"{name}: {text}" if named else text
 
 
+def is_continuation(text: str) -> bool:
+    """Return whether another program wrote `text`, a summary, in place of an earlier conversation: it requests nothing."""
+    return text.startswith("This session is being continued from a previous conversation")
+
+
 def words_of_person(message: Message, text: str) -> str:
     """Return what a person says in `message`: its clean `text`, or the words with which a call was refused."""
     if message.role == "user" and text:
-        return text
+        return "" if is_continuation(text) else text
     refused = (
         words_of_refusal(block.text) for block in message.blocks if block.kind == "result" and block.is_error
     )
@@ -254,7 +270,7 @@ def _ended(turn: Turn) -> Turn:
     """Return `turn` with the short text that ended it below its account."""
     if len(turn.closing) < LEAST_NEWEST:
         return turn
-    return turn._replace(answer=f"{turn.answer}\n\n{turn.closing}", closing="", under_way=())
+    return turn._replace(answer=f"{turn.answer}\n\n{turn.closing}", under_way=())
 
 
 def _with_edits(turn: Turn, message: Message) -> Turn:
@@ -286,16 +302,30 @@ def _shown_answers(answers: Sequence[str]) -> list[str]:
 
 
 def _parts(text: str) -> Iterator[str]:
-    """Yield the paragraphs of an answer; a heading belongs to the paragraph below it, and one above nothing is left out."""
-    heading = ""
-    for part in map(str.strip, re.split(r"\n\s*\n", text)):
+    """Yield the paragraphs of an answer, each below the heading or the line that opens it, but for headings above nothing."""
+    heading = lead = ""
+    for part in _blocks(text):
         if not part or _RULER.fullmatch(part):
             continue
         if HEADING.fullmatch(part):
-            heading = part
-        else:
-            yield f"{heading}\n{part}" if heading else part
-            heading = ""
+            yield from filter(None, [lead])
+            heading, lead = part, ""
+            continue
+        whole = "\n".join(filter(None, [lead or heading, part]))
+        heading, lead = "", whole if part.endswith(":") else ""
+        yield from [] if lead else [whole]
+    yield from filter(None, [lead])
+
+
+def _blocks(text: str) -> Iterator[str]:
+    """Yield what is between the empty lines of `text`; those in a block of code part nothing."""
+    code = ""
+    for part in re.split(r"(\n\s*\n)", text):
+        code += part
+        if code.count("```") % 2 == 0:
+            yield code.strip()
+            code = ""
+    yield from map(str.strip, re.split(r"\n\s*\n", code))  # a block that nothing closes
 
 
 def _done_before(turns: Sequence[Turn], older: Sequence[str]) -> tuple[str, ...]:
@@ -381,7 +411,7 @@ def _checks(calls: Iterable[Call]) -> list[str]:
     """
     found: dict[str, Call] = {}
     for call in calls:
-        if call.result is None or not is_notable(call.command):
+        if call.result is None or not is_notable(call.command) or _FORMATS.match(short_command(call.command)):
             continue
         # The work tree says what was committed and pushed.
         output = call.result.text

@@ -40,8 +40,10 @@ _FILE = re.compile(r"(read|changed|created|deleted)(?:(, changed)?(?: (\d+)x)?)(
 _AMBIGUOUS = re.compile(r"\d+x |@")
 _PLAIN_NAME = re.compile(r"[^\s|\"\\](?:[^|\n\\]*[^\s|\\])?")
 _BETWEEN = " | "
-# A heading of files with the directory of those whose path does not start with a slash.
+# A heading of files with the directory of those whose path starts with neither a slash nor the mark of a relative one.
 _FILES_IN = "Files in "
+_RELATIVE = "./"
+_FROM_ROOT = ("/", "~/")
 
 
 class _Section(NamedTuple):
@@ -126,7 +128,7 @@ def _written(section: _Section, facts: Facts) -> Iterator[str]:
     directory = _directory(facts.files) if section is _FILES else ""
     yield f"## {_FILES_IN}{directory}" if directory else f"## {section.heading}"
     if directory:
-        entries = tuple(fact._replace(path=fact.path.removeprefix(directory)) for fact in facts.files)
+        entries = tuple(_below(directory, fact) for fact in facts.files)
     written = [_BETWEEN.join(map(_name, entries))] if section is _NAMES else map(section.write, entries)
     yield from (f"- {entry}".replace("\n", "\n  ") for entry in written)
 
@@ -174,18 +176,25 @@ def _read_file(entry: str) -> FileFact:
 
 def _directory(files: Sequence[FileFact]) -> str:
     """Return the directory that most of `files` are in, to be written once; nothing if a path does not allow that."""
-    paths = [fact.path for fact in files]
-    if not all(path.startswith("/") for path in paths):
-        return ""  # relative paths are those below the directory
-    (top, _), *_ = Counter(path.split("/")[1] for path in paths).most_common(1)
+    paths = [fact.path for fact in files if fact.path.startswith("/")]
+    (top, _), *_ = Counter(path.split("/")[1] for path in paths).most_common(1) or [("", 0)]
     inner = [path for path in paths if path.startswith(f"/{top}/")]
     found = posixpath.commonpath([path.rpartition("/")[0] for path in inner]) + "/" if len(inner) > 1 else ""
     clear = found and "\n" not in found and all(path.startswith(found) for path in inner)
-    return found if clear and not any(path.startswith(f"{found}/") for path in inner) else ""
+    marked = tuple(found + mark for mark in (_RELATIVE, *_FROM_ROOT))
+    return found if clear and not any(path.startswith(marked) for path in inner) else ""
+
+
+def _below(directory: str, fact: FileFact) -> FileFact:
+    inner = fact.path.removeprefix(directory)
+    whole = inner == fact.path and not fact.path.startswith(_FROM_ROOT)
+    return fact._replace(path=f"{_RELATIVE}{inner}" if whole else inner)
 
 
 def _within(directory: str, fact: FileFact) -> FileFact:
-    return fact if fact.path.startswith("/") else fact._replace(path=directory + fact.path)
+    if fact.path.startswith(_RELATIVE):
+        return fact._replace(path=fact.path.removeprefix(_RELATIVE))
+    return fact if fact.path.startswith(_FROM_ROOT) else fact._replace(path=directory + fact.path)
 
 
 def _error(fact: ErrorFact) -> str:

@@ -21,6 +21,7 @@ LEAST_WORDS = 3
 # Fewer that name nothing ("All tests pass.") say no more than the last run of the tests.
 NAMELESS_WORDS = 5
 SHORT_CHARS = 300
+PIECE_SENTENCES = 12
 LEAST_RATE = 1.0
 # Fewer below an entry that opens a list are names of what it says.
 NESTED_WORDS = 4
@@ -60,24 +61,10 @@ _NEXT_HEADING = lazy(
     r"|\bstill (?:\w+ ){0,2}(?:open|missing|incomplete|undone)\b|^\W*open(?: (?:issues?|items?|points?|questions?|tasks?|work))?\W*\Z",
     re.IGNORECASE,
     needs=(
-        "open",
-        "missing",
-        "incomplete",
-        "outstanding",
-        "unresolved",
-        "not ",
-        "next",
-        "remaining",
-        "todo",
-        "to do",
-        "pending",
-        "follow",
-        "left",
-        "not done",
-        "still open",
-        "when ready",
+        "open", "missing", "incomplete", "outstanding", "unresolved", "not ", "next", "remaining", "todo", "to do", "pending",
+        "follow", "left", "when ready",
     ),
-)
+)  # fmt: skip
 # What is left as it is on purpose.
 _LEFT_ALONE = lazy(
     r"\b(?:intentional\w*|on purpose|as[- ]is|as it is|by design|unchanged|already|not needed|correct\w*)\b",
@@ -121,18 +108,9 @@ _NEXT = lazy(
     r"|\bnext steps?\b|\bremains? (?:open|pending|unresolved|untested)\b|\b(?:is|are) still (?:open|pending|running|in progress|outstanding)\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
     re.IGNORECASE,
     needs=(
-        "next",
-        "remain",
-        "to do",
-        "todo",
-        "still ",
-        "not ",
-        "after that",
-        "ready",
-        "pending",
-        "is left to",
+        "next", "remain", "to do", "todo", "still ", "not ", "after that", "ready", "pending", "is left to",
     ),
-)
+)  # fmt: skip
 # A sentence of its own about what comes next, in any place of a paragraph.
 _STEP = lazy(
     r"^\W*(?:(?:the )?next(?: steps?| up)?\W*[:,—–-]|next,? (?:i|we)(?:'ll| will|'m going to| am going to|'re going to)\b"
@@ -156,23 +134,10 @@ _RECOMMENDS = lazy(
     r"|^\W*(?:my |the )?(?:recommendation|lean|take|suggestion|verdict|preference)\b[^:?.]{0,20}:|^\W*(?:basically|in short|bottom line)\b[^:?.]{0,20}:|^\W*(?:approved? (?:with|once|after|as|this|the|pr)|request(?:ing)? changes|(?:not )?ready to merge|(?:do not|don't|safe to) merge)\b",
     re.IGNORECASE,
     needs=(
-        "approve",
-        "changes",
-        "merge",
-        "i'd",
-        "i would",
-        "recommend",
-        "suggest",
-        "propose",
-        "lean",
-        "take",
-        "verdict",
-        "preference",
-        "basically",
-        "in short",
-        "bottom line",
+        "approve", "changes", "merge", "i'd", "i would", "recommend", "suggest", "propose", "lean", "take",
+        "verdict", "preference", "basically", "in short", "bottom line",
     ),
-)
+)  # fmt: skip
 # "Done." before what was done leans on nothing.
 _EXCLAIMS = lazy(
     r"^\W*(?:(?:done|yes|yeah|great|good|perfect|right|correct|exactly|ok(?:ay)?)[.!]+\W+)+(?=\w|`)",
@@ -232,11 +197,13 @@ _FIXES_ALL = lazy(
 )
 _NOT_ALL = lazy(r"\b(?:not|n't|never|except|but|only|unless|once|until|if)\b", re.IGNORECASE)
 _OF_TREE = lazy(
-    r"\b(?:unstaged|uncommitted|unpushed|untracked|diverged)\b|\b(?:did(?:n't| not)|have(?:n't| not)|has(?:n't| not)|not(?: yet)?) (?:been )?(?:push|commit|stag)\w*",
+    r"\b(?:unstaged|uncommitted|unpushed|untracked|diverged)\b|\bcommits (?:ahead|behind)\b|\bahead \d+\b|\b(?:did(?:n't| not)|have(?:n't| not)|has(?:n't| not)|not(?: yet)?) (?:been )?(?:push|commit|stag)\w*",
     re.IGNORECASE,
 )
 # An entry of a checklist was the state when it was ticked.
 _TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
+# How an account was checked, below it or at the start of a line, is old when there is a newer one.
+_CHECKED = lazy(r"\W*(?:verif\w+|validat\w+|checks?|tests?)\b[^:.]{0,20}:", re.IGNORECASE)
 # What tests were written says less than that they pass, and the list of changed files names them.
 _OF_TESTS = lazy(
     r"^\W*(?:(?:i(?:'ve|'m| am)?|also|let me|now)\s+)*(?:add(?:ed|ing|s)?|wrote|writ\w+|updat\w+|extend\w*|modif\w+)\b(?:[^.;:]{0,60}?\b(?:tests?|coverage|regressions?|fixtures?)\b|\s[`\[]?\S*(?:_test\.|\btest_\w+\.|\.(?:test|spec)\.)\w)"
@@ -626,6 +593,16 @@ def is_aside(sentence: str) -> bool:
     return bool(_ASIDE.match(said) or _LEANS.match(said) or _NO_SUBJECT.match(said) or _PASSING.search(said))
 
 
+def leans(sentence: str) -> bool:
+    """Return whether a `sentence` says nothing without the one before it.
+
+    >>> leans("That should close the gap."), leans("The cache should close the gap.")
+    (True, False)
+    """
+    said = sentence.replace("’", "'")
+    return bool(_LEANS.match(said) or _NO_SUBJECT.match(said))
+
+
 def says_why(sentence: str) -> bool:
     """Return whether a `sentence` says why, or what something is done instead of."""
     return bool(_REASON.search(sentence))
@@ -937,26 +914,32 @@ def changes(said: Sequence[Paragraph], room: int, *, below_changes: bool = False
         if left and (text := whole(one.text, SHORT_CHARS)):
             found.append(text)
             continue
-        text = reported(one, SHORT_CHARS)
-        if (
-            not text
-            or _TICKED.match(text)
-            or _DETAIL_HEADING.search(one.heading)
-            or _WAS_WRONG.match(text)
-            or _OF_TESTS.match(text)
-            or _NEXT.search(text)
-            or _OF_TREE.search(text)
-        ):
+        if _DETAIL_HEADING.search(one.heading):
             continue
         is_below = below_changes and _CHANGED.search(one.heading)
-        if rate_change(text) >= (LEAST_RATE if is_below else least):
-            found.append(text)
+        for text in _pieces(one, SHORT_CHARS):
+            if any(pattern.match(text) for pattern in (_TICKED, _WAS_WRONG, _OF_TESTS, _CHECKED)):
+                continue
+            if _NEXT.search(text) or _OF_TREE.search(text):
+                continue
+            if rate_change(text) >= (LEAST_RATE if is_below else least):
+                found.append(text)
+            is_below = None  # the heading is about the opening of the paragraph
     best: list[str] = []
     for text in sorted(found, key=rate_change, reverse=True):
         if len(text) <= room:
             best.append(text)
             room -= len(text)
     return [text for text in found if text in best]
+
+
+def _pieces(one: Paragraph, most: int) -> Iterator[str]:
+    """Yield what a paragraph reports in pieces of at most `most` characters: of a long one, the end may say what was chosen."""
+    said, at = sentences(without_emphasis(one.text)), 0
+    while at < len(said):
+        piece = reported(one._replace(text=" ".join(said[at : at + PIECE_SENTENCES])), most)
+        yield from filter(None, [piece])
+        at += len(sentences(piece)) or 1
 
 
 def names_defect(text: str) -> bool:

@@ -1001,6 +1001,11 @@ def is_reply(text: str) -> bool:
     return len(text) <= _REPLY_CHARS or bool(_APPROVAL.match(text) and len(text) <= 2 * _REPLY_CHARS)
 
 
+def is_approval(reply: str) -> bool:
+    """Return whether a person's `reply` starts with a yes, a no or a go."""
+    return bool(_APPROVAL.match(reply))
+
+
 def asks_for_decision(asked: str) -> bool:
     """Return whether the answer to `asked` is a decision, rather than information.
 

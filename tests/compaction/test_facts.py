@@ -9,6 +9,7 @@ from aether.compaction.facts import (
     MOST_COMPARED,
     MOST_MERGED_NAMES,
     MOST_NAMES,
+    NEWEST_DONE,
     REQUEST_CHARS,
     PreviousSummary,
     facts_of,
@@ -111,6 +112,16 @@ def test_decisions_are_what_the_model_decided_and_what_a_person_chose():
         "Asked: Shall I use Redis for the sessions?\nAnswered: yes",
         "We'll go with Postgres.",
     )
+
+
+def test_a_remark_beside_the_question_is_no_decision():
+    asked = "Should I go on with the export now, or clean up the reader first?"
+    remark = "wow, everything works, you are quick today"
+
+    said, chosen = (facts(user(OPENING), model(asked), user(one)) for one in (remark, "clean up"))
+
+    assert (said.decisions, said.requests) == ((), (f"Asked: {asked}\nAnswered: {remark}",))
+    assert len(chosen.decisions) == 1
 
 
 def test_an_answer_that_settles_nothing_is_a_request_unless_it_says_nothing():
@@ -616,6 +627,25 @@ def test_facts_without_goals_can_become_nothing():
     assert fit_facts(Facts(names=("a_b",)), count=chars, most=1) == (Facts(), ["1 name"])
 
 
+def test_what_says_nothing_without_the_sentence_before_it_is_dropped_before_older_results():
+    done = ("Moved the reader into `io.py`.", "That should close the gap.", "Split the writer.")
+    most = len(rendered(Summary(1, Facts(earlier=(done[0], done[2])), "")))
+
+    assert fit_facts(Facts(earlier=done), count=len, most=most)[0].earlier == (done[0], done[2])
+
+
+def test_what_the_state_says_too_takes_no_room_from_what_else_was_done():
+    said = tuple(f"Moved the reader of {_word(n)} into a module of its own." for n in range(NEWEST_DONE))
+    other = tuple(f"Kept the writer of {_word(n)} as it was." for n in range(3))
+    given = Facts(earlier=(*other, *said), state=said)
+
+    kept, lost = fit_facts(
+        given, count=len, most=len(rendered(Summary(1, Facts(earlier=other, state=said), "")))
+    )
+
+    assert (kept.earlier, kept.state, lost) == (other, said, [])
+
+
 def test_thousands_of_entries_cost_no_counting_of_what_has_no_room():
     counted = []
     many = Facts(requests=tuple(f"Look at part {n} of the ledger again." for n in range(5_000)))
@@ -664,6 +694,7 @@ def test_of_what_tools_say_only_what_cannot_be_a_word_counts():
         "Well, good and done.",
         "2b then, or #1 with 2xx",
         "an int64 of 111, 404/405",
+        "a 40-char key of 1,755-line text in [A-Za-z0-9_], 5A and ./",
     ],
 )
 def test_small_counts_options_and_plain_words_are_no_names(text):
@@ -676,6 +707,15 @@ def test_the_name_used_last_is_at_the_end():
 
 def test_a_name_in_other_facts_is_not_listed_again():
     assert names(user("a_b and c_d"), besides="we use a_b") == ("c_d",)
+
+
+def test_the_end_of_a_listed_path_is_no_name():
+    found = facts(user(OPENING), tool("Edit", "ok", file_path="/srv/app/io/read_all.py", old_string="a", new_string="b"),
+                  model("Changed io/read_all.py and read_all.py, not read_one.py."))  # fmt: skip
+
+    assert "read_one.py" in found.names
+    assert not {"io/read_all.py", "read_all.py"} & {*found.names}
+    assert merged_facts(Facts(names=("read_all.py", "W-1")), found).names[:1] == ("W-1",)
 
 
 def test_the_person_counts_more_than_many_ids_of_a_listing():
@@ -744,6 +784,13 @@ def test_the_times_and_sizes_of_a_listing_are_no_names():
     listing = "total 53248\n-rw-r--r-- 1 me us 53248 Jan  5 15:43 hello_2345\ndrwxr-xr-x 2 me us 40961 Jan  5 11:44 run-4711"
 
     assert names(bash("ls -l", listing)) == ("hello_2345", "run-4711")
+
+
+def test_what_a_host_says_above_an_output_and_the_limits_of_a_call_are_no_names():
+    frame = "Chunk ID: 8fec96\nWall time: 1.0015 seconds\nProcess running with session ID 41205\nOutput:\n"
+    made = tool("exec", f"{frame}order-48213", cmd="make", timeout=120000, order=48214)
+
+    assert set(names(made)) == {"order-48213", "48214"}
 
 
 @rows("text", ["It began at 15:43.", "See 569-624 there.", "It takes ~350 of them."])

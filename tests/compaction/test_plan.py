@@ -122,7 +122,9 @@ def test_by_hand_a_summary_says_the_state_even_if_shorter_results_are_enough():
 
     assert len(result.messages) == len(messages) + 1
     assert result.summary.facts.opening == ("Why does the nightly export stop?",)
-    assert result.summary.facts.current == ("not yet, tell me how many there are",)
+    assert result.summary.facts.current == (
+        "Asked: Shall I delete the old dumps?\nAnswered: not yet, tell me how many there are",
+    )
     assert "The export stops because the disk of the runner is full." in result.summary.facts.state[0]
     assert result.tokens_after <= 0.45 * result.tokens_before
     assert (triggered.triggered, triggered.summary, len(triggered.messages)) == (True, None, len(messages))

@@ -89,6 +89,12 @@ def test_a_short_reply_is_the_current_request_with_what_it_takes_up():
         "Asked: The reason is kept but never shown.\nLog it at each deletion\nAnswered: 2",
     )
     assert own.current == ("Show it in the preview.",)
+    for said, shown in (
+        ("fix it up", "Asked: Want me to fix the test?\nAnswered: fix it up"),
+        ("Now the docs.", "Now the docs."),
+    ):
+        found = progress(user("Read the code."), model("It fails. Want me to fix the test?"), user(said))
+        assert found.current == (shown,)
     assert facts_of(*_whole(user("Read the code."), model(asked), user("2"))).decisions == (
         "Asked: The reason is kept but never shown.\nAnswered: Log it at each deletion",
     )
@@ -137,6 +143,41 @@ def test_an_announcement_before_a_call_is_not_the_answer_of_a_turn():
     assert found.state[:2] == tuple(ANSWER.split("\n\n"))
 
 
+def test_a_block_of_code_and_what_a_line_opens_are_one_paragraph():
+    code = "```py\na = 1\n\n\nb = 2\n```"
+    opened = "The parser was slow. It reads in pieces now:\n- the head\n- the rows"
+    answer = "\n\n".join([code, opened.replace("\n", "\n\n", 1), "All of the tests pass. That was the rest:"])
+
+    found = progress(user("Fix the parser."), model(answer))
+
+    assert found.state == (code, opened, "All of the tests pass. That was the rest:")
+    torn = progress(
+        user("Fix the parser."), model(f"{code[:-4]}\n\nIt reads in pieces now, as you asked for.")
+    )
+    assert torn.state == ("```py\na = 1", "b = 2", "It reads in pieces now, as you asked for.")
+
+
+def test_code_is_no_next_step_nor_is_what_was_announced_before_more_calls():
+    code = f"{ANSWER.partition(' Want')[0]}\n\n```\nYou can try it by hand: make export\n```"
+    announced = "I will commit only the reader, and not the formatting of the other three files. " * 2
+    done = [
+        bash("git commit -m Reader", "[main 6706f449] Reader"),
+        model("Committed 6706f449, as you asked for."),
+    ]
+
+    assert progress(user("Fix it."), model(code)).next == ()
+    assert progress(user("Fix it."), model(announced), *done).next == ()
+    assert progress(user("Fix it."), model(announced)).next != ()
+
+
+def test_what_another_program_wrote_in_place_of_a_conversation_is_no_request():
+    ends = user("This session is being continued from a previous conversation that ran out of context.")
+
+    found = progress(user("Fix the parser."), model(ANSWER), ends, model("Let me look."))
+
+    assert found.current == ("Fix the parser.",)
+
+
 def test_a_long_answer_is_cut_at_the_end_of_a_sentence():
     long = "The cache is written before the index is closed. " * 100
 
@@ -156,7 +197,7 @@ def test_the_newest_plan_shows_what_is_open():
 
     found = progress(user("Go."), old, tool("TodoWrite", "ok", todos=todos))
 
-    assert found.state == ("completed: Read the parser", "pending: Write the test")
+    assert found.state == ("completed: Read the parser",)
     assert found.next == ("pending: Write the test",)
 
 
@@ -186,12 +227,15 @@ def test_tasks_that_are_made_and_updated_one_by_one_are_a_plan():
         tool("TaskUpdate", "ok", taskId="9", status="completed"),
     )
 
-    assert found.state == ("completed: Log rotation", "pending: Stale sessions")
+    assert found.state == ("completed: Log rotation",)
     assert found.next == ("pending: Stale sessions",)
 
 
 def test_a_long_plan_is_bounded():
-    todos = [{"content": f"Step {at}", "status": "pending"} for at in range(PLAN_ENTRIES * 3)]
+    todos = [
+        {"content": f"Step {at}", "status": "pending" if at % 2 else "completed"}
+        for at in range(PLAN_ENTRIES * 6)
+    ]
 
     found = progress(user("Go."), tool("TodoWrite", "ok", todos=todos))
 
@@ -208,6 +252,12 @@ def test_only_the_last_run_of_a_check_is_named_and_one_that_covers_it_replaces_i
     )
 
     assert found.state == ("Ran `pytest -q`: 9 passed in 0.4s", "Ran `make lint`: 0 issues.")
+
+
+def test_a_run_that_only_writes_the_form_of_files_shows_nothing():
+    runs = [bash("gofmt -w a.go b.go"), bash("npm run format"), bash("go build ./...")]
+
+    assert progress(user("Go."), *runs).state == ("Ran `go build ./...`: ok",)
 
 
 def edit(path):
@@ -251,6 +301,22 @@ def test_a_status_after_a_commit_does_not_undo_it():
     assert "Nothing was committed in this conversation." in refused.state
 
 
+def test_of_a_long_paragraph_what_it_chose_at_its_end_is_kept():
+    opening = (
+        "`load()` read the head of each file twice, once for the type and once for the rows, whatever it was asked for. "
+        * 3
+    )
+    chosen = "Resolution: moved the check into `open_reader()`, so both readers share it."
+    old = "Verification: changed files pass, and `make lint` is clean now instead of red."
+    ahead = "The branch is 3 commits ahead of main now, because `load()` was split."
+    account = f"Done.\n\n- {opening}{chosen}\n\n{old}\n\n{ahead}"
+
+    found = progress(user("Fix it."), edit("load.py"), model(account), user("Now the docs."), model(ANSWER))
+
+    assert any(one.endswith(chosen) for one in found.earlier)
+    assert not {old, ahead} & {*found.earlier}
+
+
 def test_below_a_heading_that_says_that_something_was_fixed_each_entry_says_what():
     entry = "`retry()` captures the final `res.url` and passes it as the target to the callback."
     answers = (
@@ -280,6 +346,16 @@ def test_the_progress_of_the_newer_stretch_replaces_that_of_the_older():
 
     assert merged_facts(older, newer) == Facts(current=("two",), state=("new",))
     assert merged_facts(older, Facts()) == older
+
+
+def test_what_a_plan_still_has_outlives_a_stretch_without_one():
+    older = Facts(state=("completed: Read it",), next=("pending: Test it", "Shall I start?"))
+
+    kept = merged_facts(older, Facts(state=("It reads quoted fields.",), next=("I will go on.",)))
+    ended = merged_facts(older, Facts(state=("completed: Test it",)))
+
+    assert kept.next == ("I will go on.", "pending: Test it")
+    assert ended.next == ()
 
 
 def test_progress_is_read_from_the_messages_that_stay_as_well():
@@ -470,6 +546,8 @@ def test_what_stays_among_the_messages_is_not_repeated_as_done_before():
     ("said", "ahead"),
     [
         ("Two follow-ups are left for the writer of `b.py`.", True),
+        ("The next sensible step is a run of `load()` on a large file.", True),
+        ("It adapts the next span of `load()` to the size of the last one.", False),
         ("No file failed to parse, so nothing is left to do for the reader of `a.py`.", False),
         ("No remaining file failed, so I noted no follow-up for the reader of `a.py`.", False),
     ],

@@ -158,11 +158,20 @@ def test_the_directory_that_most_files_share_is_written_once():
     assert parsed(text).facts == facts
 
 
-def test_beside_a_relative_path_no_directory_is_shared():
-    facts = Facts(
-        files=tuple(FileFact(path, "read", 1) for path in ("/home/ada/a.py", "/home/ada/b.py", "src/c.py"))
-    )
+def test_beside_a_directory_that_is_written_once_a_relative_path_is_marked():
+    given = ("/home/ada/a.py", "/home/ada/b.py", "src/c.py", "./d.py", "~/e.py", "")
+    facts = Facts(files=tuple(FileFact(path, "read", 1) for path in given))
     text = rendered(Summary(1, facts, ""))
 
-    assert "## Files\n- read /home/ada/a.py\n" in text
+    assert (
+        "## Files in /home/ada/\n- read a.py\n- read b.py\n- read ./src/c.py\n- read ././d.py\n- read ~/e.py\n"
+        in text
+    )
     assert parsed(text).facts == facts
+
+
+@rows("path", ["/home/ada/./b.py", "/home/ada/~/b.py", "/home/ada//b.py"])
+def test_no_directory_is_shared_where_the_rest_of_a_path_would_be_taken_for_another(path):
+    facts = Facts(files=(FileFact("/home/ada/a.py", "read", 1), FileFact(path, "read", 1)))
+
+    assert parsed(rendered(Summary(1, facts, ""))).facts == facts

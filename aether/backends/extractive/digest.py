@@ -17,8 +17,8 @@ from typing import Any, Literal, NamedTuple
 from aether.backends.extractive.clauses import Clause, is_machine_text, unbulleted
 from aether.backends.extractive.score import ordered, weigh_clauses
 from aether.messages.shell import is_notable, outcome_line, reports_failure, short_command
-from aether.messages.tool_calls import file_changes, shell_command
-from aether.text.accounts import reason_of
+from aether.messages.tool_calls import COMMITS_LEAD, file_changes, publishes, shell_command
+from aether.text.accounts import HEADING, is_narration, reason_of, says_why
 from aether.text.classify import (
     asks_for_decision,
     classify,
@@ -74,7 +74,7 @@ _HEADING = lazy(r"^(?:#{1,6} .*|[A-Z][\w ]{0,20}:)$")
 _OUTPUT = lazy(r"^(?:Output|Stdout|Stderr):[ \t]*$", re.MULTILINE | re.IGNORECASE)
 # Headings and politeness: a few words without a verb or a number, and announcements of current work.
 _SAYS_NOTHING = lazy(
-    r"(?:[A-Z][a-z]+ ?){1,4}$|(?i:(?:good|great|nice|perfect|excellent)\b[\w ]{0,30}[.!]$|"
+    r"(?:[A-Z][a-z]+ ?){1,4}$|[A-Za-z' ]{1,12}[.!]$|(?i:(?:good|great|nice|perfect|excellent)\b[\w ]{0,30}[.!]$|"
     r"(?:now )?(?:i'm|i am|we're|we are) (?:now |still |currently )?(?:waiting|looking|checking|reading|running)\b|(?:step|phase|part) \d{1,3}\W*$)"
 )
 # A person stopped it: nothing ran.
@@ -102,9 +102,19 @@ class _Form(NamedTuple):
 def write_summary(task: JsonObject, *, count: Counter) -> str:
     """Return the summary that `task` asks for; empty if no line belongs there."""
     form = _FORMS[task["strategy"]]
-    known = frozenset[str]() if form.repeats else _known(task["facts"])
+    facts: JsonObject = {} if form.repeats else task["facts"]
+    known = _known(facts)
+    ran = {one.partition("`: ")[0] for one in facts.get("state", ()) if one.startswith(RAN)}
+    commits = any(one.startswith(COMMITS_LEAD) for one in facts.get("state", ()))
     made = form.made(candidate_lines(task))
-    lines = [line for line in made if line.sort in form.takes and not known.issuperset(sentences(line.text))]
+    lines = [
+        line
+        for line in made
+        if line.sort in form.takes
+        and not known.issuperset(sentences(line.text))
+        and line.text.partition("`: ")[0] not in ran  # the state has its last run
+        and not (commits and line.sort == "ran" and publishes(line.text.removeprefix(RAN)))
+    ]
     lines = [line for line in lines[:-MOST_LINES] if line.at == BEFORE] + lines[-MOST_LINES:]
     clauses = [
         Clause(place, place, "", line.text, "", classify(line.text), -1, leads=True)
@@ -201,14 +211,16 @@ def _lines(said: Sequence[JsonObject]) -> Iterator[Line]:
 
 
 def _plain(found: Iterable[str]) -> list[str]:
-    """Return the sentences that state something, without the marks of a list and of emphasis."""
-    bare = (unbulleted(" ".join(sentence.split())).replace("**", "") for sentence in found)
+    """Return the sentences that state something, without headings and the marks of a list and of emphasis."""
+    said = (sentence for sentence in found if not HEADING.fullmatch(sentence))
+    bare = (unbulleted(" ".join(sentence.split())).replace("**", "") for sentence in said)
     return [one for one in bare if not is_machine_text(one) and not one.endswith(":")]
 
 
 def _informative(found: Iterable[str]) -> list[str]:
-    """Return the plain ones of an assistant's sentences without headings, politeness and questions."""
-    return [one for one in _plain(found) if not (_SAYS_NOTHING.match(one) or one.endswith("?"))]
+    """Return the plain ones of an assistant's sentences without politeness, questions, and what it looks at or does next."""
+    plain = (one for one in _plain(found) if not (_SAYS_NOTHING.match(one) or one.endswith("?")))
+    return [one for one in plain if not is_narration(one) or says_why(one)]
 
 
 def _line(at: int, sort: Sort, text: str) -> Line:

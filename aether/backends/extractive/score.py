@@ -53,7 +53,7 @@ IDENTIFIER = 2.0
 TOPIC = 0.2
 # A statement costs more than its words: the end mark, the break in the text, the reader's turn of mind. Without this,
 # scraps win against statements. A clause that continues another one costs its joint.
-STATEMENT_TOKENS = 5
+STATEMENT_TOKENS = 6
 JOINT_TOKENS = 1
 
 # Factor of a type of item, or a kind of sentence: decisions and constraints first, plain remarks last.

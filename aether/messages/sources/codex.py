@@ -27,7 +27,8 @@ _HEADER_CHARS = 400
 _SPAWNED = "You are the newly spawned agent."
 _COPIED_WITHIN = timedelta(seconds=1)
 _RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
-_HEADER = lazy(
+# What Codex says above an output: how the command ran.
+HEADER = lazy(
     r"\A(?:(?:Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
 
@@ -119,4 +120,4 @@ def _answer(text: str) -> JsonObject:
     if "output" in inner and "metadata" in inner:  # rollouts before 0.40
         code = as_object(inner["metadata"]).get("exit_code")
         return {"text": content_text(inner["output"]), "is_error": code not in (0, None)}
-    return {"text": _HEADER.sub("", text), "is_error": is_failure_text(text)}
+    return {"text": HEADER.sub("", text), "is_error": is_failure_text(text)}

@@ -125,6 +125,25 @@ def test_what_the_facts_say_already_is_left_out_where_it_would_only_repeat_them(
     assert any("gzip." in line for line in summary("requirements_ledger", **facts))
 
 
+def test_a_run_that_the_state_has_is_not_listed_nor_is_what_the_model_looks_at():
+    said_so = (
+        said(9, "### Findings of the parser run", "assistant"),
+        said(10, "Now I see the cause of the failure in `load.py`.", "assistant"),
+    )
+
+    committed = (
+        call(11, "Bash", command="git commit -m Stream"),
+        said(12, "[main 617fc5e] Stream", "tool", "Bash"),
+    )
+    state = ["Ran `pytest -q`: 9 passed in 0.3s", "Commits, the newest first: 617fc5e Stream."]
+
+    found = "\n".join(summary("task_state", *SESSION, *said_so, *committed, state=state))
+
+    assert not any(words in found for words in ("pytest", "Findings", "I see", "git commit"))
+    found = found.split("\n")
+    assert any("flat memory" in line for line in found)
+
+
 def test_names_of_one_file_over_two_summaries_become_one_line():
     found = summary("task_state", previous="Changed:\n- load.py: changed (old)\n- src/gone.py: deleted")
 
@@ -341,7 +360,11 @@ def test_headings_politeness_and_the_words_of_the_harness_say_nothing():
     found = lines(
         call(0, "Bash", command="go test ./..."),
         said(1, "Output:\nok  app 0.2s\nOutput:", "tool", "Bash"),
-        said(2, "Repo Shape\n\nGood context.\n\nStep 12.\n\nThe parser holds 3 tables.", "assistant"),
+        said(
+            2,
+            "Repo Shape\n\nI found it!\n\nGood context.\n\nStep 12.\n\nThe parser holds 3 tables.",
+            "assistant",
+        ),
     )
 
     assert [text for _, _, text in found] == [
