@@ -104,7 +104,7 @@ _LOOKING = lazy(
     needs=("sed", "command", "git", "gh", "go", "-h", "version", "help"),
 )
 _SUMMARY = lazy(
-    r"\b\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"
+    r"(?<![\w.])\d+\s+(?:passed|failed|errors?|warnings?|tests?|files?\s+changed|packages?|problems?)\b(?!/)|^(?:ok|FAIL|PASS|BUILD|Success|Finished|Compiled)\b|"
     r"\b(?:all checks passed|no issues|test result|tests?:|successfully|up to date|error:|fatal:)|^\[[^\]]+ [0-9a-f]{7,}\]|->|^https?://",
     re.IGNORECASE,
 )
@@ -463,6 +463,23 @@ def outcome_line(output: str) -> str:
     ]
     chosen = redact(summaries[-1] if summaries else (lines[-1] if lines else ""))
     return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
+
+
+def outcome_of(command: str, output: str) -> str:
+    r"""Return the line of `output` with the outcome of the `command` that `short_command` shows; "" if it may be of another.
+
+    >>> outcome_of("make build && ls -la out", "-rwxr-xr-x 1 me 12 out"), outcome_of("make build\n./run a", "a: 3"), outcome_of("make build", "built")
+    ('', '', 'built')
+    >>> outcome_of("make app\nfor q in a b; do ./app $q; done", "5 13.6 test/a.py"), outcome_of("make test; cat log", "12 passed in 0.4s\nthe log")
+    ('', '12 passed in 0.4s')
+    """
+    line = outcome_line(output)
+    if _SUMMARY.search(line) or _COMMITTED.match(line):
+        return line
+    parts = parts_of(command)
+    heads = [part.text for at, part in enumerate(parts) if not at or parts[at - 1].then != "|"]
+    last = heads[-1] if heads else command
+    return line if " ".join(last.split()[:2]) in short_command(command) and not only_reads(last) else ""
 
 
 def reports_failure(command: str, output: str) -> bool:

@@ -541,10 +541,9 @@ def format_failure(known: FailedCommand, most: int = TEXT_CHARS) -> str:
 
 
 def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:
-    whole = [part for part in parts if not part.endswith("…")] or parts
-    while len(whole) > 1 and len(" && ".join(whole)) > most:
-        whole = whole[1:]  # what it said is mostly of its end
-    return one_line(" && ".join(whole), most)
+    while len(parts) > 1 and len(" && ".join(parts)) > most:
+        parts = parts[1:]  # what it said is mostly of its end
+    return one_line(" && ".join(parts), most)
 
 
 def commands_run(items: Iterable[Item]) -> list[Line]:

@@ -24,6 +24,7 @@ from aether.messages.shell import (
     is_notable,
     is_undecided,
     outcome_line,
+    outcome_of,
     parts_of,
     prepares,
     short_command,
@@ -458,7 +459,7 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
     name = _run_key(command)
     known = work["commands"].pop(name, None)
     work["commands"][name] = Run(
-        shown=short_command(command), ending=outcome_line(output),
+        shown=short_command(command), ending=outcome_of(command, output),
         runs=known["runs"] + 1 if known else 1, at=known["at"] if known else at,
     )  # fmt: skip
     if len(work["commands"]) > COMMANDS:
