@@ -27,11 +27,18 @@ from itertools import chain, islice
 
 from aether.memory.items import HISTORY
 from aether.memory.recall import Record, excerpt
-from aether.memory.search import asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
-from aether.text.words import BASE_FORMS, STOPWORDS, has_terms_beside, query_terms, terms
+from aether.text.words import (
+    BASE_FORMS,
+    STOPWORDS,
+    asks_for_commit,
+    has_terms_beside,
+    is_question,
+    query_terms,
+    terms,
+)
 from aether.tuples import NamedTuple
 
 # More matches are a page to read, not a hint.
