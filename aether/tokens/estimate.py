@@ -236,7 +236,8 @@ _COUNTED: dict[tuple[int, int], int] = {}
 def _has_rare_letters(text: str) -> bool:
     """Return whether a text may have letters beyond a to z; dashes, arrows, boxes, signs and pictures are none."""
     return not text.isascii() and any(
-        not (one < "\x80" or "\u2000" <= one < "\u2c00" or "\U0001f000" <= one < "\U00020000") for one in {*text}
+        not (one < "\x80" or "\u2000" <= one < "\u2c00" or "\U0001f000" <= one < "\U00020000")
+        for one in {*text}
     )
 
 

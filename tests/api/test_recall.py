@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -286,3 +288,11 @@ def test_the_question_just_asked_is_no_hit(place):
     add(place, "The flush was dropped because the disk is slow.")
 
     assert [hit["type"] for hit in recall.search_memory(question, home=place)] == ["decision"]
+
+
+def test_what_a_prompt_recalls_is_looked_up_without_the_search():
+    code = "import sys, aether.api.prompt_recall; print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert not {"aether.memory.search", "aether.api.recall"} & {*done.stdout.split()}
