@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aether.clock import stamp
-from aether.store import files, snapshot, trust
+from aether.store import snapshot, trust
 from aether.store.authors import Author
 from aether.store.commit import Committed, commit, fold_home
 from aether.store.snapshot import Snapshot
@@ -141,12 +141,6 @@ def reopened(home: Path) -> Snapshot:
     """Return the home as a reader sees it that has never seen it before."""
     snapshot._CACHE.pop(home, None)
     return snapshot.load(home)
-
-
-def holds_no_commit(home: Path, base: int) -> bool:
-    """Return whether the journal of `home` is a first line with this base, and nothing after it."""
-    first, *rest = snapshot.journal_path(home).read_bytes().splitlines()
-    return not rest and (files.unsealed(first + b"\n") or {})["base"] == base
 
 
 def ids(home: Path) -> list[str]:

@@ -9,7 +9,7 @@ is done again.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from datetime import datetime
 from itertools import chain
@@ -56,7 +56,6 @@ from aether.store.patch import diff
 from aether.store.seals import ranges
 from aether.store.snapshot import (
     Entry,
-    FileId,
     Harm,
     Journal,
     Snapshot,
@@ -744,12 +743,15 @@ def catch_up(snapshot: Snapshot, *, now: datetime) -> Snapshot:
             snapshot = fold(snapshot, now=now)
 
 
-def _start_journal(
-    home: Path, base: int, stamps: Iterable[str], *, sealed: bool, old: tuple[int, int] | None,
-    files: Mapping[str, FileId] = {},
-) -> int:  # fmt: skip
+def _header(base: int, stamps: Iterable[str], *, sealed: bool) -> bytes:
     made = [name for name in documents.OPTIONAL if name in stamps]
-    first = journal_header(base, made=made, sealed=sealed, files=files)
+    return journal_header(base, made=made, sealed=sealed)
+
+
+def _start_journal(
+    home: Path, base: int, stamps: Iterable[str], *, sealed: bool, old: tuple[int, int] | None
+) -> int:
+    first = _header(base, stamps, sealed=sealed)
     _replace_journal(home, first, base, old)
     if not head_path(home).exists():
         set_head(head_path(home), base)
@@ -946,18 +948,11 @@ def _as_in_ledger(home: Path, found: Journal) -> Journal:
 def fold_home(home: Path, *, now: datetime, timeout: float | None = None) -> Snapshot:
     """Fold the journal of `home`: `aether fold`, the end of a command, a phase boundary; `timeout` as for `write_lock`."""
     snapshot = load(home)
-    if _holds_no_commit(snapshot) and not snapshot.irregular and not snapshot.torn and not snapshot.harm:
+    empty = snapshot.end <= len(_header(snapshot.revision, snapshot.stamps, sealed=True))
+    if empty and not snapshot.irregular and not snapshot.torn and not snapshot.harm:
         return snapshot
     with write_lock(home, timeout=timeout):
         return fold(settle(load(home), now=now), now=now)
-
-
-def _holds_no_commit(snapshot: Snapshot) -> bool:
-    """Return whether the journal of `snapshot` ends with its first line, or does not exist."""
-    if not snapshot.end:
-        return True
-    with storage_errors(snapshot.home), regular.opened(journal_path(snapshot.home)) as file:
-        return snapshot.end <= len(file.readline())
 
 
 def fold(snapshot: Snapshot, *, now: datetime) -> Snapshot:
@@ -1076,9 +1071,7 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         kept = known.state == "good" or not found.sealed
         if kept and (record != known or not found.sealed):
             seals.write(home, record._replace(revision=snapshot.revision))
-        end = _start_journal(
-            home, snapshot.revision, stamps, sealed=True, old=old, files=_settled(home, made)
-        )
+        end = _start_journal(home, snapshot.revision, stamps, sealed=True, old=old)
         started = file_id(str(journal_path(home)))
         after = snapshot._replace(
             stamps=stamps, changed=frozenset(), pending=(), end=end, torn=False, irregular={}, known={}, refused={},
@@ -1086,15 +1079,6 @@ def _fold(snapshot: Snapshot) -> Snapshot:
         )  # fmt: skip
     remember(after)
     return after
-
-
-def _settled(home: Path, made: Mapping[str, FileId]) -> dict[str, FileId]:
-    """Return the ids of files that no later edit can leave as they are: those older than the record of seals.
-
-    Of two writes within one tick of the clock of files, a few milliseconds, the second leaves the same time.
-    """
-    record = file_id(str(home / seals.PATH))
-    return {name: one for name, one in made.items() if record and one and one[1] < record[1]}
 
 
 def _sync_journal(snapshot: Snapshot) -> None:

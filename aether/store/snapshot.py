@@ -89,8 +89,6 @@ class Journal(NamedTuple):
     """The optional documents that had a file when the journal was started."""
     sealed: bool = False
     """Whether the home had its record of seals when the journal was started."""
-    files: Mapping[str, object] = {}
-    """Of documents, the ids of the files that the last fold left; a file that still has its id is not an edited one."""
     harm: Harm | None = None
     """What is damaged: the file must be written again before a line is appended to it."""
 
@@ -305,10 +303,7 @@ def _read(home: Path) -> Snapshot:
     for _ in range(READ_TRIES):
         before = file_ids(home)
         found = read_journal(home)
-        files = {
-            name: documents.read(documents.path_of(home, name), checked=was is not None and [*was] == found.files.get(name))
-            for name, was in zip(documents.NAMES, before[1:], strict=True)
-        }  # fmt: skip
+        files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
         after = file_ids(home)
         newest = max((file.revision for file in files.values() if file.state != "edited"), default=0)
         head = found.base + len(found.entries)
@@ -508,7 +503,7 @@ def recovered(home: Path, data: bytes, head: int) -> Journal:
             ours.setdefault(held["revision"], line)
     newest = newest_stamp(home)
     if first:
-        base, made, sealed, _ = _first_line(first, "")
+        base, made, sealed = _first_line(first, "")
     else:
         last = next(folded_entries(home, newest_first=True), None)
         reached = max(last.revision if last else 0, newest)
@@ -603,7 +598,7 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
     """
     lines = data.splitlines(keepends=True) if base is not None else data.splitlines(keepends=True)[1:]
     at = 0 if base is not None else len(data) - sum(map(len, lines))
-    start, made, sealed, written = _first_line(data[:at], where) if base is None else (base, (), False, {})
+    start, made, sealed = _first_line(data[:at], where) if base is None else (base, (), False)
     entries: list[Entry] = []
     accepted: list[bytes] = []
     end, ignored, bad = at, 0, 0
@@ -623,11 +618,11 @@ def scan_journal(data: bytes, *, base: int | None = None, where: str) -> Journal
             entries.append(entry_of(fields))
             accepted.append(line)
         end = at
-    return Journal(start, entries, accepted, end, data[end:], ignored, made, sealed, written)
+    return Journal(start, entries, accepted, end, data[end:], ignored, made, sealed)
 
 
-def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...], bool, JsonObject]:
-    """Return what the first line of a journal names: base, made documents, whether the home is sealed, and files."""
+def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...], bool]:
+    """Return the base and the made documents that the first line of a journal names, and whether the home is sealed."""
     fields = unsealed(first) if first else None
     if fields is None or "journal" not in fields:
         raise _damaged_journal(where, "the first line is damaged.")
@@ -635,9 +630,7 @@ def _first_line(first: bytes, where: str) -> tuple[int, tuple[str, ...], bool, J
         knows = f"(journal format {fields['journal']}, this one knows {JOURNAL_FORMAT})"
         fix = "Upgrade aether; the home was left as it is."
         raise InvalidDocument(f"written by a newer aether {knows}.", fix=fix, where=where)
-    written = fields.get("files")
-    written = written if isinstance(written, dict) else {}
-    return int(fields["base"]), tuple(fields.get("made", ())), bool(fields.get("sealed")), written
+    return int(fields["base"]), tuple(fields.get("made", ())), bool(fields.get("sealed"))
 
 
 def _damaged_journal(where: str, what: str) -> CorruptDocument:
@@ -645,18 +638,13 @@ def _damaged_journal(where: str, what: str) -> CorruptDocument:
     return CorruptDocument(what, fix=fix, where=where)
 
 
-def journal_header(
-    base: int, *, made: Sequence[str] = (), sealed: bool = False, files: Mapping[str, FileId] = {}
-) -> bytes:
+def journal_header(base: int, *, made: Sequence[str] = (), sealed: bool = False) -> bytes:
     """Return the first line of a journal whose next commit is `base + 1`.
 
-    `made` names the optional documents by then; `sealed` says that the home has a record of seals; `files` are the
-    documents' as they were just written.
+    `made` names the optional documents by then; `sealed` says that the home has a record of seals.
     """
-    more = {"made": list(made), "sealed": sealed, "files": {name: one for name, one in files.items() if one}}
-    return seal_json(
-        {"journal": JOURNAL_FORMAT, "base": base, **{name: one for name, one in more.items() if one}}
-    )
+    more = {**({"made": list(made)} if made else {}), **({"sealed": True} if sealed else {})}
+    return seal_json({"journal": JOURNAL_FORMAT, "base": base, **more})
 
 
 def entry_line(entry: Entry) -> bytes:

@@ -18,7 +18,7 @@ from aether.errors import (
     UnsafePath,
 )
 from aether.store import commit as commits
-from aether.store import doctor, documents, files, record_files, seals, snapshot
+from aether.store import doctor, documents, files, record_files, snapshot
 from aether.store import snapshot as store_snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home
@@ -133,7 +133,7 @@ def test_folding_moves_the_lines_byte_for_byte(home):
     fold_home(home, now=homes.NOW)
 
     assert snapshot.month_files(home)[0].read_bytes().endswith(b"".join(lines))
-    assert homes.holds_no_commit(home, 2)
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2, sealed=True)
 
 
 def test_the_last_folded_revision_is_that_of_the_last_whole_line(home):
@@ -175,7 +175,7 @@ def test_a_commit_past_the_size_folds(home):
 
     homes.add(home, "one", "x" * 3000)
 
-    assert homes.holds_no_commit(home, 2)
+    assert snapshot.journal_path(home).read_bytes() == snapshot.journal_header(2, sealed=True)
     assert homes.ids(home) == ["one"]
 
 
@@ -803,49 +803,11 @@ def test_a_reader_between_the_files_of_a_fold_tries_again(home, monkeypatch):
 
 def test_a_home_that_never_holds_still_is_said_to_be_so(home, monkeypatch):
     ticks = iter(range(10**6))
-    monkeypatch.setattr(
-        store_snapshot, "file_ids", lambda place: ((next(ticks), 0, 0), *(None for _ in documents.NAMES))
-    )
+    monkeypatch.setattr(store_snapshot, "file_ids", lambda place: ((next(ticks), 0, 0),))
     monkeypatch.setattr(store_snapshot, "READ_WAIT_SECONDS", 0)
 
     with pytest.raises(Conflict, match="kept changing"):
         homes.reopened(home)
-
-
-@rows("later, compared", [(1, 0), (0, 1)], ids=["as folded", "perhaps edited in the same tick"])
-def test_a_file_that_cannot_be_edited_since_the_last_fold_is_not_compared_with_its_checksum(
-    home, monkeypatch, later, compared
-):
-    memory, real, checked = documents.path_of(home, "memory"), files.checksum, []
-
-    def sealed(home, record, write=seals.write):
-        write(home, record)
-        os.utime(home / seals.PATH, ns=(0, memory.stat().st_mtime_ns + later))
-
-    monkeypatch.setattr(seals, "write", sealed)
-    homes.add(home, "one")
-    fold_home(home, now=homes.NOW)
-    monkeypatch.setattr(
-        files, "checksum", lambda data: checked.append(b"working_memory" in bytes(data)) or real(data)
-    )
-
-    homes.reopened(home)
-    first = sum(checked)
-    os.utime(memory)
-    homes.reopened(home)
-
-    assert (first, sum(checked)) == (compared, compared + 1)
-
-
-@rows("named", [["memory"], 5, {"memory": 7}, {"memory": [1, 2, 3]}])
-def test_a_first_line_that_names_other_files_is_no_harm(home, named):
-    path = documents.path_of(home, "memory")
-    path.write_bytes(path.read_bytes().replace(b'"token_counter"', b'"token_counter" '))
-    snapshot.journal_path(home).write_bytes(
-        files.seal_json({"journal": 1, "base": 1, "sealed": True, "files": named})
-    )
-
-    assert homes.reopened(home).irregular["memory"].state == "edited"
 
 
 @pytest.mark.parametrize("name", documents.ALWAYS)
