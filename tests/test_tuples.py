@@ -103,7 +103,7 @@ def test_a_typed_dictionary_is_that_of_typing():
 
 
 def test_a_hook_makes_no_named_tuple_of_typing():
-    heavy = "api.drain api.recall api.briefing api.working memory.capture.extract memory.briefing.briefing"
+    heavy = "api.drain api.recall api.prompt_recall api.briefing api.working memory.capture.extract memory.briefing.briefing"
     imports = "\n".join(
         f"import aether.{name}" for name in ("integrations.claude_code.reply", *heavy.split())
     )

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from aether import clock
 from aether.api.home import Home, copied, counter_of, read
-from aether.api.recall import full, searchable_archive
+from aether.api.prompt_recall import searchable_archive
+from aether.api.recall import full
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory import recall as lines
 from aether.memory.briefing import sections

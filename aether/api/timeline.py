@@ -16,7 +16,7 @@ from typing import Any
 from aether import clock
 from aether.api import hook_sessions
 from aether.api.home import Home, find, instant, now, read
-from aether.api.recall import searchable_archive, shown_ids
+from aether.api.prompt_recall import searchable_archive, shown_ids
 from aether.errors import AetherError, InvalidInput, NotFound, public, shown
 from aether.memory import recall
 from aether.memory.briefing.sections import revoked_in

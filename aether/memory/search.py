@@ -57,8 +57,18 @@ from aether.store.search_index import (
 from aether.store.search_index import all_term_counts as search_index_all_term_counts
 from aether.store.search_index import term_counts as search_index_term_counts
 from aether.text.regex import lazy
-from aether.text.synonyms import with_synonyms
-from aether.text.words import CACHED_TEXTS, UNSPACED, QueryTerms, query_terms, sentences, terms
+from aether.text.words import (
+    CACHED_TEXTS,
+    UNSPACED,
+    QueryTerms,
+    asks_for_commit,
+    asks_when,
+    is_question,
+    query_terms,
+    sentences,
+    terms,
+    with_synonyms,
+)
 from aether.tuples import NamedTuple
 from aether.types import KIND_OF_TYPE, Archived, Hit, JsonObject, Layer
 
@@ -99,26 +109,10 @@ COMMIT_FACTOR = 1.2
 COMMIT, COMMIT_ASKED_FACTOR = "commit", 2.0
 # The label of a request to a sub-agent.
 _TASK = "task"
-_ASKING = lazy(
-    r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
-    re.IGNORECASE,
-)
-_ASKING_WHEN = lazy(
-    r"\W*(?:since |until |by )?(?:when|how long ago|(?:on |in )?(?:what|which) (?:date|day|month|year))\b",
-    re.IGNORECASE,
-    needs=("when", "how long ago", "date", "day", "month", "year"),
-)
 # Words that say when something was or will be; "may" and "march" are more often verbs.
 _TIMES = (
     "yesterday today tonight tomorrow last ago recently lately since monday tuesday wednesday thursday friday saturday sunday "
     "january february april june july august september october november december"
-)
-_ASKING_FOR_COMMIT = lazy(
-    r"\b(?:did|do|have|has|had) (?:we|you|i|they|it|he|she|anyone|somebody) (?:already |ever |really |also )?(?:commit|push|merge|land)(?:ted|ed|d)?\b"
-    r"|^\W*(?:did|was|were|is|are|has|have|had|when (?:did|was|were))\b[^?!\n]*\b(?:committed|pushed|merged|landed)\b"
-    r"|\b(?:which|what) commits?\b",
-    re.IGNORECASE,
-    needs=("commit", "push", "merge", "land"),
 )
 
 
@@ -225,33 +219,6 @@ def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
     return [
         hit for hit, place in zip(hits, places, strict=True) if place is None or hit["at"] == newest[place]
     ]
-
-
-def is_question(query: str) -> bool:
-    """Return whether a query asks for something, so that another question is no answer to it.
-
-    >>> is_question("why did the login fail"), is_question("login fails")
-    (True, False)
-    """
-    return query.rstrip().endswith("?") or bool(_ASKING.match(query))
-
-
-def asks_when(query: str) -> bool:
-    """Return whether a query asks for a time.
-
-    >>> asks_when("When did they move?"), asks_when("what broke when they moved?")
-    (True, False)
-    """
-    return _ASKING_WHEN.match(query) is not None
-
-
-def asks_for_commit(query: str) -> bool:
-    """Return whether a query asks whether or by what something was committed.
-
-    >>> asks_for_commit("did we commit load.py?"), asks_for_commit("Which commit has it?"), asks_for_commit("why does the commit hook fail?")
-    (True, True, False)
-    """
-    return _ASKING_FOR_COMMIT.search(query) is not None
 
 
 def _without_repeats(

@@ -17,6 +17,9 @@ _OPTION = lazy(
     r"|^\W*(?:one|another|a(?:n other)?|the (?:first|second|third|fourth|other|last|only|simplest)) (?:\w+ )?(?:option|way|idea|possibility|approach|alternative|solution)\b[^,;:]{0,30} (?:is|would|could|might|may)\b"
     r"|^\W*either\b.*\bor\b|^(?:we|you|i|one) (?:could|might)\b|^(?:we|you|i) can either\b",
     re.IGNORECASE,
+    needs=tuple(
+        "option variant approach alternativ plan choice proposal scenario möglichkeit vorschlag way idea possibility solution either could might".split()
+    ),
 )
 _TROUBLE = r"(?:bugs?|race|problems?|issues?|mistakes?|typos?|leaks?|glitch(?:es)?|regressions?|mismatch(?:es)?|misunderstandings?|reasons?|conflicts?)"
 _SUPPOSES = lazy(
@@ -37,12 +40,18 @@ _SUPPOSES = lazy(
     r"|^(?:so |and |but )?(?:i|we) (?:guess|suspect|assume|believe|bet|wonder(?:ed)?|doubt|suppose|imagine|fear|thought|heard|noticed|realis\w+|realiz\w+|see|saw|know|knew|learned|found)\b"
     r"|\b(?:probably|apparently|presumably|supposedly|allegedly|maybe|it (?:seems|looks|appears)|seems (?:to|like|that)|looks like|vermutlich|wahrscheinlich)\b",
     re.IGNORECASE,
+    needs=tuple(
+        "must|muss|müss|there should|as far as i know|afaik|iirc|i recall|in my experience|in theory|guess|suspect|assume|believe|bet|wonder|doubt|suppose|imagine|fear|thought|heard|noticed|reali|see|saw|know|knew|learned|found|probably|apparently|presumably|allegedly|maybe|it looks|it appears|looks like|vermutlich|wahrscheinlich".split(
+            "|"
+        )
+    ),
 )
 # "We should never have used it" regrets.
 _REGRETS = lazy(
     r"\b(?:i|we|you|they|he|she|it|that|this|there) (?:should|shouldn't|could|would|must|ought to)(?: (?:never|always|not|only|probably|really))* have "
     r"(?:been|gone|got|done|made|had|kept|left|seen|known|said|told|written|taken|put|run|\w+(?:ed|en))\b",
     re.IGNORECASE,
+    needs=(" have ",),
 )
 
 
@@ -72,9 +81,19 @@ _OTHERWISE = lazy(
     rf"{_DEMANDS}.*[,;:.–—-]? ?\b{_SEEN}|{_DEMANDS}.*(?:[,;:.–—-]| and) {_DENIED}|{_DEMANDS}.*, (?:ist|sind|tut|wird|hat) (?:er|sie|es) aber\b"
     r"|^\W*(?:expected|actual|observed|symptoms?|bug|steps to reproduce|erwartet|tatsächlich)\b[^:]{0,30}:",
     re.IGNORECASE,
+    needs=tuple(
+        "but|yet|however|although|whereas|instead|except that|aber|doch|n't|not|expected|actual|observed|symptom|bug|steps to|erwartet|tatsächlich".split(
+            "|"
+        )
+    ),
 )
 _SEEN_NEXT = lazy(
-    rf"^\W*{_SEEN}|^\W*(?:right now |currently |now |still |today )?(?:it|they|that|this) (?:is|are|was|were|does|do|did|has|have|isn't|aren't|doesn't|didn't|hasn't)\W*$",
+    rf"^\W*{_SEEN}",
+    re.IGNORECASE,
+    needs=("but", "yet", "however", "although", "whereas", "instead", "except that", "aber", "doch"),
+)
+_IT_DOES = lazy(
+    r"^\W*(?:right now |currently |now |still |today )?(?:it|they|that|this) (?:is|are|was|were|does|do|did|has|have|isn't|aren't|doesn't|didn't|hasn't)\W*$",
     re.IGNORECASE,
 )
 _DEMANDED = lazy(_DEMANDS, re.IGNORECASE)
@@ -111,7 +130,9 @@ _SAID_BY_OTHERS = lazy(
     re.IGNORECASE,
 )
 _CONDITION = lazy(
-    rf"^(?:if|when|whenever|unless|before|after|while|once|in case)\b[^,]*, (?=.*{_CUE})", re.IGNORECASE
+    rf"^(?:if|when|whenever|unless|before|after|while|once|in case)\b[^,]*, (?=.*{_CUE})",
+    re.IGNORECASE,
+    needs=(", ",),
 )
 
 
@@ -132,7 +153,7 @@ def describes(said: str) -> bool:
 
 def is_otherwise(demand: str, after: str) -> bool:
     """Return whether the sentence `after` a demand on a thing says that it is not met ("It should never fail. But it does.")."""
-    return bool(_DEMANDED.search(demand) and _SEEN_NEXT.match(after))
+    return bool(_DEMANDED.search(demand) and (_SEEN_NEXT.match(after) or _IT_DOES.match(after)))
 
 
 _ENTRY = lazy(r"^\s*(?:[-*+]|•|\d{1,2}[.)]|\(?[a-hA-H][.)])\s")

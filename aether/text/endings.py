@@ -37,36 +37,37 @@ _DROP = (
     r"(?:^\W*|[,;:–—-]\s*|\b(?:please|pls|let's|lets|let us|just|can|may|to|and|so|then|now|also|actually|simply|hereby|we|i|i'll|we'll) )"
     r"(?:forget(?: about)?|drop|ignore|scrap|scratch|lift|revoke|cancel|disregard|abandon|ditch|discard|withdraw|retract|remove|delete|take back|never ?mind|get rid of|do away with)"
 )
+_NOUNS = ("rule", "constraint", "convention", "requirement", "restriction", "decision", "guideline", "policy", "prohibition", "ban")  # fmt: skip
 _CALM = r"(?:needed|required|necessary|mandatory|compulsory)"
 # Each has the words of the matter in `of` or `about`.
 _NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
-    ("", lazy(rf"\b{_THE} (?P<of>(?:[\w'.-]+ ){{0,4}}?){_NOUN}(?: {_ABOUT} (?P<about>{_REST}))? {_OVER}", re.IGNORECASE)),
-    ("", lazy(rf"^(?P<of>(?:[\w'.-]+ ){{1,3}}?){_NOUN}(?: {_ABOUT} (?P<about>{_REST}))? {_OVER}", re.IGNORECASE)),
-    ("", lazy(rf"{_DROP} {_THE} (?P<of>(?:[\w'.-]+ ){{0,4}}?)(?:{_NOUN}|thing)(?: {_ABOUT} (?P<about>{_REST}))?{_END}", re.IGNORECASE)),
+    ("", lazy(rf"\b{_THE} (?P<of>(?:[\w'.-]+ ){{0,4}}?){_NOUN}(?: {_ABOUT} (?P<about>{_REST}))? {_OVER}", re.IGNORECASE, needs=_NOUNS)),
+    ("", lazy(rf"^(?P<of>(?:[\w'.-]+ ){{1,3}}?){_NOUN}(?: {_ABOUT} (?P<about>{_REST}))? {_OVER}", re.IGNORECASE, needs=_NOUNS)),
+    ("", lazy(rf"{_DROP} {_THE} (?P<of>(?:[\w'.-]+ ){{0,4}}?)(?:{_NOUN}|thing)(?: {_ABOUT} (?P<about>{_REST}))?{_END}", re.IGNORECASE, needs=(*_NOUNS, "thing"))),
     ("", lazy(
         rf"{_DROP} (?:(?:what|everything|anything|whatever|all) (?:that )?)?(?:i|we)(?:'ve| have)? (?:ever )?(?:said|told you|wrote|asked|demanded|wanted)(?: earlier| before| above| yesterday)? {_ABOUT} (?P<about>{_REST}){_END}",
-        re.IGNORECASE,
+        re.IGNORECASE, needs=("said", "told", "wrote", "asked", "demanded", "wanted"),
     )),
-    ("", lazy(rf"\bi(?:'ve| have)? changed my mind (?:about|on|regarding) (?P<about>{_REST}){_END}", re.IGNORECASE)),
-    ("", lazy(rf"\b(?:we|you|i) (?:don't|do not|no longer) need {_THE} (?P<of>(?:[\w'.-]+ ){{0,4}}?){_NOUN}(?: {_ABOUT} (?P<about>{_REST}))?(?: any ?(?:more|longer))?{_END}", re.IGNORECASE)),
+    ("", lazy(rf"\bi(?:'ve| have)? changed my mind (?:about|on|regarding) (?P<about>{_REST}){_END}", re.IGNORECASE, needs=("changed my mind",))),
+    ("", lazy(rf"\b(?:we|you|i) (?:don't|do not|no longer) need {_THE} (?P<of>(?:[\w'.-]+ ){{0,4}}?){_NOUN}(?: {_ABOUT} (?P<about>{_REST}))?(?: any ?(?:more|longer))?{_END}", re.IGNORECASE, needs=_NOUNS)),
     # What something else takes the place of: "drop X: we go back to Y", "drop X and use Y instead".
-    ("", lazy(rf"{_DROP} (?P<about>(?!(?:it|this|that|them|everything|all|the|an?|my|our|your)\b)[\w'./-]+(?: [\w'./-]+){{0,2}})(?:[,;:.–—-]+| and| then)+ (?:(?:we|let's|lets|please|just|then|and|i) )*(?:(?:'ll|will|are|go|going|switch|move|return) )*(?:back to|use \S+(?: \S+){{0,3}} instead)\b", re.IGNORECASE)),
-    ("habit", lazy(rf"^\W*(?:(?:ok(?:ay)?|so|and|please|from now on),? )*no more (?!.*\b(?:needed|necessary|since|today|look)\b)(?P<about>\w{{3,}}ing(?: [\w'./-]+){{0,3}}?){_END}", re.IGNORECASE)),
+    ("", lazy(rf"{_DROP} (?P<about>(?!(?:it|this|that|them|everything|all|the|an?|my|our|your)\b)[\w'./-]+(?: [\w'./-]+){{0,2}})(?:[,;:.–—-]+| and| then)+ (?:(?:we|let's|lets|please|just|then|and|i) )*(?:(?:'ll|will|are|go|going|switch|move|return) )*(?:back to|use \S+(?: \S+){{0,3}} instead)\b", re.IGNORECASE, needs=("back to", "instead"))),
+    ("habit", lazy(rf"^\W*(?:(?:ok(?:ay)?|so|and|please|from now on),? )*no more (?!.*\b(?:needed|necessary|since|today|look)\b)(?P<about>\w{{3,}}ing(?: [\w'./-]+){{0,3}}?){_END}", re.IGNORECASE, needs=("no more",))),
     # What is allowed again.
-    ("forbidden", lazy(rf"\b(?:you|we|everyone|everybody|anyone) (?:can|may|are (?:allowed|free|welcome) to) (?:now )?(?P<about>{_REST}) after all\b", re.IGNORECASE)),
-    ("forbidden", lazy(rf"\b(?:you|we|everyone|everybody|anyone) (?:(?:can|may) (?:now )?(?:use|have)|are (?:now )?(?:allowed|free|welcome) to) (?P<about>{_REST}) (?:again|from now on)\b", re.IGNORECASE)),
-    ("forbidden", lazy(rf"\bfeel free to (?P<about>{_REST}) (?:after all|again|from now on)\b", re.IGNORECASE)),
+    ("forbidden", lazy(rf"\b(?:you|we|everyone|everybody|anyone) (?:can|may|are (?:allowed|free|welcome) to) (?:now )?(?P<about>{_REST}) after all\b", re.IGNORECASE, needs=("after all",))),
+    ("forbidden", lazy(rf"\b(?:you|we|everyone|everybody|anyone) (?:(?:can|may) (?:now )?(?:use|have)|are (?:now )?(?:allowed|free|welcome) to) (?P<about>{_REST}) (?:again|from now on)\b", re.IGNORECASE, needs=("again", "from now on"))),
+    ("forbidden", lazy(rf"\bfeel free to (?P<about>{_REST}) (?:after all|again|from now on)\b", re.IGNORECASE, needs=("feel free",))),
     ("forbidden", lazy(
         rf"(?:^|[,;:] )(?:and |but |so |ok(?:ay)? |actually )?(?P<about>{_REST}) (?:is|are) (?:(?:now |again )(?:allowed|permitted)|(?:allowed|permitted) (?:again|now|after all|from now on)|(?:ok|okay|fine) after all)\b",
-        re.IGNORECASE,
+        re.IGNORECASE, needs=("allowed", "permitted", "after all"),
     )),
     # What is needed no more.
-    ("demanded", lazy(rf"\b(?:we|you|i) (?:don't|do not|needn't) (?:really )?(?:need|require|have)? ?(?:to )?(?P<about>{_REST}) any ?(?:more|longer){_END}", re.IGNORECASE)),
-    ("demanded", lazy(rf"\b(?:we|you|i) no longer (?:need|require|have to)(?: to)? (?P<about>{_REST}){_END}", re.IGNORECASE)),
-    ("demanded", lazy(rf"\bno (?:more |longer )?need (?:for|to) (?P<about>{_REST}) any ?(?:more|longer){_END}", re.IGNORECASE)),
-    ("demanded", lazy(rf"(?:^|[,;:] )(?:and |but |so |ok(?:ay)? |actually )?(?P<about>{_REST}) (?:(?:is|are) no longer {_CALM}|(?:is not|are not|isn't|aren't) {_CALM} any ?(?:more|longer)){_END}", re.IGNORECASE)),
-    ("", lazy(rf"\b(?:die|diese) (?P<of>[\w-]*?)(?:-)?regel(?: (?:mit|zu|zum|zur|über|für|von|gegen) (?P<about>{_REST}))? (?:gilt nicht mehr|ist (?:jetzt )?(?:weg|hinfällig|aufgehoben|gestrichen))\b", re.IGNORECASE)),
-    ("", lazy(rf"^\W*(?:bitte )?(?:vergiss|streiche?|ignoriere?) die (?P<of>[\w-]*?)(?:-)?regel(?: (?:mit|zu|zum|zur|über|für|von|gegen) (?P<about>{_REST}))?{_END}", re.IGNORECASE)),
+    ("demanded", lazy(rf"\b(?:we|you|i) (?:don't|do not|needn't) (?:really )?(?:need|require|have)? ?(?:to )?(?P<about>{_REST}) any ?(?:more|longer){_END}", re.IGNORECASE, needs=("more", "longer"))),
+    ("demanded", lazy(rf"\b(?:we|you|i) no longer (?:need|require|have to)(?: to)? (?P<about>{_REST}){_END}", re.IGNORECASE, needs=("no longer",))),
+    ("demanded", lazy(rf"\bno (?:more |longer )?need (?:for|to) (?P<about>{_REST}) any ?(?:more|longer){_END}", re.IGNORECASE, needs=("need",))),
+    ("demanded", lazy(rf"(?:^|[,;:] )(?:and |but |so |ok(?:ay)? |actually )?(?P<about>{_REST}) (?:(?:is|are) no longer {_CALM}|(?:is not|are not|isn't|aren't) {_CALM} any ?(?:more|longer)){_END}", re.IGNORECASE, needs=("longer", "more"))),
+    ("", lazy(rf"\b(?:die|diese) (?P<of>[\w-]*?)(?:-)?regel(?: (?:mit|zu|zum|zur|über|für|von|gegen) (?P<about>{_REST}))? (?:gilt nicht mehr|ist (?:jetzt )?(?:weg|hinfällig|aufgehoben|gestrichen))\b", re.IGNORECASE, needs=("regel",))),
+    ("", lazy(rf"^\W*(?:bitte )?(?:vergiss|streiche?|ignoriere?) die (?P<of>[\w-]*?)(?:-)?regel(?: (?:mit|zu|zum|zur|über|für|von|gegen) (?P<about>{_REST}))?{_END}", re.IGNORECASE, needs=("regel",))),
 )  # fmt: skip
 # Before the cue: who doubts, asks, supposes, forbids or reports ends nothing.
 _UNSURE = lazy(
@@ -96,6 +97,7 @@ _UNDOES = lazy(
 _AFTER_ALL = lazy(
     r"^\W*(?:(?:ok(?:ay)?|actually|no|nah|hmm+|sorry|wait|then|so)\W+)*(?:(?:let's|lets|we(?:'ll| will)?) (?:do|take|use|go with)|go with|take|use) \S.*\bafter all\b",
     re.IGNORECASE,
+    needs=("after all",),
 )
 # Every sentence that ends a matter has one of these; most texts have none, and are not cut into sentences.
 _SIGNS = (

@@ -33,6 +33,23 @@ _SEPARATORS = dict.fromkeys(map(ord, "–—“”„«»•·→←⇒✓✗│
 _CAMEL = lazy(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = lazy(rf"[{UNSPACED}]")
 
+_ASKING = lazy(
+    r"\s*(?:who|whom|whose|what|when|where|why|how|which|did|do|does|is|are|was|were|has|have|had|can|could|should|would|may)\b",
+    re.IGNORECASE,
+)
+_ASKING_WHEN = lazy(
+    r"\W*(?:since |until |by )?(?:when|how long ago|(?:on |in )?(?:what|which) (?:date|day|month|year))\b",
+    re.IGNORECASE,
+    needs=("when", "how long ago", "date", "day", "month", "year"),
+)
+_ASKING_FOR_COMMIT = lazy(
+    r"\b(?:did|do|have|has|had) (?:we|you|i|they|it|he|she|anyone|somebody) (?:already |ever |really |also )?(?:commit|push|merge|land)(?:ted|ed|d)?\b"
+    r"|^\W*(?:did|was|were|is|are|has|have|had|when (?:did|was|were))\b[^?!\n]*\b(?:committed|pushed|merged|landed)\b"
+    r"|\b(?:which|what) commits?\b",
+    re.IGNORECASE,
+    needs=("commit", "push", "merge", "land"),
+)
+
 # Function words carry no topic. Negations and modals are not here: they decide the meaning of a sentence.
 STOPWORDS = frozenset(
     "a an the this that these those there here and or but if then than so as of at by for with about into "
@@ -227,6 +244,33 @@ def query_terms(query: str) -> QueryTerms:
     return QueryTerms(weights, spelled, tuple(word for _, piece in pieces for word in piece.words))
 
 
+def is_question(query: str) -> bool:
+    """Return whether a query asks for something, so that another question is no answer to it.
+
+    >>> is_question("why did the login fail"), is_question("login fails")
+    (True, False)
+    """
+    return query.rstrip().endswith("?") or bool(_ASKING.match(query))
+
+
+def asks_when(query: str) -> bool:
+    """Return whether a query asks for a time.
+
+    >>> asks_when("When did they move?"), asks_when("what broke when they moved?")
+    (True, False)
+    """
+    return _ASKING_WHEN.match(query) is not None
+
+
+def asks_for_commit(query: str) -> bool:
+    """Return whether a query asks whether or by what something was committed.
+
+    >>> asks_for_commit("did we commit load.py?"), asks_for_commit("Which commit has it?"), asks_for_commit("why does the commit hook fail?")
+    (True, True, False)
+    """
+    return _ASKING_FOR_COMMIT.search(query) is not None
+
+
 def has_terms_beside(text: str, known: Collection[str], *, least: int) -> bool:
     """Return whether at least so many of the `query_terms` of `text` are not `known`; it is cut no further than needed.
 
@@ -286,6 +330,64 @@ BASE_FORMS = {
     for form in family.split()[1:]
 }
 """Irregular form -> the word whose stem it shares."""
+
+# A question is seldom asked in the words of its answer: "Why was the helper done away with?" "We removed it." The groups
+# hold plain words of software work, not the names of any project. A synonym counts this share of the asked word: enough
+# to find the answer, too little to displace a text that has the word itself. On questions about eleven real sessions the
+# answer is among the first five for 0.88 instead of 0.79; on conversations of everyday life nothing changes.
+SYNONYM_WEIGHT = 0.5
+_SYNONYMS = """
+remove delete drop discard erase prune purge strip | add insert append introduce create
+fix repair mend patch resolve solve remedy correct | break fail crash error broken red | bug defect fault problem issue
+cause reason why because root behind | choose decide pick select option design alternative | reject refuse decline deny
+login credential password auth authentication authorization token | redirect bounce forward | server host machine remote
+download fetch pull clone | upload push publish ship release deliver | undo revert rollback roll discard
+folder directory path dir | setting config configuration option flag switch preference | ignore skip exclude omit
+save store persist write record keep | vanish disappear lose missing lost drop | change edit modify alter update adapt
+test suite check spec | library package module dependency | function method helper routine func
+command cli program tool binary | speed slow fast quick latency performance time | offline local network egress
+merge conflict clash collide collision | duplicate same identical repeated | link symlink | identifier id name key symbol
+review feedback comment reviewer | pr pull request | search query find lookup | cache cached index | rank ranking order score
+user person people developer customer | start launch begin init initialise initialize | stop end finish exit quit terminate
+wait pending remaining left open todo unfinished | trust enough confident sufficient | permission sandbox allowed access
+number count version | list table | document doc readme documentation | log logging trace | commit committed sha hash
+limit maximum cap max bound long length | address url uri endpoint | operating os platform linux darwin macos windows
+format style lint linter | build compile | example sample corpus | weakness vulnerability security danger risk unsafe
+cut truncate shorten short | split divide separate | run execute invoke call | allow permit accept | clean cleanup tidy
+adopt accept use take apply | propose suggest recommend | wording text description message | relation edge link call
+neighbour neighbor adjacent | bonus boost weight | miss overlook | manual hand manually
+"""
+
+
+@lru_cache(maxsize=1_000)
+def _synonyms(asked: str) -> tuple[str, ...]:
+    """Return the other terms of the groups of a term."""
+    found: dict[str, None] = {}
+    for group in _SYNONYMS.replace("\n", "|").split("|"):
+        words = group.split()
+        # A term starts as its words do.
+        if any(word[0] == asked[0] and term(word) == asked for word in words):
+            found.update(dict.fromkeys(map(term, words)))
+    found.pop(asked, None)
+    return tuple(found)
+
+
+def with_synonyms(said: QueryTerms) -> tuple[QueryTerms, dict[str, str]]:
+    """Return the terms of a query with their synonyms at a lesser weight, and the asked term of each synonym.
+
+    >>> said, means = with_synonyms(query_terms("the slow build"))
+    >>> said.weights["latenc"], means["latenc"]
+    (0.5, 'slow')
+    """
+    weights, spelled = dict(said.weights), dict(said.spelled)
+    means = {}
+    for asked, weight in said.weights.items():
+        for other in _synonyms(asked):
+            if other not in weights:
+                weights[other], spelled[other] = SYNONYM_WEIGHT * weight, spelled[asked]
+                means[other] = asked
+    return said._replace(weights=weights, spelled=spelled), means
+
 
 # A hard-wrapped line is about this long; a shorter one was ended on purpose.
 WRAPPED_LINE_CHARS = 50

@@ -188,9 +188,9 @@ class _Patterns(NamedTuple):
 
 @lru_cache(maxsize=2)
 def _patterns(*, ascii_only: bool) -> _Patterns:
-    """Return the patterns for every script, or those that cut ASCII text in the same way.
+    """Return the patterns for every script, or those that cut a text of ASCII and signs in the same way.
 
-    Compiled when first used: most notes are ASCII, and the tables for all scripts take 20 ms.
+    Compiled when first used: few notes have letters of other scripts, and the tables for all of them take 20 ms.
     """
     upper, lower, scripts = (
         ("A-Z", "a-z", []) if ascii_only else (_UPPER, _LOWER, [one for one, _, _ in _SCRIPTS])
@@ -233,9 +233,18 @@ _REMEMBERED_FROM, _MOST_COUNTED = 200, 8_192
 _COUNTED: dict[tuple[int, int], int] = {}
 
 
+def _has_rare_letters(text: str) -> bool:
+    """Return whether a text may have letters beyond a to z; dashes, arrows, boxes, signs and pictures are none."""
+    return not text.isascii() and any(
+        not (one < "\x80" or "\u2000" <= one < "\u2c00" or "\U0001f000" <= one < "\U00020000")
+        for one in {*text}
+    )
+
+
 def _estimated(text: str) -> int:
     price = 0
-    by, prices = _patterns(ascii_only=text.isascii()), _prices(ascii_only=text.isascii())
+    plain = not _has_rare_letters(text)
+    by, prices = _patterns(ascii_only=plain), _prices(ascii_only=plain)
     for start in range(0, len(text), WINDOW_CHARS):
         price += sum(map(prices.__getitem__, by.piece.findall(text[start : start + WINDOW_CHARS])))
     return (price + TOKEN // 2) // TOKEN

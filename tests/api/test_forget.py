@@ -9,6 +9,7 @@ import pytest
 import aether
 from aether.api import admin as homes
 from aether.api import colony, forget, graph, recall, timeline, working
+from aether.api.prompt_recall import prompt_recall
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.store import record_files, snapshot
 from tests.cli import stage
@@ -57,7 +58,7 @@ def test_forgotten_entries_are_not_found_until_the_undo(place, where, by):
         (item, "working_memory" if where == "live" else "archive")
     ]
     assert (found(place), recall.recall("Quorvex", home=place)) == ([], [])
-    assert recall.prompt_recall("who is the customer Quorvex, by invoice?", budget=400, home=place) == ""
+    assert prompt_recall("who is the customer Quorvex, by invoice?", budget=400, home=place) == ""
     with pytest.raises(NotFound):
         recall.full([item], home=place)
     assert [line.id for line in recall.timeline(other, home=place)] == [other]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -10,6 +12,7 @@ import aether
 from aether.api import admin as homes
 from aether.api import briefing, hook_sessions, recall, working
 from aether.api.importing import import_transcripts
+from aether.api.prompt_recall import prompt_recall
 from aether.errors import InvalidInput, NotFound
 from aether.store import spool
 from aether.store.files import locked
@@ -140,7 +143,7 @@ def test_a_prompt_gets_the_entries_that_match_it(place, where):
     if where == "archived":
         working.clear_working_memory(home=place)
 
-    said = recall.prompt_recall(PROMPT, budget=400, home=place)
+    said = prompt_recall(PROMPT, budget=400, home=place)
 
     assert said.startswith('<aether-memory occasion="prompt" at="')
     assert NOTICE in said
@@ -154,7 +157,7 @@ def test_a_prompt_gets_nothing_that_was_taken_out_again(place):
     item = add(place, DECISION)
     aether.undo(home=place)
 
-    assert recall.prompt_recall(PROMPT, budget=400, home=place) == ""
+    assert prompt_recall(PROMPT, budget=400, home=place) == ""
     [hit] = aether.search_memory(PROMPT, home=place)
     assert (hit["id"], hit["archived"]["why"]) == (item, "removed")
 
@@ -163,13 +166,13 @@ def test_a_prompt_gets_nothing_that_was_taken_out_again(place):
 def test_most_prompts_get_nothing(place, prompt):
     add(place, DECISION)
 
-    assert recall.prompt_recall(prompt, budget=400, home=place) == ""
+    assert prompt_recall(prompt, budget=400, home=place) == ""
 
 
 def test_an_empty_memory_says_nothing_and_asking_changes_nothing(place):
     before = aether.get_memory_status(home=place)
 
-    assert recall.prompt_recall(PROMPT, budget=400, home=place) == ""
+    assert prompt_recall(PROMPT, budget=400, home=place) == ""
     assert aether.get_memory_status(home=place) == before
 
 
@@ -177,15 +180,15 @@ def test_an_empty_memory_says_nothing_and_asking_changes_nothing(place):
 def test_entries_over_the_budget_are_left_out(place, budget):
     add(place, DECISION)
 
-    assert recall.prompt_recall(PROMPT, budget=budget, home=place) == ""
+    assert prompt_recall(PROMPT, budget=budget, home=place) == ""
 
 
 def test_a_small_budget_takes_fewer(place):
     add(place, "We keep parse_header because the old client needs it.")
     add(place, "The limit inside parse_header is nine kilobytes by contract.")
 
-    whole = recall.prompt_recall("where is parse_header used?", budget=400, home=place)
-    less = recall.prompt_recall("where is parse_header used?", budget=130, home=place)
+    whole = prompt_recall("where is parse_header used?", budget=400, home=place)
+    less = prompt_recall("where is parse_header used?", budget=130, home=place)
 
     assert (whole.count("\n- "), less.count("\n- ")) == (2, 1)
 
@@ -196,21 +199,21 @@ def test_notes_of_a_session_are_recalled_in_others_only(place, archived):
     if archived:
         working.clear_working_memory(home=place)
 
-    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="mine") == ""
-    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
+    assert prompt_recall(PROMPT, budget=400, home=place, session="mine") == ""
+    assert prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
 
 
 def test_an_entry_is_injected_once_until_the_context_starts_empty(place):
     item = add(place, DECISION)
 
-    said = [bool(recall.prompt_recall(PROMPT, budget=400, home=place, session="a/b")) for _ in range(2)]
+    said = [bool(prompt_recall(PROMPT, budget=400, home=place, session="a/b")) for _ in range(2)]
     hook_sessions.start_injected(place, "a/b")
-    again = recall.prompt_recall(PROMPT, budget=400, home=place, session="a/b")
+    again = prompt_recall(PROMPT, budget=400, home=place, session="a/b")
     hook_sessions.start_injected(place, "c", [item])
 
     assert said == [True, False]
     assert again != ""
-    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="c") == ""
+    assert prompt_recall(PROMPT, budget=400, home=place, session="c") == ""
 
 
 @pytest.mark.parametrize("text", ["{", "[1, 2]", '{"a": 1}', "\xff"])
@@ -219,14 +222,14 @@ def test_a_damaged_injected_log_counts_as_missing(place, text):
     (place / "hooks" / "told").mkdir(parents=True)
     (place / "hooks" / "told" / "s.json").write_bytes(text.encode("latin-1"))
 
-    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
+    assert prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
 
 
 def test_noting_that_fails_is_no_reason_to_say_nothing(place):
     add(place, DECISION)
     (place / "hooks").write_text("in the way", encoding="utf-8")
 
-    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
+    assert prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
     hook_sessions.start_injected(place, "s")
 
 
@@ -234,15 +237,15 @@ def test_memory_of_one_project_is_not_recalled_in_another(tmp_path):
     mine, other = homes.init(tmp_path / "a" / ".aether"), homes.init(tmp_path / "b" / ".aether")
     add(mine, DECISION)
 
-    assert recall.prompt_recall(PROMPT, budget=400, home=other) == ""
+    assert prompt_recall(PROMPT, budget=400, home=other) == ""
 
 
 def test_lines_of_the_briefing_are_not_recalled_again(place):
     add(place, DECISION)
 
     assert "Stripe webhook" in briefing.session_brief(place, "startup", "s")
-    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") == ""
-    assert recall.prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
+    assert prompt_recall(PROMPT, budget=400, home=place, session="s") == ""
+    assert prompt_recall(PROMPT, budget=400, home=place, session="other") != ""
 
 
 def test_a_prompt_waits_for_no_lock_and_takes_nothing_in(place):
@@ -253,7 +256,7 @@ def test_a_prompt_waits_for_no_lock_and_takes_nothing_in(place):
     )
 
     with locked(place):
-        assert recall.prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
+        assert prompt_recall(PROMPT, budget=400, home=place, session="s") != ""
 
     assert len(spool.waiting(str(place))) == 1
 
@@ -272,8 +275,8 @@ def test_what_was_said_answers_a_question_that_names_something_and_nothing_unask
     import_transcripts([file], home=place)
     working.clear_working_memory(home=place)
 
-    asked = recall.prompt_recall("why was the flush in commitLedgerRow dropped?", budget=400, home=place)
-    unasked = recall.prompt_recall("now rename commitLedgerRow everywhere", budget=400, home=place)
+    asked = prompt_recall("why was the flush in commitLedgerRow dropped?", budget=400, home=place)
+    unasked = prompt_recall("now rename commitLedgerRow everywhere", budget=400, home=place)
 
     assert "too slow" in asked
     assert "agent wrote" not in unasked
@@ -285,3 +288,11 @@ def test_the_question_just_asked_is_no_hit(place):
     add(place, "The flush was dropped because the disk is slow.")
 
     assert [hit["type"] for hit in recall.search_memory(question, home=place)] == ["decision"]
+
+
+def test_what_a_prompt_recalls_is_looked_up_without_the_search():
+    code = "import sys, aether.api.prompt_recall; print(*sys.modules)"
+
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert not {"aether.memory.search", "aether.api.recall"} & {*done.stdout.split()}

@@ -20,13 +20,12 @@ from aether.memory.search import (
     dates,
     full_score,
     idf,
-    is_question,
     scores,
     search,
     term_counts,
 )
 from aether.store.search_index import scan_source, term_marks
-from aether.text.words import query_terms
+from aether.text.words import is_question, query_terms
 from tests.tables import rows
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

@@ -7,7 +7,8 @@ import unicodedata
 from html import unescape
 
 import aether
-from aether.api import briefing, recall
+from aether.api import briefing
+from aether.api.prompt_recall import prompt_recall
 from aether.integrations.mcp_server import tools
 from aether.text.tags import neutralize
 from tests import homes
@@ -87,9 +88,7 @@ def test_no_surface_gives_a_model_a_second_tag(home):
     injected = {
         "session": briefing.session_brief(home, "startup", "s"),
         "subagent": briefing.subagent_brief(home, "builder"),
-        "prompt": recall.prompt_recall(
-            "What is the checkout latency budget?", budget=4000, home=home, session="s"
-        ),
+        "prompt": prompt_recall("What is the checkout latency budget?", budget=4000, home=home, session="s"),
         "mcp recall": tools.recall("zebra", 50, home=home).text,
         "mcp get": tools.get(homes.ids(home)[:40], home=home).text,
         "mcp timeline": tools.timeline(homes.ids(home)[20], 20, 20, home=home).text,

@@ -98,7 +98,7 @@ def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Calla
 
             return subagent_brief(home, str(entry.get("caste", "")), session)
         case "UserPromptSubmit" if settings.claude_recall and entry.get("prompt"):
-            from aether.api.recall import prompt_recall
+            from aether.api.prompt_recall import prompt_recall
 
             budget = settings.claude_recall_tokens
             return prompt_recall(entry["prompt"], budget=budget, home=home, session=session)

@@ -27,11 +27,18 @@ from itertools import chain, islice
 
 from aether.memory.items import HISTORY
 from aether.memory.recall import Record, excerpt
-from aether.memory.search import asks_for_commit, is_question
 from aether.text import words
 from aether.text.cleaning import clean
 from aether.text.regex import lazy
-from aether.text.words import BASE_FORMS, STOPWORDS, has_terms_beside, query_terms, terms
+from aether.text.words import (
+    BASE_FORMS,
+    STOPWORDS,
+    asks_for_commit,
+    has_terms_beside,
+    is_question,
+    query_terms,
+    terms,
+)
 from aether.tuples import NamedTuple
 
 # More matches are a page to read, not a hint.
@@ -189,10 +196,10 @@ def match_prompt(
     `held` are the counts of each word in the `others`, entries that are not among `records`; the ids `leave_out` are
     counted, but not returned.
     """
-    texts = [record.text.casefold() for record in records]
     starts = {word: _start(word) for word in asked_for.words}
-    named = {name: [at for at, text in enumerate(texts) if name in text] for name in asked_for.names}
-    worded = {word: [at for at, text in enumerate(texts) if start in text] for word, start in starts.items()}
+    found = _holding(records, {*asked_for.names, *starts.values()})
+    named = {name: found[name] for name in asked_for.names}
+    worded = {word: found[start] for word, start in starts.items()}
     most = max(RARE_ENTRIES, RARE_SHARE * (len(records) + others))
     total = len(records) + others
     holding = {word: len(found) + held.get(word, 0) for word, found in worded.items()}
@@ -200,15 +207,12 @@ def match_prompt(
     weights = {word: math.log(1 + total / max(1, n)) for word, n in holding.items()}
     rare = {word for word, n in holding.items() if n <= most}
     names = {name: found for name, found in named.items() if 0 < len(found) <= most}
-    likely = _likely(names, worded, weights)
+    likely = _likely(names, worded, weights, rare)
     out = frozenset(leave_out)
-    clues = [starts[word] for word in rare]
     fitting = [
         records[at]
         for at in likely
-        # What neither names a thing of the prompt nor has its rare words cannot answer it.
-        if (any(name in texts[at] for name in names) or _number_in(texts[at], clues) >= LEAST_RARE)
-        and records[at].id not in out
+        if records[at].id not in out
         and records[at].type not in NEVER_MATCHED
         and (records[at].type != HISTORY or asked_for.asks)
         and not (asked_for.why and records[at].type == "code_change")
@@ -218,12 +222,26 @@ def match_prompt(
     reasons: list[PromptMatch | None] = []
     if asked_for.why:
         reasons = [
-            _reason(asked_for, record, weights, rare)
-            for record, text in zip(records, texts, strict=True)
-            if record.type in _REASONED and record.id not in out and _number_in(text, clues)
+            _reason(asked_for, records[at], weights, rare)
+            for at in sorted({*chain.from_iterable(worded[word] for word in rare)})
+            if records[at].type in _REASONED and records[at].id not in out
         ]
-    found = _best_first(asked_for, fitting, weights, rare, names, others=reasons)
-    return [*islice(_unique(found), MOST_MATCHES)]
+    best = _best_first(asked_for, fitting, weights, rare, names, others=reasons)
+    return [*islice(_unique(best), MOST_MATCHES)]
+
+
+def _holding(records: Sequence[Record], wanted: Iterable[str]) -> dict[str, list[int]]:
+    """Return the places of the records that hold each of the case-folded texts `wanted`."""
+    found: dict[str, list[int]] = {each: [] for each in wanted}
+    asked = [(each, places.append) for each, places in found.items()]
+    for at, record in enumerate(records):
+        text = (
+            record.text.casefold()
+        )  # not kept: a page of memory costs a prompt as much as looking through it
+        for each, add in asked:
+            if each in text:
+                add(at)
+    return found
 
 
 def _best_first(
@@ -325,13 +343,15 @@ def _number_in(text: str, starts: Iterable[str]) -> int:
 
 
 def _likely(
-    names: Mapping[str, list[int]], worded: Mapping[str, list[int]], weights: Mapping[str, float]
-) -> list[int]:
-    """Return the places of the entries that can be a match, best first, at most `LOOKED_AT`."""
-    # Counted without a step of ours for each entry: a common word is in thousands of them.
-    number = Tally(chain.from_iterable(worded.values()))
+    names: Mapping[str, list[int]], worded: Mapping[str, list[int]], weights: Mapping[str, float], rare: set[str]
+) -> list[int]:  # fmt: skip
+    """Return the places of the entries that can be a match, best first, at most `LOOKED_AT`.
+
+    What neither names a thing of the prompt nor has its rare words cannot answer it.
+    """
+    number = Tally(chain.from_iterable(worded[word] for word in rare))
     by_name = {at for found in names.values() for at in found}
-    can = by_name.union(at for at, words in number.items() if words >= LEAST_WORDS)
+    can = by_name.union(at for at, words in number.items() if words >= LEAST_RARE)
     scores = dict.fromkeys(can, 0.0)
     for word, found in worded.items():
         for at in can.intersection(found):
@@ -411,8 +431,9 @@ def _best_passage(
 
 def _passages(text: str, names: Iterable[str], clues: Sequence[str]) -> Iterator[str]:
     """Yield the passages of the lines of `text` that may answer; to cut the other lines takes longer than all else."""
+    enough = len(clues) >= LEAST_RARE
     for line, said in zip(text.split("\n"), text.casefold().split("\n"), strict=True):
-        if any(map(said.__contains__, names)) or _number_in(said, clues) >= LEAST_RARE:
+        if any(map(said.__contains__, names)) or (enough and _number_in(said, clues) >= LEAST_RARE):
             yield from _PASSAGES.split(line)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from aether.api import admin as operations_home
-from aether.api import briefing, compress, drain, recall, working
+from aether.api import briefing, compress, drain, prompt_recall, working
 from aether.api.drain import Drained
 from aether.cli.main import main
 from aether.errors import Conflict
@@ -40,7 +40,7 @@ def calls(monkeypatch):
     stand_in(briefing, "session_brief", "brief")
     stand_in(briefing, "subagent_brief", "agent brief")
     stand_in(briefing, "compaction_steering", "keep this")
-    stand_in(recall, "prompt_recall", "recalled")
+    stand_in(prompt_recall, "prompt_recall", "recalled")
     stand_in(compress, "ingest_summary", None)
     return seen
 
