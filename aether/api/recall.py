@@ -22,7 +22,7 @@ from aether.memory import items
 from aether.memory import recall as lines
 from aether.memory.items import SearchEntry
 from aether.memory.recall import RecallLine
-from aether.memory.search import LIMIT, all_term_counts, best_passage, search
+from aether.memory.search import LIMIT, all_term_counts, asks_for_state, best_passage, search
 from aether.memory.sessions import find_session, session_sections, session_text
 from aether.store import record_files, search_index
 from aether.store.search_index import Candidate, Found, Query, Source, plain_text
@@ -39,6 +39,8 @@ __all__ = ["RecallLine", "find_by_id", "full", "recall", "search_memory", "timel
 _ENTRIES: dict[Path, dict[int, SearchEntry]] = {}
 # The type of a hit that is an archived conversation.
 CONVERSATION = "conversation"
+# The sections of a start about the work in progress.
+_OF_WORK = frozenset({"state", "next", "open", "requests"})
 # Hours after which a turn counts as ended, though no event said so.
 ASKING_HOURS = 1
 # The places of archived conversations are behind those of all items; so many of them may answer a query.
@@ -88,6 +90,7 @@ def search_memory(
         types=types, phase=phase, caste=caste, since=instant(since, at=at, where="since"), until=instant(until, at=at, where="until"),
         project=project, conversation=conversation, by_layer=by_layer, context=context,
         asking=_asking(snapshot, at), entries=_live_entries(snapshot),
+        first=_state_of_work(snapshot, at) if isinstance(query, str) and asks_for_state(query) else (),
     )  # fmt: skip
     found = [hit["id"] for hit in hits if hit["layer"] == "working_memory"]
 
@@ -101,6 +104,17 @@ def search_memory(
             note_reading(place, record)
     count = counter_of(snapshot.documents["memory"])
     return [_with_cost(copied(hit), count) for hit in hits]
+
+
+def _state_of_work(snapshot: Snapshot, at: datetime) -> list[str]:
+    """Return the ids of the entries from which a start of a session has the state of the work and what comes next."""
+    from aether.memory.briefing import briefing
+
+    count = counter_of(snapshot.documents["memory"])
+    shown_lines = briefing.brief_lines(
+        snapshot.documents, occasion="startup", now=at, count=count, budget=briefing.START_TOKENS
+    )
+    return [one for line in shown_lines if line.section in _OF_WORK for one in line.ids]
 
 
 def _live_entries(snapshot: Snapshot) -> list[SearchEntry]:

@@ -22,7 +22,7 @@ import re
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, mul, sub
 from types import MappingProxyType
@@ -116,6 +116,13 @@ _TIMES = (
 )
 
 
+# Words of questions about the state of the work, which no text about it has to contain.
+_OF_STATE = (
+    "next step open left remain do done stand state status now current last point progress pending todo unfinished problem "
+    "issue outstanding still"
+)
+
+
 class _Match(NamedTuple):
     entry: SearchEntry
     tier: int
@@ -131,7 +138,7 @@ def search(
     since: datetime | None = None, until: datetime | None = None,
     project: str | None = None, conversation: str | None = None,
     by_layer: bool = False, context: int = 0, asking: Collection[str] = (),
-    entries: Sequence[SearchEntry] | None = None,
+    entries: Sequence[SearchEntry] | None = None, first: Collection[str] = (),
 ) -> list[Hit]:  # fmt: skip
     """Return the entries that answer `query`, best first, each as a hit with its place and the kind of its match.
 
@@ -139,7 +146,8 @@ def search(
     `search.max_results_per_layer` of the home) of the given `layers`, `types`, `phase`, `caste`, `project`,
     `conversation` (a part of its name, id, title or file) and time (from `since` to before `until`), with `context`
     neighbours on either side of each. `by_layer` orders them by layer, relevance and time. The entries `asking` are what
-    asks: they are found by their id only. `entries` are those of `memory`, if the caller has them.
+    asks: they are found by their id only. `entries` are those of `memory`, if the caller has them; those with an id in `first`
+    are found as if the query named them.
 
     Raises:
         InvalidInput: the query is blank, or an option has an impossible value.
@@ -151,7 +159,7 @@ def search(
         conversation=conversation,
     )  # fmt: skip
     said, means = with_synonyms(query_terms(query))
-    ids = frozenset(plain_text(each) for each in (query.strip(), *query.split()))
+    ids = frozenset(plain_text(each) for each in (query.strip(), *query.split(), *first))
     ask = _Query(query, said, means, ids, keep, now, asks_for_commit(query))
     matches, records = _matches([*(search_entries(memory) if entries is None else entries)], ask, archived)
     asks, all_wanted = is_question(query), keep == EVERYTHING and not layers
@@ -219,6 +227,21 @@ def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
     return [
         hit for hit, place in zip(hits, places, strict=True) if place is None or hit["at"] == newest[place]
     ]
+
+
+def asks_for_state(query: str) -> bool:
+    """Return whether a query asks where the work stands or what comes next, and names nothing.
+
+    >>> asks_for_state("What is left to do?"), asks_for_state("where do we stand"), asks_for_state("what is next for the parser?")
+    (True, True, False)
+    """
+    asked = query_terms(query.replace("’", "'").replace("'s ", " ")).weights
+    return is_question(query) and bool(asked) and asked.keys() <= _state_terms()
+
+
+@cache
+def _state_terms() -> frozenset[str]:
+    return frozenset(query_terms(_OF_STATE).weights)
 
 
 def _without_repeats(

@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 import aether
@@ -194,3 +196,17 @@ def test_anything_is_found_by_its_id_wherever_it_is(home):
     assert (hit["id"], hit["layer"]) == (item_id, "archive")
     with pytest.raises(NotFound, match="in no layer and not in the archive"):
         recall.find_by_id("wm_0", home=home)
+
+
+@rows("query", ["What is left to do?", "where do we stand?", "what are the next steps"])
+def test_a_question_about_the_state_of_the_work_finds_what_a_start_shows_of_it(home, tmp_path, query):
+    said = [("user", "Add a harbour page."), ("assistant", "Added `harbour.py`. Next step: draw the chart.")]
+    path = tmp_path / "talk.json"
+    path.write_text(json.dumps([{"role": role, "content": text} for role, text in said]), encoding="utf-8")
+    aether.import_transcripts([path], home=home)
+    aether.add_working_memory_item("The next ship comes when it has left the open sea.", "note", home=home)
+
+    hits = [hit["content"] for hit in aether.search_memory(query, 2, home=home)]
+
+    assert sorted(hits) == sorted(text for _, text in said)
+    assert found(home, "what is next for the mast?") != found(home, query)
