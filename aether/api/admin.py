@@ -682,7 +682,7 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
 
 def _require_empty(snapshot: Snapshot) -> None:
     held = {name: number for name, number in _held(snapshot.documents, {}).items() if number}
-    if record_files.head(snapshot, "items") >= 0:
+    if record_files.head(snapshot) >= 0:
         held["archived items"] = sum(1 for _ in record_files.records(snapshot, "items"))
     if held:
         what = f"the home is not empty: it has {', '.join(pluralize(number, name) for name, number in held.items())}."

@@ -183,7 +183,7 @@ def import_transcripts(
         config.load(snapshot.home).claude_private_paths,
         str(snapshot.home.parent),
         counter_of(memory),
-        record_files.head(snapshot, "items"),
+        record_files.head(snapshot),
         new_id("import", now()),
     )
     held = dedupe.phases_by_file(snapshot)
@@ -343,7 +343,7 @@ def _commit(
         # Only under the lock are all notes visible that another process, importing the same, has stored.
         if snapshot.revision != tally.revision:
             tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
-            tally.archive_read = record_files.head(snapshot, "items")
+            tally.archive_read = record_files.head(snapshot)
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
     def beside(snapshot: Snapshot) -> Change:

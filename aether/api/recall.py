@@ -229,7 +229,7 @@ def sections_of(session_id: str, *, home: Home = None) -> dict[str, list[str]]:
 
 def searchable_archive(snapshot: Snapshot) -> Source:
     """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
-    head = record_files.head(snapshot, "items")
+    head = record_files.head(snapshot)
     if head < 0:
         return EMPTY
     archive = Archive(

@@ -20,7 +20,7 @@ changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
 from typing import Any, Literal, NamedTuple
@@ -442,20 +442,13 @@ class Repeated(NamedTuple):
     wordings: list[str]
 
 
-def promote(
-    memory: JsonObject, *, now: datetime, new_id: NewId, sessions: Collection[str] | None = None
-) -> Change:
-    """Return the change that promotes weighty and repeated statements; its result is a `Promotion`.
-
-    Only the sessions with the ids `sessions` are read, by default all.
-    """
+def promote(memory: JsonObject, *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that promotes weighty and repeated statements; its result is a `Promotion`."""
     patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
     known = index(pattern["pattern"] for pattern in patterns)
     gains: dict[int, list[Statement]] = {}
     rest: list[Statement] = []
     for statement in _statements(memory):
-        if sessions is not None and not {statement.session_id, statement.link_to} & {*sessions}:
-            continue
         at = matching_pattern(statement.text, statement.session_id, patterns, known)
         if at is None:
             rest.append(statement)

@@ -69,14 +69,14 @@ class PhaseChange(NamedTuple):
     """Ids of the signals that were deposited."""
 
 
-def current_phase(colony: Mapping[str, Any], default: int = 1) -> int:
-    """Return the phase that was started last, or `default` if no phase was started.
+def current_phase(colony: Mapping[str, Any]) -> int:
+    """Return the phase that was started last, or 1 if no phase was started.
 
     >>> current_phase({"colony_status": {"current_phase": None}})
     1
     """
     phase = colony["colony_status"]["current_phase"]
-    return default if phase is None else int(phase)
+    return 1 if phase is None else int(phase)
 
 
 def start_phase(

@@ -180,17 +180,15 @@ def extent_of(entry: Entry) -> dict[str, int]:
     return found
 
 
-def entry_changes(
-    snapshot: Snapshot, id: str, *, most: int = MOST_CHANGES, read: int = MOST_READ
-) -> tuple[list[EntryChange], bool]:
+def entry_changes(snapshot: Snapshot, id: str, *, most: int = MOST_CHANGES) -> tuple[list[EntryChange], bool]:
     """Return the changes of the item, session or pattern `id`, newest first, and whether these are all.
 
-    At most `most` changes are returned, and `read` transactions are looked into: those that name the entry or move it in
+    At most `most` changes are returned, and `MOST_READ` transactions are looked into: those that name the entry or move it in
     its list. Reads and changes of counters of access are no changes.
     """
     traces = [_Trace(id, path, snapshot.documents["memory"]) for path in ENTRY_LISTS]
     found: list[EntryChange] = []
-    last = snapshot.revision + 1
+    last, read = snapshot.revision + 1, MOST_READ
     text = id.encode("utf-8", "surrogatepass")
     for line in _lines_newest_first(snapshot):
         if text not in line and not any(trace.is_moved_by(line) for trace in traces):
