@@ -82,9 +82,6 @@ ARCHIVE = "archive"
 MOST_WRITTEN = 1_500
 # Shorter numbers count what the text itself lists.
 LONG_NUMBER = 3
-METADATA_KEYS = (
-    "id", "title", "created_at", "updated_at", "total_messages", "session_id", "topics", "key_entities", "summary_stats",
-)  # fmt: skip
 
 
 class Sentence(NamedTuple):

@@ -183,7 +183,7 @@ def _next_place(file: BinaryIO, end: int) -> int:
 
 
 def head(snapshot: Snapshot) -> int:
-    """Return the position of the last archived item, -1 if there is none."""
+    """Return the position of the last archived item, -1 without one."""
     for pending in reversed(snapshot.pending):
         if pending.appends.get("items"):
             return position(numbered(pending, "items")[-1])
