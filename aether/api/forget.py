@@ -550,7 +550,9 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
         if file.path not in OWN_FILES and (is_archived or held or is_relevant(file.data)):
             # In a conversation that held the text, receipts of compactions hold digests of several messages.
             every = held and (is_archived or file.path.startswith("conversations/"))
-            data = _rewritten(file, replace, bool if every else is_relevant, same=is_archived and not held)
+            concerns = bool if every else is_relevant
+            same = is_archived and not held
+            data = file.data if same else erasing.rewrite_file(file.form, file.data, replace, concerns)
             if raw.search(data) or pattern.search(replace(file.path)):
                 raise _in_the_way(f"a file format ({_kind(file.path)})")
             if is_archived:
@@ -562,10 +564,6 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
         steps += _sealed_again(place, steps, replace)
         steps += [Step(name, "", (0, 0, 0), b"") for name in DERIVED]
     return _Rewrites(+places, steps, 0, own, tuple(seen.unread))
-
-
-def _rewritten(file: _File, replace: erasing.Rewrite, concerns: erasing.IsRelevant, *, same: bool) -> bytes:
-    return file.data if same else erasing.rewrite_file(file.form, file.data, replace, concerns)
 
 
 def _receipts_about(place: Path, held: Mapping[str, int]) -> list[bytes]:

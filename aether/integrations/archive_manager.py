@@ -181,12 +181,9 @@ class CompressionEngine:
             try:
                 done.append(self.compress_by_age(conversation))
             except AetherError as reason:
-                done.failed.append(_finding(reason, f"conversations[{nth}]"))
+                where = reason.where or f"conversations[{nth}]"
+                done.failed.append(Finding("error", "no-conversation", where, reason.what, reason.fix))
         return done
-
-
-def _finding(reason: AetherError, where: str) -> Finding:
-    return Finding("error", "no-conversation", reason.where or where, reason.what, reason.fix)
 
 
 def _read(conversation: JsonObject) -> Conversation:

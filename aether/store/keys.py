@@ -67,10 +67,6 @@ class Key(NamedTuple):
     """Its field in `CompactConfig` or `CompactPolicy`, where it has one."""
 
 
-def _fits(_value: Any) -> str:
-    return ""
-
-
 def positive_share(value: float) -> str:
     """Require a share of which there is some."""
     return "" if 0 < value <= 1 else "must be in range (0.0, 1.0]"
@@ -165,7 +161,7 @@ KEYS: dict[str, Key] = {}
 
 
 def _key(
-    path: str, default: T, meaning: str, rule: Rule = _fits, *, field: str = "", old: str = "",
+    path: str, default: T, meaning: str, rule: Rule = lambda _: "", *, field: str = "", old: str = "",
     lowers: bool = False, harmless: str = "",
 ) -> T:  # fmt: skip
     table, _, _ = path.rpartition(".")
