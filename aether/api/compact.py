@@ -19,6 +19,7 @@ from functools import cache, partial, wraps
 from operator import eq
 from pathlib import Path
 from threading import Event as Flag
+from types import SimpleNamespace
 from typing import Any, NamedTuple, ParamSpec, cast
 
 from aether import clock
@@ -887,29 +888,11 @@ def _exporter(config: CompactConfig) -> Exporter:
     return exporters.fan_out(made) if len(made) > 1 else made[0]
 
 
-class StorageFunctions(NamedTuple):
-    """A storage adapter made of functions."""
-
-    name: str
-    save_transcript: Callable[[str, Sequence[JsonObject], int], str]
-    save_summary: Callable[[str, JsonObject, int], str]
-    save_event: Callable[[str, JsonObject], str]
-
-
-class NumberedStorageFunctions(NamedTuple):
-    """The same for a storage that knows its steps."""
-
-    name: str
-    save_transcript: Callable[[str, Sequence[JsonObject], int], str]
-    save_summary: Callable[[str, JsonObject, int], str]
-    save_event: Callable[[str, JsonObject], str]
-    next_step: Callable[[str], int]
-
-
 def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
     """Return a storage of the caller so that its errors become `StorageFailed`: its copies are not the record."""
     name = str(getattr(storage, "name", "") or type(storage).__name__)
-    kind = NumberedStorageFunctions if hasattr(storage, "next_step") else StorageFunctions
+    methods = ["save_transcript", "save_summary", "save_event"]
+    methods += ["next_step"] if hasattr(storage, "next_step") else []
 
     def call(method: str, *arguments: Any) -> Any:
         try:
@@ -921,4 +904,5 @@ def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
                 what, fix="Check the storage; the home has the full history.", where=name
             ) from reason
 
-    return cast("StorageAdapter", kind(name, *(partial(call, method) for method in kind._fields[1:])))
+    made = SimpleNamespace(name=name, **{method: partial(call, method) for method in methods})
+    return cast("StorageAdapter", made)
