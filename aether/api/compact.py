@@ -54,9 +54,9 @@ from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
 from aether.messages.content import encodable
-from aether.messages.findings import changed
+from aether.messages.findings import RepairedRaws, changed
 from aether.messages.model import Message, ProviderFormat, as_object
-from aether.messages.validate import Sendable, is_sendable, sendable
+from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
@@ -543,7 +543,7 @@ def resolve_case(
     _TALLIES[key] = LastRequest(sums, accepted)
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
-    sent, doubtful = Sendable(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
+    sent, doubtful = RepairedRaws(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
     if checked and not accepted:
         sent = sendable(raws, sums.provider, keep=protected_positions(sums.messages, chosen))
         doubtful = sent.findings
