@@ -26,6 +26,7 @@ from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from aether import clock
+from aether.clock import NewId
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
 from aether.text.classify import classify, is_of_task, without_lead_in
@@ -34,8 +35,6 @@ from aether.text.regex import lazy
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
 from aether.text.words import sentences, words
 from aether.types import Change, JsonObject, Link, Patch, Pattern
-
-NewId = Callable[[str, datetime, int], str]
 
 MakeId = Callable[[str], str]
 """Makes the next id of a kind."""

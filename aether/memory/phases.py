@@ -14,11 +14,12 @@ or as a question does not count, and neither does one that the same text denies.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 
 from aether import clock
+from aether.clock import NewId
 from aether.errors import InvalidInput, shown
 from aether.hints import Any, Literal, get_args
 from aether.memory import signals
@@ -38,7 +39,6 @@ from aether.types import (
     State,
 )
 
-NewId = Callable[[str, datetime, int], str]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 # The legal way from each state into the work of a phase.
 ROUTES_TO_EXECUTING: dict[State, list[State]] = {

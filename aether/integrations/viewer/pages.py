@@ -43,7 +43,7 @@ from aether.integrations.viewer.frame import (
     when,
 )
 from aether.memory.items import items_of
-from aether.memory.patterns import LINK_TYPES
+from aether.memory.patterns import LINK_TYPES, PATTERN_TYPES
 from aether.memory.recall import excerpt
 from aether.memory.sessions import sessions_of
 from aether.store import documents, spool
@@ -60,7 +60,6 @@ LAYER_NAMES = {
     "working_memory": "working memory", "short_term_memory": "short-term memory", "long_term_memory": "long-term memory",
     "archive": "archive",
 }  # fmt: skip
-PATTERN_TYPES = ("success_pattern", "failure_pattern", "preference", "constraint")
 # Sections of the overview, by the kind of a brief's lines.
 STANDING = {"state": "State of the work", "next": "Next", "rule": "Rules in force", "open": "Open"}
 # Lines of the hooks' log that are shown; failures of hooks are rare.
