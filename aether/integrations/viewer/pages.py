@@ -423,12 +423,7 @@ def promote(frame: Frame, form: Mapping[str, str]) -> str:
 def promote_repeated(frame: Frame, form: Mapping[str, str]) -> str:  # noqa: ARG001 - every action has the same parameters
     """Promote what repeats, and what matters much."""
     done = patterns.promote(home=frame.home)
-    return f"{plural(len(done.created), 'new patterns')}, {number_of(done.supported)} with more evidence."
-
-
-def number_of(held: Any) -> str:
-    """Return how many there are."""
-    return f"{len(held):,}"
+    return f"{plural(len(done.created), 'new patterns')}, {len(done.supported):,} with more evidence."
 
 
 def answer(frame: Frame, form: Mapping[str, str]) -> str:
