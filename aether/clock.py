@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 
 from aether.errors import InvalidInput, shown
 
+NewId = Callable[[str, datetime, int], str]
+"""As `new_id`."""
 # What a person who watches is given of a wait: the command line adds a function on a terminal. After so many seconds.
 NOTICES: list[Callable[[str], None]] = []
 NOTICE_SECONDS = 1.0

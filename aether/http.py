@@ -103,7 +103,6 @@ def stream(
     body: bytes,
     on_line: Callable[[bytes], None],
     headers: Mapping[str, str] | None = None,
-    most_bytes: int = MAX_REPLY_BYTES,
 ) -> Reply:
     """Give each line of an answer of status 200 to `on_line` as soon as it is there, and return the reply without them.
 
@@ -112,7 +111,7 @@ def stream(
     """
     raised: list[Exception] = []
     reply = _exchange(
-        to, partial(_read_lines, on_line=on_line, most_bytes=most_bytes, raised=raised),
+        to, partial(_read_lines, on_line=on_line, raised=raised),
         timeout_seconds=timeout_seconds, body=body, headers=headers or {},
     )  # fmt: skip
     if raised:
@@ -168,18 +167,20 @@ def _exchange(
 
 
 def _read_lines(
-    response: httpx2.Response, *, on_line: Callable[[bytes], None], most_bytes: int, raised: list[Exception]
+    response: httpx2.Response, *, on_line: Callable[[bytes], None], raised: list[Exception]
 ) -> Reply:
     if response.status_code != 200:
-        return _reply(response, most_bytes)
+        return _reply(response, MAX_REPLY_BYTES)
     done = Reply(200, b"", dict(response.headers), response.reason_phrase)
     pieces: list[bytes] = []
     size = 0
     try:
         for block in response.iter_bytes():
             size += len(block)
-            if size > most_bytes:
-                return Reply(0, reason=f"the answer is larger than {most_bytes} bytes", failure="dropped")
+            if size > MAX_REPLY_BYTES:
+                return Reply(
+                    0, reason=f"the answer is larger than {MAX_REPLY_BYTES} bytes", failure="dropped"
+                )
             pieces.append(block)
             if b"\n" in block:
                 *lines, rest = b"".join(pieces).split(b"\n")

@@ -144,11 +144,7 @@ def _on_purpose(path: str | bytes, kind: os.stat_result) -> bool:
     descriptor = parent in ("/dev/fd", "/proc/self/fd", f"/proc/{os.getpid()}/fd") or path == "/dev/stdin"
     pipe = stat.S_ISFIFO(kind.st_mode) or stat.S_ISSOCK(kind.st_mode)
     null = stat.S_ISCHR(kind.st_mode) and os.path.samestat(kind, os.stat(os.devnull))
-    return null or (descriptor and (pipe or os.isatty(_number(name))))
-
-
-def _number(name: str) -> int:
-    return int(name) if name.isdecimal() else 0
+    return null or (descriptor and (pipe or os.isatty(int(name) if name.isdecimal() else 0)))
 
 
 def _refused(path: str | os.PathLike[str]) -> UnsafePath:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from aether.clock import stamp
-from aether.store import snapshot, trust
+from aether.store import config, snapshot
 from aether.store.authors import Author
 from aether.store.commit import Committed, commit, fold_home
 from aether.store.snapshot import Snapshot
@@ -75,7 +75,7 @@ def configure(home: Path, text: str) -> Path:
     """Write `text` as the configuration of `home`, let the user trust it, and return its path."""
     path = home / "config.toml"
     path.write_text(text)
-    trust.grant(path, path.read_bytes())
+    config.grant_trust(path, path.read_bytes())
     return path
 
 

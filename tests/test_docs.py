@@ -16,7 +16,7 @@ import pytest
 
 import aether
 from aether.archive import retention
-from aether.archive.levels import boundaries, level_of_age
+from aether.archive.retention import boundaries, level_of_age
 from aether.cli.claude import mcp_command
 from aether.cli.main import main
 from aether.integrations.mcp_server import catalogue

@@ -48,7 +48,6 @@ from aether.store import (
     offline,
     record_files,
     seals,
-    trust,
 )
 from aether.store import archive_store as store_aged
 from aether.store import conversations as store_conversations
@@ -92,9 +91,9 @@ def trust_of(file: str = "", *, home: Home = None) -> Trust:
         if file:
             raise
         data, found = b"", {}
-    known = trust.recorded(path)
+    known = config.trusted_hash(path)
     state = "changed" if known else "untrusted"
-    if trust.is_trusted(path, data):
+    if config.is_trusted(path, data):
         state = "trusted"
     return Trust(path, state if found else "harmless", found, data)
 
@@ -105,7 +104,7 @@ def grant_trust(shown: Trust) -> Trust:
     Raises:
         StorageFailed: the user's state directory cannot be written.
     """
-    trust.grant(shown.file, shown.data)
+    config.grant_trust(shown.file, shown.data)
     return shown._replace(state="trusted")
 
 
@@ -115,7 +114,7 @@ def revoke_trust(shown: Trust) -> bool:
     Raises:
         StorageFailed: the user's state directory cannot be written.
     """
-    return trust.revoke(shown.file)
+    return config.revoke_trust(shown.file)
 
 
 @public
@@ -682,7 +681,7 @@ def _held(state: Mapping[str, Any], appends: Mapping[str, list[JsonObject]]) -> 
 
 def _require_empty(snapshot: Snapshot) -> None:
     held = {name: number for name, number in _held(snapshot.documents, {}).items() if number}
-    if record_files.head(snapshot, "items") >= 0:
+    if record_files.head(snapshot) >= 0:
         held["archived items"] = sum(1 for _ in record_files.records(snapshot, "items"))
     if held:
         what = f"the home is not empty: it has {', '.join(pluralize(number, name) for name, number in held.items())}."

@@ -19,10 +19,9 @@ from typing import Any, NamedTuple, cast
 from aether import clock, regular
 from aether.api.home import Home, change, copied, counter_of, drained, find, read
 from aether.api.summarize import WrittenSummary, write_archived
-from aether.archive import levels, retention, shapes
+from aether.archive import retention, shapes
 from aether.archive.forms import form, measure, metadata
-from aether.archive.levels import Boundaries
-from aether.archive.retention import Decision, Policy
+from aether.archive.retention import Boundaries, Decision, Policy
 from aether.archive.shapes import LEVELS, Conversation, Level
 from aether.backends import backend as backend_of
 from aether.backends.base import Settings
@@ -172,9 +171,9 @@ def _rules(place: Path, now: datetime | None, preset: str | None = None) -> _Rul
     settings = config.load(place)
     given = [int(day) for day in settings.archive_boundaries.split(",") if day.strip()]
     if preset is not None or not given:
-        boundaries = levels.boundaries(preset or settings.archive_preset)
+        boundaries = retention.boundaries(preset or settings.archive_preset)
     else:
-        boundaries = levels.boundaries(dict(zip(LEVELS[1:], given, strict=True)))
+        boundaries = retention.boundaries(dict(zip(LEVELS[1:], given, strict=True)))
     document = load(place).documents["retention"]
     policy = retention.policy(document["policy"])
     return _Rules(
@@ -310,7 +309,7 @@ def _case(place: Path, id: str, rules: _Rules) -> _Case:
     data = regular.read(path, regular.LOG_BYTES)
     found = _of_log(place, id, data)
     if id in rules.restored:
-        found["known"] = {"since": max(levels.last_used(found)[0], rules.restored[id])}
+        found["known"] = {"since": max(retention.last_used(found)[0], rules.restored[id])}
     return _Case(found, None, data)
 
 
@@ -430,7 +429,7 @@ def _file(
     """Return an archive file of a conversation, without its grace and the receipt of this step."""
     known = old["metrics"] if old else {}
     numbers = {
-        "since": levels.age(conversation, rules.now).since, "floor": rules.floor(conversation), "policy": rules.digest,
+        "since": retention.age(conversation, rules.now).since, "floor": rules.floor(conversation), "policy": rules.digest,
     }  # fmt: skip
     numbers |= {key: known[key] for key in ("since", "sha256") if key in known}
     if not old and level == "full":
@@ -993,7 +992,7 @@ def explain_retention(id: str, *, now: datetime | None = None, home: Home = None
     rules = _rules(place, now)
     case = _case(place, id, rules)
     made = rules.decide(case.conversation)
-    since_is = levels.last_used(case.conversation)[1]
+    since_is = retention.last_used(case.conversation)[1]
     return {
         "id": id, "title": redact(case.conversation["title"]), "archived": case.old is not None, "level": case.level,
         "decided_level": made.level, "age_level": made.age_level, "retention_level": made.retention_level,

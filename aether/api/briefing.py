@@ -1,28 +1,58 @@
 """Briefings: the memory that hooks inject at the start of a session or a sub-agent, and instructions for summarisers.
 
 The text is made by `memory.briefing`; here the home is read, and the injected log of the session is started.
+
+A person waits for the block of a session's start, and most of its time goes into reading memory and comparing its lines:
+it is kept in `<home>/hooks/briefs/` until the home changes. A kept brief is derived: one that is missing, or of another
+state, day, setting or program, is made again. Only its lines are kept, and they are marked as a block when they are read:
+a home may come with a repository, and its files say no more than its memory could.
 """
 
 from __future__ import annotations
 
-import contextlib
+import json
 import os
+import time
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
-from aether.api import hook_sessions, kept_briefs
+import aether
+from aether import regular
+from aether.api import hook_sessions
 from aether.api.home import Home, counter_of, drained, find, now, read
 from aether.clock import stamp
 from aether.errors import AetherError
 from aether.hints import Any
 from aether.paths import project_root
 from aether.store import config
-from aether.store.snapshot import Snapshot, load
+from aether.store.files import files_ending, make_directory, write_whole
+from aether.store.snapshot import FileId, Snapshot, file_ids, load
+from aether.store.spool import is_real, require_real
+from aether.text.tags import memory_block
 from aether.types import JsonObject
 
 # Of the budget: a sub-agent has a task of its own, and needs little beside it.
 AGENT_SHARE = 1 / 3
 # The occasion of a sub-agent's start.
 SUBAGENT = "subagent"
+DIRECTORY = "briefs"
+# Names a home whose preferences and constraints every session is given. It is a variable of the user, not a setting of a
+# home: a home may come with a repository, which must not choose whose memory is read.
+USER_HOME = "AETHER_USER_HOME"
+# The starts whose brief follows from the home alone, and, for a compaction, from the session; and those that go on with
+# a context.
+KEPT_SOURCES, RESUMED = frozenset({"startup", "clear", "compact"}), frozenset({"resume", "fork"})
+# Files: two kinds of start, and the sessions that were compacted last.
+MOST_KEPT = 8
+# The file of answers about texts, and how many it holds: those of one brief of a full home, twice.
+ANSWERS, MOST_ANSWERS = "answers", 16_000
+# The file of what became of the lines of long sections: of each occasion, in a few states of the home.
+FATES, MOST_FATES = "fates", 16
+# The lines of a block before and after those that are kept.
+_HEAD_LINES, _TAIL_LINES = 2, 1
+# Directories of the package that decide what a brief says: a checkout changes without its version.
+_CODE = ("memory/briefing", "memory", "text")
 
 
 def session_brief(home: Home, source: str, session: str = "") -> str:
@@ -32,10 +62,10 @@ def session_brief(home: Home, source: str, session: str = "") -> str:
     another start is read, not made.
     """
     place, wide = drained(find(home)), _wide_home(home)
-    brief = kept_briefs.find(place, source, session, at=stamp(now()), wide=wide)
+    brief = _kept(place, source, session, at=stamp(now()), wide=wide)
     if brief is None:
         brief = _made_brief(place, source, session, wide)
-    if session and source not in kept_briefs.RESUMED:
+    if session and source not in RESUMED:
         hook_sessions.start_injected(place, session, brief.split("\n"))
     return brief
 
@@ -75,8 +105,8 @@ def brief(home: Home, *, occasion: str = "startup", session: str = "", caste: st
 
 def _wide_home(home: Home) -> Path | None:
     """Return the user's own home, if there is one other than `home`."""
-    with contextlib.suppress(AetherError):  # the briefing of the project works without it
-        if named := os.environ.get(kept_briefs.USER_HOME):
+    with suppress(AetherError):  # the briefing of the project works without it
+        if named := os.environ.get(USER_HOME):
             wide = find(named)
             return None if wide == find(home) else wide
     return None
@@ -87,17 +117,17 @@ def _made_brief(place: Path, source: str, session: str, wide: Path | None) -> st
     from aether.memory import signals
     from aether.memory.briefing import block, briefing
 
-    kept_briefs.load_answers(place, block.JUDGED, block.FATES)
+    _load_answers(place, block.JUDGED, block.FATES)
     answered, compared, snapshot = len(block.JUDGED), len(block.FATES), load(place)
-    state = kept_briefs.state_of(place, snapshot.files, wide=wide)
+    state = _state_of(place, snapshot.files, wide=wide)
     brief = briefing.briefing(**_asked(snapshot, source, session, wide))
     # Signals fade by the minute.
     if not signals.active_signals(snapshot.documents["pheromones"], now=now()):
-        kept_briefs.keep(place, source, session, brief, state=state)
+        _keep(place, source, session, brief, state=state)
     if len(block.JUDGED) > answered:
-        kept_briefs.keep_answers(place, block.JUDGED, block.ASKED)
+        _keep_answers(place, block.JUDGED, block.ASKED)
     if len(block.FATES) > compared:
-        kept_briefs.keep_fates(place, block.FATES)
+        _keep_fates(place, block.FATES)
     return brief
 
 
@@ -107,7 +137,7 @@ def _asked(snapshot: Snapshot, source: str, session: str, wide: Path | None) -> 
 
     place = snapshot.home
     since = ""
-    if session and source in kept_briefs.RESUMED and (known := hook_sessions.find_session(place, session)):
+    if session and source in RESUMED and (known := hook_sessions.find_session(place, session)):
         # The last event of the session, or the last summary of its own conversation.
         own = (
             stored["compressed_at"]
@@ -116,7 +146,7 @@ def _asked(snapshot: Snapshot, source: str, session: str, wide: Path | None) -> 
         )
         since = max(str(known["at"]), *own, "")
     others = None
-    with contextlib.suppress(AetherError):
+    with suppress(AetherError):
         others = load(wide).documents if wide else None
     return {
         "documents": snapshot.documents, "occasion": source, "now": now(),
@@ -153,8 +183,105 @@ def compaction_steering(home: Home, session: str = "", *, by: str = "queen") -> 
     except (AetherError, OSError):
         return ""
     plain = briefing.steering(documents, now=now(), root=project_root(place), session=session)
-    with contextlib.suppress(AetherError, OSError):
+    with suppress(AetherError, OSError):
         from aether.api.compress import prepare_for_summary  # half of the start-up time of this call
 
         prepare_for_summary(home, session, by=by)
     return plain
+
+
+def _state_of(home: Path, files: tuple[FileId, ...], *, wide: Path | None) -> str:
+    """Return what a brief of `home` with these `files` depends on; "" if they were not read as a whole."""
+    if files[0] is None:
+        return ""
+    day = time.strftime("%Y-%m-%d", time.gmtime())
+    budget, root = config.or_default(home).claude_brief_tokens, project_root(home)
+    return json.dumps([_code(), day, budget, root, files, wide and file_ids(wide)])
+
+
+def _kept(home: Path, source: str, session: str, *, at: str, wide: Path | None) -> str | None:
+    """Return the kept brief of a session that starts by `source`, as of `at`; None without one of today's state."""
+    if source not in KEPT_SOURCES:
+        return None
+    try:
+        path = _file(home, source, session)
+        if path.is_symlink() or not is_real(str(home), DIRECTORY):
+            return None
+        kept = json.loads(regular.read(path))
+        if not kept["state"] or kept["state"] != _state_of(home, file_ids(home), wide=wide):
+            return None
+        return memory_block([str(line) for line in kept["lines"]], occasion=source, at=at)
+    except (OSError, AetherError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _keep(home: Path, source: str, session: str, brief: str, *, state: str) -> None:
+    """Keep `brief`, made of the home at `state`; what cannot be written is made again the next time."""
+    if source not in KEPT_SOURCES or not state:
+        return
+    lines = brief.split("\n")[_HEAD_LINES:-_TAIL_LINES]
+    with suppress(OSError, AetherError):
+        path = _file(home, source, session)
+        make_directory(path.parent)
+        require_real(str(home), DIRECTORY)
+        write_whole(path, json.dumps({"state": state, "lines": lines}).encode("ascii"))
+        for old in sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)[
+            :-MOST_KEPT
+        ]:
+            old.unlink(missing_ok=True)
+
+
+def _load_answers(home: Path, answers: dict[str, bool], fates: dict[str, list[int]]) -> None:
+    """Add the kept answers about lines to `answers` and `fates`; none if they are of another program."""
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        kept = _load(home, ANSWERS)
+        answers.update(dict.fromkeys(kept["no"].split(), False))
+        answers.update(dict.fromkeys(kept["yes"].split(), True))
+    with suppress(AttributeError, LookupError, TypeError, ValueError):
+        fates.update({key: [*map(int, each)] for key, each in _load(home, FATES)["fates"].items()})
+
+
+def _keep_answers(home: Path, answers: dict[str, bool], asked: dict[str, bool]) -> None:
+    """Keep the answers that were `asked` for now, and of the other `answers` as many as there is room for."""
+    kept = dict(islice({**asked, **answers}.items(), max(MOST_ANSWERS, len(asked))))
+    # Two texts of keys are read in a quarter of the time of an object with each.
+    yes, no = (" ".join(key for key, answer in kept.items() if answer is which) for which in (True, False))
+    _save(home, ANSWERS, {"yes": yes, "no": no})
+
+
+def _keep_fates(home: Path, fates: dict[str, list[int]]) -> None:
+    """Keep the `fates` that were asked for last."""
+    _save(home, FATES, {"fates": dict([*fates.items()][-MOST_FATES:])})
+
+
+def _load(home: Path, name: str) -> Any:
+    """Return what `_save` wrote; nothing if another program did."""
+    with suppress(OSError, AetherError, ValueError, RecursionError):
+        path = home / "hooks" / DIRECTORY / name
+        if not path.is_symlink() and is_real(str(home), DIRECTORY):
+            kept = json.loads(regular.read(path))
+            if isinstance(kept, dict) and kept.get("code") == _code():
+                return kept
+    return {}
+
+
+def _save(home: Path, name: str, kept: JsonObject) -> None:
+    with suppress(OSError, AetherError):
+        require_real(str(home), DIRECTORY)
+        data = json.dumps({"code": _code(), **kept}, separators=(",", ":"))
+        write_whole(home / "hooks" / DIRECTORY / name, data.encode("ascii"))
+
+
+def _code() -> list[object]:
+    """Return what changes with the program: its version, and in a checkout the time of its newest module."""
+    package = Path(aether.__file__).parent
+    return [
+        aether.__version__,
+        max(entry.stat().st_mtime_ns for name in _CODE for entry in os.scandir(package / name)),
+    ]
+
+
+def _file(home: Path, source: str, session: str) -> Path:
+    return hook_sessions.session_file(
+        home, DIRECTORY, f"{source}-{session}" if source == "compact" else source
+    )

@@ -19,6 +19,7 @@ from functools import cache, partial, wraps
 from operator import eq
 from pathlib import Path
 from threading import Event as Flag
+from types import SimpleNamespace
 from typing import Any, NamedTuple, ParamSpec, cast
 
 from aether import clock
@@ -53,9 +54,9 @@ from aether.events.delivery import warn
 from aether.events.events import TOKEN_ESTIMATE, TRIGGER_DECISION, Event, Exporter, record
 from aether.messages import convert
 from aether.messages.content import encodable
-from aether.messages.findings import changed
+from aether.messages.findings import RepairedRaws, changed
 from aether.messages.model import Message, ProviderFormat, as_object
-from aether.messages.validate import Sendable, is_sendable, sendable
+from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import DEFAULT, Rules, redact, redacted, rules
 from aether.storage import storage as storage_of
 from aether.storage.adapter import StorageAdapter
@@ -542,7 +543,7 @@ def resolve_case(
     _TALLIES[key] = LastRequest(sums, accepted)
     if len(_TALLIES) > KEPT_TALLIES:
         _TALLIES.popitem(last=False)
-    sent, doubtful = Sendable(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
+    sent, doubtful = RepairedRaws(list(raws), [], list(range(len(raws)))), unpaired_findings(sums.messages)
     if checked and not accepted:
         sent = sendable(raws, sums.provider, keep=protected_positions(sums.messages, chosen))
         doubtful = sent.findings
@@ -887,29 +888,11 @@ def _exporter(config: CompactConfig) -> Exporter:
     return exporters.fan_out(made) if len(made) > 1 else made[0]
 
 
-class StorageFunctions(NamedTuple):
-    """A storage adapter made of functions."""
-
-    name: str
-    save_transcript: Callable[[str, Sequence[JsonObject], int], str]
-    save_summary: Callable[[str, JsonObject, int], str]
-    save_event: Callable[[str, JsonObject], str]
-
-
-class NumberedStorageFunctions(NamedTuple):
-    """The same for a storage that knows its steps."""
-
-    name: str
-    save_transcript: Callable[[str, Sequence[JsonObject], int], str]
-    save_summary: Callable[[str, JsonObject, int], str]
-    save_event: Callable[[str, JsonObject], str]
-    next_step: Callable[[str], int]
-
-
 def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
     """Return a storage of the caller so that its errors become `StorageFailed`: its copies are not the record."""
     name = str(getattr(storage, "name", "") or type(storage).__name__)
-    kind = NumberedStorageFunctions if hasattr(storage, "next_step") else StorageFunctions
+    methods = ["save_transcript", "save_summary", "save_event"]
+    methods += ["next_step"] if hasattr(storage, "next_step") else []
 
     def call(method: str, *arguments: Any) -> Any:
         try:
@@ -921,4 +904,5 @@ def guarded_storage(storage: StorageAdapter) -> StorageAdapter:
                 what, fix="Check the storage; the home has the full history.", where=name
             ) from reason
 
-    return cast("StorageAdapter", kind(name, *(partial(call, method) for method in kind._fields[1:])))
+    made = SimpleNamespace(name=name, **{method: partial(call, method) for method in methods})
+    return cast("StorageAdapter", made)

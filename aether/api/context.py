@@ -8,10 +8,11 @@ not fit after every step raises `BudgetExceeded`. Decisions are in `aether.conte
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from aether import clock
 from aether.api import tokens
@@ -34,12 +35,14 @@ from aether.api.context_steps import compress_context as compress_context  # noq
 from aether.api.context_steps import emergency as emergency  # noqa: PLC0414 - the same
 from aether.api.conversations import record_directory
 from aether.api.home import Home, copied, redaction_rules
-from aether.context import guard, history
+from aether.context import guard
 from aether.context.modes import mode_rules
 from aether.context.shapes import (
+    LEVEL_NAMES,
     Checkpoint,
     ContextSettings,
     EmergencyResult,
+    ExportFormat,
     Overflow,
     Progress,
     Prompt,
@@ -52,7 +55,7 @@ from aether.context.shapes import (
 from aether.context.tiers import Reliability, reliability
 from aether.errors import AetherError, BudgetExceeded, Conflict, InvalidInput, NotFound, public, shown
 from aether.messages import convert
-from aether.messages.model import content_text
+from aether.messages.model import Message, content_text
 from aether.messages.validate import is_sendable, sendable
 from aether.redact.redact import redacted
 from aether.store import config, conversations
@@ -67,6 +70,7 @@ TRY_AGAIN = 0.05
 # Of the tokens that a provider refused: what is sent next.
 AFTER_OVERFLOW = 0.7
 PURPOSES: tuple[Purpose, ...] = ("recovery", "rollback", "emergency")
+FORMATS: tuple[ExportFormat, ...] = get_args(ExportFormat)
 
 
 class ContextStatus(NamedTuple):
@@ -568,8 +572,8 @@ def export_history(
         InvalidInput: there is no such format.
         NotFound: there is no such conversation.
     """
-    if format not in history.FORMATS:
-        fix = f"Use {' or '.join(history.FORMATS)}."
+    if format not in FORMATS:
+        fix = f"Use {' or '.join(FORMATS)}."
         raise InvalidInput(f"{shown(format)} is not a format.", fix=fix, where="format")
     record = record_directory(home)
     log = load(record, conversation_id)
@@ -580,10 +584,95 @@ def export_history(
     count = tokens.counting(settings.get("model", ""), place=record).count
     said = conversations.said(log)
     sizes = dict(zip(said, (message_tokens(one, count) for one in convert.read(conversations.messages(log, said))), strict=True))  # fmt: skip
-    found = history.history_of(
+    found = _history_of(
         conversation_id, conversations.records_of(record, conversation_id), sizes, settings,
         compressions=conversations.compressions(log),
     )  # fmt: skip
     if redact:
         found = redacted(found, redaction_rules(home))
-    return history.as_markdown(found) if format == "markdown" else history.as_json(found)
+    return _as_markdown(found) if format == "markdown" else json.dumps(found, ensure_ascii=False, indent=2)
+
+
+def _history_of(
+    conversation_id: str, records: Sequence[JsonObject], sizes: Mapping[int, int], settings: JsonObject, *, compressions: int
+) -> JsonObject:  # fmt: skip
+    """Return the history in the records of a log: its messages in order, its checkpoints, and totals.
+
+    `sizes` are the tokens of each message, by number. Messages that compactions made are left out.
+    """
+    messages = [
+        {"n": record["n"], "at": record["at"], "message": record["message"]}
+        for record in records if "n" in record and record["n"] in sizes
+    ]  # fmt: skip
+    made = [
+        _checkpoint(work, record["at"])
+        for record in records if record.get("receipt", {}).get("kind") == "context"
+        for work in record["receipt"]["works"]
+    ]  # fmt: skip
+    times = [record["at"] for record in records if "at" in record]
+    return {
+        "sessionId": conversation_id,
+        "messages": messages,
+        "checkpointRecords": made,
+        "settings": settings,
+        "metadata": {
+            "startTime": times[0] if times else "", "lastUpdate": times[-1] if times else "",
+            "totalMessages": len(messages), "totalTokens": sum(sizes[one["n"]] for one in messages),
+            "compressionCount": compressions,
+        },
+    }  # fmt: skip
+
+
+def _checkpoint(work: JsonObject, at: str) -> JsonObject:
+    before, after = work["tokens_before"], work["tokens"]
+    return {
+        "id": work["id"], "timestamp": at, "messageRange": work["range"], "originalTokens": before,
+        "compressedTokens": after, "compressionRatio": round(min(1.0, after / before), 4) if before else 1.0,
+        "level": work["level"], "kind": work["kind"],
+    }  # fmt: skip
+
+
+def _as_markdown(history: JsonObject) -> str:
+    """Return the history as Markdown: information, the compressions, and the whole conversation."""
+    about: dict[str, Any] = history["metadata"]
+    lines = [
+        f"# Session {history['sessionId']}", "", "## Session Information", "",
+        f"- **Started:** {about['startTime']}", f"- **Last Updated:** {about['lastUpdate']}",
+        f"- **Total Messages:** {about['totalMessages']}", f"- **Total Tokens:** {about['totalTokens']}",
+        f"- **Compressions:** {about['compressionCount']}", "",
+    ]  # fmt: skip
+    if history["checkpointRecords"]:
+        lines += ["## Compression History", ""]
+    for made in history["checkpointRecords"]:
+        first, last = made["messageRange"]
+        lines += [
+            f"### Checkpoint {made['id']}", "", f"- **Time:** {made['timestamp']}", f"- **Message Range:** {first}-{last}",
+            f"- **Original Tokens:** {made['originalTokens']}", f"- **Compressed Tokens:** {made['compressedTokens']}",
+            f"- **Compression Ratio:** {100 * made['compressionRatio']:.1f}%",
+            f"- **Level:** {made['level']} ({LEVEL_NAMES[made['level']].capitalize()})", "",
+        ]  # fmt: skip
+    lines += ["## Conversation", ""]
+    read = convert.read([one["message"] for one in history["messages"]])
+    for one, message in zip(history["messages"], read, strict=True):
+        lines += [f"### {message.role.capitalize()} ({one['at']})", "", _text(message), "", "---", ""]
+    return "\n".join(lines)
+
+
+def _text(message: Message) -> str:
+    """Return all that a message says, with its calls and results in code blocks."""
+    parts = []
+    for block in message.blocks:
+        if block.kind == "text":
+            parts.append(block.text)
+        elif block.kind in ("call", "result"):
+            fence = "`" * max(3, 1 + max((len(run) for run in _runs(block.text)), default=0))
+            parts.append(
+                f"{block.kind.capitalize()} {block.tool}".rstrip() + f"\n\n{fence}\n{block.text}\n{fence}"
+            )
+        else:
+            parts.append(f"[{block.kind}] {block.text}".rstrip())
+    return "\n\n".join(parts)
+
+
+def _runs(text: str) -> list[str]:
+    return [run for run in "".join(char if char == "`" else " " for char in text).split() if len(run) >= 3]

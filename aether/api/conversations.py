@@ -88,15 +88,6 @@ def full_history(conversation_id: str, *, home: Home = None) -> list[JsonObject]
     return conversations.history(load(record_directory(home), conversation_id))
 
 
-def since_cleared(conversation_id: str, *, home: Home = None) -> list[JsonObject]:
-    """Return every message that was added since the context was cleared.
-
-    Raises:
-        NotFound: the named home does not exist.
-    """
-    return list(_since_cleared(load(record_directory(home), conversation_id)).values())
-
-
 def _since_cleared(log: Log) -> dict[int, JsonObject]:
     """Return the messages that were added since the context was cleared, by number."""
     said = _said_since_cleared(log)

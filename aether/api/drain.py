@@ -307,7 +307,7 @@ def _batch_change(batch: _Batch, parts: list[list[JsonObject]], snapshot: Snapsh
     )
     stored = _Stored(
         [one for new, _ in added for one in new.ids], any(needed for _, needed in added),
-        record_files.head(snapshot, "items") if parts else -1, folds, next(results, None), refused,
+        record_files.head(snapshot) if parts else -1, folds, next(results, None), refused,
         tuple(learned),
     )  # fmt: skip
     return change._replace(result=stored)

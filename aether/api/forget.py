@@ -23,13 +23,12 @@ from aether.api import memory_tool
 from aether.api.home import Home, change, copied, counter_of, drained, find, now, read
 from aether.clock import new_id
 from aether.errors import AetherError, Conflict, CorruptDocument, InvalidInput, NotFound, public, shown
+from aether.memory import erase as erasing
+from aether.memory import forget as forgetting
 from aether.memory import items
 from aether.memory.capture.passages import request_in
-from aether.memory.forgetting import erase as erasing
-from aether.memory.forgetting import find as finding
-from aether.memory.forgetting import forget as forgetting
-from aether.memory.forgetting.erase import MARK, MIN_CHARS
-from aether.memory.forgetting.find import Target
+from aether.memory.erase import MARK, MIN_CHARS
+from aether.memory.forget import Target
 from aether.schemas import check
 from aether.store import archive_steps, archive_store, config, documents, files, ledger, record_files, seals
 from aether.store.authors import Author
@@ -114,7 +113,7 @@ def preview_forget(
 def forgotten_with(ids: Iterable[str], *, home: Home = None) -> dict[str, int]:
     """Return how many entries forgetting each of `ids` would remove; an id that names nothing is left out."""
     snapshot = read(home)
-    return finding.forgotten_with(snapshot.documents, remembered_archive(snapshot), ids)
+    return forgetting.forgotten_with(snapshot.documents, remembered_archive(snapshot), ids)
 
 
 @public
@@ -186,23 +185,23 @@ def _matches(
                 fix=f"Use at least {MIN_TEXT_CHARS} characters.",
                 where="forget",
             )
-        find = finding.find_repeats if repeated else finding.find_by_text
+        find = forgetting.find_repeats if repeated else forgetting.find_by_text
         found = find(state, archived, match)
         if repeated and not found:
             fix = "Look at it again: it was changed or forgotten meanwhile."
             raise NotFound("no entry says this any more.", fix=fix, where="forget")
         return found, [], _elsewhere(state, [match])
-    targets, unknown = finding.find_by_ids(state, archived, ids)
+    targets, unknown = forgetting.find_by_ids(state, archived, ids)
     if unknown:
         raise NotFound(
             f"{shown(unknown[0])} is in no layer, no signal, not in the archive and not in the knowledge graph.",
             fix='See "aether recall QUERY".',
             where="forget",
         )
-    like = finding.find_similar(state, archived, targets)
+    like = forgetting.find_similar(state, archived, targets)
     if similar:
         targets, like = targets + like, []
-    return targets, like, _elsewhere(state, finding.statement_texts(targets))
+    return targets, like, _elsewhere(state, forgetting.statement_texts(targets))
 
 
 def _elsewhere(state: Mapping[str, Any], texts: list[str]) -> list[str]:
@@ -242,7 +241,7 @@ def supersede(id: str, updates: Mapping[str, Any], *, home: Home = None) -> Supe
     given = copied(files.checked_json(dict(updates), where=f"item {id}"))
 
     def plan(state: Mapping[str, Any]) -> Change:
-        targets, unknown = finding.find_by_ids(state, archived, [id])
+        targets, unknown = forgetting.find_by_ids(state, archived, [id])
         if unknown:
             raise NotFound(
                 f"{shown(id)} is in no layer and not in the archive.",
@@ -474,7 +473,7 @@ def _torn_in(place: Path, texts: set[str]) -> set[str]:
         for text, end in ((entry.get("title"), "…"), (request_in(entry), "\n"))
         if isinstance(text, str) and text.endswith("…")
     }
-    starts = finding.torn_starts({text for text, _ in quoted}, texts)
+    starts = forgetting.torn_starts({text for text, _ in quoted}, texts)
     found = ((starts.get(text, ""), end) for text, end in quoted)
     return {f"{start}{end}" for start, end in found if len(start) >= erasing.MIN_SENTENCE_CHARS}
 
@@ -551,7 +550,9 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
         if file.path not in OWN_FILES and (is_archived or held or is_relevant(file.data)):
             # In a conversation that held the text, receipts of compactions hold digests of several messages.
             every = held and (is_archived or file.path.startswith("conversations/"))
-            data = _rewritten(file, replace, bool if every else is_relevant, same=is_archived and not held)
+            concerns = bool if every else is_relevant
+            same = is_archived and not held
+            data = file.data if same else erasing.rewrite_file(file.form, file.data, replace, concerns)
             if raw.search(data) or pattern.search(replace(file.path)):
                 raise _in_the_way(f"a file format ({_kind(file.path)})")
             if is_archived:
@@ -563,10 +564,6 @@ def _rewrites_of(place: Path, texts: list[str]) -> _Rewrites:
         steps += _sealed_again(place, steps, replace)
         steps += [Step(name, "", (0, 0, 0), b"") for name in DERIVED]
     return _Rewrites(+places, steps, 0, own, tuple(seen.unread))
-
-
-def _rewritten(file: _File, replace: erasing.Rewrite, concerns: erasing.IsRelevant, *, same: bool) -> bytes:
-    return file.data if same else erasing.rewrite_file(file.form, file.data, replace, concerns)
 
 
 def _receipts_about(place: Path, held: Mapping[str, int]) -> list[bytes]:

@@ -217,7 +217,7 @@ def _new_tally(snapshot: Snapshot, sources: list[Any]) -> _Tally:
     current = phases.current_phase(snapshot.documents["COLONY_STATE"])
     return _Tally(
         memory["working_memory"]["max_capacity_tokens"], config.load(snapshot.home).claude_private_paths,
-        str(snapshot.home.parent), counter_of(memory), record_files.head(snapshot, "items"),
+        str(snapshot.home.parent), counter_of(memory), record_files.head(snapshot),
         new_id("import", now()), others, dedupe.known_keys(snapshot, to_hooks=False), held, history,
         max([current, *(1 + max(found) for found in noted)]),
     )  # fmt: skip
@@ -382,7 +382,7 @@ def _commit(
         # Only under the lock are all notes visible that another process, importing the same, has stored.
         if snapshot.revision != tally.revision:
             tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
-            tally.archive_read = record_files.head(snapshot, "items")
+            tally.archive_read = record_files.head(snapshot)
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
     def beside(snapshot: Snapshot) -> Change:

@@ -109,7 +109,7 @@ def _reminder_block(found: Sequence[PromptMatch], budget: int, count: Counter) -
 
 def searchable_archive(snapshot: Snapshot) -> Source:
     """Return the archive of `snapshot` as a source for searches: indexed if possible, without forgotten entries."""
-    head = record_files.head(snapshot, "items")
+    head = record_files.head(snapshot)
     if head < 0:
         return EMPTY
     archive = Archive(

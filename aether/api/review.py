@@ -16,7 +16,7 @@ from aether.clock import new_id
 from aether.errors import Conflict, InvalidInput, NotFound, shown
 from aether.memory import items
 from aether.memory import review as reviewing
-from aether.memory.forgetting.find import find_by_ids, find_repeats
+from aether.memory.forget import find_by_ids, find_repeats
 from aether.memory.review import Doubt, Entry
 from aether.memory.sessions import sessions_of
 from aether.store.authors import Author

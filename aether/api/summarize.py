@@ -111,7 +111,7 @@ def write_summary(
 
 def write_checkpoint(
     messages: Sequence[Message], *, level: int, mode: str, goal: str, backend: str | Summarizer, settings: Settings,
-    count: Counter, most_tokens: int, previous: str = "", rules: Rules | None = DEFAULT,
+    count: Counter, most_tokens: int, previous: str = "",
 ) -> WrittenSummary:  # fmt: skip
     """Return the text of a checkpoint for `messages`, for earlier ones (`previous`), or for both, at a level.
 
@@ -133,7 +133,7 @@ def write_checkpoint(
         if reach.timeout_seconds <= 0:
             break
         task = summaries.task(source, level=asked, most=most)
-        answer = _answer(backend, task, settings=reach, rules=rules, count=count)
+        answer = _answer(backend, task, settings=reach, rules=DEFAULT, count=count)
         if isinstance(answer, AetherError):
             failures.append(_failure(name, answer.code, answer.what, final=True))
             if "temperature" in answer.what:  # some models refuse any other than their own
@@ -156,7 +156,7 @@ def write_checkpoint(
 
 
 def write_archived(
-    conversation: JsonObject, *, backend: str | Summarizer, settings: Settings, count: Counter, rules: Rules | None = DEFAULT,
+    conversation: JsonObject, *, backend: str | Summarizer, settings: Settings, count: Counter
 ) -> WrittenSummary:  # fmt: skip
     """Return the summary that a model writes of a conversation for the archive, from its key points, with a record of the tries.
 
@@ -170,7 +170,7 @@ def write_archived(
     for most in (whole["max_tokens"], whole["max_tokens"] // 2) if name != FALLBACK else ():
         task = {**whole, "max_tokens": most}
         answer = (
-            _answer(backend, task, settings=settings, rules=rules, count=count)
+            _answer(backend, task, settings=settings, rules=DEFAULT, count=count)
             if most >= LEAST_TOKENS
             else None
         )

@@ -124,7 +124,7 @@ def _archived(snapshot: Snapshot) -> list[Moment]:
     """Return the moments of all archived items, read again only if the files of the archive have changed."""
     files = [path.stat() for path in record_files.files_of(snapshot.home, "items")]
     state = (
-        record_files.head(snapshot, "items"),
+        record_files.head(snapshot),
         [(one.st_ino, one.st_size, one.st_mtime_ns) for one in files],
     )
     known = _ARCHIVED.get(snapshot.home)

@@ -16,8 +16,7 @@ from math import log
 from typing import NamedTuple
 
 from aether import clock
-from aether.archive.levels import last_used
-from aether.archive.retention import TOPIC_HITS, score, topic_hits
+from aether.archive.retention import TOPIC_HITS, last_used, score, topic_hits
 from aether.archive.shapes import Conversation, Level, Said, said, times_are_inside
 from aether.archive.shapes import level as level_named
 from aether.errors import InvalidInput, shown
@@ -83,9 +82,6 @@ ARCHIVE = "archive"
 MOST_WRITTEN = 1_500
 # Shorter numbers count what the text itself lists.
 LONG_NUMBER = 3
-METADATA_KEYS = (
-    "id", "title", "created_at", "updated_at", "total_messages", "session_id", "topics", "key_entities", "summary_stats",
-)  # fmt: skip
 
 
 class Sentence(NamedTuple):

@@ -1,8 +1,9 @@
-"""Retention: how important a conversation is, and the level that it keeps for that.
+"""Retention: how old and how important a conversation is, and the level that it keeps for that.
 
-The score is a weighted sum of six parts, each between 0 and 1 (docs/archive.md). The fuller one of the level by age and the
-level by score wins, so that importance only ever keeps more. A marked conversation stays full. A rule that keeps for
-longer keeps a superset: a higher score, a lower threshold or a later boundary never leads to a lesser level.
+Its age is in whole days since it was last used. The score is a weighted sum of six parts, each between 0 and 1
+(docs/archive.md). The fuller one of the level by age and the level by score wins, so that importance only ever keeps
+more. A marked conversation stays full. A rule that keeps for longer keeps a superset: a higher score, a lower threshold
+or a later boundary never leads to a lesser level.
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
 from aether import clock
-from aether.archive.levels import DEFAULT, MOST_DAYS, Age, Boundaries, age, level_of_age
-from aether.archive.shapes import Conversation, Level, fuller, said
+from aether.archive.shapes import LEVELS, Conversation, Level, fuller, said
 from aether.errors import InvalidInput, shown
 from aether.text.words import pluralize, words
 
 Rule = Literal["marked", "important", "recent", "score", "age"]
+Which = Literal["messages", "updated_at", "created_at", "known", "unknown"]
 
 PARTS = (
     "message_count", "response_quality", "topic_diversity", "time_span", "user_marked", "question_density",
@@ -43,6 +44,105 @@ TOPICS: Mapping[str, str] = {
 }
 # Words that open a question, or could.
 _QUESTIONS = frozenset("how what when where why which who can could would should is are do does did".split())
+# A hundred years: a longer age is a slip of the keyboard.
+MOST_DAYS = 36_525
+
+
+class Boundaries(NamedTuple):
+    """The ages in days from which the levels below `full` apply."""
+
+    key_points: int = 30
+    summary: int = 90
+    metadata: int = 365
+
+
+DEFAULT = Boundaries()
+PRESETS: Mapping[str, Boundaries] = {"default": DEFAULT, "research": Boundaries(7, 30, 90)}
+
+
+class Age(NamedTuple):
+    """The age of a conversation."""
+
+    days: int
+    """Whole days, never negative."""
+    since: str
+    """The time it counts from; "" if none is known, and then it is 0."""
+    which: Which
+    """The field that time is from: the newest message, else `updated_at`, else `created_at`; `known` if it was stored before
+    the conversation lost detail."""
+
+
+def boundaries(given: Mapping[str, Any] | str | None = None) -> Boundaries:
+    """Return the boundaries of a preset, or those `given`, with the defaults for the rest.
+
+    Raises:
+        InvalidInput: no such preset or level, a boundary that is no number of whole days, or one below that of a fuller level.
+
+    >>> boundaries("research"), boundaries({"metadata": 400}).metadata
+    (Boundaries(key_points=7, summary=30, metadata=90), 400)
+    """
+    if given is None:
+        return DEFAULT
+    if isinstance(given, str):
+        if given not in PRESETS:
+            raise InvalidInput(
+                f"{shown(given)} is not a preset.",
+                fix=f"Use one of {', '.join(PRESETS)}.",
+                where="archive.boundaries",
+            )
+        return PRESETS[given]
+    if not isinstance(given, Mapping) or (unknown := given.keys() - set(LEVELS[1:])):
+        what = f"{shown(unknown if isinstance(given, Mapping) else given)} has no boundary."
+        raise InvalidInput(what, fix=f"Give days for {', '.join(LEVELS[1:])}.", where="archive.boundaries")
+    for name, days in given.items():
+        if isinstance(days, bool) or not isinstance(days, int) or not 0 <= days <= MOST_DAYS:
+            raise InvalidInput(
+                f"{shown(days)} is not an age.",
+                fix=f"Give days, 0 to {MOST_DAYS}.",
+                where=f"archive.boundaries.{name}",
+            )
+    found = DEFAULT._replace(**given)
+    if not found.key_points <= found.summary <= found.metadata:
+        what = f"{found.key_points}, {found.summary}, {found.metadata} do not ascend."
+        raise InvalidInput(
+            what,
+            fix="Give each level an age that is not below that of the one before.",
+            where="archive.boundaries",
+        )
+    return found
+
+
+def age(conversation: Conversation, now: datetime) -> Age:
+    """Return the age of `conversation` at `now`, an aware time; 0 if its times are later, or none is known."""
+    since, which = last_used(conversation)
+    return Age(max(0, (now - clock.parse(since)).days) if since else 0, since, which)
+
+
+def last_used(conversation: Conversation) -> tuple[str, Which]:
+    """Return the time from which the age of a conversation counts, "" if none is known, and the field it is from.
+
+    Of a conversation that has lost detail, that is the time of when it was whole: its last message may be missing.
+    """
+    times: dict[Which, str] = {
+        "known": conversation.get("known", {}).get("since", ""),
+        "messages": max(conversation["times"], default=""),
+        "updated_at": conversation["updated_at"],
+        "created_at": conversation["created_at"],
+    }
+    return next(((since, which) for which, since in times.items() if since), ("", "unknown"))
+
+
+def level_of_age(days: int, boundaries: Boundaries = DEFAULT) -> Level:
+    """Return the level that an age asks for.
+
+    >>> [level_of_age(days) for days in (29, 30, 89, 90, 364, 365)]
+    ['full', 'key_points', 'key_points', 'summary', 'summary', 'metadata']
+    """
+    if days >= boundaries.metadata:
+        return "metadata"
+    if days >= boundaries.summary:
+        return "summary"
+    return "key_points" if days >= boundaries.key_points else "full"
 
 
 class Policy(NamedTuple):
@@ -89,9 +189,7 @@ class Decision(NamedTuple):
     """The rule in words."""
 
 
-def policy(
-    changes: Mapping[str, Any] | None = None, *, of: Policy = STANDARD, where: str = "policy"
-) -> Policy:
+def policy(changes: Mapping[str, Any] | None = None, *, of: Policy = STANDARD) -> Policy:
     """Return the policy `of` with `changes`; of `weights`, those that are not named stay as they are.
 
     Raises:
@@ -102,22 +200,20 @@ def policy(
     0.3
     """
     if not isinstance(changes, (Mapping, type(None))):
-        raise InvalidInput(f"{shown(changes)} is not a policy.", fix="Give an object.", where=where)
+        raise InvalidInput(f"{shown(changes)} is not a policy.", fix="Give an object.", where="policy")
     given = dict(changes or {})
     weights = given.pop("weights", {})
     if not isinstance(weights, Mapping):
-        raise InvalidInput(
-            f"{shown(weights)} are no weights.", fix="Give an object.", where=f"{where}.weights"
-        )
-    _require_known(given, _RANGES, where)
-    _require_known(weights, dict.fromkeys(PARTS, (0, 1)), f"{where}.weights")
+        raise InvalidInput(f"{shown(weights)} are no weights.", fix="Give an object.", where="policy.weights")
+    _require_known(given, _RANGES, "policy")
+    _require_known(weights, dict.fromkeys(PARTS, (0, 1)), "policy.weights")
     found = of._replace(**given, weights={**of.weights, **weights})
     if not any(found.weights.values()):
-        raise InvalidInput("no weight is above 0.", fix="Give one part a weight.", where=f"{where}.weights")
+        raise InvalidInput("no weight is above 0.", fix="Give one part a weight.", where="policy.weights")
     if not found.important_threshold >= found.preserve_threshold >= found.summary_threshold:
         listed = (found.important_threshold, found.preserve_threshold, found.summary_threshold)
         what = f"the thresholds {', '.join(map(str, listed))} do not descend."
-        raise InvalidInput(what, fix="Give important ≥ preserve ≥ summary.", where=where)
+        raise InvalidInput(what, fix="Give important ≥ preserve ≥ summary.", where="policy")
     return found
 
 

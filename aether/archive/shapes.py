@@ -108,7 +108,7 @@ def fuller(a: Level, b: Level) -> Level:
     return a if LEVELS.index(a) <= LEVELS.index(b) else b
 
 
-def level(name: str, *, where: str = "level") -> Level:
+def level(name: str) -> Level:
     """Return the level of that name.
 
     Raises:
@@ -117,7 +117,7 @@ def level(name: str, *, where: str = "level") -> Level:
     found = next((one for one in LEVELS if one == name), None)
     if found is None:
         raise InvalidInput(
-            f"{shown(name)} is not a level.", fix=f"Use one of {', '.join(LEVELS)}.", where=where
+            f"{shown(name)} is not a level.", fix=f"Use one of {', '.join(LEVELS)}.", where="level"
         )
     return found
 

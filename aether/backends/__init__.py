@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from types import ModuleType
 from typing import cast
 
 from aether.backends.base import Backend, Completion, Request, Settings
@@ -33,15 +34,9 @@ def backend(spec: str) -> tuple[Backend, dict[str, str]]:
     >>> module.NAME, overrides
     ('command', {'command': 'jq .'})
     """
-    name, _, command = spec.partition(":")
-    if name not in _MODULES or bool(command.strip()) != (name == "command"):
-        raise InvalidInput(
-            f"{shown(spec)} is not an architect.",
-            fix="Use extractive, anthropic, openai, ollama, claude-code, manual or command:'program'.",
-            where="architect",
-        )
-    module = cast("Backend", import_module(f"aether.backends.{_MODULES[name]}"))
-    return module, {"command": command.strip()} if command else {}
+    fix = "Use extractive, anthropic, openai, ollama, claude-code, manual or command:'program'."
+    module, overrides = _named(spec, _MODULES, "an architect", fix=fix, where="architect")
+    return cast("Backend", module), overrides
 
 
 _CHATS = {
@@ -62,12 +57,16 @@ def chat_backend(spec: str) -> tuple[ChatBackend, dict[str, str]]:
     >>> chat_backend("echo")[0].NAME
     'echo'
     """
+    fix = "Use echo, ollama, openai, anthropic or command:'program'."
+    module, overrides = _named(spec, _CHATS, "a backend of a chat", fix=fix, where="backend")
+    return cast("ChatBackend", module), overrides
+
+
+def _named(
+    spec: str, known: dict[str, str], what: str, *, fix: str, where: str
+) -> tuple[ModuleType, dict[str, str]]:
     name, _, command = spec.partition(":")
-    if name not in _CHATS or bool(command.strip()) != (name == "command"):
-        raise InvalidInput(
-            f"{shown(spec)} is not a backend of a chat.",
-            fix="Use echo, ollama, openai, anthropic or command:'program'.",
-            where="backend",
-        )
-    module = cast("ChatBackend", import_module(f"aether.backends.{_CHATS[name]}"))
+    if name not in known or bool(command.strip()) != (name == "command"):
+        raise InvalidInput(f"{shown(spec)} is not {what}.", fix=fix, where=where)
+    module = import_module(f"aether.backends.{known[name]}")
     return module, {"command": command.strip()} if command else {}

@@ -3,18 +3,19 @@
 All model backends share it: the correction after a rejected answer, the weaker form for a server without structured
 output, one more try with more room after a cut answer, refusals, parts if the whole does not fit, and the sum of tokens
 and cost over all calls. A backend adds how its server is called and how its reply is read; retries and failures of
-servers are in `model_server`, the parts in `chunks`.
+servers are in `model_server`. Each item or text of a hand-off or task that is too large for one prompt goes to exactly
+one part, in order; one that is too large for a part is cut at a line or a blank, and nothing of it is left out.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, NamedTuple
 
-from aether.backends import chunks, model_server
+from aether.backends import model_server
 from aether.backends.base import Completion, Request, Settings
-from aether.backends.request import merge_prompt, session_request, summary_request, whole_prompt
+from aether.backends.request import item_line, merge_prompt, session_request, summary_request, whole_prompt
 from aether.errors import BackendFailed
 from aether.tokens.counters import session_tokens
 from aether.types import Counter, JsonObject
@@ -93,7 +94,7 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
     dialog = _Dialog(model, settings, count, list(model.forms) if request.schema else [{}], [])
     if request.task == "summary":
         attempt = _summary_in_turn
-        size = chunks.task_tokens(request.data, count)
+        size = task_tokens(request.data, count)
         empty = summary_request({**request.data, "said": []}, feedback=request.feedback)
         most = model.input_tokens - count(whole_prompt(empty))
     else:
@@ -125,7 +126,7 @@ def converse(request: Request, model: Model, *, settings: Settings, count: Count
 def _summary_in_turn(request: Request, most: int, dialog: _Dialog) -> str | None:
     """Return the summary of all parts, each the previous summary of the next; None if a part is too long."""
     previous = request.data["previous"]
-    for part in chunks.split_task(request.data, most_tokens=most, count=dialog.count):
+    for part in split_task(request.data, most_tokens=most, count=dialog.count):
         asked = summary_request({**part, "previous": previous}, feedback=request.feedback)
         answer = _ask(whole_prompt(asked), dialog)
         if answer.outcome == "too long":
@@ -136,7 +137,7 @@ def _summary_in_turn(request: Request, most: int, dialog: _Dialog) -> str | None
 
 def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
     """Return the session of all parts, merged; None if a part is too long."""
-    handoffs = chunks.split_handoff(request.data, most_tokens=most, count=dialog.count)
+    handoffs = split_handoff(request.data, most_tokens=most, count=dialog.count)
     if len(handoffs) == 1:
         answer = _ask(whole_prompt(request), dialog)
         return None if answer.outcome == "too long" else answer.text
@@ -144,10 +145,10 @@ def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
     for nth, handoff in enumerate(handoffs, start=1):
         part = session_request(handoff, feedback=request.feedback)
         answer = _ask(whole_prompt(part), dialog)
-        session = chunks.find_session(answer.text)
+        session = find_session(answer.text)
         if answer.outcome == "whole" and session is None:
             answer = _ask(whole_prompt(part._replace(feedback=NOT_A_SESSION)), dialog)
-            session = chunks.find_session(answer.text)
+            session = find_session(answer.text)
         if answer.outcome == "too long":
             return None
         if session is None:
@@ -157,7 +158,7 @@ def _session(request: Request, most: int, dialog: _Dialog) -> str | None:
                 where=dialog.model.name,
             )
         sessions.append(session)
-    merged = _shortened(request, chunks.merge_sessions(request.data, sessions), sessions, dialog)
+    merged = _shortened(request, merge_sessions(request.data, sessions), sessions, dialog)
     return json.dumps(merged, ensure_ascii=False)
 
 
@@ -172,7 +173,7 @@ def _shortened(
     if size <= request.target_tokens * MERGE_EXCESS or not fits:
         return merged
     try:
-        shorter = chunks.find_session(_ask(prompt, dialog).text)
+        shorter = find_session(_ask(prompt, dialog).text)
     except BackendFailed:
         # The parts are there already; a failed merge only leaves them longer.
         return merged
@@ -228,3 +229,154 @@ def _read(found: model_server.Reply, dialog: _Dialog) -> Answer:
         fix="Check the base URL.",
         where=model.name,
     )
+
+
+# A blank within this share of a cut is preferred to a cut inside a word.
+_LOOK_BACK_SHARE = 0.2
+_LISTS = {"key_decisions": "decision", "outcomes": "result", "high_value_items": "content"}
+
+
+def split_handoff(handoff: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
+    """Return hand-offs that share the items of `handoff`, each of at most `most_tokens` of items.
+
+    The target is shared by size; a protected statement goes with its item.
+    """
+
+    def size(item: JsonObject) -> int:
+        return _json_tokens(item_line(item), count)
+
+    groups = _grouped(handoff["items"], "content", size, most_tokens)
+    if len(groups) == 1:
+        return [{**handoff, "items": groups[0], "item_count": len(groups[0])}]
+    return [_part(handoff, group, nth, count) for nth, group in enumerate(groups)]
+
+
+def split_task(task: JsonObject, *, most_tokens: int, count: Counter) -> list[JsonObject]:
+    """Return tasks that share the messages of `task`, each of at most `most_tokens` of messages.
+
+    >>> task = {"said": [{"at": 0, "text": "one two"}, {"at": 1, "text": "three"}]}
+    >>> [part["said"] for part in split_task(task, most_tokens=9, count=lambda text: len(text) // 4)]
+    [[{'at': 0, 'text': 'one two'}], [{'at': 1, 'text': 'three'}]]
+    """
+    groups = _grouped(task["said"], "text", lambda said: _json_tokens(said, count), most_tokens)
+    return [{**task, "said": group} for group in groups]
+
+
+def task_tokens(task: JsonObject, count: Counter) -> int:
+    """Return the tokens of all messages of `task`, as a model is shown them."""
+    return sum(_json_tokens(said, count) for said in task["said"])
+
+
+def _json_tokens(value: JsonObject, count: Counter) -> int:
+    return count(json.dumps(value, ensure_ascii=False))
+
+
+def _grouped(
+    entries: Iterable[JsonObject], field: str, size: Callable[[JsonObject], int], most: int
+) -> list[list[JsonObject]]:
+    """Return the entries in groups of at most `most` tokens; the text in `field` of a larger one is cut."""
+    groups: list[list[JsonObject]] = [[]]
+    filled = 0
+    for entry in entries:
+        pieces, tokens = [entry], size(entry)
+        if tokens > most and entry[field]:
+            frame = size({**entry, field: ""})
+            share = max(1, most - frame) / max(1, tokens - frame)
+            texts = cut_text(entry[field], int(len(entry[field]) * share))
+            pieces = [{**entry, field: text} for text in texts]
+        for piece in pieces:
+            tokens = size(piece)
+            if filled and filled + tokens > most:
+                groups.append([])
+                filled = 0
+            groups[-1].append(piece)
+            filled += tokens
+    return groups
+
+
+def _part(handoff: JsonObject, items: list[JsonObject], nth: int, count: Counter) -> JsonObject:
+    tokens = sum(count(item["content"]) for item in items)
+    ids = {item["id"] for item in items}
+    known = {item["id"] for item in handoff["items"]}
+    share = tokens / max(1, sum(count(item["content"]) for item in handoff["items"]))
+    return {
+        **handoff,
+        "items": items,
+        "item_count": len(items),
+        "total_tokens": tokens,
+        "target_tokens": max(1, round(handoff["target_tokens"] * share)),
+        "protected": [
+            statement
+            for statement in handoff.get("protected", [])
+            if statement.get("id") in ids or (nth == 0 and statement.get("id") not in known)
+        ],
+    }
+
+
+def cut_text(text: str, chars: int) -> list[str]:
+    """Return `text` in pieces of about `chars` characters, cut at a line or a blank if one is near.
+
+    >>> cut_text("one two three", 8)
+    ['one two ', 'three']
+    """
+    pieces = []
+    at, step = 0, max(1, chars)
+    while at < len(text):
+        end = at + step
+        if end < len(text):
+            near = max(at, end - int(step * _LOOK_BACK_SHARE))
+            blank = max(text.rfind("\n", near, end), text.rfind(" ", near, end))
+            end = blank + 1 if blank >= 0 else end
+        pieces.append(text[at:end])
+        at = end
+    return pieces
+
+
+def merge_sessions(handoff: JsonObject, sessions: list[JsonObject]) -> JsonObject:
+    """Return one session from those of the parts: summaries in order, lists without exact repeats.
+
+    >>> merge_sessions({"compression_id": "c", "prepared_at": "t", "phase": 1}, [
+    ...     {"summary": "A.", "outcomes": [{"result": "x"}]}, {"summary": "B.", "outcomes": [{"result": "x"}]}])
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'id': 'c', 'session_id': 'c', 'compressed_at': 't', 'phase': 1, 'summary': 'A. B.',
+     'key_decisions': [], 'outcomes': [{'result': 'x'}], 'high_value_items': []}
+    """
+    summaries = (session.get("summary") for session in sessions)
+    return {
+        "id": handoff["compression_id"],
+        "session_id": handoff["compression_id"],
+        "compressed_at": handoff["prepared_at"],
+        "phase": handoff["phase"],
+        "summary": " ".join(text.strip() for text in summaries if isinstance(text, str) and text.strip()),
+        **{name: _joined(sessions, name, key) for name, key in _LISTS.items()},
+    }
+
+
+def _joined(sessions: list[JsonObject], name: str, key: str) -> list[Any]:
+    seen: dict[str, JsonObject] = {}
+    for session in sessions:
+        entries = session.get(name)
+        for entry in entries if isinstance(entries, list) else []:
+            if isinstance(entry, dict) and isinstance(entry.get(key), str):
+                seen.setdefault(entry[key], entry)
+    return list(seen.values())
+
+
+def find_session(text: str) -> JsonObject | None:
+    """Return the first JSON object with a summary in `text`, fenced or among words.
+
+    >>> find_session('Here it is: {"summary": "Done."} Bye')
+    {'summary': 'Done.'}
+    """
+    decoder = json.JSONDecoder()
+    at = text.find("{")
+    while at >= 0:
+        try:
+            found, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            end = at + 1
+        else:
+            if isinstance(found.get("summary"), str):
+                return dict(found)
+        at = text.find("{", end)
+    return None

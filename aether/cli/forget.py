@@ -26,7 +26,7 @@ from aether.text.words import pluralize
 
 if TYPE_CHECKING:
     from aether.api.forget import Erased, Forgotten
-    from aether.memory.forgetting.find import Target
+    from aether.memory.forget import Target
 
 # Lines shown before the question; --json and the receipt have all of them.
 SHOWN = 20

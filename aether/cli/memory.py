@@ -111,7 +111,7 @@ def add(
     """
     from aether.api import working
 
-    extra: dict[str, Any] = _object(metadata, "--metadata") if metadata else {}
+    extra: dict[str, Any] = _object(metadata) if metadata else {}
     extra |= {
         name: value for name, value in (("phase", phase), ("protected", protect or None)) if value is not None
     }
@@ -151,17 +151,19 @@ def _known_type_like(type_: str) -> str:
     return next(iter(get_close_matches(type_.lower(), RELEVANCE_OF_TYPE, 1, 0.8)), "")
 
 
-def _object(text: str, where: str) -> dict[str, Any]:
+def _object(text: str) -> dict[str, Any]:
     from aether.errors import InvalidInput
 
     try:
         value = json.loads(text)
     except ValueError as reason:
         raise InvalidInput(
-            f"not JSON ({reason}).", fix='Pass an object such as {"ticket": 7}.', where=where
+            f"not JSON ({reason}).", fix='Pass an object such as {"ticket": 7}.', where="--metadata"
         ) from reason
     if not isinstance(value, dict):
-        raise InvalidInput("not a JSON object.", fix='Pass an object such as {"ticket": 7}.', where=where)
+        raise InvalidInput(
+            "not a JSON object.", fix='Pass an object such as {"ticket": 7}.', where="--metadata"
+        )
     return value
 
 
@@ -223,7 +225,7 @@ def update(
         "relevance_score": relevance,
     }
     updates: dict[str, Any] = {field: value for field, value in given.items() if value is not None}
-    extra = _object(metadata, "--metadata") if metadata else {}
+    extra = _object(metadata) if metadata else {}
     if protected is not None:
         extra["protected"] = protected or None
     if content is not None and is_typed():

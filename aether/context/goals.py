@@ -23,7 +23,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, cast
 
 from aether import prompts
-from aether.clock import parse, stamp
+from aether.clock import NewId, parse, stamp
 from aether.errors import InvalidInput, NotFound, shown
 from aether.store.patch import diff
 from aether.text.regex import lazy
@@ -43,7 +43,6 @@ from aether.types import (
 
 DOCUMENT = "goals"
 Status = Literal["active", "paused", "blocked", "completed", "abandoned"]
-NewId = Callable[[str, datetime, int], str]
 
 # The wording of a goal is in every prompt, whole: a page of it would fill a small window.
 MOST_GOAL_CHARS = 2_000

@@ -27,7 +27,7 @@ from aether import clock
 from aether.api import archive
 from aether.api.admin import init
 from aether.api.home import Home
-from aether.archive import forms, levels, retention
+from aether.archive import forms, retention
 from aether.archive.shapes import Conversation, Level, given_conversation, level, read_conversation
 from aether.errors import AetherError, Conflict, InvalidInput, NotFound, UnsafePath, public_methods, shown
 from aether.store import archive_store, conversations
@@ -111,12 +111,12 @@ class CompressionEngine:
         now: Callable[[], datetime] = clock.now,
     ) -> None:  # fmt: skip
         self.model_name = model_name
-        self.boundaries = levels.boundaries(boundaries)
+        self.boundaries = retention.boundaries(boundaries)
         self.now = now
 
     def get_compression_level(self, age_days: int) -> CompressionLevel:
         """Return the level that an age asks for; a negative one is that of a clock set back, and full."""
-        return CompressionLevel(levels.level_of_age(age_days, self.boundaries))
+        return CompressionLevel(retention.level_of_age(age_days, self.boundaries))
 
     def extract_key_points(self, conversation: JsonObject) -> str:
         """Return about 70 % of what was said, in its order; all of it, if that is three sentences or fewer."""
@@ -138,7 +138,7 @@ class CompressionEngine:
         """Return a conversation at the level that its age asks for; it shares nothing with the one given."""
         read = _read(conversation)
         return self.compress(
-            conversation, levels.level_of_age(levels.age(read, self.now()).days, self.boundaries)
+            conversation, retention.level_of_age(retention.age(read, self.now()).days, self.boundaries)
         )
 
     def compress(self, conversation: JsonObject, to: CompressionLevel | str) -> CompressedConversation:
@@ -148,7 +148,7 @@ class CompressionEngine:
         content: str | JsonObject = deepcopy(conversation) if wanted == "full" else _content(made)
         created = read["created_at"]
         metadata = {
-            "compression_method": METHOD, "age_days": levels.age(read, now).days, "original_tokens": read["total_tokens"],
+            "compression_method": METHOD, "age_days": retention.age(read, now).days, "original_tokens": read["total_tokens"],
         }  # fmt: skip
         return CompressedConversation(
             read["id"], CompressionLevel(wanted), now, clock.parse(created) if created else None, content, metadata,
@@ -181,12 +181,9 @@ class CompressionEngine:
             try:
                 done.append(self.compress_by_age(conversation))
             except AetherError as reason:
-                done.failed.append(_finding(reason, f"conversations[{nth}]"))
+                where = reason.where or f"conversations[{nth}]"
+                done.failed.append(Finding("error", "no-conversation", where, reason.what, reason.fix))
         return done
-
-
-def _finding(reason: AetherError, where: str) -> Finding:
-    return Finding("error", "no-conversation", reason.where or where, reason.what, reason.fix)
 
 
 def _read(conversation: JsonObject) -> Conversation:
@@ -278,7 +275,7 @@ class RetentionPolicy:
             return "full"
         if importance_score is not None:
             found = found._replace(total=importance_score)
-        return retention.level_of_score(found, levels.age(read, self.now()).days, policy)[0]
+        return retention.level_of_score(found, retention.age(read, self.now()).days, policy)[0]
 
     def update_retention_policy(self, policy_settings: Mapping[str, Any]) -> JsonObject:
         """Change thresholds, the multiplier or weights, and return the whole policy.

@@ -111,13 +111,6 @@ def has_unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> bool:
     return bool(unchanged_items(memory, record))
 
 
-def close_handoff(memory: Mapping[str, Any], compression_id: str) -> Change:
-    """Return the change that closes a hand-off; it is empty if the hand-off is not open."""
-    records = memory["compression"]["open"]
-    places = [place for place, record in enumerate(records) if record["id"] == compression_id]
-    return Change({"memory": [{"op": "remove", "path": f"/compression/open/{place}"} for place in places]})
-
-
 def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
     """Return the items of a hand-off that are still in working memory, unchanged."""
     wanted = record["items"]

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, cast
 
 from aether import clock
+from aether.clock import NewId
 from aether.errors import Conflict, InvalidInput, shown
 from aether.memory import answers, fidelity, handoff, items, patterns, sessions
 from aether.memory.briefing.block import timestamp
@@ -19,7 +20,6 @@ from aether.memory.briefing.sections import keeps_items, kept_items, outlasts, r
 from aether.store.patch import chain_changes
 from aether.types import Change, Counter, Handoff, Item, JsonObject, Patch, Session
 
-NewId = Callable[[str, datetime, int], str]
 Step = Callable[[Mapping[str, Any]], Change]
 MakePrompt = Callable[[JsonObject], JsonObject]
 """Makes the prompt of a hand-off, so that an answer that repeats it is recognized."""

@@ -19,6 +19,7 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 
 from aether import clock
+from aether.clock import NewId
 from aether.errors import BudgetExceeded, InvalidInput, NotFound, shown
 from aether.hints import TYPE_CHECKING, Any, cast
 from aether.memory.colony import check_phase
@@ -63,8 +64,6 @@ _TYPED_FIELDS = frozenset(
     {"timestamp", "phase", *(field for _, fields, _ in _FIELDS_OF_KIND for field in fields)}
 )
 ENTRY_FIELDS = frozenset({"content", "type", "relevance_score", "source", "caste", "phase", "metadata"})
-
-NewId = Callable[[str, datetime, int], str]
 
 
 # Earlier places of an item that was said again: of more only the keys are kept, by which an import knows what it has.

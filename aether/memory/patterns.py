@@ -20,12 +20,13 @@ changes nothing.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import count
 from typing import Any, Literal, NamedTuple
 
 from aether import clock
+from aether.clock import NewId
 from aether.errors import InvalidInput, NotFound, shown
 from aether.memory.sessions import ended_in, last_heard
 from aether.text.classify import classify, is_of_task, without_lead_in
@@ -34,8 +35,6 @@ from aether.text.regex import lazy
 from aether.text.similarity import Index, fingerprint, implied_by, index, opposites, supporting
 from aether.text.words import sentences, words
 from aether.types import Change, JsonObject, Link, Patch, Pattern
-
-NewId = Callable[[str, datetime, int], str]
 
 MakeId = Callable[[str], str]
 """Makes the next id of a kind."""
@@ -442,20 +441,13 @@ class Repeated(NamedTuple):
     wordings: list[str]
 
 
-def promote(
-    memory: JsonObject, *, now: datetime, new_id: NewId, sessions: Collection[str] | None = None
-) -> Change:
-    """Return the change that promotes weighty and repeated statements; its result is a `Promotion`.
-
-    Only the sessions with the ids `sessions` are read, by default all.
-    """
+def promote(memory: JsonObject, *, now: datetime, new_id: NewId) -> Change:
+    """Return the change that promotes weighty and repeated statements; its result is a `Promotion`."""
     patterns: list[Pattern] = memory["long_term_memory"]["patterns"]
     known = index(pattern["pattern"] for pattern in patterns)
     gains: dict[int, list[Statement]] = {}
     rest: list[Statement] = []
     for statement in _statements(memory):
-        if sessions is not None and not {statement.session_id, statement.link_to} & {*sessions}:
-            continue
         at = matching_pattern(statement.text, statement.session_id, patterns, known)
         if at is None:
             rest.append(statement)

@@ -14,11 +14,12 @@ or as a question does not count, and neither does one that the same text denies.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 
 from aether import clock
+from aether.clock import NewId
 from aether.errors import InvalidInput, shown
 from aether.hints import Any, Literal, get_args
 from aether.memory import signals
@@ -38,7 +39,6 @@ from aether.types import (
     State,
 )
 
-NewId = Callable[[str, datetime, int], str]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 # The legal way from each state into the work of a phase.
 ROUTES_TO_EXECUTING: dict[State, list[State]] = {
@@ -69,14 +69,14 @@ class PhaseChange(NamedTuple):
     """Ids of the signals that were deposited."""
 
 
-def current_phase(colony: Mapping[str, Any], default: int = 1) -> int:
-    """Return the phase that was started last, or `default` if no phase was started.
+def current_phase(colony: Mapping[str, Any]) -> int:
+    """Return the phase that was started last, or 1 if no phase was started.
 
     >>> current_phase({"colony_status": {"current_phase": None}})
     1
     """
     phase = colony["colony_status"]["current_phase"]
-    return default if phase is None else int(phase)
+    return 1 if phase is None else int(phase)
 
 
 def start_phase(

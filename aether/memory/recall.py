@@ -86,10 +86,10 @@ def item_record(item: Mapping[str, Any], layer: str) -> Record:
     return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], value)
 
 
-def recall_line(record: Record, *, count: Counter, score: float = 0.0) -> RecallLine:
+def recall_line(record: Record, *, count: Counter) -> RecallLine:
     """Return a record as a line of an index; tokens that were never counted are counted now."""
     tokens = record.tokens or count(record.text)
-    return RecallLine(record.id, record.layer, record.type, record.at, tokens, excerpt(record.text), score)
+    return RecallLine(record.id, record.layer, record.type, record.at, tokens, excerpt(record.text), 0.0)
 
 
 def hit_line(hit: Hit) -> RecallLine:

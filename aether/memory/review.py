@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.memory.briefing.sections import keeps_items, known_items, revoked_in
 from aether.memory.capture.notes import RULE_TYPES, noting_agent
-from aether.memory.forgetting.find import parts_of
+from aether.memory.forget import parts_of
 from aether.memory.items import items_of
 from aether.memory.patterns import WORK_TYPES
 from aether.memory.sessions import EXTRACTIVE, last_heard, sessions_of

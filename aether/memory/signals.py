@@ -12,10 +12,11 @@ append-only file `events`. A clock that was set back makes a signal fresh, never
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime
 
 from aether import clock
+from aether.clock import NewId
 from aether.errors import InvalidInput, shown
 from aether.hints import Any, cast
 from aether.memory.colony import check_phase, phase_number
@@ -34,7 +35,6 @@ GUARDED_TYPES = frozenset({"FOCUS", "REDIRECT"})
 # The boundary signal; files of the original spell it in lower case, or as an event in the metadata.
 PHASE_COMPLETE = "PHASE_COMPLETE"
 
-NewId = Callable[[str, datetime, int], str]
 
 # Half-lives in seconds and strengths are those of the original colony; CHECKIN, PHASE_COMPLETE and
 # TOKEN_THRESHOLD hold until they are answered, so they do not decay.

@@ -109,15 +109,13 @@ def sort_key(snapshot: Mapping[str, Any]) -> tuple[int, datetime, str]:
     return snapshot["revision"], clock.parse(snapshot["timestamp"]), snapshot["snapshot_id"]
 
 
-def prunable(
-    snapshots: Iterable[Mapping[str, Any]], *, taken: str = "", keep: int = MAX_AUTOMATIC_SNAPSHOTS
-) -> list[str]:
-    """Return the ids of the automatic snapshots beyond the `keep` newest, oldest first.
+def prunable(snapshots: Iterable[Mapping[str, Any]], *, taken: str = "") -> list[str]:
+    """Return the ids of the automatic snapshots beyond the newest that are kept, oldest first.
 
     Snapshots that a person took are never among them, nor is the one that was just `taken`.
     """
     automatic = [each["snapshot_id"] for each in sorted(snapshots, key=sort_key) if each["automatic"]]
-    return [each for each in automatic[: max(0, len(automatic) - keep)] if each != taken]
+    return [each for each in automatic[: max(0, len(automatic) - MAX_AUTOMATIC_SNAPSHOTS)] if each != taken]
 
 
 def archive_removed(

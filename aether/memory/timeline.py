@@ -232,8 +232,9 @@ def about_file(records: Iterable[Record], path: str, *, ended: Collection[str] =
     found = [
         (one, places)
         for record in records
+        for project in [components(str((record.value.get("metadata") or {}).get("project") or ""))]
         for one in _statements(record)
-        if (places := {*_places(one, asked, _project(record))})
+        if (places := {*_places(one, asked, project)})
     ]
     known = {place for _, places in found for place in places}
     same = {place for place in known if _is_same(place, asked, known)}
@@ -242,10 +243,6 @@ def about_file(records: Iterable[Record], path: str, *, ended: Collection[str] =
         if places & same:
             parts[_PARTS[one.type]].setdefault(one.text, one._replace(revoked=one.id in ended))
     return FileHistory(path, *(list(parts[name].values()) for name in FileHistory._fields[1:]))
-
-
-def _project(record: Record) -> tuple[str, ...]:
-    return components(str((record.value.get("metadata") or {}).get("project") or ""))
 
 
 def _places(one: Known, asked: tuple[str, ...], project: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

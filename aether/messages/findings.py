@@ -17,12 +17,12 @@ _ROLE_NAMES = {"model": "assistant", "ai": "assistant", "human": "user", "develo
 
 
 class RepairedRaws(NamedTuple):
-    """Messages as a provider accepts them, and the findings that name each change."""
+    """Messages as a provider accepts them, and the findings that name each change and its place before."""
 
     raws: list[JsonObject]
     findings: list[Finding]
     places: list[int]
-    """Of each message, the position before the repair of the one that it was, or follows."""
+    """Of each message, the position of the given one that it is, was made of, or follows."""
 
 
 def error(code: str, where: str, message: str, fix: str) -> Finding:

@@ -28,7 +28,6 @@ _TAIL_CHARS = 4_000
 ERROR_CHARS = 600
 _ERROR_LINES = 6
 
-_SEPARATOR = lazy(r"\s*(?:&&|\|\||;|\n|\|)\s*")
 # One that is cut off, or never ends, goes on to the end: to look for its end again and again takes minutes.
 _QUOTATION = r"""'[^']*(?:'|\Z)|"(?:\\.|[^"\\])*+\\?(?:"|\Z)"""
 # An escaped character outside of quotes opens none, nor does a comment.
@@ -153,7 +152,7 @@ def is_notable(command: str) -> bool:
     >>> is_notable("cd app && go test ./... 2>&1 | tail -5"), is_notable("git status && ls -la")
     (True, False)
     """
-    return any(_matters(part) and not _READ_ONLY.match(part) for part in _segments(command))
+    return any(_matters(part) and not _READ_ONLY.match(part) for part in segments(command))
 
 
 def prepares(command: str) -> bool:
@@ -162,7 +161,7 @@ def prepares(command: str) -> bool:
     >>> prepares("pip install -q weasyprint"), prepares("pytest -q")
     (True, False)
     """
-    return any(_program(part) not in _PROGRAMS and _PREPARES.match(part) for part in _segments(command))
+    return any(_program(part) not in _PROGRAMS and _PREPARES.match(part) for part in segments(command))
 
 
 def only_reads(command: str) -> bool:
@@ -171,7 +170,7 @@ def only_reads(command: str) -> bool:
     >>> only_reads("grep -rn TODO src | head"), only_reads("python3 run.py")
     (True, False)
     """
-    return all(map(_looks, _segments(command)))
+    return all(map(_looks, segments(command)))
 
 
 def _looks(part: str) -> bool:
@@ -211,10 +210,16 @@ def parts_of(command: str) -> tuple[Part, ...]:
         inner = _SHELL_TEXT.match(text)
         if inner and (called := parts_of(inner[1][1:-1])):
             found += [*called[:-1], called[-1]._replace(then=then)]
-        elif text:
+        elif text and not text.startswith("#"):
             numbers = map(int, _DOCUMENT_MARK.findall(text))
             found.append(Part(text, then, tuple(documents[at] for at in numbers if at < len(documents))))
     return tuple(found)
+
+
+def segments(command: str) -> list[str]:
+    """Return the commands in `command` up to its first here-document, as `parts_of` cuts them, and at each line end."""
+    read = command[:_READ_CHARS].split("<<", 1)[0]
+    return [part.text for part in parts_of(read.replace(_CONTINUED, "\n"))]
 
 
 def unquoted(command: str) -> str:
@@ -299,7 +304,7 @@ def command_target(command: str) -> str:
     >>> command_target("go vet ./... | tail && go test ./a"), command_target("./run list --kind x"), command_target("python3 -c 'print(1)'")
     ('go vet && go test a', './run kind list x', 'python3 -')
     """
-    chosen = [part for part in _segments(command) if _matters(part)] or [_chosen(command)]
+    chosen = [part for part in segments(command) if _matters(part)] or [_chosen(command)]
     return _AND.join(dict.fromkeys(_target_of(_REDIRECTED.sub(" ", part)) for part in chosen))
 
 
@@ -367,7 +372,7 @@ def _is_known(part: str) -> bool:
 
 def _chosen(command: str) -> str:
     """Return the segment of `command` that is its purpose."""
-    parts = _segments(command)
+    parts = segments(command)
     chosen = next((part for part in parts if _matters(part)), None)
     return chosen or next((part for part in parts if not _looks(part)), command)
 
@@ -578,18 +583,6 @@ def error_excerpt(output: str) -> str:
     shown = redact("\n".join(chosen)).split("\n")
     text = "\n".join(line if len(line) <= RESULT_CHARS else line[: RESULT_CHARS - 1] + "…" for line in shown)
     return text if len(text) <= ERROR_CHARS else text[: ERROR_CHARS - 1] + "…"
-
-
-@lru_cache(maxsize=64)
-def _segments(command: str) -> tuple[str, ...]:
-    bare = command[:_READ_CHARS].split("<<", 1)[0].strip()
-    masked = _masked(bare)  # what is quoted separates nothing
-    starts, ends = [0], list[int]()
-    for found in _SEPARATOR.finditer(masked):
-        ends.append(found.start())
-        starts.append(found.end())
-    parts = (bare[start:end] for start, end in zip(starts, [*ends, len(bare)], strict=True))
-    return tuple(_PREFIX.sub("", part) for part in parts if part.strip())
 
 
 @lru_cache(maxsize=64)

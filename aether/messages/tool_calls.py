@@ -32,6 +32,7 @@ from aether.messages.shell import (
     parts_of,
     place_of,
     reports_failure,
+    segments,
     short_command,
     unquoted,
 )
@@ -82,15 +83,12 @@ _DEFINED = lazy(
     re.MULTILINE,
 )
 HASH_DIGITS = 12
-# A longer command contains a file; its first words say what it does.
-_COMMAND_CHARS = 2_000
 _WHOLE_KEYS = ("content", "file_text", "contents")
 _PARTS = frozenset({"offset", "limit", "view_range", "start_line", "end_line", "pages"})
 # Tools that look for files or list them name a folder, not a file that was read.
 _READERS = lazy(r"read|view|open|cat|show|get_?file|fetch_?file", re.IGNORECASE)
 _SEARCHERS = lazy(r"grep|glob|search|find|list|\bls\b|tree", re.IGNORECASE)
 _NUMBERED = lazy(r"\s*1(?:→|\t|: |\|)")
-_SEGMENTS = lazy(r"&&|\|\||[;|\n]")
 _SHOWS = frozenset({"cat", "head", "tail", "less", "more", "nl", "bat"})
 _PRINTS = lazy(r"sed\s+-n\s+\S+\s+(?P<path>[\w./~@+-]+)\s*$")
 _REDIRECTED = lazy(r"(?<![0-9&>=-])>{1,2}\s*([\w./~@+-]*[\w~@+-])(?=\s|$)")
@@ -306,7 +304,7 @@ def _written_by(command: str) -> Iterator[FileChange]:
         yield _described(path, "changed" if ">>" in read else "created", text, "")
     for found in _IN_PLACE.finditer(read):
         yield FileChange(found[1], "changed")
-    for part in _segments(command):
+    for part in segments(command):
         given = part.split()
         program, *rest = (given[1:] if given[:1] == ["git"] else given) or [""]
         named = [] if {"--cached", "--dry-run"} & {*rest} else _named(rest)
@@ -325,10 +323,6 @@ def as_answered(change: FileChange, answer: str) -> FileChange:
     """
     over = change.action == "created" and _OVERWRITTEN.search(answer[:_ANSWER_CHARS])
     return change._replace(action="changed") if over else change
-
-
-def _segments(command: str) -> list[str]:
-    return _SEGMENTS.split(command[:_COMMAND_CHARS].split("<<", 1)[0])
 
 
 def _named(given: Iterable[str]) -> list[str]:
@@ -429,7 +423,7 @@ def _touched(call: Call) -> Iterator[FileFact]:
         change = as_answered(found, answer)
         yield FileFact(change.path, change.action, 1, whole)
     if call.command:
-        for part in _segments(call.command):
+        for part in segments(call.command):
             yield from (FileFact(path, "read", 1) for path in _shown(part))
             # Output in a file is a fact of the work, but no change that memory would note.
             written = None if part.split()[:1] == ["cat"] else _REDIRECTED.search(part)

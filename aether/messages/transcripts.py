@@ -93,17 +93,10 @@ class _Found(NamedTuple):
 _BINARY_BYTES = 4_096
 
 
-def load_conversation(
-    source: str | os.PathLike[str] | IO[bytes],
-    *,
-    format: ProviderFormat | None = None,
-    whole: bool = True,
-    nth: int = 0,
-) -> Conversation:
-    """Return the conversation in a file or byte stream of any known format.
+def load_conversation(source: str | os.PathLike[str] | IO[bytes], *, nth: int = 0) -> Conversation:
+    """Return the conversation in a file or byte stream of any known format, of an agent's own log all of it.
 
-    Of an agent's own log `whole` is the entire log, otherwise the context at its end. Of a file of several
-    conversations the `nth` is read and `others` is the number of the rest.
+    Of a file of several conversations the `nth` is read and `others` is the number of the rest.
 
     Raises:
         NotFound: there is no such file, or no such conversation in it.
@@ -130,8 +123,8 @@ def load_conversation(
         raise InvalidInput(
             "it is empty: no message was said.", fix="Give a conversation with messages.", where=name
         )
-    found = _find(values, data, name=name, whole=whole, nth=nth)
-    known = format or found.format or detect_format(found.raws)
+    found = _find(values, data, name=name, nth=nth)
+    known = found.format or detect_format(found.raws)
     messages = read(found.raws, known)
     if not messages:
         raise InvalidInput("it has no message.", fix=_KNOWN, where=name)
@@ -151,7 +144,7 @@ def load_conversation(
     )
 
 
-def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool, nth: int) -> _Found:
+def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, nth: int) -> _Found:
     """Return the conversation among the JSON values of a file."""
     alone = _of_value(values[0][1], data) if len(values) == 1 else None
     alone = alone or _of_lines(values, data)
@@ -163,9 +156,9 @@ def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, whole: bool,
         raise InvalidInput(reason.what, fix=_KNOWN, where=name) from reason
     match format:
         case "claude_code":
-            return _Found(claude_code_messages(values, whole=whole), "anthropic")
+            return _Found(claude_code_messages(values), "anthropic")
         case "codex":
-            return _Found(codex_items(values, whole=whole), "responses", system=codex_instructions(values))
+            return _Found(codex_items(values), "responses", system=codex_instructions(values))
         case "openhands":
             listed = [
                 _Found(messages_from_records(openhands.records([value])), "openai")
@@ -278,8 +271,8 @@ class _Turn(NamedTuple):
     results: list[JsonObject]
 
 
-def claude_code_messages(values: Values, *, whole: bool) -> list[JsonObject]:
-    """Return the Anthropic messages of a transcript: all of them, or those since the last compaction.
+def claude_code_messages(values: Values) -> list[JsonObject]:
+    """Return the Anthropic messages of a transcript.
 
     Sub-agents, bookkeeping and the program's own messages are left out; the lines of a sub-agent's own file are read.
     """
@@ -291,36 +284,12 @@ def claude_code_messages(values: Values, *, whole: bool) -> list[JsonObject]:
             seen.add(uuid)
             lines.append(line)
     main = [line for line in lines if not line.get("isSidechain")]
-    chosen = main if any(map(_is_spoken, main)) else lines
-    return _messages(chosen if whole else _since_compaction(chosen))
+    return _messages(main if any(map(_is_spoken, main)) else lines)
 
 
 def _is_spoken(line: JsonObject) -> bool:
     spoken = as_text(line.get("type")) in {"user", "assistant"} and isinstance(line.get("message"), dict)
     return spoken and not line.get("isMeta") and not line.get("isApiErrorMessage")
-
-
-def _since_compaction(lines: list[JsonObject]) -> list[JsonObject]:
-    """Return the lines since the last compaction, with those before it that it preserved."""
-    starts = [at for at, line in enumerate(lines) if line.get("subtype") == "compact_boundary"]
-    starts = starts or [at for at, line in enumerate(lines) if line.get("isCompactSummary")]
-    if not starts:
-        return lines
-    before, after = lines[: starts[-1]], lines[starts[-1] :]
-    metadata = as_object(after[0].get("compactMetadata"))
-    listed = as_object(metadata.get("preservedMessages"))
-    segment = as_object(metadata.get("preservedSegment"))
-    uuids = listed.get("allUuids") or listed.get("uuids")
-    if isinstance(uuids, list):
-        preserved = [line for line in before if line.get("uuid") in uuids]
-        anchor = as_text(listed.get("anchorUuid"))
-    else:
-        ends = {as_text(segment.get(key)) for key in ("headUuid", "tailUuid")} - {""}
-        found = [at for at, line in enumerate(before) if as_text(line.get("uuid")) in ends]
-        preserved = before[found[0] : found[-1] + 1] if found else []
-        anchor = as_text(segment.get("anchorUuid"))
-    at = next((at + 1 for at, line in enumerate(after) if anchor and line.get("uuid") == anchor), 0)
-    return [*after[:at], *preserved, *after[at:]]
 
 
 def _messages(lines: Iterable[JsonObject]) -> list[JsonObject]:
@@ -384,21 +353,12 @@ def _add_user(message: JsonObject, turns: list[_Turn], callers: dict[str, _Turn]
         turns.append(_Turn("user", rest, []))
 
 
-def codex_items(values: Values, *, whole: bool) -> list[JsonObject]:
-    """Return the Responses items of a rollout: all of them, or those since the last compaction."""
-    items: list[JsonObject] = []
-    for _, line in values:
-        payload = as_object(as_object(line).get("payload"))
-        if as_object(line).get("type") == "response_item" and payload:
-            items.append(payload)
-        elif as_object(line).get("type") == "compacted" and not whole:
-            kept = payload.get("replacement_history")
-            if isinstance(kept, list):
-                items = [item for item in kept if isinstance(item, dict)]
-            else:
-                summary = [{"type": "input_text", "text": as_text(payload.get("message"))}]
-                items = [{"type": "message", "role": "user", "content": summary}]
-    return items
+def codex_items(values: Values) -> list[JsonObject]:
+    """Return the items of a rollout."""
+    payloads = [
+        as_object(line.get("payload")) for _, line in values if as_object(line).get("type") == "response_item"
+    ]
+    return [payload for payload in payloads if payload]
 
 
 def codex_instructions(values: Sequence[tuple[int, Any]]) -> Any:

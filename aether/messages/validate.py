@@ -33,16 +33,6 @@ _LISTS = {"responses": "input", "gemini": "contents"}
 _NO_JSON = f"half a character, a number that is not finite, or more than {MAX_LEVELS} levels"
 
 
-class Sendable(NamedTuple):
-    """Messages as a provider accepts them, with aether's `meta`; valid ones are the very objects that were given."""
-
-    raws: list[JsonObject]
-    findings: list[Finding]
-    """The changes; each `where` is the place before them."""
-    places: list[int]
-    """Of each message, the position of the given one that it is, was made of, or follows."""
-
-
 class Repaired(NamedTuple):
     """Messages that a provider accepts, and the changes made; each `where` is the place before the repair."""
 
@@ -120,7 +110,9 @@ def is_sendable(
     return not has_errors(provider(format).findings(sent, known))
 
 
-def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collection[int] = ()) -> Sendable:
+def sendable(
+    raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collection[int] = ()
+) -> RepairedRaws:
     r"""Return `raws` as the provider accepts them; without an error of `check` all stay as they are.
 
     What a repair drops of the messages at the positions `keep` comes back as text, in a message of the user.
@@ -132,7 +124,7 @@ def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collec
     module, bared = provider(format), list(map(bare, raws))
     places = list(range(len(bared)))
     if is_sendable(raws, format):
-        return Sendable(list(raws), [], places)
+        return RepairedRaws(list(raws), [], places)
     clean, rewritten = _rewritten(bared, format)
     given = {id(one): raw for one, old, raw in zip(clean, bared, raws, strict=True) if one is old}
     sent = clean
@@ -160,7 +152,7 @@ def sendable(raws: Sequence[JsonObject], format: ProviderFormat, *, keep: Collec
         for one, at in zip(done.raws, origins, strict=True)
     ]
     findings = [*rewritten, *(_moved(found, places) for found in done.findings), *saved[::-1]]
-    return Sendable(made, findings, origins)
+    return RepairedRaws(made, findings, origins)
 
 
 def _place(found: Finding) -> list[int]:

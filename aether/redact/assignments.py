@@ -437,7 +437,7 @@ def without_said(text: str) -> str:
     folded = lowered(text)
     for words, pattern, starts, accepts in (
         (_NOUNS, _SAID, _SAID_STARTS, _is_said),
-        (_PAIRED, _PAIR, _PAIR_STARTS, _is_password_beside),
+        (_PAIRED, _PAIR, _PAIR_STARTS, lambda _, value: _is_password(value)),
     ):
         for found in after_words(folded, folded, words, pattern, starts):
             start = found.start()
@@ -450,10 +450,6 @@ def without_said(text: str) -> str:
             if accepts(found, value) and not _UNIT.match(text, at + len(value)):
                 spans.append((at, at + len(value)))
     return replaced(text, spans)
-
-
-def _is_password_beside(_: re.Match[str], value: str) -> bool:
-    return _is_password(value)
 
 
 def _is_said(found: re.Match[str], value: str) -> bool:

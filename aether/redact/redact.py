@@ -51,7 +51,7 @@ class Rules(NamedTuple):
 DEFAULT = Rules()
 
 
-def rules(patterns: Iterable[str], *, builtin: bool = True, where: str = "redaction.patterns") -> Rules:
+def rules(patterns: Iterable[str], *, builtin: bool = True) -> Rules:
     r"""Return the rules that replace the matches of `patterns`, beside the built-in ones.
 
     Of a pattern with groups only the groups are replaced, of one without groups the whole match.
@@ -70,13 +70,13 @@ def rules(patterns: Iterable[str], *, builtin: bool = True, where: str = "redact
             raise InvalidInput(
                 f"{shown(pattern)} is not a regular expression ({reason}).",
                 fix="Correct it, or escape its special characters with a backslash.",
-                where=f"{where}[{nth}]",
+                where=f"redaction.patterns[{nth}]",
             ) from reason
         if compiled[-1].match(""):
             raise InvalidInput(
                 f"{shown(pattern)} matches the empty text, so it would match everywhere.",
                 fix="Use + in the place of *, or include more of the secret.",
-                where=f"{where}[{nth}]",
+                where=f"redaction.patterns[{nth}]",
             )
     return Rules(tuple(compiled), builtin)
 

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from aether import clock
 from aether.errors import InvalidInput, shown
 from aether.schemas.check import schema
-from aether.types import Counter, Finding, JsonObject
+from aether.types import Finding, JsonObject
 
 # Marks a missing value: None is a value in many fields.
 _ABSENT: Any = object()
@@ -52,11 +52,8 @@ class Notes(NamedTuple):
     unplaced: list[JsonObject]
 
 
-def convert(name: str, value: Any, initial: JsonObject, *, count: Counter, notes: Notes) -> JsonObject:
-    """Return the document `name` of version 3; `initial` is the empty one, oddities go to `notes`.
-
-    `count` counts the items that come without a count.
-    """
+def convert(name: str, value: Any, initial: JsonObject, *, notes: Notes) -> JsonObject:
+    """Return the document `name` of version 3; `initial` is the empty one, oddities go to `notes`."""
     if not isinstance(value, dict):
         _set_aside(notes, "/", value, "an object")
         value = {}
@@ -65,7 +62,7 @@ def convert(name: str, value: Any, initial: JsonObject, *, count: Counter, notes
     if not isinstance(value.get("unplaced", []), list):
         _set_aside(notes, "/unplaced", value["unplaced"], "a list")
     if name == "memory":
-        return _memory(value, initial, notes, count=count)
+        return _memory(value, initial, notes)
     if name in ("pheromones", "COLONY_STATE"):
         return (_pheromones if name == "pheromones" else _colony)(value, initial, notes)
     # The original did not have the others: only their members are checked, not the content of these.
@@ -298,10 +295,10 @@ def _recount(layer: JsonObject, key: str, true: int, place: str, notes: Notes) -
 # memory.json
 
 
-def _memory(value: JsonObject, initial: JsonObject, notes: Notes, *, count: Counter) -> JsonObject:
+def _memory(value: JsonObject, initial: JsonObject, notes: Notes) -> JsonObject:
     default = {
         **initial,
-        "working_memory": {**initial["working_memory"], "items": partial(_item, count=count)},
+        "working_memory": {**initial["working_memory"], "items": _item},
         "short_term_memory": {**initial["short_term_memory"], "sessions": _session},
         "long_term_memory": {**initial["long_term_memory"], "patterns": _pattern},
     }
@@ -327,7 +324,16 @@ def _memory(value: JsonObject, initial: JsonObject, notes: Notes, *, count: Coun
     return found
 
 
-def _item(raw: JsonObject, nth: int, *, count: Counter) -> tuple[JsonObject, JsonObject]:
+def original_count(content: str) -> int:
+    """Return the tokens of `content` by the rule of the original, so that its counts stay comparable.
+
+    >>> original_count("seven c")
+    2
+    """
+    return (len(content) + 3) // 4
+
+
+def _item(raw: JsonObject, nth: int) -> tuple[JsonObject, JsonObject]:
     item_id = _text(raw.get("id")) or f"wm_v2_{nth}"
     metadata = raw.get("metadata")
     made = _instant(metadata.get("timestamp")) if isinstance(metadata, dict) else None
@@ -335,7 +341,7 @@ def _item(raw: JsonObject, nth: int, *, count: Counter) -> tuple[JsonObject, Jso
     content = _text(raw.get("content"))
     return raw, {
         "id": item_id,
-        "token_count": count(content) if content and _whole(raw.get("token_count")) is None else 0,
+        "token_count": original_count(content) if content and _whole(raw.get("token_count")) is None else 0,
         "metadata": {"timestamp": made, "last_accessed": made},
         "associative_links": partial(_link, owner=item_id, made=made),
     }

@@ -13,7 +13,7 @@ from aether.errors import InvalidDocument
 from aether.hints import Any
 from aether.paths import resource
 from aether.tuples import NamedTuple
-from aether.types import Counter, Finding, JsonObject
+from aether.types import Finding, JsonObject
 
 VERSION = 3
 
@@ -23,15 +23,6 @@ class Migrated(NamedTuple):
 
     document: JsonObject
     findings: list[Finding]
-
-
-def original_count(content: str) -> int:
-    """Return the tokens of `content` by the rule of the original, so that its counts stay comparable.
-
-    >>> original_count("seven c")
-    2
-    """
-    return (len(content) + 3) // 4
 
 
 def current(name: str, value: Any) -> Any:
@@ -58,10 +49,8 @@ def is_current(name: str, value: Any) -> bool:
     return version == VERSION
 
 
-def migrate(name: str, value: Any, *, count: Counter = original_count) -> Migrated:
+def migrate(name: str, value: Any) -> Migrated:
     """Return the document `name` as today's version, with findings about odd values.
-
-    `count` counts the items that come without a count.
 
     Raises:
         InvalidDocument: a newer aether wrote it.
@@ -74,7 +63,7 @@ def migrate(name: str, value: Any, *, count: Counter = original_count) -> Migrat
     notes = Notes(name, [], [])
     before = value.get("unplaced") if isinstance(value, dict) else None
     initial: JsonObject = json.loads(resource(f"data/{name}.json").read_bytes())
-    document = convert(name, value, initial, count=count, notes=notes)
+    document = convert(name, value, initial, notes=notes)
     document["schema_version"] = VERSION
     if notes.unplaced:
         document["unplaced"] = [*(before if isinstance(before, list) else []), *notes.unplaced]

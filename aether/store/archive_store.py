@@ -870,7 +870,8 @@ def _searched(db: sqlite3.Connection, weights: dict[str, float], limit: int) -> 
         )
         known = db.execute(query, (json.dumps([*weights]),)).fetchall()
         total, length = db.execute("SELECT conversations, length FROM total").fetchone()
-        worth = {term: weights[term] * _worth(total, held) for term, _, held in known}
+        rare = {term: math.log(1 + (total - held + 0.5) / (held + 0.5)) for term, _, held in known}
+        worth = {term: weights[term] * gain for term, gain in rare.items()}
         best = _best(db, [(term, number) for term, number, _ in known], worth, max(limit, _MOST_COMPARED))
         scored = _scores(db, best, {number: worth[term] for term, number, _ in known}, length / max(total, 1))
         chosen = sorted(scored, key=lambda n: (-scored[n], -n))[:limit]
@@ -919,7 +920,3 @@ def _scores(
             if at < len(numbers) and numbers[at] == number:
                 scores[n] += gain * times[at] / (times[at] + half)
     return scores
-
-
-def _worth(total: int, held: int) -> float:
-    return math.log(1 + (total - held + 0.5) / (held + 0.5))

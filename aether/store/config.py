@@ -2,8 +2,11 @@
 
 A setting comes from the first of these that has it: an argument, the environment, the file that the caller names, the
 `config.toml` of the home, the `config.toml` of the user, the default. Every file has the same keys, those of `keys`.
-A home is data, never authority: of a file in a home, keys with authority count only if the user trusts exactly this
-file (`trust`), and some others only as far as they lower what the user has; `untrusted` says which do not. What belongs to the memory itself (capacities, thresholds, ratios) is in `memory.json`.
+A home is data, never authority, and may come from anybody: of a file in a home, keys with authority count only if the
+user trusts exactly this file, and some others only as far as they lower what the user has; `untrusted` says which do
+not. The user's word is a file in the user's own state directory, never in the home: it names the configuration by its
+path and holds the hash of its bytes, so that a changed file is another file, and is not trusted. What belongs to the
+memory itself (capacities, thresholds, ratios) is in `memory.json`.
 """
 
 from __future__ import annotations
@@ -18,8 +21,9 @@ from pathlib import Path
 from aether import regular
 from aether.errors import AetherError, Conflict, InvalidDocument, InvalidInput, NotFound, UnsafePath, shown
 from aether.hints import Any
-from aether.project import HOME_NAME, user_file
-from aether.store import files, trust
+from aether.project import HOME_NAME, state_directory, user_file
+from aether.regular import sha256
+from aether.store import files
 from aether.store.keys import CHECKED_ON_USE, FIELDS, KEYS, NAMES, check_value
 from aether.store.keys import Config as Config  # noqa: PLC0414 - what `load` returns
 from aether.tuples import NamedTuple
@@ -196,7 +200,7 @@ def _judged(read: _Read, file: Path, data: bytes) -> _Read:
     """Return the settings of `file` in a home, which holds `data`: without those with authority unless it is trusted."""
     judged = _untrusted(read)
     needs = judged.refused or judged.bounded
-    return judged if needs and not trust.is_trusted(file, data) else read
+    return judged if needs and not is_trusted(file, data) else read
 
 
 def settings(
@@ -342,9 +346,61 @@ def _of_config(path: Path, *, own: bool = False) -> _Read:
     return known[2]
 
 
+def record_of_trust(file: Path) -> Path:
+    """Return where the user's word about the configuration `file` is kept, whether or not it is there."""
+    place = os.path.join(os.path.realpath(file.parent), file.name)
+    name = sha256(place.encode("utf-8", "surrogateescape")).hexdigest()
+    return Path(state_directory(), "trust", f"{name}.json")
+
+
+def is_trusted(file: Path, data: bytes) -> bool:
+    """Return whether the user trusts `file` with exactly the content `data`."""
+    return trusted_hash(file) == sha256(data).hexdigest()
+
+
+def trusted_hash(file: Path) -> str:
+    """Return the hash of the content with which the user trusts `file`; empty without one."""
+    try:
+        found = json.loads(regular.read(record_of_trust(file), regular.CONFIG_BYTES))
+    except (OSError, ValueError, RecursionError, AetherError):
+        return ""
+    return str(found.get("sha256", "")) if isinstance(found, dict) else ""
+
+
+def grant_trust(file: Path, data: bytes) -> None:
+    """Trust `file` while its content is `data`.
+
+    Raises:
+        StorageFailed: the state directory cannot be written.
+    """
+    path = record_of_trust(file)
+    word = {
+        "path": os.path.join(os.path.realpath(file.parent), file.name),
+        "sha256": sha256(data).hexdigest(),
+    }
+    with files.storage_errors(path):
+        files.make_directory(path.parent)
+        files.write_whole(path, files.json_line(word) + b"\n")
+
+
+def revoke_trust(file: Path) -> bool:
+    """Trust `file` no longer, and return whether it was trusted with any content.
+
+    Raises:
+        StorageFailed: the state directory cannot be written.
+    """
+    path = record_of_trust(file)
+    with files.storage_errors(path, left="The file is still trusted."):
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
 def _time_of_trust(file: Path) -> int:
     try:
-        return trust.record_path(file).stat().st_mtime_ns
+        return record_of_trust(file).stat().st_mtime_ns
     except OSError:
         return 0
 

@@ -67,10 +67,6 @@ class Key(NamedTuple):
     """Its field in `CompactConfig` or `CompactPolicy`, where it has one."""
 
 
-def _fits(_value: Any) -> str:
-    return ""
-
-
 def positive_share(value: float) -> str:
     """Require a share of which there is some."""
     return "" if 0 < value <= 1 else "must be in range (0.0, 1.0]"
@@ -111,18 +107,13 @@ def _address(value: str) -> str:
     return ""
 
 
-def _backend(value: str) -> str:
-    name, _, program = value.partition(":")
-    if name in BACKENDS and bool(program.strip()) == (name == "command"):
-        return ""
-    return f"must be one of {', '.join(BACKENDS[:-1])}, command:PROGRAM"
+def _backend_of(*known: str) -> Rule:
+    def rule(value: str) -> str:
+        name, _, program = value.partition(":")
+        fits = name in known and bool(program.strip()) == (name == "command")
+        return "" if fits else f"must be one of {', '.join(known[:-1])}, command:PROGRAM"
 
-
-def _chat(value: str) -> str:
-    name, _, program = value.partition(":")
-    if name in CHATS and bool(program.strip()) == (name == "command"):
-        return ""
-    return f"must be one of {', '.join(CHATS[:-1])}, command:PROGRAM"
+    return rule
 
 
 def _one_of(*known: str) -> Rule:
@@ -165,7 +156,7 @@ KEYS: dict[str, Key] = {}
 
 
 def _key(
-    path: str, default: T, meaning: str, rule: Rule = _fits, *, field: str = "", old: str = "",
+    path: str, default: T, meaning: str, rule: Rule = lambda _: "", *, field: str = "", old: str = "",
     lowers: bool = False, harmless: str = "",
 ) -> T:  # fmt: skip
     table, _, _ = path.rpartition(".")
@@ -227,7 +218,7 @@ class Config(NamedTuple):
     compact_backend: str = _key(
         "summarizer.backend", "extractive",
         "writer of summaries: extractive (no model, no key), anthropic, openai, ollama, command:PROGRAM",
-        _backend, field="summarizer_backend", old="compact.backend",
+        _backend_of(*BACKENDS), field="summarizer_backend", old="compact.backend",
     )  # fmt: skip
     compact_model: str = _key("summarizer.model", "", "model of that backend; empty: its default", field="summarizer_model", old="compact.model")  # fmt: skip
     compact_timeout_seconds: float = _key("summarizer.timeout", 10.0, "seconds that one summary may take", _seconds, field="summarization_timeout", old="compact.timeout_seconds", harmless=_WAIT)  # fmt: skip
@@ -243,7 +234,7 @@ class Config(NamedTuple):
     architect_window_tokens: int = _key("architect.window_tokens", 0, "largest input in tokens; a larger one is sent in parts; 0: the backend's own")  # fmt: skip
     architect_input_usd_per_million: float = _key("architect.input_usd_per_million", 0.0, "price in USD of a million input tokens, for receipts; 0: unknown", harmless="a number in the receipts of the home, by which nothing is decided")  # fmt: skip
     architect_output_usd_per_million: float = _key("architect.output_usd_per_million", 0.0, "price in USD of a million output tokens, for receipts; 0: unknown", harmless="a number in the receipts of the home, by which nothing is decided")  # fmt: skip
-    chat_backend: str = _key("chat.backend", "echo", "backend of `aether chat`: echo (no model), ollama, openai, anthropic, command:PROGRAM", _chat)  # fmt: skip
+    chat_backend: str = _key("chat.backend", "echo", "backend of `aether chat`: echo (no model), ollama, openai, anthropic, command:PROGRAM", _backend_of(*CHATS))  # fmt: skip
     chat_model: str = _key("chat.model", "", "its model; empty: AETHER_MODEL, or its default")
     chat_base_url: str = _key("chat.base_url", "", "its server; empty: its usual address or environment variable")  # fmt: skip
     chat_timeout_seconds: float = _key("chat.timeout_seconds", 300.0, "longest silence of the server, in seconds, while it loads a model or answers", _seconds, harmless=_WAIT)  # fmt: skip

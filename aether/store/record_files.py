@@ -182,12 +182,12 @@ def _next_place(file: BinaryIO, end: int) -> int:
     return -1
 
 
-def head(snapshot: Snapshot, kind: str) -> int:
-    """Return the position of the last record of `kind`, -1 if there is no record."""
+def head(snapshot: Snapshot) -> int:
+    """Return the position of the last archived item, -1 without one."""
     for pending in reversed(snapshot.pending):
-        if pending.appends.get(kind):
-            return position(numbered(pending, kind)[-1])
-    return _done(files_of(snapshot.home, kind))
+        if pending.appends.get("items"):
+            return position(numbered(pending, "items")[-1])
+    return _done(files_of(snapshot.home, "items"))
 
 
 def _done(files: list[Path]) -> int:

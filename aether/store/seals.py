@@ -269,12 +269,3 @@ def ranges(found: Iterable[int]) -> list[list[int]]:
         else:
             runs.append([number, number])
     return runs
-
-
-def is_derived(name: str) -> bool:
-    """Return whether the file `name` of a home is one of the table `DERIVED`."""
-    last = name.rpartition("/")[2]
-    return any(
-        name == one or (one.endswith("/") and name.startswith(one)) or last == "lock" == one
-        for one in DERIVED
-    )

@@ -44,7 +44,7 @@ STATE = "share/files.json"
 # A longer file is several blobs, so that no call takes long, and a file that grew shares its first ones with the older.
 PART_BYTES = 1 << 22
 # Lines that are sent in one call, so that what is lost with a connection is little; a longer line is sent alone.
-SEND_BYTES = 1 << 20
+SEND_BYTES, SEND_LINES = 1 << 20, 500
 # What is moved while the lock of the home is held once; a larger file is moved alone.
 ROUND_BYTES = 1 << 25
 TRIES = 8
@@ -232,7 +232,7 @@ def lacking(home: Path) -> list[str]:
     return sorted(_read_state(home, share.identity).lacking) if share else []
 
 
-def send_stream(server: Ledger, stream: str, lines: list[bytes], *, at_once: int = 500) -> None:
+def send_stream(server: Ledger, stream: str, lines: list[bytes]) -> None:
     """Append to a stream what it lacks of `lines`.
 
     Raises:
@@ -241,11 +241,11 @@ def send_stream(server: Ledger, stream: str, lines: list[bytes], *, at_once: int
     at, mark = server.head(stream), Mark(0, "")
     fix = "Use another name, or join that colony in a new home."
     while mark.revision < at:
-        found = server.read_after(stream, mark, limit=at_once).lines
+        found = server.read_after(stream, mark, limit=SEND_LINES).lines
         if not found or found != lines[mark.revision : mark.revision + len(found)]:
             raise Conflict("the colony has other lines already.", fix=fix, where=server.colony)
         mark = Mark(mark.revision + len(found), ledger.checksum_of(found[-1]))
-    while some := _first(lines[mark.revision : mark.revision + at_once]):
+    while some := _first(lines[mark.revision : mark.revision + SEND_LINES]):
         if not server.append_if(stream, mark, some).done:
             raise Conflict("others write to this colony already.", fix=fix, where=server.colony)
         mark = Mark(mark.revision + len(some), ledger.checksum_of(some[-1]))

@@ -363,10 +363,10 @@ def _made(name: str, found: Journal) -> bool:
     return name not in documents.OPTIONAL or name in found.made
 
 
-def replay(value: Any, name: str, entries: list[Entry], *, after: int, until: int | None = None) -> Any:
-    """Return document `name` after the `entries` with revision > `after` and <= `until`."""
+def replay(value: Any, name: str, entries: list[Entry], *, after: int) -> Any:
+    """Return document `name` after the `entries` with revision > `after`."""
     for entry in entries:
-        if after < entry.revision and (until is None or entry.revision <= until) and name in entry.patches:
+        if after < entry.revision and name in entry.patches:
             value = apply(value, entry.patches[name])
     return value
 

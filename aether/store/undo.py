@@ -33,11 +33,6 @@ ENTRY_LISTS = ("/working_memory/items", "/short_term_memory/sessions", "/long_te
 MOST_CHANGES, MOST_READ = 50, 5_000
 
 
-def unfolded_entries(snapshot: Snapshot) -> list[Entry]:
-    """Return the transactions that are not folded yet, newest first."""
-    return read_journal(snapshot.home).entries[::-1]
-
-
 def last_undoable(snapshot: Snapshot) -> int:
     """Return the revision that `undo` without a number means: the last change that was not automatic.
 
@@ -134,7 +129,7 @@ def parts_of(snapshot: Snapshot, revision: int) -> list[int]:
 
 def entries_newest_first(snapshot: Snapshot, *, after: int = 0) -> Iterator[Entry]:
     """Yield every transaction with revision > `after`, newest first, reading no further than needed."""
-    fresh = [entry for entry in unfolded_entries(snapshot) if entry.revision > after]
+    fresh = [entry for entry in read_journal(snapshot.home).entries[::-1] if entry.revision > after]
     yield from fresh
     seen = fresh[-1].revision if fresh else snapshot.revision + 1
     for entry in folded_entries(snapshot.home, after=after, newest_first=True):
@@ -180,17 +175,15 @@ def extent_of(entry: Entry) -> dict[str, int]:
     return found
 
 
-def entry_changes(
-    snapshot: Snapshot, id: str, *, most: int = MOST_CHANGES, read: int = MOST_READ
-) -> tuple[list[EntryChange], bool]:
+def entry_changes(snapshot: Snapshot, id: str, *, most: int = MOST_CHANGES) -> tuple[list[EntryChange], bool]:
     """Return the changes of the item, session or pattern `id`, newest first, and whether these are all.
 
-    At most `most` changes are returned, and `read` transactions are looked into: those that name the entry or move it in
+    At most `most` changes are returned, and `MOST_READ` transactions are looked into: those that name the entry or move it in
     its list. Reads and changes of counters of access are no changes.
     """
     traces = [_Trace(id, path, snapshot.documents["memory"]) for path in ENTRY_LISTS]
     found: list[EntryChange] = []
-    last = snapshot.revision + 1
+    last, read = snapshot.revision + 1, MOST_READ
     text = id.encode("utf-8", "surrogatepass")
     for line in _lines_newest_first(snapshot):
         if text not in line and not any(trace.is_moved_by(line) for trace in traces):

@@ -94,7 +94,8 @@ def identifiers(text: str) -> Identifiers:
             numbers.append(token)
         elif _IDENTIFIER.fullmatch(token):
             identifiers.append(token)
-    return Identifiers(*map(_unique, (paths, commands(text), errors, identifiers, numbers, urls)))
+    named = (paths, commands(text), errors, identifiers, numbers, urls)
+    return Identifiers(*(tuple(dict.fromkeys(each)) for each in named))
 
 
 def _is_plain(token: str) -> bool:
@@ -131,7 +132,3 @@ def _path(token: str) -> str | None:
     last = bare.rstrip("/").rpartition("/")[2]
     named = "." in last.strip(".") or bare.count("/") > 1 or bare.endswith("/") or "_" in bare
     return bare if named else None
-
-
-def _unique(found: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(found))

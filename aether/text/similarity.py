@@ -95,15 +95,6 @@ def contradicts(a: str, b: str) -> bool:
     return fingerprints_contradict(fingerprint(a), fingerprint(b))
 
 
-def containment(a: str, b: str) -> float:
-    """Return the share of `a` that `b` also says; 0 if `b` lacks a number or name, or says the opposite.
-
-    >>> containment("Cap retries at 3", "We cap retries at 3 and log each of them"), containment("Use tabs", "Use spaces")
-    (1.0, 0.23076923076923078)
-    """
-    return _containment(fingerprint(a), fingerprint(b))
-
-
 def fingerprint_similarity(a: Fingerprint, b: Fingerprint) -> float:
     """Return the similarity of two statements by their fingerprints."""
     if a.plain == b.plain:

@@ -93,14 +93,14 @@ def words(text: str) -> Iterator[str]:
             yield from (run[at : at + 2] for at in range(len(run) - 1))
 
 
-def stems(text: str, *, stop: bool = True) -> Iterator[str]:
-    """Yield the stems of the words of `text`; without the stopwords unless `stop` is false.
+def stems(text: str) -> Iterator[str]:
+    """Yield the stems of the words of `text` without the stopwords.
 
     >>> list(stems("The tests were failing"))
     ['test', 'fail']
     """
     for word in words(text):
-        if not (stop and word in STOPWORDS):
+        if word not in STOPWORDS:
             yield stem(word)
 
 

@@ -89,9 +89,7 @@ def cache_directory() -> Path:
     return root / "aether" / "tokens"
 
 
-def fetch(
-    name: str, *, into: Path | None = None, url: str = "", timeout: float = FETCH_TIMEOUT_SECONDS
-) -> Path:
+def fetch(name: str, *, into: Path | None = None, url: str = "") -> Path:
     """Download the rank file of `name` and return its path; an intact one is not fetched again.
 
     It is kept in `into`, else in `cache_directory()`, where counting finds it. `url` names another
@@ -109,7 +107,7 @@ def fetch(
     present = _content(target)
     if present is not None and _intact(present, known):
         return target
-    content = _download(address, timeout)
+    content = _download(address)
     if not _intact(content, known):
         raise BackendFailed(
             f"the answer ({len(content)} bytes) is not the rank file of {name}: its checksum differs.",
@@ -186,11 +184,11 @@ def _encoding(name: str) -> tiktoken.Encoding:
     return tiktoken.Encoding(**quiet())
 
 
-def _download(url: str, timeout_seconds: float) -> bytes:
+def _download(url: str) -> bytes:
     again = "Check the connection and the proxy settings, or put the file into a tiktoken cache by hand."
     found = http.request(
         http.address(url, where="url"),
-        timeout_seconds=timeout_seconds,
+        timeout_seconds=FETCH_TIMEOUT_SECONDS,
         redirects=True,
         most_bytes=FETCH_MAX_BYTES,
     )

@@ -43,7 +43,7 @@ def test_after_clearing_nothing_is_live(home):
 
     assert conversations.context("c", home=home) == [SECOND]
     assert conversations.full_history("c", home=home) == [FIRST, SECOND]
-    assert conversations.since_cleared("c", home=home) == [SECOND]
+    assert [*conversations.follow("c", None, home=home).said.values()] == [SECOND]
 
 
 def test_messages_that_compactions_replaced_count_as_added_since_clearing(home):
@@ -61,7 +61,7 @@ def test_messages_that_compactions_replaced_count_as_added_since_clearing(home):
         conversations.add_messages("c", [SECOND], home=home)
 
     assert len(conversations.context("c", home=home)) < 40
-    assert conversations.since_cleared("c", home=home) == [*long, SECOND, SECOND]
+    assert [*conversations.follow("c", None, home=home).said.values()] == [*long, SECOND, SECOND]
 
 
 def test_without_a_home_there_is_a_directory_of_its_own(tmp_path, monkeypatch):

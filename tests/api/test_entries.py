@@ -90,12 +90,13 @@ def test_what_is_superseded_names_what_is_in_its_place(home, rule):
     assert entries.about(made["id"], home=home).links[0].id == rule
 
 
-def test_no_more_of_the_history_is_read_than_is_asked_for(home, rule):
+def test_no_more_of_the_history_is_read_than_is_asked_for(home, rule, monkeypatch):
     for nth in range(5):
         aether.update_working_memory_item(rule, {"content": f"Rule {nth}."}, home=home)
 
     few, whole = undo.entry_changes(load(home), rule, most=2)
-    read, complete = undo.entry_changes(load(home), rule, read=3)
+    monkeypatch.setattr(undo, "MOST_READ", 3)
+    read, complete = undo.entry_changes(load(home), rule)
 
     assert (len(few), whole, len(read), complete) == (2, False, 3, False)
 

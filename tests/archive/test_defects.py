@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from aether.archive import forms, levels, retention
+from aether.archive import forms, retention
 from aether.archive.shapes import LEVELS, conversation_of, given_conversation, read_conversation
 from aether.errors import InvalidInput
 from aether.text.words import sentences
@@ -133,8 +133,8 @@ def test_defect_09_naive_and_aware_times_are_one_kind_of_time():
     found = [read_conversation({"messages": [], "created_at": time})[0] for time in times]
 
     assert {one["created_at"] for one in found} == {"2026-11-01T10:00:00.000000Z"}
-    assert {levels.age(one, NOW).days for one in found} == {21}
-    assert levels.age(found[0], datetime(2026, 11, 22, 12, tzinfo=UTC)) == levels.age(found[2], NOW)
+    assert {retention.age(one, NOW).days for one in found} == {21}
+    assert retention.age(found[0], datetime(2026, 11, 22, 12, tzinfo=UTC)) == retention.age(found[2], NOW)
 
 
 @rows("time", ["garbage", "2026-02-30", 12e300, {"at": 1}, "0000-01-01", [], True])
@@ -146,9 +146,9 @@ def test_defect_09_a_time_that_is_none_is_a_finding_and_drops_nothing(time):
     assert len(found["messages"]) == len(TALK)
     known = [] if time == [] else ["talks[3].messages[2].timestamp"]
     assert [one.where for one in findings if one.code == "bad-time"] == [*known, "talks[3].created_at"]
-    assert levels.age(found, NOW).which == "messages"
+    assert retention.age(found, NOW).which == "messages"
     lost, findings = read_conversation({"messages": [{"role": "user", "content": "Hi", "timestamp": time}]})
-    assert levels.age(lost, NOW) == levels.Age(0, "", "unknown")
+    assert retention.age(lost, NOW) == retention.Age(0, "", "unknown")
     assert "no-time" in {one.code for one in findings}
 
 

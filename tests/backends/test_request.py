@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from aether import prompts
-from aether.backends import chunks, request
-from aether.backends.chunks import split_task, task_tokens
+from aether.backends import dialog, request
+from aether.backends.dialog import split_task, task_tokens
 from aether.backends.request import item_line
 from aether.paths import resource
 from aether.tokens.counters import ANSWER_FIELDS
@@ -158,7 +158,7 @@ contents = st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=12)
 
 def split(*texts, most, **more):
     items = [fakes.item(nth, text) for nth, text in enumerate(texts)]
-    return chunks.split_handoff(fakes.handoff(*items, **more), most_tokens=most, count=fakes.quarter)
+    return dialog.split_handoff(fakes.handoff(*items, **more), most_tokens=most, count=fakes.quarter)
 
 
 def test_what_fits_stays_one_part():
@@ -213,7 +213,7 @@ def test_no_part_of_whole_items_is_larger_than_asked(texts, most):
 
 def test_merging_keeps_order_and_drops_exact_repeats_only():
     decision = {"decision": "stream", "rationale": "memory"}
-    merged = chunks.merge_sessions(
+    merged = dialog.merge_sessions(
         fakes.handoff(),
         [
             {"summary": " A. ", "key_decisions": [decision], "outcomes": [{"result": "x", "impact": "1"}]},
@@ -236,16 +236,16 @@ def test_merging_keeps_order_and_drops_exact_repeats_only():
 def test_a_session_is_found_among_words_fences_and_other_objects():
     text = 'See {"a": {"summary": 1}} and {bad\n```json\n{"summary": "S", "b": {"c": 1}}\n```{"summary": "later"}'
 
-    assert chunks.find_session(text) == {"summary": "S", "b": {"c": 1}}
+    assert dialog.find_session(text) == {"summary": "S", "b": {"c": 1}}
 
 
 def test_no_session_is_found_in_other_text():
     for text in ("", "no", '{"summary": 5}', "{" * 5, '{"summary": "cut', json.dumps(["summary"])):
-        assert chunks.find_session(text) is None
+        assert dialog.find_session(text) is None
 
 
 def test_no_session_is_found_in_bottomless_nesting():
-    assert chunks.find_session('{"a":' * 5_000) is None
+    assert dialog.find_session('{"a":' * 5_000) is None
 
 
 def test_what_fits_is_one_task_as_it_was():

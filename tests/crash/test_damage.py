@@ -25,6 +25,15 @@ DAMAGES = ("flip", "truncate", "zero", "delete")
 ANSWER = {"role": "user", "content": "And now?"}
 
 
+def is_derived(name: str) -> bool:
+    """Return whether the file `name` of a home is one of the table `DERIVED`."""
+    last = name.rpartition("/")[2]
+    return any(
+        name == one or (one.endswith("/") and name.startswith(one)) or last == "lock" == one
+        for one in seals.DERIVED
+    )
+
+
 def full_home(directory):
     """Return a home with something in every kind of file, three months of history, and commits that are not folded."""
     home = homes.fresh(directory)
@@ -149,7 +158,7 @@ def trial(original, place, seeds, *, going_on=1):
         problems = [one for one in seen(home) if one.level != "info"]
         if problems:
             counts["detected"] += 1
-        elif seals.is_derived(name.as_posix()):
+        elif is_derived(name.as_posix()):
             counts["derived"] += 1
         else:
             assert view(home) == before, case

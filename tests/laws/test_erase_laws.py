@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from aether.api import forget
 from aether.errors import Conflict, NotFound
-from aether.memory.forgetting.erase import map_strings, marks, pattern_of, rewrite_file
+from aether.memory.erase import map_strings, marks, pattern_of, rewrite_file
 from aether.store import files, patch, snapshot
 from aether.store.authors import Author
 from aether.store.commit import commit, fold_home

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from aether.memory import erase as erasure
+from aether.memory import forget as forgetting
 from aether.memory import handoff, sessions, snapshots
 from aether.memory.capture.notes import title_of
-from aether.memory.forgetting import erase as erasure
-from aether.memory.forgetting import find
-from aether.memory.forgetting.find import find_by_ids, find_by_text, find_similar
-from aether.memory.forgetting.forget import forget
+from aether.memory.forget import find_by_ids, find_by_text, find_similar, forget
 from aether.store import documents, files, snapshot
 from aether.store.patch import apply
 from tests import homes
@@ -217,7 +216,7 @@ def test_a_text_without_words_is_not_similar_to_anything():
 
 
 def test_of_many_candidates_only_the_most_alike_are_compared(monkeypatch):
-    monkeypatch.setattr(find, "MAX_COMPARED", 1)
+    monkeypatch.setattr(forgetting, "MAX_COMPARED", 1)
     made = memory_of(
         item("a", "State files must be written atomically."),
         item("b", "Files and the state are what is written of here."),

@@ -45,16 +45,6 @@ def test_of_two_open_for_a_phase_the_newer_counts():
     assert handoff.open_handoff(documents["memory"], 1) == newer
 
 
-def test_closing_takes_the_one_that_is_named():
-    documents, _ = opened(with_items(shipped(), "a"))
-    documents, other = opened(documents, name="phase_1_b")
-
-    documents = after(documents, handoff.close_handoff(documents["memory"], "phase_1_a"))
-
-    assert documents["memory"]["compression"]["open"] == [other]
-    assert handoff.close_handoff(documents["memory"], "phase_1_a").patches == {"memory": []}
-
-
 def test_changed_and_removed_items_are_no_longer_part_of_a_handoff():
     documents, record = opened(with_items(shipped(), "same", "reworded", "seen"))
     _, reworded, seen = held(documents)

@@ -335,16 +335,6 @@ def test_meaning_does_not_drift_along_a_chain():
     assert all(a["pattern"] != b["pattern"] for a, b in pairwise(patterns_of(state)))
 
 
-def test_only_the_named_sessions_are_looked_at():
-    state = memory(
-        session("s1", items=[("Use tabs in Makefiles", 0.9)]), session("s2", items=[("Cap retries", 0.9)])
-    )
-
-    after, _ = run(state, sessions=["s2"])
-
-    assert [each["pattern"] for each in patterns_of(after)] == ["Cap retries"]
-
-
 def test_castes_of_items_are_kept():
     item = {
         "content": "Use tabs in Makefiles",

@@ -31,6 +31,7 @@ from tests.tables import rows
         "git stash pop",
         "python3 -m pytest",
         "rm -rf build",
+        "sh -c 'cd app && make'",
     ],
 )
 def test_tests_builds_commits_and_installs_are_notable(command):
@@ -48,6 +49,7 @@ def test_tests_builds_commits_and_installs_are_notable(command):
         "git stash list",
         "git merge-base a b",
         "sed -n 1,5p a",
+        "# see what there is\nls -la",
     ],
 )
 def test_looking_around_does_not(command):

@@ -225,6 +225,7 @@ def test_a_file_that_was_read_in_part_or_with_line_numbers_has_no_hash(part):
         bash("make 2>&1 | cat"),
         bash("rm -rf build"),
         bash("mv a.py"),
+        bash("git log --grep 'drop; rm a.py'"),
     ],
 )
 def test_failed_unanswered_and_fileless_calls_are_not_listed(part):

@@ -156,10 +156,6 @@ def test_meta_is_kept_in_plain_lines():
     assert (found.format, found.messages[0].role, raws(found)) == ("plain", "system", [plain, USER])
 
 
-def test_a_format_can_be_given():
-    assert load_conversation(stream([USER]), format="openai").messages == read([USER], "openai")
-
-
 def transcript():
     line = {"type": "user", "sessionId": "s", "message": USER}
     boundary = {"type": "system", "subtype": "compact_boundary", "sessionId": "s"}
@@ -167,10 +163,10 @@ def transcript():
 
 
 def test_a_transcript_becomes_a_request_body():
-    whole, context = load_conversation(transcript()), load_conversation(transcript(), whole=False)
+    found = load_conversation(transcript())
 
-    assert (whole.format, len(whole.messages), raws(context)) == ("anthropic", 2, [REPLY])
-    assert json.loads(conversation_bytes(context)) == {"messages": [REPLY]}
+    assert (found.format, raws(found)) == ("anthropic", [USER, REPLY])
+    assert json.loads(conversation_bytes(found)) == {"messages": [USER, REPLY]}
 
 
 def test_a_rollout_becomes_a_request_body_with_its_instructions():
@@ -344,7 +340,7 @@ def test_every_real_file_is_read_and_written_back(path):
         assert conversation_bytes(found) == (
             source if not found.others else source.splitlines(keepends=True)[0]
         )
-    again = load_conversation(io.BytesIO(conversation_bytes(found)), format=found.format)
+    again = load_conversation(io.BytesIO(conversation_bytes(found)))
     assert json.dumps(raws(again)) == json.dumps(raws(found))
     changed = conversation_bytes(found._replace(messages=found.messages[:-1] + read([USER], "openai")))
     assert json.dumps(raws(load_conversation(io.BytesIO(changed)))) == json.dumps([*raws(found)[:-1], USER])
@@ -413,7 +409,6 @@ def test_a_response_over_several_records_is_one_message_with_its_answers_after_i
             user([answer("b"), text("[interrupted]")]),
             assistant("m2", text("Done.")),
         ),
-        whole=True,
     )
 
     assert found == [
@@ -429,9 +424,7 @@ def test_an_answer_follows_its_call_whatever_was_typed_meanwhile():
     typed = {"type": "attachment", "attachment": {"type": "queued_command", "prompt": "Also this."}}
     other = {"type": "attachment", "attachment": {"type": "date"}}
 
-    found = claude_code_messages(
-        lines(assistant("m", use("a")), typed, other, user([answer("a")])), whole=True
-    )
+    found = claude_code_messages(lines(assistant("m", use("a")), typed, other, user([answer("a")])))
 
     assert [raw["role"] for raw in found] == ["assistant", "user", "user"]
     assert found[1:] == [
@@ -454,14 +447,13 @@ def test_bookkeeping_side_chains_repeats_and_texts_of_the_program_are_left_out()
             {"type": "user", "message": "odd"},
             7,
         ),
-        whole=True,
     )
 
     assert found == [{"role": "user", "content": "Once."}]
 
 
 def test_the_file_of_a_sub_agent_is_read_for_what_it_is():
-    assert len(claude_code_messages(lines(user("Prompt", isSidechain=True)), whole=True)) == 1
+    assert len(claude_code_messages(lines(user("Prompt", isSidechain=True)))) == 1
 
 
 def test_odd_contents_are_kept_and_never_joined():
@@ -474,50 +466,11 @@ def test_odd_contents_are_kept_and_never_joined():
             user([]),
             user([answer("lost"), 7]),
         ),
-        whole=True,
     )
 
     assert [raw["content"] for raw in found] == [
         "Hi", [text("a"), 7, text("b")], [text("c")], [], [answer("lost"), 7],
     ]  # fmt: skip
-
-
-def boundary(**metadata):
-    return {"type": "system", "subtype": "compact_boundary", "compactMetadata": metadata}
-
-
-BEFORE = [user("1", uuid="u1"), user("2", uuid="u2"), user("3", uuid="u3"), user("4", uuid="u4")]
-
-
-AFTER = [user("Summary", uuid="s", isCompactSummary=True), user("5", uuid="u5")]
-
-
-@rows(
-    ("metadata", "said"),
-    [
-        ({}, ["Summary", "5"]),
-        ({"preservedMessages": {"anchorUuid": "s", "uuids": ["u2", "u4"]}}, ["Summary", "2", "4", "5"]),
-        ({"preservedMessages": {"allUuids": ["u4"], "uuids": ["u2"]}}, ["4", "Summary", "5"]),
-        (
-            {"preservedSegment": {"headUuid": "u2", "anchorUuid": "s", "tailUuid": "u3"}},
-            ["Summary", "2", "3", "5"],
-        ),
-        ({"preservedSegment": {"headUuid": "gone"}}, ["Summary", "5"]),
-    ],
-)
-def test_the_context_is_what_came_after_the_last_compaction_and_what_it_preserved(metadata, said):
-    values = lines(*BEFORE, boundary(), boundary(**metadata), *AFTER)
-
-    assert [raw["content"] for raw in claude_code_messages(values, whole=False)] == said
-    assert len(claude_code_messages(values, whole=True)) == 6
-
-
-def test_older_files_compact_with_a_summary_alone():
-    assert [raw["content"] for raw in claude_code_messages(lines(*BEFORE, *AFTER), whole=False)] == [
-        "Summary",
-        "5",
-    ]
-    assert len(claude_code_messages(lines(*BEFORE), whole=False)) == 4
 
 
 def item(said):
@@ -527,22 +480,10 @@ def item(said):
 def test_a_rollout_holds_the_items_themselves():
     values = lines(item("1"), {"type": "event_msg", "payload": {"x": 1}}, item("2"), "odd")
 
-    found = codex_items(values, whole=True)
+    found = codex_items(values)
 
     assert [raw["content"] for raw in found] == ["1", "2"]
     assert found[0] is values[0][1]["payload"]
-    assert codex_items(values, whole=False) == found
-
-
-def test_the_context_of_a_rollout_starts_with_the_replacement_of_the_rest():
-    kept = {"type": "compaction", "encrypted_content": "x"}
-    new = {"type": "compacted", "payload": {"message": "", "replacement_history": [kept, 7]}}
-    old = {"type": "compacted", "payload": {"message": "So far."}}
-
-    assert codex_items(lines(item("1"), new, item("2")), whole=False) == [kept, item("2")["payload"]]
-    [summary] = codex_items(lines(item("1"), old), whole=False)
-    assert summary["content"] == [{"type": "input_text", "text": "So far."}]
-    assert len(codex_items(lines(item("1"), new, item("2")), whole=True)) == 2
 
 
 def test_a_rollout_opens_with_its_instructions():

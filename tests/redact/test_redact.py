@@ -180,8 +180,8 @@ def test_invalid_patterns_are_rejected(pattern):
 
 def test_a_pattern_that_matches_the_empty_text_is_rejected():
     with pytest.raises(InvalidInput, match="matches the empty text") as refused:
-        rules(["a*"], where="COMPACT_REDACTION_PATTERNS")
-    assert refused.value.where == "COMPACT_REDACTION_PATTERNS[0]"
+        rules(["a*"])
+    assert refused.value.where == "redaction.patterns[0]"
 
 
 HOSTILE = [

@@ -81,14 +81,14 @@ def test_a_foreign_unplaced_is_set_aside_itself():
     assert document["unplaced"][0] == {"where": "/unplaced", "value": 3}
 
 
-def test_an_item_without_a_count_is_counted_by_the_given_counter():
+def test_an_item_without_a_count_is_counted_by_the_rule_of_the_original():
     old = {"working_memory": {"items": [{"content": "seven c"}, {"content": "x", "token_count": 9}]}}
 
-    document, _ = migrations.migrate("memory", old, count=len)
+    document, _ = migrations.migrate("memory", old)
 
     working = document["working_memory"]
-    assert [item["token_count"] for item in working["items"]] == [7, 9]
-    assert working["current_tokens"] == 16
+    assert [item["token_count"] for item in working["items"]] == [2, 9]
+    assert working["current_tokens"] == 11
 
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

@@ -881,18 +881,6 @@ def test_an_edit_without_history_keeps_what_the_journal_says_after_it(home):
     assert [item["id"] for item in found["items"]] == ["folded", "unfolded"]
 
 
-def test_a_state_may_be_replayed_up_to_a_revision():
-    entries = [
-        snapshot.Entry(
-            number, "", "", "x", "", {"memory": [{"op": "replace", "path": "/n", "value": number}]}, {}, {}
-        )
-        for number in (1, 2, 3)
-    ]
-
-    assert store_snapshot.replay({"n": 0}, "memory", entries, after=0, until=2) == {"n": 2}
-    assert store_snapshot.replay({"n": 0}, "other", entries, after=0) == {"n": 0}
-
-
 @pytest.mark.parametrize("name", ["data/journal.jsonl", "data/memory.json", "archive", "hooks/spool"])
 def test_a_home_of_which_a_part_lies_elsewhere_is_not_used(home, tmp_path, name):
     other = tmp_path / "elsewhere"

@@ -15,7 +15,7 @@ import pytest
 from aether.compaction.policy import SETTINGS, CompactConfig, CompactPolicy, config_from_values
 from aether.compaction.shapes import Step, Strategy
 from aether.errors import Conflict, InvalidDocument, InvalidInput, NotFound
-from aether.store import config, trust
+from aether.store import config
 from aether.store.config import create, example, load, nested, settings, unknown_variables
 from aether.store.keys import FIELDS, KEYS, NAMES, STEPS, STRATEGIES, Config, check_value
 from tests import homes
@@ -359,7 +359,7 @@ def test_each_source_overrides_those_below_it_key_by_key(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(toml({"policy": dict.fromkeys(policy, nth)}))
         policy.popitem()
-    trust.grant(tmp_path / "home/config.toml", (tmp_path / "home/config.toml").read_bytes())
+    config.grant_trust(tmp_path / "home/config.toml", (tmp_path / "home/config.toml").read_bytes())
     monkeypatch.setenv("COMPACT_KEEP_RECENT_TURNS", "9")
     monkeypatch.setenv("AETHER_POLICY_KEEP_RECENT_TURNS", "8")
 
@@ -491,7 +491,7 @@ def test_the_config_of_an_older_home_has_the_same_effect(tmp_path):
         claude_brief_tokens=900, claude_private_paths=f"{Config().claude_private_paths}, secrets/**", claude_auto_compress=False,
         claude_deadline_seconds=4.0,
     )  # fmt: skip
-    trust.revoke(tmp_path / "config.toml")
+    config.revoke_trust(tmp_path / "config.toml")
     assert settings(home=tmp_path).values.keys() & SETTINGS.keys() == set()  # nothing for CompactManager
 
 
@@ -627,11 +627,11 @@ def test_a_home_that_nobody_trusts_may_lower_what_its_user_has_and_not_raise_it(
     assert all(path in config.untrusted(home)[0].message for path in LOWERED)
     assert config.authority(home / "config.toml")[1] == {path: pair[1] for path, pair in LOWERED.items()}
 
-    trust.grant(home / "config.toml", (home / "config.toml").read_bytes())
+    config.grant_trust(home / "config.toml", (home / "config.toml").read_bytes())
     assert found() == {path: pair[1] for path, pair in LOWERED.items()}
     assert config.untrusted(home) == []
 
-    trust.revoke(home / "config.toml")
+    config.revoke_trust(home / "config.toml")
     for place, side in ((own, 1), (home / "config.toml", 0)):
         place.write_text(toml(config.nested({path: pair[side] for path, pair in LOWERED.items()})))
     assert found() == {path: pair[0] for path, pair in LOWERED.items()}
@@ -676,4 +676,4 @@ def test_the_word_of_the_user_is_in_the_users_own_state(tmp_path, monkeypatch):
         assert load(tmp_path / "home").architect_model == ""
     word.unlink()
     assert load(tmp_path / "home").architect_model == ""
-    assert not trust.revoke(path)
+    assert not config.revoke_trust(path)

@@ -56,13 +56,13 @@ def test_only_newer_records_are_read_after_a_position(home, folded):
 
 
 def test_the_head_is_the_position_of_the_last_record(home):
-    assert record_files.head(snapshot.load(home), "items") == -1
+    assert record_files.head(snapshot.load(home)) == -1
     archive(home, "a", "b")
-    assert record_files.head(snapshot.load(home), "items") == positions(home)[-1]
+    assert record_files.head(snapshot.load(home)) == positions(home)[-1]
     fold_home(home, now=homes.NOW)
-    assert record_files.head(snapshot.load(home), "items") == positions(home)[-1]
+    assert record_files.head(snapshot.load(home)) == positions(home)[-1]
     archive(home, "other", kind="receipts")
-    assert record_files.head(snapshot.load(home), "items") == positions(home)[-1]
+    assert record_files.head(snapshot.load(home)) == positions(home)[-1]
 
 
 def test_items_go_to_the_month_in_which_they_left(home):

@@ -26,7 +26,7 @@ def found_of(kind, size, folder):
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
     snapshot = SimpleNamespace(home=folder, pending=())
     source = Archive(
-        record_files.head(snapshot, "items"),
+        record_files.head(snapshot),
         lambda after: record_files.located(snapshot, "items", after=after),
         lambda wanted: record_files.fetch(snapshot, "items", wanted),
     )

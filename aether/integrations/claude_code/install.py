@@ -75,13 +75,6 @@ EVENTS = {
     "TaskCompleted": EventHook(LIGHT_TIMEOUT),
     "SessionEnd": EventHook(SESSION_END_TIMEOUT),
 }
-# Whether a configuration may switch `claude.file_history` on, in words of a shell: of the home, the project, the user.
-_READS = (
-    '{ d=$PWD; while [ "$d" ] && [ ! -e "$d/.aether" ]; do d=${d%/*}; done; [ "$AETHER_CLAUDE_FILE_HISTORY" ] || '
-    'grep -qs "file_history.*true" "${AETHER_HOME:-/dev/null}/config.toml" "$d/.aether/config.toml" '
-    '"$CLAUDE_PROJECT_DIR/.aether/config.toml" "${XDG_CONFIG_HOME:-$HOME/.config}/aether/config.toml" '
-    '"$HOME/Library/Application Support/aether/config.toml"; }'
-)
 # A shell line that is silent if the program is missing: for files that are shared.
 _GUARDED = re.compile(r"\Acommand -v .+ && exec .*aether.* (\w+); exit 0\Z", re.DOTALL)
 EMPTY = "{}\n"
@@ -510,19 +503,6 @@ def shared_groups() -> JsonObject:
     """
     line = "command -v {0} >/dev/null 2>&1 && exec {0} {1}; exit 0"
     return {event: _group(event, {"command": line.format(PROGRAM, event)}) for event in EVENTS}
-
-
-def plugin_groups() -> dict[str, list[JsonObject]]:
-    """Return the groups of each event for the plugin: those that are shared, and one for files that are read.
-
-    A file of a plugin is the same for everybody, so that a shell looks whether `claude.file_history` is on: while it is
-    off, no program of ours is started for a file.
-    """
-    groups = {event: [group] for event, group in shared_groups().items()}
-    line = f"command -v {PROGRAM} >/dev/null 2>&1 && {_READS} && exec {PROGRAM} PostToolUse; exit 0"
-    handler = {"type": "command", "command": line, "timeout": LIGHT_TIMEOUT}
-    groups["PostToolUse"].append({"matcher": "^Read$", "hooks": [handler]})
-    return groups
 
 
 def own_groups(words: Sequence[str]) -> JsonObject:

@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 from aether import paths
 from aether.api.home import drained
 from aether.errors import AetherError, BackendUnavailable, Conflict, InvalidInput, NotFound, StorageFailed
-from aether.integrations.viewer import actions, pages, work
+from aether.integrations.viewer import pages, work
 from aether.integrations.viewer.frame import (
     BY,
     Action,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 PAGES: list[Page] = work.in_order([*pages.PAGES, *work.PAGES])
-ACTIONS: dict[str, Action] = {action.name: action for action in [*actions.ACTIONS, *work.ACTIONS]}
+ACTIONS: dict[str, Action] = {action.name: action for action in [*pages.ACTIONS, *work.ACTIONS]}
 HOST = "127.0.0.1"
 # Names under which a browser on this machine reaches the view; any other is a page that was rebound to this address.
 HOSTS = (HOST, "localhost")
@@ -286,7 +286,7 @@ def _action_route(frame: Frame) -> Any:
             found = action
             location = frame.once(name, form, lambda: _acted(frame, found, form))
         except Stale as reason:
-            return _html(frame, actions.conflict(frame, reason, {**form, "action": name}))
+            return _html(frame, pages.conflict(frame, reason, {**form, "action": name}))
         except AetherError as reason:
             return _failed(frame, reason)
         return RedirectResponse(location, status_code=303)

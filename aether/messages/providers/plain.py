@@ -153,14 +153,11 @@ def _faults(raws: Sequence[JsonObject]) -> list[_Fault]:
                 with_ids = with_ids and bool(block.call_id)
             elif block.kind == "text" and len(place) > 1 and not block.text.strip():
                 found.append(_Fault(at, place, "blank-text", "The text is blank."))
-            elif block.kind == "media" and len(block.at) == 2 and (fault := _media_fault(raws[at], block.at)):
-                found.append(_Fault(at, place, "bad-media", fault))
+            elif block.kind == "media" and len(block.at) == 2:
+                fault = media_fault(value_at(raws[at], block.at), "plain")
+                found += [_Fault(at, place, "bad-media", fault)] if fault else []
     halves += (fault for faults in waiting.values() for fault in faults if fault.at < tail)
     return [*found, *halves] if with_ids else found
-
-
-def _media_fault(raw: JsonObject, at: Place) -> str:
-    return media_fault(value_at(raw, at), "plain")
 
 
 def repaired(raws: Sequence[JsonObject]) -> RepairedRaws:

@@ -215,7 +215,7 @@ def _agent(line: JsonObject, caste: str, seen: _Seen) -> tuple[str, str]:
     return agent, kind
 
 
-def hook_records(entry: JsonObject, *, line: int = 0) -> list[Record]:
+def hook_records(entry: JsonObject) -> list[Record]:
     """Return the records of one entry of the spool; none for events without content.
 
     >>> [record.kind for record in hook_records({"event": "PostToolUse", "tool": "Bash", "id": "t1", "output": "ok"})]
@@ -227,7 +227,6 @@ def hook_records(entry: JsonObject, *, line: int = 0) -> list[Record]:
         agent=agent,
         caste=(as_text(entry.get("caste")) or "agent") if agent else "",
         time=as_text(entry.get("at")),
-        line=line,
         session=as_text(entry.get("session")),
         format="claude_code",
     )

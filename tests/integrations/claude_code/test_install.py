@@ -431,10 +431,25 @@ def handlers(groups):
     return {event: group["hooks"][0] for event, group in groups.items()}
 
 
+# Whether a configuration may switch `claude.file_history` on, in words of a shell: of the home, the project, the user.
+READS = (
+    '{ d=$PWD; while [ "$d" ] && [ ! -e "$d/.aether" ]; do d=${d%/*}; done; [ "$AETHER_CLAUDE_FILE_HISTORY" ] || '
+    'grep -qs "file_history.*true" "${AETHER_HOME:-/dev/null}/config.toml" "$d/.aether/config.toml" '
+    '"$CLAUDE_PROJECT_DIR/.aether/config.toml" "${XDG_CONFIG_HOME:-$HOME/.config}/aether/config.toml" '
+    '"$HOME/Library/Application Support/aether/config.toml"; }'
+)
+
+
 def test_the_plugins_hooks_are_the_table():
+    """A file of a plugin is the same for everybody, so a shell looks whether `claude.file_history` is on: while it is
+    off, no program of ours is started for a file that is read."""
+    groups = {event: [group] for event, group in shared_groups().items()}
+    line = f"command -v {install.PROGRAM} >/dev/null 2>&1 && {READS} && exec {install.PROGRAM} PostToolUse; exit 0"
+    handler = {"type": "command", "command": line, "timeout": install.LIGHT_TIMEOUT}
+    groups["PostToolUse"].append({"matcher": "^Read$", "hooks": [handler]})
     held = json.loads((PLUGIN / "hooks" / "hooks.json").read_text(encoding="utf-8"))["hooks"]
 
-    assert held == install.plugin_groups()
+    assert held == groups
     assert {event: groups[:1] for event, groups in held.items()} == {
         event: [group] for event, group in shared_groups().items()
     }

@@ -1,1 +1,0 @@
-"""Finding, forgetting and erasing what memory holds."""
