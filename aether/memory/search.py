@@ -118,7 +118,7 @@ _TIMES = (
 
 # Words of questions about the state of the work, which no text about it has to contain.
 _OF_STATE = (
-    "next step open left remain do done stand state status now current last point progress pending todo unfinished problem "
+    "next step come open left remain do done stand state status now current last point progress pending todo unfinished problem "
     "issue outstanding still"
 )
 
@@ -230,9 +230,9 @@ def _without_replaced(hits: Sequence[Hit]) -> list[Hit]:
 
 
 def asks_for_state(query: str) -> bool:
-    """Return whether a query asks where the work stands or what comes next, and names nothing.
+    """Return whether a query asks for the state of the work or for what comes next, and names nothing.
 
-    >>> asks_for_state("What is left to do?"), asks_for_state("where do we stand"), asks_for_state("what is next for the parser?")
+    >>> asks_for_state("What is left to do?"), asks_for_state("what comes next"), asks_for_state("what is next for the parser?")
     (True, True, False)
     """
     asked = query_terms(query.replace("’", "'").replace("'s ", " ")).weights

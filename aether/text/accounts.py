@@ -20,6 +20,8 @@ LINE_CHARS = 420
 LEAST_WORDS = 3
 # Fewer that name nothing ("All tests pass.") say no more than the last run of the tests.
 NAMELESS_WORDS = 5
+# Characters beyond the room, for the last entries of a list.
+LIST_CHARS = 400
 SHORT_CHARS = 300
 PIECE_SENTENCES = 12
 LEAST_RATE = 1.0
@@ -870,12 +872,33 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
         if len(text) <= room:
             kept.append((at, text))
             room -= len(text)
+    kept += _rest_of_lists(said, kept, room + LIST_CHARS, most)
     kept += [(at, text) for at, text in _openings(said, {at for at, _ in kept}) if len(text) <= room]
     headings = {said[at].heading for at, _ in kept if said[at].entry}
     # Without what it opens, a line ends where its words do.
     return [
         text if said[at].text.rstrip(":*_ ") in headings else text.rstrip(":") for at, text in sorted(kept)
     ]
+
+
+def _rest_of_lists(
+    said: Sequence[Paragraph], kept: Sequence[tuple[int, str]], room: int, most: int
+) -> list[tuple[int, str]]:
+    """Return the other entries of the lists of which most are `kept`, if they fit: one that is missing would mislead."""
+    chosen = {at for at, _ in kept}
+    rest: list[tuple[int, str]] = []
+    for _, group in groupby(
+        range(len(said)), key=lambda at: (said[at].entry, said[at].heading, said[at].lead)
+    ):
+        places = list(group)
+        missing = [at for at in places if at not in chosen]
+        if not said[places[0]].entry or len(missing) >= len(places) / 2:
+            continue
+        texts = [(at, reported(said[at], most)) for at in missing]
+        if sum(len(text) for _, text in texts) <= room:
+            room -= sum(len(text) for _, text in texts)
+            rest += [(at, text) for at, text in texts if text and not _TICKED.match(text)]
+    return rest
 
 
 def offers_choice(said: Sequence[Paragraph]) -> bool:

@@ -24,6 +24,7 @@ from aether.memory.briefing.briefing import (
     START_TOKENS,
     STEERING_CHARS,
     agent_brief,
+    brief_lines,
     briefing,
     steering,
 )
@@ -111,6 +112,20 @@ def test_every_line_of_memory_says_its_day():
 
     assert lines
     assert all(line.startswith("- 2026-02-") for line in lines)
+
+
+def test_a_start_lists_files_of_which_it_knows_more_than_the_work_tree_says():
+    def files(*items):
+        made = brief_lines(documents(*items), occasion="startup", now=NOW, count=count, budget=500)
+        return [line.text for line in made if line.section == "files"]
+
+    changed = [
+        item("Changed src/a.py", "code_change", day=2), item("Changed src/b.py: parse", "code_change", day=1),
+    ]  # fmt: skip
+    tree = item("Uncommitted, as of the last call: a.py, b.py.", role="tree", day=3)
+
+    assert len(files(*changed)) == 2
+    assert files(tree, *changed) == ["src/b.py (changed, 1 edit): parse"]
 
 
 def test_a_compaction_lists_more_files_than_a_start():

@@ -501,7 +501,7 @@ def test_each_command_is_listed_with_its_last_run_git_history_last():
     assert texts(commands_run(items)) == [
         "Ran `make test`: ok",
         "Ran `make lint`",
-        'create_issue {"title": "x"}',
+        "Called create_issue: x",
         "Ran `git commit`: [main 1]",
     ]
 
@@ -1094,6 +1094,17 @@ def test_what_a_question_is_about_is_asked_now_too():
     assert [line.section for line in sections.requests(items)] == ["requests", "requests", "asked", "asked"]
 
 
+def test_a_question_before_a_question_is_not_asked_now():
+    items = [
+        asked_on(9, "why does the file src/db.py exist at all?"), asked_on(8, "where are the callers of src/db.py?"),
+        asked_on(7, "Fix what the review of src/db.py found."),
+    ]  # fmt: skip
+
+    lines = [line.text for line in sections.requests(items) if line.section == "requests"]
+
+    assert lines == ["why does the file src/db.py exist at all?", "Fix what the review of src/db.py found."]
+
+
 def test_a_page_that_came_first_is_what_the_work_is_for():
     changed = item("Changed a.py: parse", "code_change", conversation="c")
     items = [
@@ -1131,6 +1142,7 @@ def test_a_long_request_is_shown_with_its_last_paragraph(end, shown):
         ("Push the two commits, please", True, False),
         ("Push the two commits, please", False, True),
         ("then let's open a draft PR for that", True, False),
+        ('"How should I deliver it?"="Push the two commits, mark the threads as resolved"', True, False),
         (
             "Push the two commits of the branch, reply on the threads of the review, mark them as resolved",
             True,

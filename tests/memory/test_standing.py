@@ -49,7 +49,11 @@ def injected(*items):
     found = standing.accounts(newest)
     said = standing.reports(found)
     ahead = [line.text for line in standing.next_steps(found, newest)]
-    return [line.text for line in said["state"]], [line.text for line in said["results"]], ahead
+    return (
+        [line.text for line in (*said["state"], *said["answers"])],
+        [line.text for line in said["results"]],
+        ahead,
+    )
 
 
 def test_the_last_account_is_injected_in_whole_paragraphs_without_code_tables_options_and_questions():
@@ -230,6 +234,10 @@ def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
         (
             "Two ways:\n\n| Way | What |\n|---|---|\n| A. Log it | the call goes on as before |\n| B. Fail | the call ends with an error |\n\nWhich do you prefer?",
             ["Which do you prefer?", "A. Log it | the call goes on as before", "B. Fail | the call ends with an error"],
+        ),
+        (
+            "Two gaps:\n\n- nobody tests `load()`\n- `dump()` has no limit\n\nShall I fix these?",
+            ["Two gaps: - nobody tests `load()` - `dump()` has no limit", "Shall I fix these?"],
         ),
         ("Left as it is:\n- the lock around `load()`, which nobody holds", []),
         ("Added `load()`. The third task (`dump()`) remains pending.", ["Added `load()`. The third task (`dump()`) remains pending."]),
@@ -433,12 +441,38 @@ def test_what_the_newest_account_leaves_open_and_the_start_of_a_long_sentence_ar
     assert state[0].endswith("of its columns and rows")
 
 
+def test_what_an_answer_says_that_reports_no_work_is_no_state():
+    design = "`load()` reads the newest session, and `dump()` keeps the order of its columns."
+    ran = item("Ran `make deploy`: ok", "command", day=5, conversation="c")
+
+    def sections_of(*items):
+        found = standing.reports(standing.accounts(items))
+        return {name: len(found[name]) for name in ("state", "answers")}
+
+    assert sections_of(answer(design, day=6), request("How?", 4)) == {"state": 0, "answers": 1}
+    assert sections_of(answer(design, day=6), changed(5), request("Do it.", 4)) == {"state": 1, "answers": 0}
+    assert sections_of(answer(design, day=6), ran, request("Do it.", 4)) == {"state": 1, "answers": 0}
+    assert sections_of(answer(f"Added it. {design}", day=6), request("Do it.", 4)) == {
+        "state": 1,
+        "answers": 0,
+    }
+
+
 def test_rows_of_options_and_what_was_wrong_are_no_state():
     asked = "Which way?\n\n| A. Log it | `load()` logs the error and returns what it has |\n| B. Fail | `load()` returns the error |\n\nI prefer the first."
     wrong = "Fixed in `a.py`.\n\n**What was actually wrong** — two faults:\n1. `load()` returns the oldest session\n2. `dump()` only keeps one row"
 
     assert injected(answer(asked))[0] == []
     assert injected(changed(), answer(wrong))[0] == ["Fixed in `a.py`."]
+
+
+def test_a_list_of_which_most_entries_are_state_is_whole():
+    entries = ["`load()` now reads the newest session", "`dump()` keeps one row", "the handbook"]
+    state, *_ = injected(
+        answer("All three are fixed:\n\n" + "\n".join(f"- {one} in the end" for one in entries))
+    )
+
+    assert [one for one in entries if not any(one in line for line in state)] == []
 
 
 def test_edits_that_a_person_wants_undone_are_no_changed_files():

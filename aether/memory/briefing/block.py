@@ -47,6 +47,7 @@ HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
     "state": "State of the work, by the agent's last reports:",
+    "answers": "Answered last, without work:",
     "next": "Next:",
     "rules": "Constraints and preferences of this project:",
     "signals": "Active signals:",
@@ -65,10 +66,10 @@ HEADINGS = {
     "earlier": "Earlier work:",
 }
 # A line of these sections says nothing where a more important one of another section says the same.
-_ECHOES = frozenset({"state", "next", "requests", "asked", "results", "reasons"})
+_ECHOES = frozenset({"state", "answers", "next", "requests", "asked", "results", "reasons"})
 # The word for the lines of a section to programs.
 KINDS = {
-    "goal": "state", "protected": "rule", "state": "state", "next": "next", "rules": "rule", "signals": "rule",
+    "goal": "state", "protected": "rule", "state": "state", "answers": "state", "next": "next", "rules": "rule", "signals": "rule",
     "decisions": "decision", "elsewhere": "decision", "open": "open", "requests": "request", "asked": "request", "results": "outcome",
     "reasons": "outcome", "files": "file",
     "commands": "command", "caste": "outcome", "noted": "lesson", "learned": "lesson",

@@ -48,6 +48,7 @@ _FIRST = {
 # A start needs the state of the work; a compaction needs the details that a summary loses: errors, paths, commands, reasons.
 _START = _FIRST | {
     "state": Share(0, 0.3, 12),
+    "answers": Share(0.1, 0.35, 8),
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
     "decisions": Share(1, 0.5, 10),
@@ -65,6 +66,7 @@ _START = _FIRST | {
 START_TOKENS = 1050
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
+    "answers": Share(0.1, 0.4, 6),
     "next": Share(0.2, 1, 6),
     "open": Share(0, 1, 10),
     "requests": Share(0, 2, 5),
@@ -208,6 +210,7 @@ def _gather(
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     rules, ended = _rules(memory, everything, wide)
     problems, asked = [*sections.problems(items)], [*sections.requests(items)]
+    tree = [*standing.work_tree(items)]  # it names the files: a start shows those of which more is known
     make: dict[str, Callable[[], Iterable[Line]]] = {
         "goal": lambda: sections.goal(documents),
         "protected": lambda: sections.protected(memory, everything),
@@ -216,6 +219,7 @@ def _gather(
         "learned": lambda: (line for line in rules if line.section == "learned"),
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
         "state": lambda: work["state"],
+        "answers": lambda: work["answers"],
         "next": lambda: work["next"],
         "open": lambda: (line for line in problems if line.section == "open"),
         # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
@@ -228,9 +232,13 @@ def _gather(
         "reasons": lambda: work["reasons"],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "elsewhere": list,
-        "files": lambda: sections.changed_files(items, root=root, foremost=shares is not _COMPACT),
+        "files": lambda: [
+            line
+            for line in sections.changed_files(items, root=root, foremost=shares is not _COMPACT)
+            if shares is not _START or ": " in line.text or not tree
+        ],
         "commands": lambda: [
-            *standing.work_tree(items),
+            *tree,
             *(line for line in problems if line.section == "commands"),
             *sections.commands_run(items),
         ],
@@ -311,7 +319,8 @@ def _work(
     ahead = [*standing.from_summary(found, summed, "next", "pending"), *standing.next_steps(found, items)]
     noted = sections.results(item for item in items if "pointer" not in item["metadata"])
     return {
-        "state": state or sections.kept_in_session(sessions, "state"),
+        "state": state or ([] if reported["answers"] else sections.kept_in_session(sessions, "state")),
+        "answers": reported["answers"],
         "next": ahead or sections.kept_in_session(sessions, "next"),
         "results": [*standing.delegated(items), *reported["results"], *noted],
         "reasons": reported["reasons"],

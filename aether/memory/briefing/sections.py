@@ -479,6 +479,8 @@ _ALL_TESTS = lazy(
 )
 _HISTORY = lazy(r"(?:git|gh) ")
 # What these did the state of the work tree says.
+_CALLED = lazy(r"([\w-]+) \{")
+_TITLED = lazy(r'"(?:title|subject|name)": "((?:\\.|[^"\\])*)"')
 _IN_TREE = lazy(r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|stash)|gh pr checkout)\b")
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
@@ -560,7 +562,7 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
         run = _RAN.fullmatch(item["content"])
         parts = effective_parts(run[1]) if run else []
-        known = without_flags(parts) or {one_line(item["content"], TEXT_CHARS)}
+        known = without_flags(parts) or {_call(item["content"])}
         if (run and not parts) or known <= seen:
             continue
         seen |= known
@@ -573,7 +575,7 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
         if is_check and checks < 0:
             continue
         outcome = f": {said}" if said else ""
-        text = f"Ran `{_shown(parts)}`{outcome}" if run else item["content"]
+        text = f"Ran `{_shown(parts)}`{outcome}" if run else _call(item["content"])
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
         ids, _ = origin_of(item)
         note = "perhaps before the last edit" if is_check and UNCHECKED in tree else ""
@@ -582,6 +584,19 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
         )
         found.append((last, line))
     return [line for _, line in sorted(found, key=lambda each: each[0])]
+
+
+def _call(content: str) -> str:
+    """Return a call of a tool by its name and the title among its arguments, which are JSON.
+
+    >>> _call('mcp__tracker__create {"team": "A", "title": "Add retries"} → ok'), _call("Read the plan")
+    ('Called mcp__tracker__create: Add retries', 'Read the plan')
+    """
+    found = _CALLED.match(content)
+    if not found:
+        return content
+    title = _TITLED.search(content)
+    return f"Called {found[1]}" + (f": {title[1]}" if title else "")
 
 
 def _is_check(parts: Iterable[str]) -> bool:
@@ -807,10 +822,8 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
     unreported = UNREPORTED if under_way(items) else ""
     now = found[:1]
-    for item in found[1:ASKED_ABOUT]:
-        if not asks_back(_said(now[-1])):
-            break
-        now.append(item)
+    if found and asks_back(_said(found[0])):  # what a question is about, without the questions before it
+        now += [item for item in found[1:ASKED_ABOUT] if not asks_back(_said(item))][:1]
     if len(found) <= FEW_REQUESTS or (found and len(found[-1]["content"]) >= PAGE_CHARS):
         now += [item for item in found[-1:] if item not in now]
     # What was asked between was done or asked again; how it was to be done may still matter.
@@ -975,7 +988,7 @@ def decisions(
         for item in said
         if len((text := _answer(item["content"])).split()) >= LEAST_WORDS
         # An errand is over when the person asks for something else.
-        and not (_is_errand(_said(item)) and item["metadata"]["timestamp"] < since)
+        and not (_is_errand(_chosen(item)) and item["metadata"]["timestamp"] < since)
     ]
     yield from sorted([*found, *_approved_goal(items)], key=lambda line: line.at, reverse=True)
     for at, session in sessions:
@@ -986,6 +999,12 @@ def decisions(
             text = " - ".join(filter(None, (what, why)))
             if _PLACEHOLDER.sub("", what).strip() and len(text.split()) >= LEAST_WORDS:
                 yield Line("decisions", text, at, "", (session["session_id"],), "agent")
+
+
+def _chosen(item: Item) -> str:
+    """Return what a person picked of the answers to a question of a tool, else the person's words."""
+    picked = _PICKED.fullmatch(item["content"])
+    return picked[2] if picked else _said(item)
 
 
 def _is_errand(said: str) -> bool:

@@ -90,6 +90,8 @@ class Account(NamedTuple):
     """What the person wrote after it."""
     steps: int = 0
     """How many edits and requests followed it."""
+    ran: bool = False
+    """Whether its turn ran a command that may have changed something."""
 
     @property
     def at(self) -> str:
@@ -110,17 +112,17 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     steps = 0
     for item in items:
         role = item["metadata"].get("role", "")
+        _record_work(found, item)
         if role == "request" or (not role and item["type"] == "user_input"):
             steps += 1
             reply = item["metadata"].get("reply") or _words(item["content"])
             turned_down = refuses(reply)
-        elif item["type"] == "code_change" or role == "commit":
-            steps += item["type"] == "code_change"
+        elif item["type"] == "code_change":
+            steps += 1
             if changed := _CHANGED_FILE.match(item["content"]):
                 touched.add(changed[1])
-            if found and not found[-1].worked:
-                found[-1] = found[-1]._replace(worked=True)
-            if role == "commit" and not turned_down:
+        elif role == "commit":
+            if not turned_down:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item):
             if not turned_down and item["id"] not in undone:
@@ -132,6 +134,15 @@ def accounts(items: Sequence[Item]) -> list[Account]:
         if len(found) == MOST_ACCOUNTS:
             break
     return found
+
+
+def _record_work(found: list[Account], item: Item) -> None:
+    """Record in the account of a turn, the last of `found`, what `item` shows that it did."""
+    if found and not found[-1].published:
+        if item["type"] == "code_change" or item["metadata"].get("role") == "commit":
+            found[-1] = found[-1]._replace(worked=True)
+        elif item["type"] in _RUNS:
+            found[-1] = found[-1]._replace(ran=True)
 
 
 def undone_in(items: Sequence[Item]) -> set[str]:
@@ -227,10 +238,10 @@ def _words(content: str) -> str:
 
 
 def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[str, list[Line]]:
-    """Return the lines of `state` and `results`: what the newest accounts say, and the best of each earlier one.
+    """Return the lines of `state`, `answers` and `results`: what the newest accounts say, and the best of each earlier one.
 
-    Results are the best line of each account, then the rest. `reasons` are those said `on_the_way`, what introduces
-    something first.
+    What an account says that reports no work is an answer: a design is not built by it. Results are the best line of
+    each account, then the rest. `reasons` are those said `on_the_way`, what introduces something first.
 
     The newest account of work says most; an answer that changed nothing says little beside it.
     """
@@ -240,6 +251,10 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         at
         for at, account in enumerate(found)
         if not account.published and claims(account.paragraphs, SHARES[0])
+    ]
+    sections = [
+        "state" if one.worked or one.ran or one.published or reports_work(one.paragraphs) else "answers"
+        for one in found
     ]
     if not any(one.worked for one in found):  # the work was done by commands, if any was
         found = [one._replace(worked=True) for one in found]
@@ -258,11 +273,11 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             title = account.paragraphs[0].text if account.published else ""
             if title.startswith("https:") and title not in said:  # commits are listed with the work tree
                 said.insert(0, title)
-            state += [_line("state", text, account) for text in said]
+            state += [_line(sections[at], text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
         elif at < min(newest, 2):
             state += [
-                _line("state", text, account)
+                _line(sections[at], text, account)
                 for text in claims(account.paragraphs, max(SHARES[2], most // 2))
             ]
         elif lasts and not account.published:
@@ -270,12 +285,13 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
         if at == newest and not account.published:
-            state += [_line("state", text, account) for text in left_open(account.paragraphs)]
+            state += [_line(sections[at], text, account) for text in left_open(account.paragraphs)]
         elif at > newest and not account.published:
             rounds += [(-1, at, _line("results", text, account)) for text in left_open(account.paragraphs)]
     results = [line for *_, line in sorted(rounds, key=lambda each: each[:2])]
     return {
-        "state": state,
+        "state": [line for line in state if line.section == "state"],
+        "answers": [line for line in state if line.section == "answers"],
         "results": results,
         "reasons": sorted(on_the_way, key=lambda line: not introduces(line.text)),
     }
@@ -395,7 +411,8 @@ def _question(account: Account) -> Iterator[str]:
         if refers(one.text):
             before = said[: said.index(one)]
             supposed = [each for each in before[-3:] if supposes(each.text) and not asks(each)][-1:]
-            yield from proposed(said) or [whole(each.text) for each in supposed]
+            listed = [each for each in blocks(before)[-1:] if each.entry]  # "Shall I do these?"
+            yield from proposed(said) or [whole(each.text) for each in listed or supposed]
         elif would_start(question):
             yield from proposed(said)
         yield question
