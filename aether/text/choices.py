@@ -100,6 +100,10 @@ OWN_CHOICES = {
     # A proposal of the person, who need not wait for an answer; between two ways it asks.
     _LETS_ASKED: cue(rf"{_LEADS}(?:let's|lets)\b(?!.*\b(?:or|right|ok(?:ay)?)\b)", "let"),
     "we will": cue(rf"{_LEADS}we(?:'ll| will| should)\b", "ll wil sho"),
+    "we decided": cue(
+        rf"{_LEADS}(?:i|we)(?:'ve| have)? (?:now |just |finally |already )?(?:decided|agreed|settled|opted|chose)\b(?! (?:if|whether|when|not yet)\b)",
+        "dec agr set opt cho",
+    ),
     "I'll handle it": cue(
         rf"{_LEADS}i(?:'ll| will) (?:handle|take|do (?:it|that)|fix)\b|, i(?:'ll| will) (?:handle|take care of|do) (?:it|that|this|them)\b",
         "ll wil",

@@ -370,8 +370,8 @@ WISHES = {
         "ll wil | bra pr pul com rep dir wor",
     ),
     "from now on": cue(
-        r"^(?!(?:it|this|that|there|they|he|she|i)\b)(?!.*\b(?:was|were|will|would|could|might|is|are|works?|fails?|crash\w*|hangs?|breaks?)\b)"
-        rf"\w.*\b(?:(?:from now on|going forward|from here on(?: out)?|henceforth)\W*(?:{_POLITE})?|in (?:the )?future,? {_POLITE})\W*$",
+        r"^(?!(?:it|this|that|there|they|he|she|i)\b)(?!.*\b(?:was|were|will|would|could|might|is|are|works?|fails?|crash\w*|hangs?|breaks?)\b.*\b(?:on|forward|henceforth|future)\b)"
+        rf"\w.*\b(?:(?:from now on|going forward|from here on(?: out)?|henceforth)(?:\W*(?:{_POLITE})?\W*$|,? (?:and|but|so|because|since)\b)|in (?:the )?future,? {_POLITE}\W*$)",
         "fro goi hen fut",
     ),
     "always, without a verb": cue(

@@ -11,6 +11,7 @@ def rules_in(text):
 
 
 NO_RULES = [
+    "the parser fails from now on, and nobody knows why",
     "before merging, can you look at the tests?",
     "Before deploying, the data was lost.",
     "before committing I ran the linter",
@@ -246,6 +247,8 @@ RULES = [
     "ask a second agent to review it after every commit",
     "Keep emitting the public field names.",
     "keep the existing file layout",
+    "Use double quotes from now on, and run the linter.",
+    "please use tabs not spaces from now on, and my name is Ada",
     "Before committing the reports, strip the path of the machine.",
     "before you push, run the linter",
     # The wordings of commands.

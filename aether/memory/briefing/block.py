@@ -66,7 +66,7 @@ HEADINGS = {
     "earlier": "Earlier work:",
 }
 # A line of these sections says nothing where a more important one of another section says the same.
-_ECHOES = frozenset({"state", "answers", "next", "requests", "asked", "results", "reasons"})
+_ECHOES = frozenset({"state", "answers", "next", "requests", "asked", "results", "reasons", "earlier"})
 # The word for the lines of a section to programs.
 KINDS = {
     "goal": "state", "protected": "rule", "state": "state", "answers": "state", "next": "next", "rules": "rule", "signals": "rule",
