@@ -514,8 +514,9 @@ def _texts_of(session: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], s
             kind = str(entry.get("type") or "")
             content = str(entry.get("content") or "")
             yield entry, content, float(entry.get("relevance_score") or 0.0), kind
-            # Each sentence of an entry is evidence too, but the relevance is that of the whole entry.
-            parts = sentences(content)
+            # Each sentence of an entry is evidence too, but the relevance is that of the whole entry. Of a run, a line of its
+            # output says nothing alone: what failed before it worked is no success.
+            parts = [] if _RUN.match(content) else sentences(content)
             yield from ((entry, part, 0.0, kind) for part in parts[:MAX_SENTENCES] if len(parts) > 1)
     for entry in session.get("key_decisions") or []:
         yield entry, str(entry.get("decision") or ""), 0.0, "decision"

@@ -613,3 +613,11 @@ def test_impossible_links_are_refused():
         link(three_layers(), "wm1", "p1", "friend_of")
     with pytest.raises(InvalidInput, match="itself"):
         link(three_layers(), "wm1", "wm1")
+
+
+def test_what_failed_before_it_worked_is_no_success_by_itself():
+    solved = "`make lint` failed: The linter reports an unused name.\nWorked after changes to {}.py."
+    items = [{"content": solved.format(name), "relevance_score": 0.5, "type": "solution"} for name in "abcd"]
+    state = memory(*(session(f"s{at}", items=[one], day=at + 1) for at, one in enumerate(items)))
+
+    assert [one["pattern"] for one in patterns_of(run(state)[0]) if "Worked" not in one["pattern"]] == []
