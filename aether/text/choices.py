@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from aether.text.accounts import OPTION, claims, paragraphs, whole
+from aether.text.accounts import OPTION, Paragraph, asks_leave, claims, paragraphs, refuses, whole
 from aether.text.classify import asks_for_decision, closing_question, prose
 from aether.text.cues import by_head, cue, has, likely
 from aether.text.cues import said as as_said
@@ -36,6 +36,9 @@ MORE_WORDS = 3
 # An own choice whose first words are "it" or "this".
 _POINTS_BACK = lazy(r"(?:\W*\w[\w'’-]*\W+){0,3}(?:it|its|them|they|these|those|this|that)\b", re.IGNORECASE)
 SUBJECT_CHARS = 160
+# A choice in so few words, without a name, needs the question that it answers; a shorter question says nothing either.
+SHORT_CHOICE, QUESTION_WORDS = 8, 6
+_NAMES = lazy(r"`|\w[/_.]\w|[a-z][A-Z]|\d")
 SHORT_MESSAGE = 1_200
 _YES = lazy(
     r"^\W*(?:y|yes|yep|yup|yeah|ye|sure|ok(?:ay)?|agreed|correct|exactly|right|lgtm|perfect|great|good idea|sounds good|makes sense|go ahead|go for it|"
@@ -193,7 +196,23 @@ def settled(reply: str, before: str) -> Choice | None:
     if len(reply) > MESSAGE_CHARS:
         return None
     own = next(filter(chooses, prose(reply)), "")
-    return Choice(own, own=True, about=_subject(before) if _POINTS_BACK.match(own) else "") if own else None
+    return Choice(own, own=True, about=_matter_of(own, before)) if own else None
+
+
+def _matter_of(own: str, before: str) -> str:
+    """Return what a person's choice is about, from the agent's message `before` it, if it does not say so; else "".
+
+    >>> _matter_of("let's leave that out for now", "For sessions that share a commit, what should the summary hold? Which form?")
+    'For sessions that share a commit, what should the summary hold?'
+    """
+    if _POINTS_BACK.match(own) and (subject := _subject(before)):
+        return subject
+    if len(own.split()) > SHORT_CHOICE or _NAMES.search(own) or refuses(own):
+        return ""
+    asked = [
+        one for one in prose(before) if one.rstrip("*_ ").endswith("?") and not asks_leave(Paragraph(one, ""))
+    ]
+    return next((one for one in reversed(asked) if len(one.split()) >= QUESTION_WORDS), "")
 
 
 def _subject(before: str) -> str:
