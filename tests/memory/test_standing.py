@@ -215,6 +215,22 @@ def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
     assert [*standing.last_words([asked, before])] == []
 
 
+def test_why_something_was_edited_is_shown_of_the_last_turns():
+    def turn(day):
+        why = f"I'm keeping `part{day}()` as it is, because the report reads it."
+        return [
+            changed(day),
+            item(why, day=day, role="change", conversation="c"),
+            request(f"Do part {day}.", day),
+        ]
+
+    items = [one for day in (9, 8, 7, 6, 5, 4) for one in turn(day)]
+
+    assert [line.text.split("`")[1] for line in standing.reasons(items)] == [
+        f"part{day}()" for day in (9, 8, 7, 6)
+    ]
+
+
 @rows(
     ("last", "ahead"),
     [

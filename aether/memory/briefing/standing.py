@@ -68,6 +68,8 @@ MOST_ACCOUNTS = 60
 MOST_STEPS = 15
 MOST_TASKS = 4
 LAST_PARAGRAPHS = 3
+# Why something was edited is shown of so many turns with edits: what came before was mostly changed since.
+REASON_TURNS = 5
 # Of a turn that was cut off, its last messages.
 MOST_WORDS = 5
 
@@ -306,13 +308,18 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the reasons that an agent gave on the way for edits that followed, the newest first.
 
     `items` are those of one conversation. Only a sentence that chooses is one ("both should go through the log"): an edit
-    that followed it shows that it was carried out. While there is no report on the newest request, those that say what is
+    that followed it shows that it was carried out. Those of older turns are left out. While there is no report on the newest request, those that say what is
     made are among them.
     """
     undone = undone_in(items)
     reported = not under_way(items)
+    turns = edits = 0
     for item in items:
-        reported = reported or item["metadata"].get("role") == "request"
+        if item["metadata"].get("role") == "request":
+            reported, turns, edits = True, turns + bool(edits), 0
+            if turns == REASON_TURNS:
+                return
+        edits += item["type"] == "code_change"
         if item["metadata"].get("role") != "change" or item["metadata"]["caste"] or item.get("id") in undone:
             continue
         text = reason_of(item["content"])
