@@ -227,7 +227,7 @@ def test_why_something_was_edited_is_shown_of_the_last_turns():
     items = [one for day in (9, 8, 7, 6, 5, 4) for one in turn(day)]
 
     assert [line.text.split("`")[1] for line in standing.reasons(items)] == [
-        f"part{day}()" for day in (9, 8, 7, 6)
+        f"part{day}()" for day in (9, 8, 7, 6, 5)
     ]
 
 
