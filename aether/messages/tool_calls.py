@@ -571,7 +571,11 @@ def record_in_work_tree(
         _record_push(tree, steps, command, output, failed=True)
         return tree != before
     scratch = _SCRATCH if not directory.startswith(_SCRATCH) else ()
-    _record_edits(tree, [path for path in paths if not path.startswith(scratch) and _PLANS not in path])
+    aside = (_PLANS, "/.git/")
+    own = [
+        path for path in paths if not path.startswith(scratch) and not any(one in f"/{path}" for one in aside)
+    ]
+    _record_edits(tree, own)
     _record_commits(tree, command, output, steps)
     if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):
         tree["in_place"] = tree["unchecked"] = True

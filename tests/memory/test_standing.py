@@ -474,6 +474,18 @@ def test_what_an_answer_says_that_reports_no_work_is_no_state():
     }
 
 
+def test_of_answers_only_the_last_two_are_shown():
+    said = [
+        answer(f"`part{day}()` only reads the index, and it keeps the order instead of sorting.", day=day)
+        for day in (9, 8, 7)
+    ]
+    items = [one for each in said for one in (each, request("And the next?", 1))]
+
+    shown = standing.reports(standing.accounts(items))["answers"]
+
+    assert [line.text[:7] for line in shown] == ["`part9(", "`part8("]
+
+
 def test_rows_of_options_and_what_was_wrong_are_no_state():
     asked = "Which way?\n\n| A. Log it | `load()` logs the error and returns what it has |\n| B. Fail | `load()` returns the error |\n\nI prefer the first."
     wrong = "Fixed in `a.py`.\n\n**What was actually wrong** — two faults:\n1. `load()` returns the oldest session\n2. `dump()` only keeps one row"

@@ -695,6 +695,13 @@ def test_a_log_after_a_commit_of_the_conversation_shows_that_commit():
     assert next(iter(work_tree_lines(tree, whole=True))) == "Uncommitted, as of the last call: c.py."
 
 
+def test_files_of_git_itself_are_not_uncommitted():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["/srv/app/.git/index.lock", ".git/config", "a.py"], "", "")
+
+    assert tree["edited"] == ["a.py"]
+
+
 def test_two_commits_of_one_subject_keep_their_names():
     tree = new_work_tree()
     for name in ("1a2b3c4", "2b3c4d5"):

@@ -56,7 +56,7 @@ _START = _FIRST | {
     "commands": Share(1, 1, 4),
     "results": Share(2, 0.3, 9),
     "reasons": Share(2.2, 0.4, 6),
-    "asked": Share(2, 0.7, 4),
+    "asked": Share(2, 0.7, 3),
     "files": Share(3, 1, 2),
     "earlier": Share(5, 6, 2),
     "learned": Share(6, 4, 3),

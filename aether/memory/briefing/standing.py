@@ -60,7 +60,7 @@ from aether.tuples import NamedTuple
 from aether.types import Item
 
 # Characters shown of the newest account, of the one before it, and of each earlier one.
-SHARES = (1300, 400, 260)
+SHARES = (1500, 400, 260)
 # Characters of all accounts of earlier work together.
 EARLIER_CHARS = 2_400
 MOST_ACCOUNTS = 60
@@ -68,6 +68,8 @@ MOST_ACCOUNTS = 60
 MOST_STEPS = 15
 MOST_TASKS = 4
 LAST_PARAGRAPHS = 3
+# Older answers were refined or dropped since.
+MOST_ANSWERS = 2
 # Why something was edited is shown of so many turns with edits: what came before was mostly changed since.
 REASON_TURNS = 5
 # Of a turn that was cut off, its last messages.
@@ -264,7 +266,10 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     room = SHARES[0]
     # In a short conversation each account has more room.
     most = max(SHARES[1], EARLIER_CHARS // max(1, sum(one.worked for one in found)))
+    answered = [at for at in says if sections[at] == "answers"][:MOST_ANSWERS]
     for at, account in enumerate(found):
+        if sections[at] == "answers" and at not in answered:
+            continue
         # A commit before the newest account's own may have been changed since.
         lasts = account.worked and account.steps < MOST_STEPS
         recent = lasts and (at == newest + 1 or not account.published)
