@@ -149,7 +149,9 @@ _STAGES_UNSEEN = lazy(r"\bxargs\b[^|;&]*\bgit\b[^|;&]* (?:add|stage|rm)\b", need
 # Where files are made that belong to no work tree, unless the work itself is there.
 _SCRATCH = ("/tmp/", "/var/tmp/", "/private/tmp/", "/private/var/folders/", "/var/folders/")  # noqa: S108 - nothing is written there
 # Where Claude Code keeps the plans of a session, beside no project.
-_PLANS = "/.claude/plans/"
+_ASIDE = lazy(
+    r"/\.claude/plans/|/\.git/|/scratch(?:pad)?/", re.IGNORECASE, needs=("/.claude", "/.git", "/scratch")
+)
 # What an editor answers that wrote a file over another one.
 _OVERWRITTEN = lazy(
     r"\bhas been (?:updated|overwritten)\b|\boverwr(?:ote|itten)\b", needs=("has been", "overwr")
@@ -571,10 +573,7 @@ def record_in_work_tree(
         _record_push(tree, steps, command, output, failed=True)
         return tree != before
     scratch = _SCRATCH if not directory.startswith(_SCRATCH) else ()
-    aside = (_PLANS, "/.git/")
-    own = [
-        path for path in paths if not path.startswith(scratch) and not any(one in f"/{path}" for one in aside)
-    ]
+    own = [path for path in paths if not path.startswith(scratch) and not _ASIDE.search(f"/{path}")]
     _record_edits(tree, own)
     _record_commits(tree, command, output, steps)
     if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):

@@ -695,9 +695,11 @@ def test_a_log_after_a_commit_of_the_conversation_shows_that_commit():
     assert next(iter(work_tree_lines(tree, whole=True))) == "Uncommitted, as of the last call: c.py."
 
 
-def test_files_of_git_itself_are_not_uncommitted():
+def test_files_of_git_itself_and_scratch_files_are_not_uncommitted():
     tree = new_work_tree()
-    record_in_work_tree(tree, ["/srv/app/.git/index.lock", ".git/config", "a.py"], "", "")
+    record_in_work_tree(
+        tree, ["/srv/app/.git/index.lock", ".git/config", "a.py", "~/app/SCRATCH/run.sh"], "", ""
+    )
 
     assert tree["edited"] == ["a.py"]
 
