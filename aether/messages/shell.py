@@ -121,6 +121,12 @@ _FAILURE = lazy(
     r"^(?:\S+: )?(?:line \d+: )?\S+: (?:command )?not found$|^\S+: command not found: |^(?:error(?:\[\w+\])?|fatal): |^Traceback \(most recent|^[\w.]*(?:Error|Exception): ",
     re.MULTILINE,
 )
+# No test ran at all.
+_RAN_NOTHING = lazy(
+    r"^=* ?no tests ran\b|^=* ?\d+ deselected in\b|\btest result: ok\. 0 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out.*\s*\Z|\A(?:\?\s+\S+\s+\[no test files\]\s*)+\Z",
+    re.MULTILINE,
+    needs=("no tests ran", "deselected", "0 passed", "no test files"),
+)
 # A run that goes on, or that only says what would be run.
 _IN_BACKGROUND = lazy(
     r"^Command\b[^\n]{0,60}\bbackground|^Process running with session ID",
@@ -521,7 +527,7 @@ def is_undecided(command: str, output: str) -> bool:
     >>> is_undecided("pytest --co", "3 tests collected"), is_undecided("make >log; wc -l log", "3 log")
     (True, True)
     """
-    if _IN_BACKGROUND.search(output[:_READ_CHARS]):
+    if _IN_BACKGROUND.search(output[:_READ_CHARS]) or _RAN_NOTHING.search(output[-_TAIL_CHARS:]):
         return True
     checks = [part for part in parts_of(command) if _matters(part.text)]
     if not checks:

@@ -103,10 +103,14 @@ _PROVES = lazy(
 )
 # Each prints the commit that it makes.
 _MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge"})
-_MOVE_HEAD = _MAKE_COMMITS | {"am", "checkout", "pull", "rebase", "reset", "switch"}
 _NEWEST_LOGGED = lazy(r"(?:commit )?([0-9a-f]{7,40})\b")
-# Of a log that may start with another commit than the newest.
-_NOT_FROM_HEAD = frozenset({"--all", "--reverse", "--branches", "--merges", "--no-merges", "-g"})
+# A log of the branch that starts with its newest commit.
+_PLAIN_LOG = lazy(
+    r"""git log(?: (?:--oneline|--stat|--decorate|--no-decorate|-p|-n ?\d+|-\d+|--(?:format|pretty)=(?:oneline|short|medium|full|(["']?)(?:format:)?%[hH](?![a-zA-Z])[^"'|;&]*\1)))*(?: 2>&1)?"""
+)
+_MOVES = lazy(
+    r"\b(?:cd|pushd|popd)\b|\bgh pr checkout\b|\bgit (?:bisect|worktree|symbolic-ref|update-ref)\b|\b(?:npm|pnpm|yarn|bun) version\b"
+)
 _SHOWN_ONLY = frozenset({"--dry-run", "--help", "-h"})
 # Of a push that takes no commits along, and of what leaves the files as they are.
 _NO_PUSH = frozenset({"-n", "-d", "--delete"}) | _SHOWN_ONLY
@@ -121,9 +125,9 @@ _PUSHED = lazy(
     needs=(" -> ", "up-to-date"),
 )
 _NOT_PUSHED = lazy(
-    r"^ ! \[(?:remote )?rejected\]|^error: failed to push|^fatal: ",
+    r"^ ! \[(?:remote )?rejected\]|^error: failed to push|^fatal: |^hint: .*\b(?:fast-forwards|integrate)\b|^\s*git push --set-upstream\b",
     re.MULTILINE,
-    needs=("rejected", "error: ", "fatal: "),
+    needs=("rejected", "error: ", "fatal: ", "hint: ", "--set-upstream"),
 )
 # The whole list of changed files: not filtered, and not that of some paths.
 _LISTS_CHANGES = lazy(r"git(?: -C (\S+))? status(?: (?:-s|-b|-sb|--short|--branch|--porcelain|--long))*")
@@ -160,6 +164,7 @@ _ANSWER_CHARS = 600
 _WRITES = lazy(r"(?<![0-9&>=<-])>{1,2}\s*(?!/dev/|&)[^\s&]", needs=(">",))
 _CHECKS = lazy(r"(?:^|\s)(?:tests?|pytest|tox|nox|jest|vitest|check|vet|lint|mypy|tsc|eslint)(?=[\s:]|\Z)")
 _CORRECTS = lazy(r" -(?:-?(?:fix|write|update\w*|apply|snapshot\w*|exec|delete)|[iuw])\b", needs=(" -",))
+_FORMATS_OR_BUILDS = lazy(r"(?:^|\s)(?:\w*fmt|format|prettier|black|isort|build|echo|jq)(?=[\s:]|\Z)")
 # What separates a target from the directory that it is in.
 _IN = "\n"
 # Options of a commit with a value: the long ones, and the last of some letters.
@@ -167,7 +172,11 @@ _VALUED = frozenset(
     "--message --file --author --date --template --fixup --squash --reuse-message --reedit-message --cleanup --trailer".split()
 )
 _COMMIT_FLAGS = lazy(r"-([^mFCctSu]*)([mFCct]?)(.*)", re.DOTALL)
-_NO_COMMIT = lazy(r"^(?:nothing (?:added )?to commit\b|no changes added to commit\b)", re.MULTILINE)
+_NO_COMMIT = lazy(
+    r"^(?:nothing (?:added )?to commit\b|no changes added to commit\b|Author identity unknown|error: |fatal: |\W*husky - .*\bexited with code [1-9]|.*\bhook failed\b|.*\.{3,}Failed$)"
+    r"|\bgpg failed to sign\b|\bCommitting is not possible\b",
+    re.MULTILINE,
+)
 MOST_EDITED = 60
 SHORT_NAME = 7
 MOST_NAMED = 12
@@ -579,8 +588,17 @@ def record_in_work_tree(
     if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):
         tree["in_place"] = tree["unchecked"] = True
     _record_branch(tree, command, output)
-    if any(_takes_back(*step) for _, step in steps):
-        tree["edited"] = []  # which of the edits are left is unknown
+    taken_back = [step for _, step in steps if _takes_back(*step)]
+    if taken_back:
+        named = [word for _, words in taken_back for word in words if not word.startswith("-")]
+        # Which of the edits are left is known only if all are named as they were edited.
+        files = [path for path in tree["edited"] if any(_is_same(path, word) for word in named)]
+        sure = (
+            len(taken_back) == 1
+            and taken_back[0][0] in ("checkout", "restore")
+            and len(files) == len(named) > 0
+        )
+        tree["edited"] = [path for path in tree["edited"] if path not in files] if sure else []
         tree.pop("in_place", None)
         tree.pop("staged", None)
     elif not any(_commits(*step) for _, step in steps) and _proves(command, output):
@@ -721,23 +739,30 @@ def _record_listing(tree: WorkTree, command: str, output: str, place: str) -> No
         tree.pop("in_place", None)
 
 
+def _leaves_head(part: Part) -> bool:
+    """Return whether a command only reads, checks or formats, so that it makes no commit."""
+    said = part.text
+    named = command_signature(said)
+    return bool(only_reads(said) or _CHECKS.search(named) or _FORMATS_OR_BUILDS.search(named))
+
+
 def _record_head(tree: WorkTree, command: str, output: str, place: str) -> None:
-    """Record the newest commit that a log shows; if it is another than before, somebody committed outside of the conversation."""
-    steps = [step for _, step in _git_steps(command)]
-    if any(verb in _MOVE_HEAD for verb, _ in steps):
+    """Record the newest commit that a log shows; if it is another than before, somebody committed outside of the conversation.
+
+    Any command between the two that may have moved it, or gone to another directory, makes that unknown.
+    """
+    parts = parts_of(command) if not place and command.lstrip().startswith("git log") else ()
+    plain = parts and parts[0].then != "|" and _PLAIN_LOG.fullmatch(parts[0].text)
+    found = _NEWEST_LOGGED.match(output.lstrip()) if plain else None
+    if found and not found[1].isdigit():
+        newest = found[1][:SHORT_NAME]
+        if tree.get("head", newest) != newest and not tree["commit"].startswith(newest):
+            tree["edited"], tree["outside"] = [], newest
+            tree.pop("in_place", None)
+        tree["head"] = newest
+    elif _MOVES.search(command) or not all(map(_leaves_head, parts_of(command))):
         tree.pop("head", None)
         tree.pop("outside", None)
-        return
-    verb, words = steps[0] if steps and command.lstrip().startswith("git log") else ("", [])
-    plain = all(one.startswith("-") or one.isdigit() for one in words) and _NOT_FROM_HEAD.isdisjoint(words)
-    found = _NEWEST_LOGGED.match(output.lstrip()) if verb == "log" and plain else None
-    if not found or _is_elsewhere(place, tree["edited"]):
-        return
-    newest = found[1][:SHORT_NAME]
-    if tree.get("head", newest) != newest and not tree["commit"].startswith(newest):
-        tree["edited"], tree["outside"] = [], newest
-        tree.pop("in_place", None)
-    tree["head"] = newest
 
 
 def _is_elsewhere(place: str | None, edited: Sequence[str]) -> bool:

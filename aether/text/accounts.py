@@ -152,13 +152,13 @@ _LEANS = lazy(
 _CHANGED = lazy(
     r"\b(?:add(?:s|ed)|chang(?:es|ed)|remov(?:es|ed)|replac(?:es|ed)|renam(?:es|ed)|mov(?:es|ed)|fix(?:es|ed)|now|instead|no longer|kept|keeps|stays|uses|returns|skips?|skipped|gated|"
     r"extract(?:s|ed)|creat(?:es|ed)|defaults?|only|separate|avoid(?:s|ed)|left|drop(?:s|ped)|split|merged|rolled back|reverted|confirmed|verified|"
-    r"root cause|because|so that|rather than|implemented|updated|introduced|filed|stored|written|wrote|saved|wired|route[sd]?|filters?)\b",
+    r"root cause|because|so that|rather than|implemented|updated|introduced|filed|stored|switched|converted|written|wrote|saved|wired|route[sd]?|filters?)\b",
     re.IGNORECASE,
     needs=(
         "add", "chang", "remov", "replac", "renam", "mov", "fix", "now", "instead", "no longer", "kept", "keeps",
         "stays", "uses", "returns", "skip", "gated", "extract", "creat", "default", "only", "separate", "avoid", "left",
         "drop", "split", "merged", "rolled back", "reverted", "confirmed", "verified", "root cause", "because",
-        "so that", "rather than", "implemented", "updated", "introduced", "filed", "stored", "wr", "saved", "wired", "route", "filter",
+        "so that", "rather than", "implemented", "updated", "introduced", "filed", "stored", "switched", "converted", "wr", "saved", "wired", "route", "filter",
     ),
 )  # fmt: skip
 _PROVEN = lazy(
@@ -290,6 +290,9 @@ _CHECKS_IN = lazy(
     r"makes? sense|sounds? (?:good|right|ok(?:ay)?)|(?:is )?(?:that|this|it) clear(?:er)?|clear|right|ok(?:ay)?)\W*",
     re.IGNORECASE,
 )
+# What is to be undone in part is not named by that: which part of the work is left, nobody knows.
+_PARTLY = lazy(r"\b(?:only|except|but|keep|though|apart from)\b", re.IGNORECASE)
+_TAKES_BACK = lazy(r"revert|undo|roll", re.IGNORECASE)
 _UNDOES = lazy(
     r"(?:(?:nah|no|nope|hm+|ok(?:ay)?|actually|please|sorry|wait|then|yeah|yes|so|let's|lets|we should|can you|could you|just)\W+)*"
     r"(?:revert|undo|roll(?:ed)?(?: it| this| that)? ?back)(?:\W+(?:it|this|that|those|these|them|all|everything|the (?:last |whole )?(?:change|edit|fix|commit)s?|(?:last |whole )?changes?|please|again|then))*\W*(?:\Z|[.,;])",
@@ -684,7 +687,9 @@ def refuses(reply: str) -> bool:
     (True, False, False)
     """
     said = reply.replace("’", "'").strip()
-    return bool(_NO.match(said)) and not said.endswith("?")
+    found = _NO.match(said)
+    part = found and _TAKES_BACK.search(found[0]) and _PARTLY.search(said)
+    return bool(found) and not part and not said.endswith("?")
 
 
 def undoes(reply: str) -> bool:
@@ -693,7 +698,7 @@ def undoes(reply: str) -> bool:
     >>> undoes("can you revert this change?"), undoes("nah, roll it back"), undoes("should we revert to polling?")
     (True, True, False)
     """
-    return bool(_UNDOES.match(reply.replace("’", "'").strip()))
+    return bool(_UNDOES.match(reply.replace("’", "'").strip())) and not _PARTLY.search(reply)
 
 
 def reports_work(said: Sequence[Paragraph]) -> bool:

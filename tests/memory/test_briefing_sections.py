@@ -1082,6 +1082,8 @@ def test_a_request_without_a_final_report_says_so():
     notes = [next(sections.requests([*after, asked])).note for after in ([], [cut], [of_agent], [done])]
 
     assert notes == [*["no final report yet"] * 3, ""]
+    thanks = item("ok, thanks", "user_input", day=7, role="request", conversation="c")
+    assert next(sections.requests([thanks, done, asked])).note == ""
 
 
 def test_what_a_question_is_about_is_asked_now_too():

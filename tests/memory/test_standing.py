@@ -514,6 +514,29 @@ def test_edits_that_a_person_wants_undone_are_no_changed_files():
     assert len(sections.changed_files([edit("a.py", 6), request("Go on.", 5), *items[2:]])) == 2
 
 
+@rows(
+    ("reply", "then", "left"),
+    [
+        ("can you revert this change?", ["edit"], 0),
+        ("can you revert this change?", [], 0),  # it is being done
+        ("can you revert that, only the flag please", ["edit"], 1),
+        ("undo it; keep the retry though", ["edit"], 1),
+        ("can you revert this?", ["declined", "leave it then"], 1),
+    ],
+)
+def test_only_what_was_undone_whole_is_left_out(reply, then, left):
+    work = answer("Added `a.py`, which reads the log, and `b.py` now writes it.", day=3)
+    items = [request(reply, 4), work, changed(2), request("Add a flag and a retry.", 1)]
+    more = {
+        "edit": changed(5),
+        "declined": answer("It is needed.", day=5),
+        "leave it then": request("ok, leave it", 6),
+    }
+    items = [*reversed([more[name] for name in then]), *items]
+
+    assert len(standing.reports(standing.accounts(items))["state"]) == left
+
+
 def test_what_was_wrong_before_the_work_is_not_its_state():
     said = "## What was wrong\n\n`load()` dropped the newest session.\n\n## Fix\n\n`load()` now keeps the newest session."
 

@@ -672,6 +672,11 @@ def test_the_commits_are_those_of_the_branch_by_their_present_names(command, out
         ("git log -- b.py", "commit 5e6f7a8b", False),
         ("git pull && git log --oneline -1", "5e6f7a8 Add b", False),
         ("cat log.txt", "5e6f7a8 Add b", False),
+        ("git log --oneline --author=bob", "5e6f7a8 Add b", False),
+        ("git log --oneline -S'retry'", "5e6f7a8 Add b", False),
+        ("git log --oneline | tail -1", "5e6f7a8 Add b", False),
+        ("git log -1 --format=%ct", "1768836000", False),
+        ("git log -1 --format=%H", "5e6f7a8b5e6f7a8b5e6f7a8b5e6f7a8b5e6f7a8b", True),
     ],
 )
 def test_a_log_with_another_newest_commit_shows_that_somebody_committed(command, output, outside):
@@ -693,6 +698,80 @@ def test_a_log_after_a_commit_of_the_conversation_shows_that_commit():
     record_in_work_tree(tree, ["c.py"], "git log --oneline -1", "5e6f7a8 Add b")
 
     assert next(iter(work_tree_lines(tree, whole=True))) == "Uncommitted, as of the last call: c.py."
+
+
+@pytest.mark.parametrize(
+    "between", ["cd ../other", "npm version patch", "./scripts/commit.sh", "gh pr checkout 12"]
+)
+def test_a_command_that_may_have_moved_the_newest_commit_makes_it_unknown(between):
+    tree = new_work_tree()
+    for paths, command, output in [
+        ([], "git log --oneline -1", "1a2b3c4 Add a"), (["b.py"], "", ""), ([], between, ""),
+        ([], "git log --oneline -1", "5e6f7a8 Add b"),
+    ]:  # fmt: skip
+        record_in_work_tree(tree, paths, command, output)
+
+    assert "outside" not in " ".join(work_tree_lines(tree, whole=True))
+    assert tree["edited"] == ["b.py"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "husky - pre-commit hook exited with code 1",
+        "Author identity unknown",
+        "fatal: Unable to create '/srv/app/.git/index.lock': File exists.",
+        "ruff.....................................................Failed",
+        "error: gpg failed to sign the data",
+    ],
+)
+def test_a_commit_that_git_or_a_hook_refused_was_not_made(output):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+    record_in_work_tree(tree, [], "git commit -am 'Add a' || true", output)
+
+    assert tree["edited"] == ["a.py"]
+    assert not tree["committed"]
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "hint: See the 'Note about fast-forwards' in 'git push --help' for details.",
+        "    git push --set-upstream origin main",
+    ],
+)
+def test_a_push_that_git_refused_in_a_hint_was_not_made(output):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "git commit -am x", "[main 1a2b3c4] x")
+    record_in_work_tree(tree, [], "git push 2>&1 | tail -1", output)
+
+    assert not tree["pushed"]
+
+
+@pytest.mark.parametrize(
+    "output", ["no tests ran in 0.01s", "12 deselected in 0.03s", "?   \tapp/cmd\t[no test files]"]
+)
+def test_a_run_without_a_test_proves_nothing(output):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+    record_in_work_tree(
+        tree, [], "go test ./... || true" if "test files" in output else "pytest -q || true", output
+    )
+
+    assert tree["unchecked"]
+
+
+def test_a_checkout_of_named_files_leaves_the_others_uncommitted():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["src/a.py", "src/b.py"], "", "")
+    record_in_work_tree(tree, [], "git checkout src/a.py", "Updated 1 path from the index")
+
+    assert tree["edited"] == ["src/b.py"]
+
+    record_in_work_tree(tree, [], "git checkout other", "")
+
+    assert tree["edited"] == []
 
 
 def test_files_of_git_itself_and_scratch_files_are_not_uncommitted():

@@ -820,7 +820,8 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     """
     fates = request_fates(items)
     found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
-    unreported = UNREPORTED if under_way(items) else ""
+    asked = next((item for item in items if item["metadata"].get("role") == "request"), None)
+    unreported = UNREPORTED if found and found[0] is asked and under_way(items) else ""
     now = found[:1]
     if found and asks_back(_said(found[0])):  # what a question is about, without the questions before it
         now += [item for item in found[1:ASKED_ABOUT] if not asks_back(_said(item))][:1]

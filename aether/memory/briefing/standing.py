@@ -109,7 +109,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     `items` are those of the conversation, the newest first.
     """
     found: list[Account] = []
-    turned_down = fixed = False
+    turned_down = fixed = talked = False
     reply = ""
     undone = undone_in(items)
     touched: set[str] = set()
@@ -119,6 +119,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
         _record_work(found, item)
         if role == "request" or (not role and item["type"] == "user_input"):
             steps += 1
+            talked = True
             reply = item["metadata"].get("reply") or _words(item["content"])
             turned_down = refuses(reply)
         elif item["type"] == "code_change":
@@ -128,7 +129,8 @@ def accounts(items: Sequence[Item]) -> list[Account]:
         elif role == "commit":
             if not turned_down:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
-        elif _is_account(item):
+        elif _is_account(item) and not (item["metadata"].get("fate") == CUT and talked):
+            talked = True
             if not turned_down and item["id"] not in undone:
                 said = paragraphs(item["content"], tables=True)
                 left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed))
@@ -156,15 +158,20 @@ def undone_in(items: Sequence[Item]) -> set[str]:
     """
     found: set[str] = set()
     edits: set[str] = set()  # since the request that comes next
-    undoing = changed = False
+    undoing = changed = acted = False
+    newest = True
     for item in items:
         role = item["metadata"].get("role", "")
+        acted = acted or item["type"] in _RUNS or role == "tree"
         if role == "request":
             demanded = undoes(item["metadata"].get("reply") or _words(item["content"]))
+            # If the agent did nothing, and the person went on, nothing was undone.
+            demanded = demanded and (acted or newest)
             found |= edits if demanded else set()
             undoing = (undoing and not changed) or demanded
-            changed, edits = False, set()
+            changed, edits, acted, newest = False, set(), False, False
         elif item["type"] == "code_change":
+            acted = True
             (found if undoing else edits).add(str(item.get("id", "")))
         elif undoing and (role == "change" or _is_account(item)):
             found.add(item["id"])
