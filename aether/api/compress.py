@@ -185,7 +185,8 @@ def ingest_session(
     author = Author("compress", by=by or "architect", reason=f"phase {phase}")
     done = change_snapshot(place, plan, author, ahead=True)
     fold_if_possible(place)
-    return cast(IngestResult, done.result)
+    result = cast(IngestResult, done.result)
+    return result._replace(revision=done.revision) if result.stored else result
 
 
 @public

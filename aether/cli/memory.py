@@ -889,7 +889,8 @@ def ingested_lines(done: Any) -> list[str]:
     ]  # fmt: skip
     if session["compressed_tokens"] >= session["original_tokens"]:
         lines.append(
-            "  There was too little to compress: the session is no smaller than its items. aether undo takes it back."
+            "  There was too little to compress: the session is no smaller than its items. "
+            f"{undo_words(done.revision, 'takes it back')}"
         )
     if done.carried:
         lines.append(f"  Carried over word for word, because the architect left it out: {len(done.carried)}")

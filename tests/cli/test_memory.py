@@ -478,6 +478,15 @@ def test_compress_without_a_phase_makes_a_session_of_each(here, capsys):
     assert json.loads(shown(capsys, "memory", "compress", "--json").out)["phases"][0]["result"] is None
 
 
+def test_a_phase_that_was_too_small_to_compress_names_the_change_to_undo(here, capsys):
+    for phase in (3, 7):
+        aether.add_working_memory_item(f"Decided to build gate {phase} of steel.", "decision", phase=phase)
+        text = shown(capsys, "memory", "compress", "--phase", str(phase)).out
+        newest = aether.log(limit=1)[0].revision
+
+        assert f"no smaller than its items. aether undo {newest} takes it back.\n" in text
+
+
 def test_what_one_phase_became_is_reported_although_the_next_failed(here, capsys, monkeypatch):
     aether.add_working_memory_item("Decided to build the gate of steel.", "decision", phase=3)
     whole = compressing.compress
