@@ -459,8 +459,9 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     """Compress the items of each phase into a session.
 
-    With --phase one session is made, of the items up to that phase. Items without a phase are part of the first. It works
-    at any time, however full working memory is.
+    With --phase one session is made, of the items up to that phase. Without, items without a phase are part of the first,
+    and phases of less than a page (400 tokens) stay: a session would be no smaller. It works at any time, however full
+    working memory is.
 
     \b
     Example:
@@ -472,9 +473,11 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     place = ask.place()
     made: list[dict[str, Any]] = []
     try:
-        for each in compress.phases_to_compress(home=place) if phase is None else [phase]:
+        for each in _large_phases(ask) if phase is None else [phase]:
             with progress(ask) as report:
-                done = compress.compress(each, architect=architect, home=place, progress=report)
+                done = compress.compress(
+                    each, architect=architect, home=place, progress=report, alone=phase is None
+                )
             for words in done.notes:
                 say(f"Note: {words.rstrip('.')}.")
             made.append(
@@ -497,6 +500,22 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     if ask.json:
         emit(ask, made[0] if phase is not None else {"phases": made}, "")
     return 0
+
+
+def _large_phases(ask: Ask) -> list[int]:
+    """Return the phases of more than a page, and say that the others stay: their sessions would be no smaller."""
+    from aether.api.compress import phases_to_compress
+    from aether.memory.handoff import PAGE_TOKENS
+
+    sizes = phases_to_compress(home=ask.place())
+    small = [phase for phase, tokens in sizes.items() if 0 < tokens <= PAGE_TOKENS]
+    if small:
+        note(
+            ask,
+            f"In working memory stay phases of less than a page: {', '.join(map(str, small))}. A session would be no "
+            "smaller; aether memory compress --phase N makes one of all items up to phase N.",
+        )
+    return [phase for phase in sizes if phase not in small]
 
 
 def _compressed_lines(done: Any) -> list[str]:

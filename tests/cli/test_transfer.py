@@ -33,9 +33,19 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
 
     assert "Phases: 7.\n" in done.out
     newest = aether.log(limit=1)[0].revision
-    assert done.err == f"To undo it: aether undo {newest}\nNext: aether memory compress\n"
+    assert done.err == f"To undo it: aether undo {newest}\n"
     again = shown(capsys, "import", "session.jsonl", "--phase", "7").out
     assert "were known already, from this import or before it." in again
+
+
+def test_compression_comes_next_after_an_import_only_if_working_memory_is_half_full(here, tmp_path, capsys):
+    path = tmp_path / ".aether/data/memory.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('_tokens": 200000', '_tokens": 400'), encoding="utf-8")
+
+    said = shown(capsys, "import", "session.jsonl").err
+
+    assert said.endswith("Next: aether memory compress\n")
 
 
 def test_of_several_files_the_bad_ones_are_named_and_the_rest_is_imported(here, capsys, tmp_path):
