@@ -472,6 +472,7 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
 
     place = ask.place()
     made: list[dict[str, Any]] = []
+    taken = "" if phase is None else _earlier_words(ask, phase)
     try:
         for each in _large_phases(ask) if phase is None else [phase]:
             with progress(ask) as report:
@@ -499,6 +500,8 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
         raise
     if ask.json:
         emit(ask, made[0] if phase is not None else {"phases": made}, "")
+    if taken:
+        note(ask, taken)
     return 0
 
 
@@ -516,6 +519,20 @@ def _large_phases(ask: Ask) -> list[int]:
             "smaller; aether memory compress --phase N makes one of all items up to phase N.",
         )
     return [phase for phase in sizes if phase not in small]
+
+
+def _earlier_words(ask: Ask, phase: int) -> str:
+    """Return whose items `phase` takes if it has none of its own, which may be a typing error, else ""."""
+    from aether.api.working import list_working_memory_items
+
+    items = list_working_memory_items(home=ask.place())
+    used = {item["metadata"]["phase"] for item in items if "phase" in item["metadata"]}
+    earlier = ", ".join(str(one) for one in sorted(used) if one < phase)
+    if phase in used or not earlier:
+        return ""
+    return (
+        f"Phase {phase} had no items of its own: those of phases {earlier} were compressed as phase {phase}."
+    )
 
 
 def _compressed_lines(done: Any) -> list[str]:

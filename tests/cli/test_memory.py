@@ -498,6 +498,16 @@ def test_compress_without_a_phase_leaves_small_phases_in_working_memory(here, ca
     assert "Items compressed:   3\n" in shown(capsys, "memory", "compress", "--phase", "3").out
 
 
+def test_a_phase_without_items_of_its_own_says_whose_are_compressed(here, capsys):
+    aether.add_working_memory_item("Decided to build gate 3 of steel.", "decision", phase=3)
+
+    typo = shown(capsys, "memory", "compress", "--phase", "77").err
+    aether.add_working_memory_item("Decided to build gate 78 of steel.", "decision", phase=78)
+
+    assert typo == "Phase 77 had no items of its own: those of phases 1, 3 were compressed as phase 77.\n"
+    assert shown(capsys, "memory", "compress", "--phase", "78").err == ""
+
+
 def _add_pages(phase):
     """Add an item of two pages: smaller phases are left in working memory."""
     beams = "".join(f" Beam {nth} of gate {phase} is {nth + 3} metres long." for nth in range(60))
