@@ -199,6 +199,8 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
     if done.known:
         were = "was" if done.known == 1 else "were"
         lines.append(f"{done.known} {were} known already, from this import or before it.")
+    if done.revisions and not done.items:
+        lines.append("The words of the conversations are kept for search.")
     if done.bad_lines:
         lines.append(
             f"{pluralize(len(done.bad_lines), 'lines or files')} could not be read; stderr names them."

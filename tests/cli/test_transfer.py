@@ -48,6 +48,21 @@ def test_compression_comes_next_after_an_import_only_if_working_memory_is_half_f
     assert said.endswith("Next: aether memory compress\n")
 
 
+def test_an_import_without_new_items_says_what_it_stored(here, tmp_path, capsys):
+    """Its revision is not empty: the words of a file of another name are kept for search once more."""
+    said = "The words of the conversations are kept for search.\n"
+    session = (tmp_path / "session.jsonl").read_bytes()
+    (tmp_path / "renamed.jsonl").write_bytes(session)
+    assert said not in shown(capsys, "import", "session.jsonl").out
+
+    renamed = shown(capsys, "import", "renamed.jsonl")
+
+    assert renamed.out.startswith("0 items stored")
+    assert (said in renamed.out, "To undo it: " in renamed.err) == (True, True)
+    again = shown(capsys, "import", "renamed.jsonl")
+    assert (said in again.out, again.err) == (False, "")
+
+
 def test_of_several_files_the_bad_ones_are_named_and_the_rest_is_imported(here, capsys, tmp_path):
     (tmp_path / "notes.md").write_text("We decided to use SQLite because it is one file.\n")
     (tmp_path / "empty").mkdir()
