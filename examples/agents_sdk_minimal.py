@@ -1,11 +1,14 @@
 """An agent of the OpenAI Agents SDK whose session outgrows its window; here a script plays the model."""
 
+import tempfile
+
 try:
     from agents import Agent, RunConfig, Runner, set_tracing_disabled
     from agents.testing import ScriptedModel, assistant_message
 except ImportError:
     raise SystemExit("This example needs openai-agents: pip install 'aether-memory[agents]'") from None
 
+import aether
 from aether.integrations.openai_agents import AetherSession, compaction_filter
 
 set_tracing_disabled(True)
@@ -13,7 +16,7 @@ model = ScriptedModel([[assistant_message(f"Chapter {nth} is about ants. " * 40)
 agent = Agent(name="reader", model=model)
 
 # start: all that compaction takes
-session = AetherSession("book-club")
+session = AetherSession("book-club", home=aether.init(tempfile.mkdtemp()))
 config = RunConfig(call_model_input_filter=compaction_filter(session, window=3_000))
 for nth in range(20):
     Runner.run_sync(agent, f"Read chapter {nth}.", session=session, run_config=config)

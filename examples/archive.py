@@ -1,10 +1,11 @@
 """A conversation that ages in the archive, by a clock that moves, and comes back as it was."""
 
+import tempfile
 from datetime import datetime, timedelta
 
 import aether
 
-home = aether.init()
+home = aether.init(tempfile.mkdtemp())
 start = datetime.fromisoformat("2026-01-05T10:00:00Z")
 texts = [f"Module {n} reads conf/part{n}.toml. It was written by a former colleague." for n in range(6)]
 texts[3] = "We decided to keep the state as JSON, because people read it."

@@ -1,18 +1,21 @@
 """A coding session: a policy that nothing may touch, a preflight before each call, and /compact by hand."""
 
+import tempfile
+
+import aether
 from aether.compaction.policy import CompactConfig
 from aether.integrations.compact_manager import CompactManager, Message, mark_protected
 
 # telemetry_exporter="ariadne" with ariadne_url=... would show the decisions in a viewer.
-manager = CompactManager(CompactConfig(max_context_tokens=4_000))
+home = aether.init(tempfile.mkdtemp())
+config = CompactConfig(max_context_tokens=4_000, storage_path=str(home / "copies"))
+manager = CompactManager(config, home=home)
 policy = mark_protected("Never change the public API. Never force-push.", label="policy")
 messages = [policy, Message("user", "Port the parser to Rust.")]
 compactions = 0
 for step in range(40):
-    messages.append(Message("user", f"Now module {step}."))
-    messages.append(
-        Message("assistant", f"Decided to keep src/m{step}.rs small. " + "It parses one rule. " * 20)
-    )
+    answer = f"Decided to keep src/m{step}.rs small. " + "It parses one rule. " * 20
+    messages += [Message("user", f"Now module {step}."), Message("assistant", answer)]
     result = manager.preflight("port", messages)
     messages = result.messages
     compactions += result.was_triggered

@@ -1,6 +1,7 @@
 """The memory tool of Anthropic's SDK over a home; a function on this machine plays the model."""
 
 import json
+import tempfile
 
 import anthropic
 import httpx2
@@ -20,7 +21,7 @@ def model(request: httpx2.Request) -> httpx2.Response:
     return httpx2.Response(200, json={**message, "usage": {"input_tokens": 1, "output_tokens": 1}})
 
 
-home = aether.init(".aether")
+home = aether.init(tempfile.mkdtemp())
 client = anthropic.Anthropic(api_key="none", http_client=httpx2.Client(transport=httpx2.MockTransport(model)))
 asked = {"model": "claude-haiku-5-5", "max_tokens": 500, "messages": [{"role": "user", "content": "Ants?"}]}
 runner = client.beta.messages.tool_runner(**asked, tools=[AetherMemoryTool(home)], thread=False)

@@ -1,11 +1,12 @@
 """An orchestrator's loop: note what happens, mark the phase boundary, let a program of your own compress."""
 
 import sys
+import tempfile
 from pathlib import Path
 
 import aether
 
-home = aether.init("colony/.aether")
+home = aether.init(tempfile.mkdtemp())
 aether.start_phase(1, name="storage", home=home)
 aether.add_working_memory_item(
     "Decided to keep state in JSON, because a person can read it.", "decision", 0.9, home=home

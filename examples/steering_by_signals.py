@@ -1,10 +1,11 @@
 """Signals steer what an architect keeps: they are part of every hand-off while they last."""
 
 import json
+import tempfile
 
 import aether
 
-home = aether.init("colony/.aether")
+home = aether.init(tempfile.mkdtemp())
 aether.add_working_memory_item(
     "The importer reads 40 MB/s; the index takes most of the time.", "outcome", 0.6, home=home
 )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import aether
 from tests.tables import rows
 
 ROOT = Path(__file__).parents[1]
@@ -79,12 +80,20 @@ print(json.dumps(printed))
 """
 
 
-def test_examples_print_what_they_show(tmp_path):
+def test_examples_print_what_they_show_and_touch_no_home_but_their_own(tmp_path):
     """In one process, which imports once; the slow tier runs each of them in its own."""
+    home = aether.init(tmp_path / ".aether")
+    aether.archive_conversations(
+        [{"id": "mine", "messages": [{"role": "user", "content": "Hi."}]}], home=home
+    )
+    before = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
     paths = [str(ROOT / "examples" / f"{name}.py") for name in ALONE]
     printed = json.loads(ran(["-c", RUNNER, *paths], tmp_path))
 
     assert [name for name in ALONE if not matches(printed[name], SHOWN[name])] == []
+    assert {path: path.read_bytes() for path in home.rglob("*") if path.is_file()} == before
+    assert [name for name in ALONE if any((tmp_path / name).iterdir())] == []
 
 
 @pytest.mark.slow
@@ -106,9 +115,11 @@ def require_shown(name, tmp_path):
 
 def ran(words, directory):
     """Run the interpreter in `directory`, and return what it printed."""
+    scratch = directory / "scratch"
+    scratch.mkdir()
     done = subprocess.run(
         [sys.executable, *words], cwd=directory, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(scratch)}, capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

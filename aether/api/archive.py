@@ -716,11 +716,11 @@ def restore_conversation(
 
     The log of a live conversation returns to `conversations/`, byte for byte, and goes on from there; its age counts from
     now, as if it had been used. Dicts and files are
-    returned, and stay in the archive; so is one that is live already. With `output` it is written to that file, and the archive is not changed: the file
+    returned, and stay in the archive; one that was restored before is returned as it is. With `output` it is written to that file, and the archive is not changed: the file
     that was added, or the conversation as JSON.
 
     Raises:
-        NotFound: it is not archived.
+        NotFound: it is not archived, or is live again and `output` is given.
         CorruptDocument: its archive file, or its fuller form, is damaged.
         Conflict: the file `output` exists.
         LockTimeout, StorageFailed: it is as it was.
@@ -729,7 +729,8 @@ def restore_conversation(
     at = clock.now()
     archive_steps.end_open(place, now=at)
     path = conversations.path_of(place, id)
-    if path.exists():  # as after a restore that was killed
+    # As after a restore that was killed. One that never was archived is not restored.
+    if output is None and path.exists() and id in conversation_list.restored_at(place):
         live = _of_log(place, id, regular.read(path, regular.LOG_BYTES))
         return Restored({key: live[key] for key in _FIELDS}, "full", True, str(path))
     old = read_archived(id, home=place)

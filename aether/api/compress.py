@@ -90,9 +90,11 @@ def prepare_compression_data(
 
 def prepare(
     phase: int, *, manual: bool = False, new: bool = False, home: Home = None, settings: Config | None = None,
-    by: str = "", conversation: str = "",
+    by: str = "", conversation: str = "", alone: bool = False,
 ) -> Prepared:  # fmt: skip
     """Return the hand-off of `phase`, or of one `conversation` in it, and its record, or the reason for having none.
+
+    It has the items of earlier phases, too, unless `alone`.
 
     `settings` are those of the home unless given; `by` is the author of the change, the Queen unless given.
     """
@@ -101,7 +103,7 @@ def prepare(
     snapshot = read(place)
     if not manual and signals.find_phase_complete(snapshot.documents["pheromones"], phase) is None:
         return Prepared(None, f"No PHASE_COMPLETE signal for phase {phase}: it is not at its boundary yet.")
-    if not handoff.items_up_to(snapshot.documents["memory"], phase, conversation):
+    if not handoff.items_up_to(snapshot.documents["memory"], phase, conversation, alone=alone):
         return Prepared(None, f"Working Memory is empty for phase {phase}, skipping compression.")
     record = handoff.open_handoff(snapshot.documents["memory"], phase, conversation)
     if new or record is None or not handoff.has_unchanged_items(snapshot.documents["memory"], record):
@@ -115,13 +117,13 @@ def prepare(
             if not new and there is not None and there != seen and handoff.has_unchanged_items(memory, there):
                 return Change({}, result=there)  # another process prepared it meanwhile
             return handoff.start_handoff(
-                memory, phase, compression_id=compression_id, now=at, conversation=conversation
-            )
+                memory, phase, compression_id=compression_id, now=at, conversation=conversation, alone=alone
+            )  # fmt: skip
 
         author = Author("prepare", by=by or "queen", reason=f"phase {phase}")
         record = cast(JsonObject, change(place, plan, author, settings=settings).result)
         snapshot = read(place)
-    newer = len(handoff.later_items(snapshot.documents["memory"], record))
+    newer = len(handoff.later_items(snapshot.documents["memory"], record, alone=alone))
     if ledger.shared(place) and not ledger.stays_local() and not handoff_path(place, record).exists():
         from aether.api.share import exchange  # another machine may have prepared it
 
@@ -130,11 +132,11 @@ def prepare(
     return Prepared(ensure_file(snapshot, record), "", record, newer)
 
 
-def has_newer_items(phase: int, home: Path, conversation: str = "") -> bool:
+def has_newer_items(phase: int, home: Path, conversation: str = "", *, alone: bool = False) -> bool:
     """Return whether items are newer than the open hand-off of `phase`: compression is meant for those too."""
     memory = read(home).documents["memory"]
     record = handoff.open_handoff(memory, phase, conversation)
-    return record is not None and bool(handoff.later_items(memory, record))
+    return record is not None and bool(handoff.later_items(memory, record, alone=alone))
 
 
 @public
@@ -185,7 +187,8 @@ def ingest_session(
     author = Author("compress", by=by or "architect", reason=f"phase {phase}")
     done = change_snapshot(place, plan, author, ahead=True)
     fold_if_possible(place)
-    return cast(IngestResult, done.result)
+    result = cast(IngestResult, done.result)
+    return result._replace(revision=done.revision) if result.stored else result
 
 
 @public
@@ -321,11 +324,15 @@ class Compressed(NamedTuple):
 
 
 @public
-def phases_to_compress(*, home: Home = None) -> list[int]:
-    """Return the phases that items of working memory belong to, ascending; the current one if they have none."""
+def phases_to_compress(*, home: Home = None) -> dict[int, int]:
+    """Return the phases that items of working memory belong to, ascending, with their tokens; the current one if they have none."""
     found = read(find(home)).documents
     used = (item["metadata"].get("phase") for item in items_of(found["memory"]))
-    return sorted({phase for phase in used if phase is not None}) or [handoff.phase_to_compress(found)]
+    phases = sorted({phase for phase in used if phase is not None}) or [handoff.phase_to_compress(found)]
+    tokens = dict.fromkeys(phases, 0)
+    for item in items_of(found["memory"]):
+        tokens[item["metadata"].get("phase", phases[0])] += item["token_count"]
+    return tokens
 
 
 @public
@@ -336,8 +343,9 @@ def compress(
     home: Home = None,
     progress: Callable[[str], None] = lambda _: None,
     by: str = "",
+    alone: bool = False,
 ) -> Compressed:
-    """Compress the items of `phase` by an architect, and return the result.
+    """Compress the items of `phase`, and of earlier phases unless `alone`, by an architect, and return the result.
 
     `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `claude-code`, `command:'…'`, `manual` (stops after
     the hand-off), or a function that takes the hand-off (with `feedback` after a rejection) and returns the session as text or
@@ -358,7 +366,9 @@ def compress(
     if module is not None and module.NAME in SERVED:
         config.require_trusted(place, ["architect.default", "architect.model", "architect.base_url"])
     progress("preparing the hand-off")
-    prepared = prepare(phase, manual=True, new=has_newer_items(phase, place), home=place, by=by)
+    prepared = prepare(
+        phase, manual=True, new=has_newer_items(phase, place, alone=alone), home=place, by=by, alone=alone
+    )
     if prepared.path is None or module is None:
         return Compressed(prepared, None, chosen, [])
     # The server and the model of one provider are not those of another: its key would go to the wrong one.

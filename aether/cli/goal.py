@@ -103,7 +103,9 @@ def list_(ask: Ask, *, ended: bool) -> None:
         for goal in found
     ]
     emit(ask, found, Table(rows, head=("status", "done", "priority", "id", "goal"), right=[1]))
-    if not found:
+    if not found and not ended and (over := goals.goals(ended=True, home=ask.place())):
+        note(ask, f'No goal is open, {len(over)} ended: aether goal list --all, or aether goal add "TEXT"')
+    elif not found:
         note(ask, 'There is no goal: aether goal add "TEXT"')
 
 
@@ -165,7 +167,11 @@ def done(ask: Ask, *, goal: str, step: str, abandoned: bool) -> None:
     if step:
         _report(ask, goals.set_step(step, "completed", goal=goal, add=False, home=place))
     else:
-        _report(ask, goals.finish_goal(goal, abandoned=abandoned, home=place))
+        ended = goals.finish_goal(goal, abandoned=abandoned, home=place)
+        _report(ask, ended)
+        left = [one_line(each["description"]) for each in ended["subtasks"] if each["status"] != "completed"]
+        if left and not abandoned:
+            note(ask, f"Left open: {'; '.join(left)}. aether undo takes it back.")
         if goals.current_goal(home=place) is None:
             note(ask, 'No goal is active now: aether goal start GOAL, or aether goal add "TEXT"')
 

@@ -459,8 +459,9 @@ def ingest(ask: Ask, phase: int, handoff: str | None, file: str) -> None:
 def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     """Compress the items of each phase into a session.
 
-    With --phase one session is made, of the items up to that phase. Items without a phase are part of the first. It works
-    at any time, however full working memory is.
+    With --phase one session is made, of the items up to that phase. Without, items without a phase are part of the first,
+    and phases of less than a page (400 tokens) stay: a session would be no smaller. It works at any time, however full
+    working memory is.
 
     \b
     Example:
@@ -471,10 +472,13 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
 
     place = ask.place()
     made: list[dict[str, Any]] = []
+    taken = "" if phase is None else _earlier_words(ask, phase)
     try:
-        for each in compress.phases_to_compress(home=place) if phase is None else [phase]:
+        for each in _large_phases(ask) if phase is None else [phase]:
             with progress(ask) as report:
-                done = compress.compress(each, architect=architect, home=place, progress=report)
+                done = compress.compress(
+                    each, architect=architect, home=place, progress=report, alone=phase is None
+                )
             for words in done.notes:
                 say(f"Note: {words.rstrip('.')}.")
             made.append(
@@ -496,7 +500,39 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
         raise
     if ask.json:
         emit(ask, made[0] if phase is not None else {"phases": made}, "")
+    if taken:
+        note(ask, taken)
     return 0
+
+
+def _large_phases(ask: Ask) -> list[int]:
+    """Return the phases of more than a page, and say that the others stay: their sessions would be no smaller."""
+    from aether.api.compress import phases_to_compress
+    from aether.memory.handoff import PAGE_TOKENS
+
+    sizes = phases_to_compress(home=ask.place())
+    small = [phase for phase, tokens in sizes.items() if 0 < tokens <= PAGE_TOKENS]
+    if small:
+        note(
+            ask,
+            f"In working memory stay phases of less than a page: {', '.join(map(str, small))}. A session would be no "
+            "smaller; aether memory compress --phase N makes one of all items up to phase N.",
+        )
+    return [phase for phase in sizes if phase not in small]
+
+
+def _earlier_words(ask: Ask, phase: int) -> str:
+    """Return whose items `phase` takes if it has none of its own, which may be a typing error, else ""."""
+    from aether.api.working import list_working_memory_items
+
+    items = list_working_memory_items(home=ask.place())
+    used = {item["metadata"]["phase"] for item in items if "phase" in item["metadata"]}
+    earlier = ", ".join(str(one) for one in sorted(used) if one < phase)
+    if phase in used or not earlier:
+        return ""
+    return (
+        f"Phase {phase} had no items of its own: those of phases {earlier} were compressed as phase {phase}."
+    )
 
 
 def _compressed_lines(done: Any) -> list[str]:
@@ -889,7 +925,8 @@ def ingested_lines(done: Any) -> list[str]:
     ]  # fmt: skip
     if session["compressed_tokens"] >= session["original_tokens"]:
         lines.append(
-            "  There was too little to compress: the session is no smaller than its items. aether undo takes it back."
+            "  There was too little to compress: the session is no smaller than its items. "
+            f"{undo_words(done.revision, 'takes it back')}"
         )
     if done.carried:
         lines.append(f"  Carried over word for word, because the architect left it out: {len(done.carried)}")

@@ -33,6 +33,8 @@ HEAD_BYTES = 4_096
 # As in aether.messages.records, which help need not import.
 FORMATS = ("claude_code", "codex", "chat", "openhands", "items", "plain")
 EXPORT = "export"
+# Of working memory: an import names compression as the next step from there on. Before, it brings little.
+HALF_PERCENT = 50
 
 
 @click.command("import", cls=Command)
@@ -68,6 +70,7 @@ def import_command(
       aether import session.jsonl --dry-run
     """
     from aether.api import importing
+    from aether.api.status import get_memory_status
     from aether.errors import InvalidDocument
 
     place = ask.place()
@@ -92,7 +95,8 @@ def import_command(
     emit(ask, done._asdict(), _imported_lines(done, dry_run=dry_run))
     if done.revisions:
         note_undo(ask, done.revisions[-1:])
-    if done.phases and not dry_run:
+    used = get_memory_status(home=place)["working_memory"]["percent"]
+    if done.phases and not dry_run and used >= HALF_PERCENT:
         note(ask, "Next: aether memory compress")
     rejected = {(bad["file"], bad["line"]) for bad in done.bad_lines}
     for long in done.long_lines:
@@ -195,6 +199,8 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
     if done.known:
         were = "was" if done.known == 1 else "were"
         lines.append(f"{done.known} {were} known already, from this import or before it.")
+    if done.revisions and not done.items:
+        lines.append("The words of the conversations are kept for search.")
     if done.bad_lines:
         lines.append(
             f"{pluralize(len(done.bad_lines), 'lines or files')} could not be read; stderr names them."

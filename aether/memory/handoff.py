@@ -32,9 +32,15 @@ PROTECTED_TYPES = frozenset({"constraint"})
 PAGE_TOKENS = 400
 
 
-def items_up_to(memory: Mapping[str, Any], phase: int, conversation: str = "") -> list[Item]:
-    """Return the items of `phase`, of earlier phases, and without a phase; with `conversation`, only those noted in it."""
-    found = [item for item in items_of(memory) if item["metadata"].get("phase", phase) <= phase]
+def items_up_to(
+    memory: Mapping[str, Any], phase: int, conversation: str = "", *, alone: bool = False
+) -> list[Item]:
+    """Return the items of `phase`, of earlier phases unless `alone`, and without a phase; with `conversation`, only those noted in it."""
+    found = [
+        item
+        for item in items_of(memory)
+        if (own := item["metadata"].get("phase", phase)) == phase or (own < phase and not alone)
+    ]
     if conversation:
         return [item for item in found if item["metadata"].get("conversation") == conversation]
     return found
@@ -79,10 +85,11 @@ def open_handoffs(memory: Mapping[str, Any], phase: int, conversation: str = "")
 
 
 def start_handoff(
-    memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime, conversation: str = ""
-) -> Change:
+    memory: Mapping[str, Any], phase: int, *, compression_id: str, now: datetime, conversation: str = "",
+    alone: bool = False,
+) -> Change:  # fmt: skip
     """Return the change that opens a hand-off of the items of `phase`, or of one `conversation`; its result is the record."""
-    items = items_up_to(memory, phase, conversation)
+    items = items_up_to(memory, phase, conversation, alone=alone)
     record = {
         "id": compression_id, "phase": phase, "prepared_at": clock.stamp(now),
         "total_tokens": sum(item["token_count"] for item in items),
@@ -119,10 +126,10 @@ def unchanged_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]
     ]
 
 
-def later_items(memory: Mapping[str, Any], record: JsonObject) -> list[Item]:
-    """Return the items of a hand-off's phase that were added or changed after it."""
+def later_items(memory: Mapping[str, Any], record: JsonObject, *, alone: bool = False) -> list[Item]:
+    """Return the items of a hand-off's phase, and of earlier ones unless `alone`, that were added or changed after it."""
     included = {item["id"] for item in unchanged_items(memory, record)}
-    now = items_up_to(memory, record["phase"], record.get("conversation", ""))
+    now = items_up_to(memory, record["phase"], record.get("conversation", ""), alone=alone)
     return [item for item in now if item["id"] not in included]
 
 

@@ -53,6 +53,8 @@ class IngestResult(NamedTuple):
     receipt_id: str
     notes: list[str]
     """The corrections of the answer, in words."""
+    revision: int = 0
+    """The revision of the change; 0 if nothing was stored, or if it waits for the server of a shared colony."""
 
 
 def ingest(

@@ -12,7 +12,7 @@ import pytest
 import aether
 from aether.api import archive
 from aether.api.admin import import_export
-from aether.errors import Conflict, CorruptDocument, InvalidDocument
+from aether.errors import Conflict, CorruptDocument, InvalidDocument, NotFound
 from aether.store import archive_store, conversation_list, conversations, doctor
 from tests import homes
 from tests.archive.talks import SECRET, WORDS, add, levels, said, talk
@@ -218,6 +218,14 @@ def test_a_return_counts_as_a_use(home, monkeypatch):
     assert aether.age_archive(now=back + timedelta(days=29), dry_run=True, home=home).plan == []
     conversations.extend(home, "live", said("More."), now=back + timedelta(days=5))
     assert aether.age_archive(now=back + timedelta(days=34), dry_run=True, home=home).plan == []
+
+
+def test_a_live_conversation_that_never_was_archived_is_not_restored(home, tmp_path):
+    conversations.extend(home, "live", said(*WORDS), now=homes.NOW)
+
+    for output in (None, tmp_path / "out.json"):
+        with pytest.raises(NotFound, match="'live' is not archived"):
+            aether.restore_conversation("live", output=output, home=home)
 
 
 def test_what_rests_is_the_original_after_the_first_step_and_then_the_form_before(home):

@@ -24,7 +24,9 @@ def test_a_goal_from_its_first_word_to_its_end(here, capsys):
     shown(capsys, "goal", "unblock", "--how", "It came")
     done = shown(capsys, "goal", "done")
     assert done.out == '"Ship the parser" is completed, 50% of 2 steps.\n'
-    assert done.err.startswith("No goal is active now")
+    assert done.err.startswith("Left open: Test it. aether undo takes it back.\nNo goal is active now")
+    listed = shown(capsys, "goal", "list").err
+    assert listed == 'No goal is open, 1 ended: aether goal list --all, or aether goal add "TEXT"\n'
 
 
 def test_adding_one_pauses_the_other_and_says_how_to_go_back(here, capsys):

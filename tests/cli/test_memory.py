@@ -295,7 +295,7 @@ def test_after_a_compression_the_list_says_where_the_items_are(here, capsys):
 def test_a_session_reads_under_headings_in_memory_and_in_the_archive(here, capsys):
     aether.add_working_memory_item("Never push to main.", "constraint", 0.9)
     aether.add_working_memory_item("Ran `make docs`: ok", "command", 0.5)
-    shown(capsys, "memory", "compress")
+    shown(capsys, "memory", "compress", "--phase", "1")
     (session,) = aether.get_compression_stats()["sessions"]
     name = session["session_id"]
 
@@ -469,17 +469,63 @@ def test_compress_does_it_in_one_step(here, capsys):
 
 def test_compress_without_a_phase_makes_a_session_of_each(here, capsys):
     for phase in (3, 7, 7):
-        aether.add_working_memory_item(f"Decided to build gate {phase} of steel.", "decision", phase=phase)
+        _add_pages(phase)
 
-    text = shown(capsys, "memory", "compress").out
+    text = shown(capsys, "memory", "compress", "--phase", "1").out + shown(capsys, "memory", "compress").out
 
     assert [one["phase"] for one in aether.get_compression_stats()["sessions"]] == [1, 3, 7]
     assert text.index("Phase 3 compression complete") < text.index("Phase 7 compression complete")
     assert json.loads(shown(capsys, "memory", "compress", "--json").out)["phases"][0]["result"] is None
 
 
+def test_compress_without_a_phase_leaves_small_phases_in_working_memory(here, capsys):
+    """A session would be no smaller, and takes the place of another one; `--phase` does it nevertheless."""
+    aether.add_working_memory_item("Decided to build gate 3 of steel.", "decision", phase=3)
+    _add_pages(5)
+    aether.add_working_memory_item("Decided to build gate 7 of steel.", "decision", phase=7)
+
+    said = shown(capsys, "memory", "compress")
+
+    assert "stay phases of less than a page: 1, 3, 7." in said.err
+    assert [one["phase"] for one in aether.get_compression_stats()["sessions"]] == [5]
+    assert sorted(one["metadata"]["phase"] for one in aether.list_working_memory_items()) == [1, 1, 3, 7]
+    before = aether.log(limit=1)
+    assert shown(capsys, "memory", "compress").out == ""
+    assert (aether.log(limit=1), json.loads(shown(capsys, "memory", "compress", "--json").out)) == (
+        before,
+        {"phases": []},
+    )
+    assert "Items compressed:   3\n" in shown(capsys, "memory", "compress", "--phase", "3").out
+
+
+def test_a_phase_without_items_of_its_own_says_whose_are_compressed(here, capsys):
+    aether.add_working_memory_item("Decided to build gate 3 of steel.", "decision", phase=3)
+
+    typo = shown(capsys, "memory", "compress", "--phase", "77").err
+    aether.add_working_memory_item("Decided to build gate 78 of steel.", "decision", phase=78)
+
+    assert typo == "Phase 77 had no items of its own: those of phases 1, 3 were compressed as phase 77.\n"
+    assert shown(capsys, "memory", "compress", "--phase", "78").err == ""
+
+
+def _add_pages(phase):
+    """Add an item of two pages: smaller phases are left in working memory."""
+    beams = "".join(f" Beam {nth} of gate {phase} is {nth + 3} metres long." for nth in range(60))
+    aether.add_working_memory_item(f"Decided to build gate {phase} of steel.{beams}", "decision", phase=phase)
+
+
+def test_a_phase_that_was_too_small_to_compress_names_the_change_to_undo(here, capsys):
+    for phase in (3, 7):
+        aether.add_working_memory_item(f"Decided to build gate {phase} of steel.", "decision", phase=phase)
+        text = shown(capsys, "memory", "compress", "--phase", str(phase)).out
+        newest = aether.log(limit=1)[0].revision
+
+        assert f"no smaller than its items. aether undo {newest} takes it back.\n" in text
+
+
 def test_what_one_phase_became_is_reported_although_the_next_failed(here, capsys, monkeypatch):
-    aether.add_working_memory_item("Decided to build the gate of steel.", "decision", phase=3)
+    _add_pages(2)
+    _add_pages(3)
     whole = compressing.compress
 
     def fails(phase, **given):
@@ -492,16 +538,17 @@ def test_what_one_phase_became_is_reported_although_the_next_failed(here, capsys
     done = shown(capsys, "memory", "compress", "--json", code=Conflict.exit_code)
 
     assert json.loads(done.out)["error"]["what"] == "the gate is shut."
-    assert "Stored before it failed: phase_1_" in done.err
+    assert "Stored before it failed: phase_2_" in done.err
 
 
 def test_a_person_gets_one_hand_off_at_a_time(here, capsys):
-    aether.add_working_memory_item("Decided to build the gate of steel.", "decision", phase=3)
+    _add_pages(3)
+    _add_pages(4)
 
     done = shown(capsys, "memory", "compress", "--architect", "manual")
 
     assert len(done.out.splitlines()) == 1
-    assert "aether memory ingest --phase 1 FILE" in done.err
+    assert "aether memory ingest --phase 3 FILE" in done.err
 
 
 def test_compress_by_a_person_stops_at_the_hand_off(here, capsys):

@@ -111,7 +111,7 @@ def test_notes_that_repeat_in_other_conversations_are_listed_once_with_their_pla
 
 def test_a_pattern_says_in_words_from_where_it_was_learned(here, capsys):
     shown(capsys, "memory", "add", "Never write state without a temporary file.", "--type", "constraint")
-    shown(capsys, "memory", "compress")
+    shown(capsys, "memory", "compress", "--phase", "1")
 
     said = shown(capsys, "recall", "temporary file").out
     found = shown(capsys, "memory", "search", "temporary file", "--layer", "long_term_memory").out

@@ -33,9 +33,34 @@ def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
 
     assert "Phases: 7.\n" in done.out
     newest = aether.log(limit=1)[0].revision
-    assert done.err == f"To undo it: aether undo {newest}\nNext: aether memory compress\n"
+    assert done.err == f"To undo it: aether undo {newest}\n"
     again = shown(capsys, "import", "session.jsonl", "--phase", "7").out
     assert "were known already, from this import or before it." in again
+
+
+def test_compression_comes_next_after_an_import_only_if_working_memory_is_half_full(here, tmp_path, capsys):
+    path = tmp_path / ".aether/data/memory.json"
+    text = path.read_text(encoding="utf-8")
+    path.write_text(text.replace('_tokens": 200000', '_tokens": 400'), encoding="utf-8")
+
+    said = shown(capsys, "import", "session.jsonl").err
+
+    assert said.endswith("Next: aether memory compress\n")
+
+
+def test_an_import_without_new_items_says_what_it_stored(here, tmp_path, capsys):
+    """Its revision is not empty: the words of a file of another name are kept for search once more."""
+    said = "The words of the conversations are kept for search.\n"
+    session = (tmp_path / "session.jsonl").read_bytes()
+    (tmp_path / "renamed.jsonl").write_bytes(session)
+    assert said not in shown(capsys, "import", "session.jsonl").out
+
+    renamed = shown(capsys, "import", "renamed.jsonl")
+
+    assert renamed.out.startswith("0 items stored")
+    assert (said in renamed.out, "To undo it: " in renamed.err) == (True, True)
+    again = shown(capsys, "import", "renamed.jsonl")
+    assert (said in again.out, again.err) == (False, "")
 
 
 def test_of_several_files_the_bad_ones_are_named_and_the_rest_is_imported(here, capsys, tmp_path):
