@@ -58,7 +58,7 @@ from aether.store.commit import commit, fold_home, require_answer, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.merge import merge, rules_of
 from aether.store.patch import diff, join_changes
-from aether.store.snapshot import Entry, Snapshot, load
+from aether.store.snapshot import Entry, Snapshot, load, no_home
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
 from aether.text.words import pluralize
@@ -430,7 +430,7 @@ def examine(*, home: Home = None) -> list[Finding]:
     """Check the home and return the findings, errors first; nothing is changed."""
     place = find(home)
     if not place.is_dir():
-        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+        raise no_home(place)
     found = [
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
         *examine_share(place),

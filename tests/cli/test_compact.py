@@ -354,6 +354,12 @@ def test_without_a_provider_the_files_own_words_say_whose_rules_hold(place, caps
     assert checked(capsys, "request.json").out == "anthropic takes these 3 messages.\n"
 
 
+def test_a_value_that_is_no_message_is_named_with_its_file(place, capsys):
+    (place / "stray.json").write_text(json.dumps([{"role": "user", "content": "Hi."}, 5]))
+
+    assert "Error: stray.json: messages[1]: it is 5" in checked(capsys, "stray.json", code=2).err
+
+
 def test_words_of_no_provider_need_one_to_be_named(place, capsys):
     (place / "plain.json").write_text(json.dumps([{"role": "user", "content": "Hi."}]))
 

@@ -164,6 +164,16 @@ def test_bad_lines_are_named(here, tmp_path, capsys):
     assert "1 line or file could not be read" in done.out
 
 
+def test_what_is_no_message_in_a_list_is_named(here, tmp_path, capsys):
+    listed = [{"role": "user", "content": "Use SQLite for the ledger."}, 5]
+    (tmp_path / "chat.json").write_text(json.dumps(listed))
+
+    done = shown(capsys, "import", "chat.json")
+
+    assert "chat.json: line 1: messages[1]: 5 is not a message\n" in done.err
+    assert "1 line or file could not be read" in done.out
+
+
 def test_standard_input_is_read_for_a_dash(here, capsys, monkeypatch):
     item = json.dumps({"content": "Prefer plain functions.", "type": "preference"}).encode()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(item + b"\n")))
