@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether import regular
 from aether.cli.output import (
     Ask,
     Command,
@@ -126,7 +127,11 @@ def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
     from aether.api import admin
     from aether.store import files
 
-    data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    if source == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        with regular.named(source) as file:
+            data = file.read()
     try:
         found = files.parse_json(data, where=source)
     except AetherError:
@@ -138,7 +143,7 @@ def _may_be_export(source: str) -> bool:
     """Return whether the start of a file looks like an export: it need not be read twice otherwise."""
     if not Path(source).is_file():
         return False
-    with Path(source).open("rb") as file:
+    with regular.named(source) as file:
         head = file.read(HEAD_BYTES)
     return head.lstrip().startswith(b"{") and any(
         name in head for name in (b'"documents"', b'"conversations"')

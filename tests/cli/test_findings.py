@@ -12,7 +12,7 @@ from aether import paths
 from aether.api import compress as api_compress
 from aether.api import importing
 from aether.cli.main import main
-from aether.errors import InvalidInput, StorageFailed
+from aether.errors import InvalidDocument, InvalidInput, NotFound, StorageFailed
 from aether.store import files
 from tests.tables import rows
 
@@ -48,6 +48,22 @@ def test_a_file_of_which_nothing_is_imported_is_an_error(
     assert main(["import", name, *options]) == 2
     assert words in capsys.readouterr().err
     assert aether.list_working_memory_items() == []
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/mem").exists(), reason="no file that cannot be read although it opens"
+)
+@rows(
+    "line", [["import"], ["compact", "run"], ["archive", "add"], ["messages", "check"], ["graph", "import"]]
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch, capsys, line):
+    monkeypatch.chdir(tmp_path)
+    aether.init()
+
+    assert main([*line, "/proc/self/mem"]) in (NotFound.exit_code, InvalidDocument.exit_code)
+    said = capsys.readouterr().err
+    assert "/proc/self/mem: cannot be read (Input/output error)" in said
+    assert "stdout" not in said
 
 
 def test_a_directory_is_imported_without_licences_and_refused_files_show_in_the_exit_code(
