@@ -251,9 +251,12 @@ def init(home: Home = None) -> Path:
 
     Raises:
         StorageFailed: the directory cannot be written.
+        NotFound: a file is in its place.
     """
     named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
     place = paths.find_home(named)
+    if place.is_file():
+        raise no_home(place)
     made = not (place / "data").is_dir()
     try:
         with storage_errors(place):

@@ -84,7 +84,7 @@ def test_a_data_directory_of_somebody_else_is_no_home(tmp_path):
     assert [path.name for path in (tmp_path / "project" / "data").iterdir()] == ["sales.csv"]
 
 
-@rows("command", [aether.list_working_memory_items, aether.examine, aether.log])
+@rows("command", [aether.init, aether.list_working_memory_items, aether.examine, aether.log])
 def test_a_file_is_no_home_and_no_advice_is_to_make_one_there(tmp_path, command):
     (tmp_path / "file").write_text("1")
 

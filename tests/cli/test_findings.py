@@ -110,6 +110,21 @@ def test_a_home_that_cannot_be_made_is_no_reason_to_make_one(capsys, monkeypatch
     assert "aether init" not in said
 
 
+def test_a_directory_in_the_place_of_a_document_is_named_with_its_repair(home, capsys):
+    aether.add_working_memory_item("Use SQLite.", "decision", home=home)
+    aether.fold(home=home)
+    (home / "data" / "memory.json").unlink()
+    (home / "data" / "memory.json").mkdir()
+
+    for line in (["memory", "list"], ["status"]):
+        assert main(["--home", str(home), *line]) == StorageFailed.exit_code
+        said = capsys.readouterr().err
+        assert f"{home / 'data' / 'memory.json'}: Is a directory. " in said
+        assert "aether doctor --repair" in said
+    assert main(["--home", str(home), "doctor", "--repair"]) == 0
+    assert [item["content"] for item in aether.list_working_memory_items(home=home)] == ["Use SQLite."]
+
+
 def test_git_ignores_a_new_home_and_an_old_one_stays(tmp_path):
     place = aether.init(tmp_path / ".aether")
     assert (place / ".gitignore").read_text() == "*\n"
