@@ -495,7 +495,7 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
     if kept is None:
         fix = 'See "aether doctor" for the edits that wait.'
         raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
-    fix = "Correct the file, then accept it again."
+    fix = f"Correct quarantine/{path.name}, then accept it again."
     value = files.parse_json(regular.read(path), where=path.name)
     if not isinstance(value, dict):
         raise CorruptDocument("not a document.", fix=fix, where=path.name)
