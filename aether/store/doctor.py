@@ -81,10 +81,8 @@ def examine(home: Path) -> list[Finding]:
         except AetherError as reason:  # a file that is no regular file
             found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     found += [*conversation_checks.examine(home), *archive_steps.examine(home)]
-    try:
-        config.load(home)
-    except AetherError as reason:
-        found.append(Finding("error", reason.code, "config.toml", reason.what, reason.fix))
+    for fault in config.faults(home):
+        found.append(Finding("error", fault.code, "config.toml", fault.what, fault.fix))
     found += config.untrusted(home)
     found += _spool(home)
     try:

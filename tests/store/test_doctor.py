@@ -172,6 +172,12 @@ def test_a_broken_configuration_is_reported_and_hinders_no_repair(home, settings
     assert [one for one in codes(home) if one[0] == "error"] == [("error", "InvalidDocument", "config.toml")]
 
 
+def test_every_mistake_of_a_configuration_is_reported(home):
+    homes.configure(home, "[store]\nfold_bytez = 3\n[claude]\nrecal = 1\n")
+
+    assert codes(home) == [("error", "InvalidDocument", "config.toml")] * 2
+
+
 def test_repair_waits_for_the_lock_as_long_as_is_configured(home):
     homes.configure(home, "[store]\nlock_timeout_seconds = 0\n")
 
