@@ -178,6 +178,13 @@ def test_what_force_finds_nothing_to_do_for_is_not_advised_to_use_force(here, tm
     assert "--force" not in reported
 
 
+def test_a_finding_is_said_once(talk, capsys):
+    for line in (["run"], ["run", "--force"], ["plan"]):
+        done = shown(capsys, "compact", *line, "talk.json", "--window", "2900")
+
+        assert (done.out + done.err).count("more than half of a window of 2900") == 1
+
+
 def test_the_lines_that_are_reported_can_be_pasted(talk, tmp_path, capsys):
     (tmp_path / "my talk.json").write_text(json.dumps(talk), encoding="utf-8")
 
