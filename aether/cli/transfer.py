@@ -180,6 +180,8 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
 
 
 def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
+    from aether.store.seals import listed_ranges
+
     rows = [
         (
             draft["type"], f"{draft['relevance_score']:.2f}", draft["metadata"].get("phase", ""),
@@ -196,7 +198,7 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
         kinds = sorted(done.types.items(), key=lambda pair: (-pair[1], pair[0]))
         lines.append(f"Types: {', '.join(f'{name} {number}' for name, number in kinds)}.")
     if done.phases:
-        lines.append(f"Phases: {', '.join(map(str, done.phases))}.")
+        lines.append(f"Phases: {listed_ranges(done.phases)}.")
     if done.known:
         were = "was" if done.known == 1 else "were"
         lines.append(f"{done.known} {were} known already, from this import or before it.")

@@ -33,6 +33,15 @@ def test_an_unknown_command_names_the_known_ones(capsys, line, words):
     assert words in capsys.readouterr().err
 
 
+@rows(("line", "words"), [
+    (["log", "--limit", "abc"], "'abc' is not a whole number."),
+    (["memory", "add", "x", "--relevance", "abc"], "'abc' is not a number."),
+])  # fmt: skip
+def test_a_value_of_the_wrong_kind_is_said_to_be_no_number(capsys, line, words):
+    assert main(line) == 2
+    assert words in capsys.readouterr().err
+
+
 @rows(("name", "data", "options", "words"), [
     ("empty.jsonl", b"", [], "is empty"), ("a.jsonl", json.dumps(CLAUDE).encode(), ["--format", "codex"], "It is of the format claude_code"),
     ("b.json", b"\x00\x01\x02" * 99, [], "binary data"), ("c.json", b'{"a": ', [], "broken JSON, at line 1"),

@@ -28,6 +28,15 @@ def test_a_dry_run_shows_the_items_and_stores_none(here, capsys):
     assert len(aether.list_working_memory_items()) == 2
 
 
+def test_phases_that_follow_each_other_are_named_as_a_range(here, capsys, tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.md").write_text(f"We decided to write ledger {number} once a day.\n")
+
+    done = shown(capsys, "import", *(f"{number}.md" for number in range(3)))
+
+    assert "Phases: 2-4.\n" in done.out
+
+
 def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
     done = shown(capsys, "import", "session.jsonl", "--phase", "7")
 
