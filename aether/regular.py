@@ -2,12 +2,13 @@
 
 A home may come from anybody: where one of its files should be there may be a FIFO, a device, a link or gigabytes. All
 readers of homes open files here. A sealed line is a JSON object that ends in its checksum. Hooks pay for the imports of
-this module: it needs only `os`, `stat`, `sys` and `errors`.
+this module: it needs only `io`, `os`, `stat`, `sys` and `errors`.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
 import sys
@@ -119,7 +120,7 @@ def named(path: str | os.PathLike[str]) -> BinaryIO:
 
     Raises:
         InvalidInput: it is another pipe or device, or a socket.
-        NotFound: it cannot be opened, or is a directory.
+        NotFound: it cannot be opened, is a directory, or cannot be read inside its `with`.
     """
     where = os.fspath(path)
     try:
@@ -130,12 +131,26 @@ def named(path: str | os.PathLike[str]) -> BinaryIO:
         if not plain and not _on_purpose(where, kind):
             what = "is a pipe or a device, and no file."
             raise InvalidInput(what, fix="Name a file, or - for standard input.", where=str(where))
-        return open(os.open(path, os.O_RDONLY | (_NO_WAIT if plain else 0)), "rb")
+        flags = os.O_RDONLY | (_NO_WAIT if plain else 0)
+        return _Named(io.FileIO(path, opener=lambda name, _: os.open(name, flags)))
     except (OSError, ValueError) as reason:  # ValueError: a NUL or a lone surrogate in the name
         if isinstance(reason, InvalidInput):
             raise
-        what = f"cannot be read ({getattr(reason, 'strerror', None) or 'no such name'})."
-        raise NotFound(what, fix="Name an existing, readable file.", where=str(where)) from reason
+        raise _unreadable(where, reason) from reason
+
+
+class _Named(io.BufferedReader):
+    """A file that a person named: the system's error while it is read says which file it is."""
+
+    def __exit__(self, kind: object, reason: object, trace: object) -> None:
+        self.close()
+        if isinstance(reason, OSError) and reason.errno and reason.filename is None:
+            raise _unreadable(self.name, reason) from reason
+
+
+def _unreadable(path: Any, reason: Exception) -> NotFound:
+    what = f"cannot be read ({getattr(reason, 'strerror', None) or 'no such name'})."
+    return NotFound(what, fix="Name an existing, readable file.", where=str(path))
 
 
 def _on_purpose(path: str | bytes, kind: os.stat_result) -> bool:

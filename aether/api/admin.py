@@ -58,7 +58,7 @@ from aether.store.commit import commit, fold_home, require_answer, write_lock
 from aether.store.files import make_directory, storage_errors, write_whole
 from aether.store.merge import merge, rules_of
 from aether.store.patch import diff, join_changes
-from aether.store.snapshot import Entry, Snapshot, load
+from aether.store.snapshot import Entry, Snapshot, load, no_home
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
 from aether.text.words import pluralize
@@ -251,9 +251,12 @@ def init(home: Home = None) -> Path:
 
     Raises:
         StorageFailed: the directory cannot be written.
+        NotFound: a file is in its place.
     """
     named = home or os.environ.get("AETHER_HOME") or Path.cwd() / HOME_NAME
     place = paths.find_home(named)
+    if place.is_file():
+        raise no_home(place)
     made = not (place / "data").is_dir()
     try:
         with storage_errors(place):
@@ -430,7 +433,7 @@ def examine(*, home: Home = None) -> list[Finding]:
     """Check the home and return the findings, errors first; nothing is changed."""
     place = find(home)
     if not place.is_dir():
-        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+        raise no_home(place)
     found = [
         *store_doctor.examine(place), *examine_snapshots(place), *memory_tool.examine_directory(place),
         *examine_share(place),
@@ -492,7 +495,7 @@ def accept_edit(name: str, *, home: Home = None) -> list[str]:
     if kept is None:
         fix = 'See "aether doctor" for the edits that wait.'
         raise NotFound(f"{shown(name)} is no edit in quarantine.", fix=fix, where=str(place))
-    fix = "Correct the file, then accept it again."
+    fix = f"Correct quarantine/{path.name}, then accept it again."
     value = files.parse_json(regular.read(path), where=path.name)
     if not isinstance(value, dict):
         raise CorruptDocument("not a document.", fix=fix, where=path.name)

@@ -393,13 +393,18 @@ def _known_log(found: Case) -> Log:
     return known
 
 
+def _with_findings(found: Case, more: Iterable[Finding]) -> list[Finding]:
+    """Return the findings of a call and `more`, each once: a plan repeats those about its bounds."""
+    return [*dict.fromkeys([*found.findings, *more])]
+
+
 def _unchanged(found: Case, at: tell.Moment, findings: list[Finding]) -> Compaction:
     reason = findings[-1].message if findings else "usage_pct < trigger_pct"
     emit_decision(found, at, plan=None, reason=reason)
     used = found.budget.used
     return Compaction(
         found.sent, False, reason, used, used, found.budget.window, found.budget.limit, found.counter, None,
-        [*found.findings, *findings],
+        _with_findings(found, findings),
     )  # fmt: skip
 
 
@@ -450,7 +455,8 @@ def _apply_plan(
         words = f"{failure['backend']}: {failure['message']}"
         words = redact(words, rules) if rules else words
         failures.append(Finding("warning", "summary-not-taken", failure["backend"], words, fix))
-    findings = [*found.findings, *failures, *result.findings, *save_copies(found, at, record, result)]
+    more = [*failures, *result.findings, *save_copies(found, at, record, result)]
+    findings = _with_findings(found, more)
     return Compaction(
         raws, True, made.reason, result.tokens_before, result.tokens_after, found.budget.window, result.limit,
         found.counter, record, findings,
@@ -721,7 +727,7 @@ def make_receipt(
         summary=summary,
         sha256_before=_checksum(had),
         sha256_after=_checksum(made),
-        findings=[finding._asdict() for finding in (*case.findings, *result.findings)],
+        findings=[finding._asdict() for finding in _with_findings(case, result.findings)],
     )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from aether.cli.output import Ask, Group, emit, note, pass_ask, say, write_file
+from aether.cli.output import Ask, Group, emit, note, note_nothing, pass_ask, say, write_file
 from aether.text.words import pluralize
 
 # Bad lines that are named: with more, the whole file is wrong.
@@ -90,6 +90,8 @@ def search(ask: Ask, query: str) -> None:
         ]
     lines += [f"{each['from']} {each['relationType']} {each['to']}" for each in found["relations"]]
     emit(ask, found, lines)
+    if not lines:
+        note_nothing(ask)
 
 
 @graph_command.command("export")

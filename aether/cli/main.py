@@ -215,12 +215,21 @@ def _refused(reason: OSError) -> Exception:
     )
 
 
+# What click calls a value, longest first, and what a person calls it.
+_KINDS = {
+    "integer range": "a whole number", "integer": "a whole number", "float range": "a number", "float": "a number",
+}  # fmt: skip
+
+
 def _usage(reason: click.ClickException) -> dict[str, str]:
     """Return the parts of the error for a command line that cannot be parsed."""
     context = getattr(reason, "ctx", None)
     where = context.command_path if context else "aether"
+    what = reason.format_message()
+    for kind, words in _KINDS.items():
+        what = what.replace(f"not a valid {kind}", f"not {words}")
     return {
-        "code": "UsageError", "where": where, "what": reason.format_message(), "fix": f"See {where} --help.",
+        "code": "UsageError", "where": where, "what": what, "fix": f"See {where} --help.",
     }  # fmt: skip
 
 

@@ -869,7 +869,8 @@ def status_lines(found: Mapping[str, Any]) -> list[str]:
         "Working Memory": [
             ("Items", work["items"]),
             ("Tokens", f"{work['tokens']} / {work['max_capacity_tokens']} ({work['percent']:g}%)"),
-            ("Eviction Threshold", work["eviction_threshold_tokens"]),
+            # The name is the original's; items leave only when working memory is full.
+            ("Eviction Threshold", f"{work['eviction_threshold_tokens']} (asks for compression)"),
             ("Max Capacity", work["max_capacity_tokens"]),
             ("Counted by", work["counter"]),
         ],

@@ -80,21 +80,26 @@ class Ask:
         from aether.paths import find_home
 
         self.found = drained(find_home(self.home))
-        self._report_unreadable()
+        self._report_edits()
         return self.found
 
-    def _report_unreadable(self) -> None:
-        """Say which documents do not parse: their present text is kept aside and the last good state is used."""
+    def _report_edits(self) -> None:
+        """Say which documents are not used as they are: their text is kept aside, and the last good state is used."""
         from aether.errors import AetherError
         from aether.store.snapshot import load
 
         if self.found is None:
             return
         try:
-            damaged = load(self.found).irregular
+            snapshot = load(self.found)
         except AetherError:
             return  # the operation reports it
-        for name, file in damaged.items():
+        for name, about in snapshot.refused.items():
+            words = (
+                f"Note: the edit of data/{name}.json is not in force: {about['reason']} See: aether doctor"
+            )
+            note(self, plain(words))
+        for name, file in snapshot.irregular.items():
             if file.state == "corrupt":
                 say(
                     f"Note: data/{name}.json does not parse. It is kept in quarantine/, and the last good state is "

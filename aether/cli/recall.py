@@ -151,8 +151,8 @@ def _data(step: str, entries: list[Any], tokens: int) -> dict[str, Any]:
 
 
 def _note_cost(ask: Ask, number: int, tokens: int) -> None:
-    all_of_them = "All of them" if number > 1 else "It"
-    note(ask, f"{all_of_them} in full: aether recall --full ID… ({pluralize(tokens, 'tokens')})")
+    head = "All of them in full" if number > 1 else "In full"
+    note(ask, f"{head}: aether recall --full ID… ({pluralize(tokens, 'tokens')})")
 
 
 def _index(hits: Sequence[Mapping[str, Any]]) -> Table:

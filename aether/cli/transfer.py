@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from aether import regular
 from aether.cli.output import (
     Ask,
     Command,
@@ -130,7 +131,11 @@ def _export_in(sources: tuple[str, ...], format_: str | None) -> Any:
     from aether.api import admin
     from aether.store import files
 
-    data = sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    if source == "-":
+        data = sys.stdin.buffer.read()
+    else:
+        with regular.named(source) as file:
+            data = file.read()
     try:
         found = files.parse_json(data, where=source)
     except AetherError:
@@ -142,7 +147,7 @@ def _may_be_export(source: str) -> bool:
     """Return whether the start of a file looks like an export: it need not be read twice otherwise."""
     if not Path(source).is_file():
         return False
-    with Path(source).open("rb") as file:
+    with regular.named(source) as file:
         head = file.read(HEAD_BYTES)
     return head.lstrip().startswith(b"{") and any(
         name in head for name in (b'"documents"', b'"conversations"')
@@ -179,6 +184,8 @@ def _restore(ask: Ask, exported: Any, *, dry_run: bool) -> int:
 
 
 def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
+    from aether.store.seals import listed_ranges
+
     rows = [
         (
             draft["type"], f"{draft['relevance_score']:.2f}", draft["metadata"].get("phase", ""),
@@ -195,7 +202,7 @@ def _imported_lines(done: Imported, *, dry_run: bool) -> list[str | Table]:
         kinds = sorted(done.types.items(), key=lambda pair: (-pair[1], pair[0]))
         lines.append(f"Types: {', '.join(f'{name} {number}' for name, number in kinds)}.")
     if done.phases:
-        lines.append(f"Phases: {', '.join(map(str, done.phases))}.")
+        lines.append(f"Phases: {listed_ranges(done.phases)}.")
     if done.known:
         were = "was" if done.known == 1 else "were"
         lines.append(f"{done.known} {were} known already, from this import or before it.")

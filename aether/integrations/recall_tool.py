@@ -20,7 +20,7 @@ from aether.api.removed import RemovedMessage, best_matches, message_lines, remo
 from aether.errors import AetherError, InvalidInput, public, shown
 from aether.memory.briefing.block import one_line
 from aether.messages.model import as_arguments
-from aether.store.seals import ranges
+from aether.store.seals import listed_ranges
 from aether.types import JsonObject
 
 # A tenth of a small window; a longer answer is read on with `start`.
@@ -112,9 +112,7 @@ def _numbered(removed: Iterable[RemovedMessage], asked: str) -> list[RemovedMess
 def _overview(removed: list[RemovedMessage]) -> str:
     if not removed:
         return "Nothing was removed from this conversation."
-    runs = ", ".join(
-        f"{low}-{high}" if high > low else str(low) for low, high in ranges(one.number for one in removed)
-    )
+    runs = listed_ranges(one.number for one in removed)
     users = [
         f"[{message.number}] {one_line(text, LINE_CHARS)}"
         for message in removed

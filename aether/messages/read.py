@@ -181,7 +181,7 @@ def records_of_values(
         case "items":
             return chat.item_records(found, on_bad=on_bad)
         case _:
-            return chat.records(found)
+            return chat.records(found, on_bad=on_bad)
 
 
 def _is_plain(head: list[bytes], where: str) -> bool:

@@ -146,7 +146,7 @@ def load_conversation(source: str | os.PathLike[str] | IO[bytes], *, nth: int = 
 
 def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, nth: int) -> _Found:
     """Return the conversation among the JSON values of a file."""
-    alone = _of_value(values[0][1], data) if len(values) == 1 else None
+    alone = _of_value(values[0][1], data, name) if len(values) == 1 else None
     alone = alone or _of_lines(values, data)
     if alone and nth == 0:
         return alone
@@ -172,9 +172,9 @@ def _find(values: list[tuple[int, Any]], data: bytes, *, name: str, nth: int) ->
             return _of_wrappers(values, data, nth=nth, name=name)
 
 
-def _of_value(value: Any, source: bytes) -> _Found | None:
+def _of_value(value: Any, source: bytes, name: str) -> _Found | None:
     """Return the conversation of a list, a request body, or a file that is built like one."""
-    if isinstance(value, list) and _are_messages(value, "messages"):
+    if isinstance(value, list) and _are_messages(value, f"{name}: messages"):
         return _Found(value, origin=Origin("list", source=source))
     if not isinstance(value, dict):
         return None
@@ -182,7 +182,7 @@ def _of_value(value: Any, source: bytes) -> _Found | None:
         listed = value.get(key)
         if key == "input" and isinstance(listed, str) and "role" not in value:
             listed = [{"role": "user", "content": listed}]
-        if isinstance(listed, list) and _are_messages(listed, key):
+        if isinstance(listed, list) and _are_messages(listed, f"{name}: {key}"):
             system = next((value[name] for name in _SYSTEM if value.get(name)), None)
             known = _format_of_body(value, key, listed)
             origin = Origin("body", source=source, key=key)
@@ -248,7 +248,7 @@ def _of_wrappers(values: list[tuple[int, Any]], data: bytes, *, nth: int, name: 
     lines = data.splitlines(keepends=True) if len(values) > 1 else []
     listed: list[_Found] = []
     for number, value in values:
-        if alone := _of_value(value, lines[number - 1] if lines else data):
+        if alone := _of_value(value, lines[number - 1] if lines else data, name):
             listed.append(alone)
         else:
             kept = ([raw for raw in one.messages if raw] for one in chat.conversations(value))

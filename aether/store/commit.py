@@ -53,7 +53,7 @@ from aether.store.files import (
 )
 from aether.store.lines import after_lines, require_taken, unreadable
 from aether.store.patch import diff
-from aether.store.seals import ranges
+from aether.store.seals import ranges, revisions
 from aether.store.snapshot import (
     Entry,
     Harm,
@@ -879,10 +879,10 @@ def write_recovered(home: Path, *, now: datetime, found: Journal | None = None) 
         record = seals.read(home)
         for numbers, words in (
             (harm.lost, "lost"),
-            (harm.unfit, "left out: no longer fit what is left"),
+            (harm.unfit, "left out, because it no longer fits what is left"),
         ):
             for first, last in ranges(numbers):
-                what = f"revisions {first} to {last} were {words}"
+                what = f"{revisions(range(first, last + 1))}: {words}"
                 record = seals.with_loss(record, seals.JOURNAL, what, now=now, revisions=(first, last))
                 done.append(what)
         if harm.lines:

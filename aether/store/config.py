@@ -37,6 +37,8 @@ _VARIABLES = {name: key for key in KEYS.values() for name in key.env}
 _PRIVATE = "claude.private_paths"
 # Similar names are searched for slowly: a file of a thousand wrong names must not keep anybody waiting.
 MOST_FAULTS = 20
+# Of a name without its table, of 1: "fold" is like "fold_bytes".
+LEAST_LIKENESS = 0.5
 # A TOML key of n parts costs n * n steps, and no setting has more than two; a list of paths has some dozen dots.
 MOST_DOTS = 250
 MOST_REASON = 300
@@ -89,6 +91,11 @@ def load(home: Path) -> Config:
 def or_default(home: Path) -> Config:
     """Return the configuration of `home`, with defaults for invalid settings, so that repairs still work."""
     return _of_home(home)[0]
+
+
+def faults(home: Path) -> list[AetherError]:
+    """Return every mistake in the configuration of `home`."""
+    return [*_of_home(home)[1].values()]
 
 
 def load_with_errors(home: Path) -> tuple[Config, dict[str, str]]:
@@ -304,14 +311,19 @@ def _leaves(tree: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 def _unknown(name: str, value: Any) -> InvalidInput:
     """Return the error for a name that is not a setting, with the similar one that it may mean."""
-    from difflib import get_close_matches
+    from difflib import SequenceMatcher, get_close_matches
 
     if name in _TABLES:
         what = f"{name} must be a table of settings, got {shown(value)}."
         return InvalidInput(what, fix="Nest its keys below it.")
     names = {key.path.rpartition(".")[2]: key.path for key in KEYS.values()}
-    found = get_close_matches(name, NAMES, n=1)
-    found = found or [names[one] for one in get_close_matches(name.rpartition(".")[2], names, n=1)]
+    last = name.rpartition(".")[2]
+    # Names of one table are similar by its name alone.
+    found = [
+        one for one in get_close_matches(name, NAMES, n=1)
+        if SequenceMatcher(None, last, one.rpartition(".")[2]).ratio() >= LEAST_LIKENESS
+    ]  # fmt: skip
+    found = found or [names[one] for one in get_close_matches(last, names, n=1)]
     meant = f"Did you mean {found[0]}? " if found else ""
     return InvalidInput(
         f"{shown(name)} is not a setting.", fix=f'{meant}"compactctl create-config" lists all settings.'

@@ -81,10 +81,8 @@ def examine(home: Path) -> list[Finding]:
         except AetherError as reason:  # a file that is no regular file
             found.append(Finding("error", reason.code, reason.where, reason.what, reason.fix))
     found += [*conversation_checks.examine(home), *archive_steps.examine(home)]
-    try:
-        config.load(home)
-    except AetherError as reason:
-        found.append(Finding("error", reason.code, "config.toml", reason.what, reason.fix))
+    for fault in config.faults(home):
+        found.append(Finding("error", fault.code, "config.toml", fault.what, fault.fix))
     found += config.untrusted(home)
     found += _spool(home)
     try:
@@ -229,11 +227,7 @@ def _journal(home: Path) -> Iterator[Finding]:
             ("damaged or missing", journal.harm.lost),
             ("without a state that they fit", journal.harm.unfit),
         )
-        words = [
-            f"{'revision' if len(numbers) == 1 else 'revisions'} {', '.join(f'{a}-{b}' if b > a else str(a) for a, b in seals.ranges(numbers))}: {state}"
-            for state, numbers in parts
-            if numbers
-        ]
+        words = [f"{seals.revisions(numbers)}: {state}" for state, numbers in parts if numbers]
         what = f"{'; '.join(words) or 'a line is damaged and can be restored'}; everything else is read."
         yield Finding("error", "damaged-journal", place, what, REPAIR)
     elif not journal_path(home).exists() and seals.read(home).state != "missing":
@@ -512,7 +506,7 @@ def _repair_months(
         if name in faults and (lost := record.grown[name].lines - good.count(b"\n")) > 0:
             numbers = _lost_revisions(home, name, record.grown[name].lines)
             for first, last in seals.ranges(numbers):
-                what = f"revisions {first} to {last} of the history are lost; the documents have them"
+                what = f"{seals.revisions(range(first, last + 1))} of the history: lost; the documents have what changed"
                 losses.append((name, what, (first, last)))
             if not numbers:
                 losses.append((name, f"lost: {pluralize(lost, 'lines')}", None))

@@ -62,6 +62,7 @@ _FIXES = {
     errno.ENOSPC: _FREE_SPACE,
     errno.EDQUOT: _FREE_SPACE,
     **dict.fromkeys(UNWRITABLE, _MAKE_WRITABLE),
+    errno.EISDIR: 'Move it away, or run "aether doctor --repair".',
 }
 # The flag of the system calls that exchange two files, and the directory that Linux takes relative names from.
 _EXCHANGE, _HERE = 2, -100
@@ -103,6 +104,8 @@ def require_writable(directory: str | os.PathLike[str]) -> None:
 def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was stored.") -> Iterator[None]:
     """Turn an `OSError` of the block into one of our errors, which says what is `left` and what to do.
 
+    It names the file below `where` that the system names.
+
     Raises:
         NotFound: the home, or a directory in it, does not exist.
         StorageFailed: the disk is read-only, full or failing.
@@ -117,7 +120,10 @@ def storage_errors(where: str | os.PathLike[str], *, left: str = "Nothing was st
     except OSError as reason:
         fix = _FIXES.get(reason.errno or 0, "Check the disk, then try again.")
         what = f"{reason.strerror or reason}. {left}"
-        raise StorageFailed(what, fix=fix, where=os.fspath(where)) from reason
+        place, named = os.fspath(where), str(reason.filename)
+        raise StorageFailed(
+            what, fix=fix, where=named if named.startswith(f"{place}{os.sep}") else place
+        ) from reason
 
 
 def write_whole(

@@ -256,6 +256,25 @@ def seal_file(home: Path, path: Path, data: bytes | None) -> None:
         write(home, seals._replace(whole=whole))
 
 
+def revisions(numbers: Iterable[int]) -> str:
+    """Return the numbers of revisions, in their order, in words.
+
+    >>> revisions([5]), revisions([5, 6, 7, 9])
+    ('revision 5', 'revisions 5-7, 9')
+    """
+    listed = listed_ranges(numbers)
+    return f"{'revision' if listed.isdecimal() else 'revisions'} {listed}"
+
+
+def listed_ranges(numbers: Iterable[int]) -> str:
+    """Return whole numbers, in their order, with runs as ranges.
+
+    >>> listed_ranges([1, 3, 4, 5])
+    '1, 3-5'
+    """
+    return ", ".join(f"{low}-{high}" if high > low else str(low) for low, high in ranges(numbers))
+
+
 def ranges(found: Iterable[int]) -> list[list[int]]:
     """Return whole numbers, in their order, as runs of `[first, last]`.
 

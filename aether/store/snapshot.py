@@ -190,8 +190,15 @@ def require_home(place: Path) -> Path:
     if not any(map(os.path.exists, _paths(place)[: 1 + len(documents.ALWAYS)])):
         with storage_errors(place), suppress(FileNotFoundError, NotADirectoryError):
             os.stat(f"{place}/data/.")
-        raise NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
+        raise no_home(place)
     return place
+
+
+def no_home(place: Path) -> NotFound:
+    """Return the error that there is no home at `place`."""
+    if place.is_file():
+        return NotFound("is a file, and no home.", fix="Name a directory.", where=str(place))
+    return NotFound("is not a home.", fix='Run "aether init" there.', where=str(place))
 
 
 @lru_cache(maxsize=64)

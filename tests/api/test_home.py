@@ -21,6 +21,7 @@ from tests import homes
 from tests.events import viewers
 from tests.hook_player import put, turn
 from tests.memory.states import answer
+from tests.tables import rows
 
 
 def test_a_home_is_found_by_name_by_environment_and_from_below(home, monkeypatch):
@@ -81,6 +82,14 @@ def test_a_data_directory_of_somebody_else_is_no_home(tmp_path):
     with pytest.raises(NotFound, match="is not a home"):
         aether.add_working_memory_item("x", "note", home=tmp_path / "project")
     assert [path.name for path in (tmp_path / "project" / "data").iterdir()] == ["sales.csv"]
+
+
+@rows("command", [aether.init, aether.list_working_memory_items, aether.examine, aether.log])
+def test_a_file_is_no_home_and_no_advice_is_to_make_one_there(tmp_path, command):
+    (tmp_path / "file").write_text("1")
+
+    with pytest.raises(NotFound, match=r"is a file, and no home\. Name a directory"):
+        command(home=tmp_path / "file")
 
 
 def test_a_home_that_may_not_be_looked_into_is_not_said_to_be_none(tmp_path, monkeypatch):

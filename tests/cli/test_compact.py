@@ -178,6 +178,13 @@ def test_what_force_finds_nothing_to_do_for_is_not_advised_to_use_force(here, tm
     assert "--force" not in reported
 
 
+def test_a_finding_is_said_once(talk, capsys):
+    for line in (["run"], ["run", "--force"], ["plan"]):
+        done = shown(capsys, "compact", *line, "talk.json", "--window", "2900")
+
+        assert (done.out + done.err).count("more than half of a window of 2900") == 1
+
+
 def test_the_lines_that_are_reported_can_be_pasted(talk, tmp_path, capsys):
     (tmp_path / "my talk.json").write_text(json.dumps(talk), encoding="utf-8")
 
@@ -352,6 +359,12 @@ def test_an_output_needs_a_repair_and_a_directory(place, capsys):
 def test_without_a_provider_the_files_own_words_say_whose_rules_hold(place, capsys):
     assert checked(capsys, "broken.json", code=1).out.startswith("error orphan-result")
     assert checked(capsys, "request.json").out == "anthropic takes these 3 messages.\n"
+
+
+def test_a_value_that_is_no_message_is_named_with_its_file(place, capsys):
+    (place / "stray.json").write_text(json.dumps([{"role": "user", "content": "Hi."}, 5]))
+
+    assert "Error: stray.json: messages[1]: it is 5" in checked(capsys, "stray.json", code=2).err
 
 
 def test_words_of_no_provider_need_one_to_be_named(place, capsys):

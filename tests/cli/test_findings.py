@@ -12,7 +12,7 @@ from aether import paths
 from aether.api import compress as api_compress
 from aether.api import importing
 from aether.cli.main import main
-from aether.errors import InvalidInput, StorageFailed
+from aether.errors import InvalidDocument, InvalidInput, NotFound, StorageFailed
 from aether.store import files
 from tests.tables import rows
 
@@ -33,6 +33,15 @@ def test_an_unknown_command_names_the_known_ones(capsys, line, words):
     assert words in capsys.readouterr().err
 
 
+@rows(("line", "words"), [
+    (["log", "--limit", "abc"], "'abc' is not a whole number."),
+    (["memory", "add", "x", "--relevance", "abc"], "'abc' is not a number."),
+])  # fmt: skip
+def test_a_value_of_the_wrong_kind_is_said_to_be_no_number(capsys, line, words):
+    assert main(line) == 2
+    assert words in capsys.readouterr().err
+
+
 @rows(("name", "data", "options", "words"), [
     ("empty.jsonl", b"", [], "is empty"), ("a.jsonl", json.dumps(CLAUDE).encode(), ["--format", "codex"], "It is of the format claude_code"),
     ("b.json", b"\x00\x01\x02" * 99, [], "binary data"), ("c.json", b'{"a": ', [], "broken JSON, at line 1"),
@@ -48,6 +57,22 @@ def test_a_file_of_which_nothing_is_imported_is_an_error(
     assert main(["import", name, *options]) == 2
     assert words in capsys.readouterr().err
     assert aether.list_working_memory_items() == []
+
+
+@pytest.mark.skipif(
+    not Path("/proc/self/mem").exists(), reason="no file that cannot be read although it opens"
+)
+@rows(
+    "line", [["import"], ["compact", "run"], ["archive", "add"], ["messages", "check"], ["graph", "import"]]
+)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, monkeypatch, capsys, line):
+    monkeypatch.chdir(tmp_path)
+    aether.init()
+
+    assert main([*line, "/proc/self/mem"]) in (NotFound.exit_code, InvalidDocument.exit_code)
+    said = capsys.readouterr().err
+    assert "/proc/self/mem: cannot be read (Input/output error)" in said
+    assert "stdout" not in said
 
 
 def test_a_directory_is_imported_without_licences_and_refused_files_show_in_the_exit_code(
@@ -92,6 +117,21 @@ def test_a_home_that_cannot_be_made_is_no_reason_to_make_one(capsys, monkeypatch
     said = capsys.readouterr().err
     assert "no directory can be made there" in said
     assert "aether init" not in said
+
+
+def test_a_directory_in_the_place_of_a_document_is_named_with_its_repair(home, capsys):
+    aether.add_working_memory_item("Use SQLite.", "decision", home=home)
+    aether.fold(home=home)
+    (home / "data" / "memory.json").unlink()
+    (home / "data" / "memory.json").mkdir()
+
+    for line in (["memory", "list"], ["status"]):
+        assert main(["--home", str(home), *line]) == StorageFailed.exit_code
+        said = capsys.readouterr().err
+        assert f"{home / 'data' / 'memory.json'}: Is a directory. " in said
+        assert "aether doctor --repair" in said
+    assert main(["--home", str(home), "doctor", "--repair"]) == 0
+    assert [item["content"] for item in aether.list_working_memory_items(home=home)] == ["Use SQLite."]
 
 
 def test_git_ignores_a_new_home_and_an_old_one_stays(tmp_path):

@@ -31,6 +31,12 @@ def test_what_is_found_is_shown_with_its_relations(here, capsys):
     ]
 
 
+def test_a_search_that_finds_nothing_says_so(here, capsys):
+    shown(capsys, "graph", "import", "memory.jsonl")
+
+    assert shown(capsys, "graph", "search", "prune").err == "Nothing found.\n"
+
+
 def test_what_comes_in_through_a_pipe_goes_out_again(here, tmp_path, capsys, monkeypatch):
     data = (tmp_path / "memory.jsonl").read_bytes() + b"garbage\n"
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))

@@ -166,6 +166,17 @@ def test_a_directory_with_something_in_it_is_left_alone(tmp_path, capsys):
     assert "is not empty" in capsys.readouterr().err
 
 
+def test_an_edit_that_is_not_in_force_is_named_by_the_command_that_finds_it(here, capsys):
+    main(["memory", "add", "A note"])
+    path = Path(".aether/data/memory.json")
+    path.write_text(path.read_text().replace('"A note"', "7"))
+    capsys.readouterr()
+
+    said = shown(capsys, "memory", "list").err
+    assert said.startswith("Note: the edit of data/memory.json is not in force: ")
+    assert said.endswith("7 is not of type 'string'. See: aether doctor\n")
+
+
 def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_command(here, capsys):
     main(["memory", "add", "A note"])
     path = Path(".aether/data/memory.json")
@@ -179,7 +190,9 @@ def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_co
     command = f"aether doctor --accept {kept.name}"
     assert command in shown(capsys, "status", code=1).err
     assert command in out(capsys, "doctor")
-    assert "'many' is not of type" in shown(capsys, "doctor", "--accept", kept.name, code=4).err
+    failed = shown(capsys, "doctor", "--accept", kept.name, code=4).err
+    assert "'many' is not of type" in failed
+    assert f"Correct quarantine/{kept.name}, " in failed
     kept.write_text(kept.read_text().replace('"many"', "7"))
 
     done = json.loads(out(capsys, "doctor", "--accept", kept.name, "--json"))

@@ -402,6 +402,7 @@ def test_status_has_the_sections_of_the_original(here, capsys):
     for title in ("Working Memory", "Short-term Memory", "Long-term Memory", "Metrics"):
         assert f"\n{title}\n" in f"\n{text}"
     assert " / 200000 (0%)" in text
+    assert "160000 (asks for compression)\n" in text
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,8 @@ def test_the_index_has_a_line_per_entry_and_says_what_all_cost(here, capsys):
     assert lines[0].split() == ["id", "type", "tokens", "from", "text"]
     assert here["ITEM"] in lines[2]
     assert "in full: aether recall --full ID… (27 tokens)" in done.err
+    one = shown(capsys, "recall", "atomic writes", "--limit", "1")
+    assert one.err.startswith("In full: aether recall --full ID… (")
 
 
 def test_a_pipe_gets_the_whole_part_that_matches(here, capsys):

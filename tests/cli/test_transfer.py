@@ -28,6 +28,15 @@ def test_a_dry_run_shows_the_items_and_stores_none(here, capsys):
     assert len(aether.list_working_memory_items()) == 2
 
 
+def test_phases_that_follow_each_other_are_named_as_a_range(here, capsys, tmp_path):
+    for number in range(3):
+        (tmp_path / f"{number}.md").write_text(f"We decided to write ledger {number} once a day.\n")
+
+    done = shown(capsys, "import", *(f"{number}.md" for number in range(3)))
+
+    assert "Phases: 2-4.\n" in done.out
+
+
 def test_importing_counts_and_importing_again_adds_nothing(here, capsys):
     done = shown(capsys, "import", "session.jsonl", "--phase", "7")
 
@@ -186,6 +195,16 @@ def test_bad_lines_are_named(here, tmp_path, capsys):
     done = shown(capsys, "import", "session.jsonl")
 
     assert "session.jsonl: line 6: " in done.err
+    assert "1 line or file could not be read" in done.out
+
+
+def test_what_is_no_message_in_a_list_is_named(here, tmp_path, capsys):
+    listed = [{"role": "user", "content": "Use SQLite for the ledger."}, 5]
+    (tmp_path / "chat.json").write_text(json.dumps(listed))
+
+    done = shown(capsys, "import", "chat.json")
+
+    assert "chat.json: line 1: messages[1]: 5 is not a message\n" in done.err
     assert "1 line or file could not be read" in done.out
 
 

@@ -33,6 +33,7 @@ from aether.compaction.summary import rendered
 from aether.messages.convert import new_message, read
 from aether.messages.model import PROVIDER_FORMATS
 from aether.messages.tool_calls import ErrorFact, FileFact
+from aether.text.words import pluralize
 from aether.tokens.count import message_tokens
 from tests.compaction.conversations import bash, conversation, model, tool, user
 from tests.tables import rows
@@ -816,3 +817,12 @@ def test_where_a_long_text_is_shortened_no_name_is_torn():
 
     assert facts(user(said)).names == ()
     assert facts(user(said.replace("see " * 10, "", 1))).names == ("run-4711-of-the-night",)
+
+
+@rows(("name", "one"), [
+    ("paragraphs of the state", "1 paragraph of the state"), ("ends of requests", "1 end of a request"),
+    ("requests that are among the messages", "1 request that is among the messages"),
+    ("ends of older paragraphs", "1 end of an older paragraph"), ("earlier results", "1 earlier result"),
+])  # fmt: skip
+def test_one_dropped_fact_is_named_in_the_singular(name, one):
+    assert pluralize(1, name) == one

@@ -102,6 +102,7 @@ def test_a_whole_number_counts_as_a_float(tmp_path):
     ("text", "words"),
     [
         ("[store]\nfold = 1", "'store.fold' is not a setting. Did you mean store.fold_bytes?"),
+        ("[claude]\nbanana = 1", "'claude.banana' is not a setting. \"compactctl create-config\" lists"),
         ("[other]\nthing = 1", "'other.thing' is not a setting. \"compactctl create-config\" lists"),
         ("store = 1", "store must be a table of settings, got 1. Nest its keys below it"),
         ("[store]\nfold_bytes = -1", "store.fold_bytes must be >= 0, got -1. The default is 1048576"),

@@ -91,8 +91,8 @@ def test_a_gap_in_the_history_is_reported(home):
         ("error", "damaged-file", str(path.relative_to(home))), ("warning", "history-gap", "revision 3"),
     ]  # fmt: skip
     doctor.repair(home, now=homes.NOW)
-    assert [(one.code, one.message[:28]) for one in doctor.examine(home)] == [
-        ("known-loss", "revisions 3 to 3 of the hist")
+    assert [(one.code, one.message.partition(";")[0]) for one in doctor.examine(home)] == [
+        ("known-loss", "revision 3 of the history: lost")
     ]
 
 
@@ -170,6 +170,12 @@ def test_a_broken_configuration_is_reported_and_hinders_no_repair(home, settings
     assert ("error", "InvalidDocument", "config.toml") in codes(home)
     assert doctor.repair(home, now=homes.NOW) == ["wrote memory.json again from what is known"]
     assert [one for one in codes(home) if one[0] == "error"] == [("error", "InvalidDocument", "config.toml")]
+
+
+def test_every_mistake_of_a_configuration_is_reported(home):
+    homes.configure(home, "[store]\nfold_bytez = 3\n[claude]\nrecal = 1\n")
+
+    assert codes(home) == [("error", "InvalidDocument", "config.toml")] * 2
 
 
 def test_repair_waits_for_the_lock_as_long_as_is_configured(home):

@@ -477,7 +477,7 @@ def test_a_damaged_line_in_the_journal_costs_only_that_line(lived):
 
     assert homes.ids(lived) == ["one", "two", "three", "five"]
     assert kept_aside(lived) == [damaged]
-    assert done[0] == "revisions 5 to 5 were lost"
+    assert done[0] == "revision 5: lost"
     homes.add(lived, "six")
     assert homes.ids(lived) == ["one", "two", "three", "five", "six"]
     assert [(one.code, one.where) for one in doctor.examine(lived)][:1] == [

@@ -85,11 +85,13 @@ def run() -> NoReturn:
 
 def serve(arguments: list[str]) -> int:
     """Answer the event on standard input under the deadline, print the text for the model, return the exit code."""
-    if sys.stdin is None or sys.stdin.isatty():
-        if sys.stderr is not None:
-            sys.stderr.write(USAGE)
-            sys.stderr.flush()
-        return 1
+    helps = not {"--help", "-h"}.isdisjoint(arguments)
+    if helps or sys.stdin is None or sys.stdin.isatty():
+        stream = sys.stdout if helps else sys.stderr
+        if stream is not None:
+            stream.write(USAGE)
+            stream.flush()
+        return 0 if helps else 1
     set_deadline(MOST_SECONDS, "", arguments[0] if arguments else "", "")  # while the host still writes
     code, text = main(arguments, sys.stdin.buffer.read(), deadline=set_deadline)
     set_deadline(0, "", "", "")

@@ -55,8 +55,8 @@ class _Before(NamedTuple):
     """There is a message of the assistant already."""
 
 
-def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
-    """Yield the records of every conversation."""
+def records(values: Iterable[tuple[int, Any]], *, on_bad: OnBad = ignore_bad_line) -> Iterator[Record]:
+    """Yield the records of every conversation; what is no message is passed to `on_bad` and skipped."""
     session, before = "", _Before()
     for number, value in values:
         if is_line(value):
@@ -67,8 +67,22 @@ def records(values: Iterable[tuple[int, Any]]) -> Iterator[Record]:
             found, before = _line(head, value, before)
             yield from found
             continue
+        for reason in _strays(value):
+            on_bad(BadLine(number, reason))
         for conversation in conversations(value):
             yield from _conversation(number, conversation)
+
+
+def _strays(value: Any) -> Iterator[str]:
+    """Yield why `value`, or an entry among its messages, is skipped; one with a role or a type is bookkeeping."""
+    if not isinstance(value, (dict, list)):
+        yield f"{shown(value)} is not a message"
+        return
+    key = "messages" if isinstance(value, list) else _key_of_messages(value)
+    listed = value if isinstance(value, list) else value[key] if key else []
+    for at, entry in enumerate(listed):
+        if not isinstance(entry, dict) or {"role", "type"}.isdisjoint(entry):
+            yield f"{key}[{at}]: {shown(entry)} is not a message"
 
 
 def is_message(value: Any) -> bool:
@@ -108,10 +122,14 @@ def conversations(value: Any) -> Iterator[ChatConversation]:
         texts = ((role, text.strip()) for role, text in zip(pieces[::2], pieces[1::2], strict=True))
         messages = [{"role": role, "content": text} for role, text in texts if text != "None"]
         yield ChatConversation(_session(messages), messages)
-    for key in WRAPPERS:
-        if isinstance(value.get(key), list) and any(map(is_message, value[key])):
-            yield _wrapped(value, value[key])
-            return
+    if key := _key_of_messages(value):
+        yield _wrapped(value, value[key])
+
+
+def _key_of_messages(value: JsonObject) -> str:
+    """Return the key of the list of messages in `value`, empty if it has none."""
+    lists = (key for key in WRAPPERS if isinstance(value.get(key), list))
+    return next((key for key in lists if any(map(is_message, value[key]))), "")
 
 
 def _wrapped(value: JsonObject, listed: list[Any]) -> ChatConversation:

@@ -671,6 +671,15 @@ def test_at_a_terminal_the_usage_is_printed(monkeypatch, capsys):
     assert "aether claude install" in capsys.readouterr().err
 
 
+@rows("word", ["--help", "-h"])
+def test_the_usage_is_no_event(word, project, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+
+    assert hook.serve([word]) == 0
+    assert "aether claude install" in capsys.readouterr().out
+    assert not list(project.rglob("hook.log"))
+
+
 @pytest.fixture
 def piped(monkeypatch):
     """Let standard input hold what it is called with, and nothing go off at a deadline."""

@@ -608,7 +608,8 @@ def test_programs_missing_on_path_are_reported_with_the_fix(monkeypatch):
     there.clear()
 
     assert path_advice().startswith("aether and aether-hook of this environment are not on PATH")
-    assert "aether recall" in path_advice()
+    assert "these do not work in Claude Code: the plugin, " in path_advice()
+    assert '"aether recall"' in path_advice()
     if os.name != "nt":
         assert path_advice().endswith("aether claude install --link")
 

@@ -47,6 +47,26 @@ def test_an_openai_conversation_is_read_in_order():
     assert len({record.session for record in found}) == 1
 
 
+@rows(
+    ("value", "reasons"),
+    [
+        (5, ["5 is not a message"]),
+        ([said("user", "Go."), 5, None, {"a": 1}],
+         ["messages[1]: 5 is not a message", "messages[2]: None is not a message", "messages[3]: {'a': 1} is not a message"]),
+        ({"": None}, []),
+        ({"history": [7, said("user", "Go.")]}, ["history[0]: 7 is not a message"]),
+        ({"trajectory": [{"action": "ls"}], "history": [said("user", "Go.")]}, []),
+        ([said("user", "Go."), {"type": "reasoning"}, {"role": "assistant"}], []),
+    ],
+)  # fmt: skip
+def test_what_is_no_message_is_reported(value, reasons):
+    bad = []
+
+    list(records([(3, value)], on_bad=bad.append))
+
+    assert [(each.line, each.reason) for each in bad] == [(3, reason) for reason in reasons]
+
+
 def test_an_anthropic_conversation_is_read_too():
     assert brief(
         [
