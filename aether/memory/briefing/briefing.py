@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from itertools import islice
 
 from aether import clock
@@ -209,27 +210,23 @@ def _gather(
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     rules, ended = _rules(memory, everything, wide)
-    problems, asked = [*sections.problems(items)], [*sections.requests(items)]
+    known = [*rules, *sections.problems(items), *sections.requests(items)]
     tree = [*standing.work_tree(items)]  # it names the files: a start shows those of which more is known
+
+    def of(section: str) -> list[Line]:
+        return [line for line in known if line.section == section]
+
     make: dict[str, Callable[[], Iterable[Line]]] = {
+        **{section: partial(of, section) for section in ("rules", "noted", "learned", "open", "asked")},
+        **{section: partial(work.__getitem__, section) for section in work},
         "goal": lambda: sections.goal(documents),
         "protected": lambda: sections.protected(memory, everything),
-        "rules": lambda: (line for line in rules if line.section == "rules"),
-        "noted": lambda: (line for line in rules if line.section == "noted"),
-        "learned": lambda: (line for line in rules if line.section == "learned"),
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
-        "state": lambda: work["state"],
-        "answers": lambda: work["answers"],
-        "next": lambda: work["next"],
-        "open": lambda: (line for line in problems if line.section == "open"),
         # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
         "requests": lambda: [
             *islice(sections.tasks(standing.later(everything, items)), int(shares is _START)),
-            *(line for line in asked if line.section == "requests"),
+            *of("requests"),
         ],
-        "asked": lambda: (line for line in asked if line.section == "asked"),
-        "results": lambda: work["results"],
-        "reasons": lambda: work["reasons"],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "elsewhere": list,
         "files": lambda: [
@@ -237,11 +234,7 @@ def _gather(
             for line in sections.changed_files(items, root=root, foremost=shares is not _COMPACT)
             if shares is not _START or ": " in line.text or not tree
         ],
-        "commands": lambda: [
-            *tree,
-            *(line for line in problems if line.section == "commands"),
-            *sections.commands_run(items),
-        ],
+        "commands": lambda: [*tree, *of("commands"), *sections.commands_run(items)],
         "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }
