@@ -749,7 +749,7 @@ def _leaves_head(part: Part) -> bool:
 def _record_head(tree: WorkTree, command: str, output: str, place: str) -> None:
     """Record the newest commit that a log shows; if it is another than before, somebody committed outside of the conversation.
 
-    Any command between the two that may have moved it, or gone to another directory, makes that unknown.
+    Any command between the two that may have moved it, or changed the directory, makes that unknown.
     """
     parts = parts_of(command) if not place and command.lstrip().startswith("git log") else ()
     plain = parts and parts[0].then != "|" and _PLAIN_LOG.fullmatch(parts[0].text)

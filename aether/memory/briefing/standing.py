@@ -263,10 +263,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         for at, account in enumerate(found)
         if not account.published and claims(account.paragraphs, SHARES[0])
     ]
-    sections = [
-        "state" if one.worked or one.ran or one.published or reports_work(one.paragraphs) else "answers"
-        for one in found
-    ]
+    sections = [*map(_section_of, found)]
     if not any(one.worked for one in found):  # the work was done by commands, if any was
         found = [one._replace(worked=True) for one in found]
     newest = next((at for at in says if found[at].worked), says[0] if says else 0)
@@ -284,24 +281,21 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             # How an earlier one was checked was the state then.
             earlier = at > newest and not account.published
             said = (changes if earlier else claims)(_of_now(account), room if at else SHARES[0])
-            title = account.paragraphs[0].text if account.published else ""
-            if title.startswith("https:") and title not in said:  # commits are listed with the work tree
-                said.insert(0, title)
+            said = [*_address(account, said), *said]
             state += [_line(sections[at], text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
         elif at < min(newest, 2):
-            state += [
-                _line(sections[at], text, account)
-                for text in claims(account.paragraphs, max(SHARES[2], most // 2))
-            ]
+            said = claims(account.paragraphs, max(SHARES[2], most // 2))
+            state += [_line(sections[at], text, account) for text in said]
         elif lasts and not account.published:
             chosen = changes(account.paragraphs, most)
             by_value = sorted(chosen, key=rate_change, reverse=True)
             rounds += [(by_value.index(text), at, _line("results", text, account)) for text in chosen]
-        if at == newest and not account.published:
-            state += [_line(sections[at], text, account) for text in left_open(account.paragraphs)]
-        elif at > newest and not account.published:
-            rounds += [(-1, at, _line("results", text, account)) for text in left_open(account.paragraphs)]
+        left = [] if account.published or at < newest else left_open(account.paragraphs)
+        if at == newest:
+            state += [_line(sections[at], text, account) for text in left]
+        else:
+            rounds += [(-1, at, _line("results", text, account)) for text in left]
     results = [line for *_, line in sorted(rounds, key=lambda each: each[:2])]
     return {
         "state": [line for line in state if line.section == "state"],
@@ -309,6 +303,17 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
         "results": results,
         "reasons": sorted(on_the_way, key=lambda line: not introduces(line.text)),
     }
+
+
+def _section_of(account: Account) -> str:
+    works = account.worked or account.ran or account.published or reports_work(account.paragraphs)
+    return "state" if works else "answers"
+
+
+def _address(account: Account, said: Collection[str]) -> list[str]:
+    """Return the address of a pull request, unless `said` has it; commits are listed with the work tree."""
+    title = account.paragraphs[0].text if account.published else ""
+    return [title] if title.startswith("https:") and title not in said else []
 
 
 def _of_now(account: Account) -> list[Paragraph]:
