@@ -52,7 +52,7 @@ def aether(records: list[dict], folder: Path) -> tuple[Ask, float]:
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
     snapshot = SimpleNamespace(home=folder, pending=())
     source = search_index.Archive(
-        record_files.head(snapshot, "items"),
+        record_files.head(snapshot),
         lambda after: record_files.located(snapshot, "items", after=after),
         lambda wanted: record_files.fetch(snapshot, "items", wanted),
     )

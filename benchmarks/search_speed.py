@@ -54,7 +54,7 @@ from aether.store import record_files, search_index
 home = Path(sys.argv[1])
 snapshot = SimpleNamespace(home=home, pending=())
 source = search_index.Archive(
-    record_files.head(snapshot, "items"),
+    record_files.head(snapshot),
     lambda after: record_files.located(snapshot, "items", after=after),
     lambda wanted: record_files.fetch(snapshot, "items", wanted),
 )
@@ -146,7 +146,7 @@ def stored(home: Path, held: list[dict]) -> search_index.Archive:
             out.write(json.dumps(line, separators=(",", ":")) + "\n")
     snapshot = SimpleNamespace(home=home, pending=())
     return search_index.Archive(
-        record_files.head(snapshot, "items"),
+        record_files.head(snapshot),
         lambda after: record_files.located(snapshot, "items", after=after),
         lambda wanted: record_files.fetch(snapshot, "items", wanted),
     )
