@@ -53,6 +53,12 @@ _PICKED = lazy(
     r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b)|(?<=\ba)\s+(?!then\b|is\b|seems\b|sounds\b|looks\b|please\b)\w)",
     re.IGNORECASE,
 )
+# "we do B after all", "no, 2", "back to A": an entry in so many words and no more, since "no, 2 is broken" picks nothing.
+_PICKED_AGAIN = lazy(
+    r"^\W*(?:(?:no|nope|nah|actually|hmm+|ok(?:ay)?|wait|sorry|then|so)\W+)*(?:(?:we(?:'ll| will)?|i(?:'ll| will)?|i want|i'd like|let's|(?:switch |go )?back to|switch to)\W+)?(?:do |go with |take |use |keep |want )?"
+    r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?:\W+(?:after all|instead|then|please|again))*\W*\Z",
+    re.IGNORECASE,
+)
 _ANSWERS = lazy(r"\bto answer (?:your|the) question\b", re.IGNORECASE)
 _LABELS = (
     r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:option|variant|approach|alternative) \(?{label}\)?(?=\W{{0,4}}(?:[—–:.-]|\*\*))",
@@ -112,6 +118,10 @@ OWN_CHOICES = {
         "ll wil",
     ),
     "go with, keep": cue(rf"{_LEADS}(?:go with|stick (?:to|with)|keep(?! in mind| going))\b", "go sti kee"),
+    "after all": cue(
+        rf"{_LEADS}(?:we(?:'ll| will)? )?(?:use|take(?! a look)|keep(?! in mind| \w+ing\b)|go (?:with|back to))\b(?! (?:it|this|that|not|only)\b)\s[^?]*\bafter all(?=\W*\Z|[,;:.!–—])",
+        "aft",
+    ),
     "just do": cue(
         rf"{_LEADS}just (?:define|use|keep(?! going)|drop|leave|make|put|store|skip|remove|append)\b(?! it\b| this\b| that\b)",
         "jus",
@@ -182,7 +192,9 @@ def settled(reply: str, before: str) -> Choice | None:
     said = reply.replace("’", "'").strip()
     if len(said) <= REPLY_CHARS and not said.endswith("?"):
         to_question = _ANSWERS.search(said)
-        picked = _PICKED.match(said[to_question.start() :] if to_question else said)
+        picked = _PICKED.match(said[to_question.start() :] if to_question else said) or _PICKED_AGAIN.match(
+            said
+        )
         if picked and (option := option_of(before, picked["label"])) and not _opens_list(option):
             return Choice(option, own=False, more=_says_more(said, picked), about=about_of(before, option))
         offer = _offer_with(before, picked["label"]) if picked else _offer_of_words(before, said)

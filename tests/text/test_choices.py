@@ -28,6 +28,11 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
     [
         ("A.", TABLE, A, True),
         ("A. is fine, ensure we log", TABLE, A, False),
+        ("we do A after all", TABLE, A, True),
+        ("No, a please.", TABLE, A, True),
+        ("back to A", TABLE, A, True),
+        ("no, A is broken", TABLE, None, True),
+        ("no, a bug", TABLE, None, True),
         (
             "I'd like both. but to answer your question B seems good",
             TABLE,
@@ -101,6 +106,11 @@ def test_a_reply_takes_up_the_words_of_the_agent(reply, before, taken, alone):
         ("have we decided on a name?", ""),
         ("write a comment there, I'll handle it over there", "I'll handle it"),
         ("intentional - keep it local!", "go with, keep"),
+        ("We use SQLite after all, two writers are enough.", "after all"),
+        ("We keep the old parser after all.", "after all"),
+        ("do we use it after all?", ""),
+        ("Use it only after all tests pass", ""),
+        ("We keep losing data after all.", ""),
         ("just define the list on line 434 and drop the other", "just do"),
         ("we block this on the default branch, let's remove this restriction", "so let's drop it"),
         ("then, let's note on #162 that nobody needs it any more?", "let's, with a question mark"),
