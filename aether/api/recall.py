@@ -40,7 +40,7 @@ _ENTRIES: dict[Path, dict[int, SearchEntry]] = {}
 # The type of a hit that is an archived conversation.
 CONVERSATION = "conversation"
 # The sections of a start about the work in progress.
-_OF_WORK = frozenset({"state", "answers", "next", "open", "requests"})
+_OF_WORK = frozenset({"state", "published", "answers", "next", "open", "requests"})
 # Hours after which a turn counts as ended, though no event said so.
 ASKING_HOURS = 1
 # The places of archived conversations are behind those of all items; so many of them may answer a query.

@@ -50,7 +50,7 @@ def injected(*items):
     said = standing.reports(found)
     ahead = [line.text for line in standing.next_steps(found, newest)]
     return (
-        [line.text for line in (*said["state"], *said["answers"])],
+        [line.text for line in (*said["state"], *said["published"], *said["answers"])],
         [line.text for line in said["results"]],
         ahead,
     )
@@ -554,6 +554,20 @@ def test_a_pull_request_is_named_by_its_address():
     )  # fmt: skip
 
     assert injected(request("Open it."), made)[0][0] == "https://example.org/pull/7 Add a reader"
+
+
+def test_what_a_commit_says_was_wrong_is_no_state_of_the_work():
+    made = item(
+        "[main 1a2b3c4] Read the newest session\n\nRead the newest session\n\n`load()` returned the oldest session, because of the order.",
+        "outcome", day=6, role="commit", conversation="c",
+    )  # fmt: skip
+
+    said = standing.reports(standing.accounts([made, changed(3)]))
+
+    assert said["state"] == []
+    assert [line.text for line in said["published"]][-1] == (
+        "`load()` returned the oldest session, because of the order."
+    )
 
 
 def test_names_below_an_entry_belong_to_it():

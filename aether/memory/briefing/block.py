@@ -47,6 +47,7 @@ HEADINGS = {
     "goal": "",
     "protected": "Protected, to be kept word for word:",
     "state": "State of the work, by the agent's last reports:",
+    "published": "From the messages of the last commits and pull requests:",
     "answers": "Answered last, without work:",
     "next": "Next:",
     "rules": "Constraints and preferences of this project:",
@@ -66,10 +67,12 @@ HEADINGS = {
     "earlier": "Earlier work:",
 }
 # A line of these sections says nothing where a more important one of another section says the same.
-_ECHOES = frozenset({"state", "answers", "next", "requests", "asked", "results", "reasons", "earlier"})
+_ECHOES = frozenset(
+    {"state", "published", "answers", "next", "requests", "asked", "results", "reasons", "earlier"}
+)
 # The word for the lines of a section to programs.
 KINDS = {
-    "goal": "state", "protected": "rule", "state": "state", "answers": "state", "next": "next", "rules": "rule", "signals": "rule",
+    "goal": "state", "protected": "rule", "state": "state", "published": "state", "answers": "state", "next": "next", "rules": "rule", "signals": "rule",
     "decisions": "decision", "elsewhere": "decision", "open": "open", "requests": "request", "asked": "request", "results": "outcome",
     "reasons": "outcome", "files": "file",
     "commands": "command", "caste": "outcome", "noted": "lesson", "learned": "lesson",

@@ -49,6 +49,7 @@ _FIRST = {
 # A start needs the state of the work; a compaction needs the details that a summary loses: errors, paths, commands, reasons.
 _START = _FIRST | {
     "state": Share(0, 0.3, 12),
+    "published": Share(0, 0.3, 12),
     "answers": Share(0.1, 0.35, 8),
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
@@ -67,6 +68,7 @@ _START = _FIRST | {
 START_TOKENS = 1050
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
+    "published": Share(0, 0.4, 8),
     "answers": Share(0.1, 0.4, 6),
     "next": Share(0.2, 1, 6),
     "open": Share(0, 1, 10),
@@ -309,10 +311,12 @@ def _work(
         *standing.from_summary(found, summed, "current"),
         *reported["state"],
     ]
+    said = reported["published"] or reported["answers"]
     ahead = [*standing.from_summary(found, summed, "next", "pending"), *standing.next_steps(found, items)]
     noted = sections.results(item for item in items if "pointer" not in item["metadata"])
     return {
-        "state": state or ([] if reported["answers"] else sections.kept_in_session(sessions, "state")),
+        "state": state or ([] if said else sections.kept_in_session(sessions, "state")),
+        "published": reported["published"],
         "answers": reported["answers"],
         "next": ahead or sections.kept_in_session(sessions, "next"),
         "results": [*standing.delegated(items), *reported["results"], *noted],

@@ -249,7 +249,7 @@ def _words(content: str) -> str:
 
 
 def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[str, list[Line]]:
-    """Return the lines of `state`, `answers` and `results`: what the newest accounts say, and the best of each earlier one.
+    """Return the lines of `state`, `published`, `answers` and `results`: what the newest accounts say, and the best of each earlier one.
 
     What an account says that reports no work is an answer: a design is not built by it. Results are the best line of
     each account, then the rest. `reasons` are those said `on_the_way`, what introduces something first.
@@ -299,6 +299,7 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     results = [line for *_, line in sorted(rounds, key=lambda each: each[:2])]
     return {
         "state": [line for line in state if line.section == "state"],
+        "published": [line for line in state if line.section == "published"],
         "answers": [line for line in state if line.section == "answers"],
         "results": results,
         "reasons": sorted(on_the_way, key=lambda line: not introduces(line.text)),
@@ -306,8 +307,9 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
 
 
 def _section_of(account: Account) -> str:
-    works = account.worked or account.ran or account.published or reports_work(account.paragraphs)
-    return "state" if works else "answers"
+    if account.published:  # what was wrong before a commit is part of its message
+        return "published"
+    return "state" if account.worked or account.ran or reports_work(account.paragraphs) else "answers"
 
 
 def _address(account: Account, said: Collection[str]) -> list[str]:
