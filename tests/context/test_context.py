@@ -6,6 +6,7 @@ import json
 import os
 import threading
 import time
+import traceback
 
 import pytest
 
@@ -711,6 +712,9 @@ def two_processes(home, number):
                     aether.add_message(ID, {"role": "user", "content": f"{who}{at} " + text(at)}, home=home)
                     assert aether.build_prompt(ID, home=home).tokens <= 1_740
                 os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                raise
             finally:
                 os._exit(1)
         children.append(child)
