@@ -67,6 +67,8 @@ from aether.types import Finding, JsonObject
 
 # A compression that failed is tried again by itself once the context has grown by this share of the limit.
 TRY_AGAIN = 0.05
+# How often a context is made to fit while another process adds to it.
+MOST_TRIES = 3
 # Of the tokens that a provider refused: what is sent next.
 AFTER_OVERFLOW = 0.7
 PURPOSES: tuple[Purpose, ...] = ("recovery", "rollback", "emergency")
@@ -341,9 +343,15 @@ def build_prompt(conversation_id: str, *, home: Home = None) -> Prompt:
     prompt = _prompt(case)
     if prompt.tokens > prompt.limit:
         emit(case, "prompt-validation-failed", status="error", tokens=prompt.tokens, limit=prompt.limit)
+    for _ in range(MOST_TRIES):  # another process may add messages between
+        if prompt.tokens <= prompt.limit:
+            break
+        seen = tuple(case.log.context)
         make_smaller(conversation_id, record, most=int(case.limits.compress * case.limit))
         case = case_of(conversation_id, record)
         prompt = _prompt(case)
+        if tuple(case.log.context) == seen:  # no step helps
+            break
     if prompt.tokens > prompt.limit:
         error = guard.exceeded(case.view, prompt.tokens, case.limit, parts=case.system, count=case.count)
         _REFUSED[case.key] = (tuple(case.log.context), dict(case.log.settings), error)

@@ -310,8 +310,10 @@ def exceeded(
     """Return the error for a context that no step makes small enough; it names the largest part."""
     held: Held = max(found.live, key=lambda one: one.tokens)
     size, named = max(
-        (held.tokens, f"the largest message, n={held.number}"),
-        *((count(part.text), f"the part {part.name!r} of the system prompt") for part in parts),
+        [
+            (held.tokens, f"the largest message, n={held.number}"),
+            *((count(part.text), f"the part {part.name!r} of the system prompt") for part in parts),
+        ]
     )
     return BudgetExceeded(
         f"the context has {tokens} tokens after every step, and the limit is {limit}; {named}, has {size}.",

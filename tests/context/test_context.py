@@ -11,7 +11,7 @@ import traceback
 import pytest
 
 import aether
-from aether.api import context_steps, goals
+from aether.api import context, context_steps, goals
 from aether.api.conversations import add_messages, full_history
 from aether.api.removed import removed_from_context
 from aether.context import guard
@@ -699,6 +699,48 @@ def test_two_processes_on_one_conversation_lose_nothing(home):
 @pytest.mark.slow
 def test_two_processes_on_one_conversation_lose_nothing_for_long(home):
     two_processes(home, 250)
+
+
+def full_without_a_compression(home, monkeypatch):
+    aether.open_context(ID, window=2_048, home=home)
+    monkeypatch.setattr(
+        context, "_attended", lambda one, record, _: context.validation(context.case_of(one, record))
+    )
+    add_many(home)
+
+
+def add_many(home):
+    for at in range(12):
+        aether.add_message(ID, {"role": "user", "content": 4 * text(at)}, home=home)
+
+
+def test_a_prompt_fits_though_another_process_adds_between(home, monkeypatch):
+    full_without_a_compression(home, monkeypatch)
+    made, rounds = context.make_smaller, []
+
+    def and_then_others_add(*given, **named):
+        done = made(*given, **named)
+        if not rounds:
+            add_many(home)
+        rounds.append(done)
+        return done
+
+    monkeypatch.setattr(context, "make_smaller", and_then_others_add)
+
+    prompt = aether.build_prompt(ID, home=home)
+
+    assert len(rounds) == 2
+    assert prompt.tokens <= prompt.limit
+
+
+def test_a_context_that_no_step_makes_fit_names_its_largest_message(home, monkeypatch):
+    full_without_a_compression(home, monkeypatch)
+    tried = []
+    monkeypatch.setattr(context, "make_smaller", lambda *_, **named: tried.append(named))
+
+    with pytest.raises(BudgetExceeded, match=r"after every step, .* the largest message, n=\d+, has"):
+        aether.build_prompt(ID, home=home)
+    assert len(tried) == 1
 
 
 def two_processes(home, number):
