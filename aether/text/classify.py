@@ -333,7 +333,6 @@ WISHES = {
         r"\w\W*\s[-*•+]\s+(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\s\w",
         "sho mus sha may",
     ),
-    "must be, of a list": cue(r"\w\W*\s[-*•+]\s+must (?:not |never |only )?be \w", "mus"),
     "your notes": cue(
         r"^(?:please )?(?:write|keep|log|record|note|track) your (?:\w+ )?(?:progress|notes?|findings|status|plans?|reports?) (?:in|into|to|under|at)\s\S",
         "you",
@@ -713,6 +712,8 @@ def rules(said: list[str], text: str, headed: Sequence[Rule] = ()) -> list[Rule]
         entry = sentence.lstrip()[:1] in "-*•+"
         bare = without_lead_in(sentence)
         if any(bare in one.text for one in headed):
+            continue
+        if entry and _NO_SUBJECT.match(bare):  # what the thing that the list describes is to be like
             continue
         leans = _NO_SUBJECT.match(bare) or (entry and _OF_ABOVE.match(bare))
         if at and leans and len(said[at - 1]) <= SUBJECT_CHARS:

@@ -294,6 +294,25 @@ def test_sections_share_the_order_by_their_first_line_and_their_step():
     assert [line.text for line in order] == ["d1", "f1", "d2", "f2", "f3", "d3"]
 
 
+def test_a_start_without_room_keeps_decisions_and_drops_earlier_results():
+    things = ("queue", "parser", "viewer", "archive", "ledger", "scheduler")
+    decided = [
+        item(f"Let's write the {one} in Rust.", "decision", day=day, conversation="c")
+        for day, one in enumerate(things, 1)
+    ]
+    came_out = [
+        item(f"The {one} of the old release was slow on Windows, and is fast now.", "outcome", day=day,
+             role="answer", conversation="c")
+        for day, one in enumerate(things, 1)
+    ]  # fmt: skip
+
+    found = brief_lines(documents(*decided, *came_out), occasion="startup", now=NOW, count=count, budget=120)
+
+    sections = [line.section for line in found]
+    assert sections.count("decisions") == len(things)
+    assert "results" not in sections
+
+
 def test_a_section_has_no_more_than_its_share_and_may_be_missing():
     order = rank({"files": lines("files", "f1", "f2")}, {"files": Share(0, 1, 1), "open": Share(0, 1, 9)})
 

@@ -1086,6 +1086,16 @@ def test_a_request_without_a_final_report_says_so():
     assert next(sections.requests([thanks, done, asked])).note == ""
 
 
+def test_a_request_that_no_report_followed_is_shown_at_length():
+    asked = asked_on(5, f"Add retries to src/webhook.py: {'try again after a pause, ' * 30}and then log it.")
+    done = item("Added `retry()`; all tests pass.", "outcome", day=6, role="answer", conversation="c")
+
+    open_, reported = (texts(sections.requests([*after, asked]))[0] for after in ([], [done]))
+
+    assert open_ == asked["content"]
+    assert len(reported) <= sections.CURRENT_CHARS < len(open_)
+
+
 def test_what_a_question_is_about_is_asked_now_too():
     changed = item("Changed a.py: parse", "code_change", conversation="c")
     items = [

@@ -463,12 +463,16 @@ def test_the_closing_question_is_at_the_end():
     [
         ("Sure, but the tool should clean up by itself, not you doing it by hand now.", "Sure, but the tool should clean up by itself, not you doing it by hand now."),
         ("Do:\n- Let `load` take `--dry-run`.\n  - It should not write files.", "Let `load` take `--dry-run`. - It should not write files."),
-        ("Do:\n- send the report by mail\n- must be off by default", "send the report by mail - must be off by default"),
         ("Build it. Write your progress into docs/progress.md.", "Write your progress into docs/progress.md."),
     ],
 )  # fmt: skip
 def test_a_wish_about_the_agent_or_in_a_list_is_a_rule(text, rule):
     assert [one for kind, one in message_by_kind(text) if kind == "constraint"] == [rule]
+
+
+def test_what_a_described_feature_must_be_is_no_rule():
+    kinds = [kind for kind, _ in message_by_kind("Do:\n- send the report by mail\n- must be off by default")]
+    assert "constraint" not in kinds
 
 
 @rows(

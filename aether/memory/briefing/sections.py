@@ -39,8 +39,9 @@ from aether.types import Item
 RULE_CHARS = 300
 PROTECTED_CHARS = 600
 TEXT_CHARS = 240
-# The request that is being worked on says most of all.
+# The request that is being worked on says most of all; one that no report followed is all that the next session is to do.
 CURRENT_CHARS = 320
+UNREPORTED_CHARS = 900
 _PERSONS = frozenset({"user_input", "decision", *RULE_TYPES})
 _SIGNAL_TYPES = ("FOCUS", "REDIRECT", "FEEDBACK", "CHECKIN")
 
@@ -833,7 +834,11 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
     ]
     for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
         said = _said_alone(item["content"])
-        text = _answer(_headed(said), TEXT_CHARS) if at else _answer(said, CURRENT_CHARS)
+        text = (
+            _answer(_headed(said), TEXT_CHARS)
+            if at
+            else _answer(said, UNREPORTED_CHARS if unreported else CURRENT_CHARS)
+        )
         section = "requests" if item in now else "asked"
         note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
