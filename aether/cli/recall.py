@@ -134,6 +134,7 @@ def _whys(found: Sequence[dict[str, Any]], ask: Ask) -> list[str]:
 def _why(line: dict[str, Any], taken: Mapping[str, int], named: Sequence[str]) -> list[str]:
     about = [line["kind"], _VOUCHERS.get(line["evidence"], "who said it is not known")]
     about += [when(line["at"])[:TO_THE_MINUTE]] if line["at"] else []
+    about += [line["note"]] if line["note"] else []
     how = []
     for one in line["ids"][:1]:
         lines, entries = named.count(one), taken.get(one, 0)

@@ -28,6 +28,7 @@ from aether.memory.briefing.briefing import (
     briefing,
     steering,
 )
+from aether.memory.briefing.sections import other_projects
 from aether.text.cleaning import clean
 from tests.memory.briefs import NOW, at, count, documents, entry, item, pattern, session, signal
 from tests.tables import rows
@@ -311,6 +312,61 @@ def test_a_start_without_room_keeps_decisions_and_drops_earlier_results():
     sections = [line.section for line in found]
     assert sections.count("decisions") == len(things)
     assert "results" not in sections
+
+
+def of_project(text, type, project, day, **metadata):
+    metadata = {"conversation": project, "evidence": "person", **metadata}
+    return item(text, type, day=day, project=project, **metadata)
+
+
+def test_what_was_said_in_another_project_is_marked_and_comes_last():
+    found = documents(
+        of_project("Never reply to the reviewers.", "constraint", "/old/gateway", 9),
+        of_project("Let's write the queue in Rust.", "decision", "/old/gateway", 9),
+        of_project("Move the handbook of the gateway.", "user_input", "/old/gateway", 9, role="request"),
+        of_project("Always pin the actions.", "constraint", "/src/app/web", 4),
+        of_project("Let's keep the parser in C.", "decision", "/src/app/web", 4),
+        of_project("Write the handbook of the parser.", "user_input", "/src/app/web", 4, role="request"),
+    )
+
+    def shown(root, session=""):
+        lines = brief_lines(
+            found, occasion="startup", now=NOW, count=count, budget=500, root=root, session=session
+        )
+        return [
+            (line.section, line.text, line.note)
+            for line in lines
+            if line.section in ("rules", "decisions", "requests")
+        ]
+
+    rules_here = [
+        ("rules", "Always pin the actions.", ""),
+        ("rules", "Never reply to the reviewers.", "in gateway"),
+    ]
+    assert shown("/src/app")[:2] == rules_here
+    assert shown("/src/app")[2:] == [
+        ("decisions", "Let's keep the parser in C.", ""), ("decisions", "Let's write the queue in Rust.", "in gateway"),
+        ("requests", "Write the handbook of the parser.", "no final report yet"),
+    ]  # fmt: skip
+    # No item is of the root: then the project is that of the newest item, or of the session that is named.
+    assert ("rules", "Always pin the actions.", "in web") in shown("/elsewhere")
+    assert shown("/elsewhere", "/src/app/web")[:2] == rules_here
+
+
+@rows(
+    "places, others",
+    [
+        (["/src/app", "/src/app/web", "/src"], []),
+        (["/src/app", "/old/app", "C:\\work\\app"], []),
+        (["/src/app", "/src/appendix", "C:\\work\\tool\\"], ["appendix", "tool"]),
+        (["/src/app", "", "/", None], []),
+        (["/old/gateway"], []),
+    ],
+)
+def test_a_directory_above_below_or_of_the_same_name_is_the_same_project(places, others):
+    items = [item(f"Text {nth}", day=20 - nth, project=place) for nth, place in enumerate(places)]
+
+    assert [*other_projects(items, "/src/app").values()] == others
 
 
 def test_a_section_has_no_more_than_its_share_and_may_be_missing():

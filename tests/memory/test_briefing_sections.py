@@ -539,19 +539,6 @@ def test_requests_are_listed_newest_first_without_encouragement():
     ]
 
 
-@rows("chat", ["Any way to accelerate it?", "Ok, ETA?", "Progress update?", "sorry, I misstyped, continue"])
-def test_momentary_remarks_are_listed_only_as_the_last_request(chat):
-    task = item("Add a parser for TOML.", "user_input", day=1)
-
-    assert texts(sections.requests(newest(task, item(chat, "user_input", day=2)))) == [chat, task["content"]]
-    assert texts(
-        sections.requests(newest(item(chat, "user_input", day=0 + 1), item("Do it", "user_input", day=2)))
-    ) == [chat]
-    assert texts(
-        sections.requests(newest(item(chat, "user_input", day=1), item("Fix the tests", "user_input", day=2)))
-    ) == ["Fix the tests"]
-
-
 @rows("said", ["Can you fix #12?", "what about src/a.py?", "Fix the failing tests", "use tabs"])
 def test_a_short_request_that_names_something_is_kept(said):
     items = newest(item(said, "user_input", day=1), item("Add a parser for TOML.", "user_input", day=2))
@@ -573,21 +560,6 @@ def test_a_long_request_is_shortened_to_its_start():
 
     assert line.text.startswith("word word")
     assert line.text.endswith("...")
-
-
-def test_an_earlier_request_with_a_title_is_shown_by_its_title():
-    document = "# Fix: the parser reads no dates\n\n" + "The parser reads only numbers and words. " * 10
-    feedback = "got this feedback:\n\n" + "The parser reads only numbers and words. " * 10
-    items = newest(
-        item("Add a parser for TOML.", "user_input", day=1), item(document, "user_input", day=2),
-        item(feedback, "user_input", day=3), item("Write the docs of the parser.", "user_input", day=4),
-    )  # fmt: skip
-
-    shown = texts(sections.requests(items))
-
-    assert shown[3] == "# Fix: the parser reads no dates"
-    assert shown[2].startswith("got this feedback: The parser reads")
-    assert len(texts(sections.requests(items[2:]))[0]) > 200  # the current one
 
 
 @rows(
@@ -621,28 +593,6 @@ def test_decisions_come_from_items_and_sessions_with_their_reasons():
         ("We went with SQLite for the index", at(20)),
         ("Use one journal per home - it gives undo", at(10)),
     ]
-
-
-def test_the_goal_of_the_newest_approved_plan_is_a_decision():
-    def plan(text, day, **more):
-        return item(text, "outcome", day=day, role="plan", **more)
-
-    approved = {"confirmed_by": "person", "evidence": "agent"}
-    items = newest(
-        plan("# Plan\n\n## Goal\n\nKeep the locks in one file.", 1, **approved),
-        plan("# Plan: retries\n\n## Goal\n\nRetry each call three times.\n\n## Steps\n\n- a", 2, **approved),
-        item("Keep one log per worktree", "decision", day=3),
-        plan("# Plan\n\n## Goal\n\nDrop the retries again.", 4, evidence="agent"),
-    )
-
-    assert [(line.text, line.note) for line in sections.decisions(items, [])] == [
-        ("Keep one log per worktree", ""),
-        ("Retry each call three times.", "approved plan"),
-    ]
-    assert texts(sections.decisions([plan("# Plan: retries\n\n1. Try again.", 1, **approved)], [])) == []
-    asked = [item(f"Add part {day} of it.", "user_input", day=day, role="request") for day in range(10, 15)]
-    assert texts(sections.decisions(newest(*items, *asked[:4]), []))[-1] == "Retry each call three times."
-    assert texts(sections.decisions(newest(*items, *asked), [])) == ["Keep one log per worktree"]
 
 
 def test_only_what_a_person_settled_is_injected_as_a_decision():
@@ -1256,20 +1206,3 @@ def test_a_picked_answer_comes_before_its_question():
 )  # fmt: skip
 def test_a_cut_leaves_no_parenthesis_open(text, shown):
     assert one_line(text, 51) == shown
-
-
-@rows(
-    ("asked", "said", "shown"),
-    [
-        ("Ready to look at the next comment?", "yeah let's fix the rest of them, even the small ones in here", True),
-        ("Want me to push, and draft the reply?", "what were the other things to fix in `a.py`", False),
-        ("Anything else on this branch?", "okay, I have the test repo open, what do I need to test by hand?", False),
-        ("Should `a.py` use jitter or a fixed step?", "jitter seems to be what all the others in this package use now", True),
-        ("Should `a.py` use jitter or a fixed step?", "the first of the two", True),
-    ],
-)  # fmt: skip
-def test_a_request_that_asks_something_itself_is_shown_without_the_question_before_it(asked, said, shown):
-    made = item(f"Asked: {asked}\nAnswered: {said}", "user_input", role="request")
-
-    [line] = sections.requests([made])
-    assert line.text == (f"{said} (asked: {asked})" if shown else said)

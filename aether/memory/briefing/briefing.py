@@ -207,36 +207,38 @@ def _gather(
     memory = documents["memory"]
     sessions, everything = newest_sessions(memory), [*sections.with_short_paths(known_items(memory), root)]
     # Around a compaction and for a sub-agent, what is said of the work is that of the same conversation or nothing.
-    items = standing.of_conversation(everything, session, only=shares is not _START)
+    others = sections.other_projects(everything, root, session)
+    near = [item for item in everything if item.get("id") not in others]
+    items = standing.of_conversation(near, session, only=shares is not _START)
     own = _own_ids(items, sessions, session) if session and "elsewhere" in shares else None
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     rules, ended = _rules(memory, everything, wide)
-    known = [*rules, *sections.problems(items), *sections.requests(items)]
+    known = [*sections.own_first(rules, others), *sections.problems(items), *sections.requests(items)]
+    ready = work | {
+        section: [line for line in known if line.section == section]
+        for section in ("rules", "noted", "learned", "open", "asked", "requests", "commands")
+    }
     tree = [*standing.work_tree(items)]  # it names the files: a start shows those of which more is known
-
-    def of(section: str) -> list[Line]:
-        return [line for line in known if line.section == section]
-
+    decided = partial(sections.decisions, everything, sessions, ended=ended)
     make: dict[str, Callable[[], Iterable[Line]]] = {
-        **{section: partial(of, section) for section in ("rules", "noted", "learned", "open", "asked")},
-        **{section: partial(work.__getitem__, section) for section in work},
+        **{section: partial(ready.__getitem__, section) for section in ready},
         "goal": lambda: sections.goal(documents),
         "protected": lambda: sections.protected(memory, everything),
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
         # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
         "requests": lambda: [
-            *islice(sections.tasks(standing.later(everything, items)), int(shares is _START)),
-            *of("requests"),
+            *islice(sections.tasks(standing.later(near, items)), int(shares is _START)),
+            *ready["requests"],
         ],
-        "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
+        "decisions": lambda: sections.own_first(decided(), others),
         "elsewhere": list,
         "files": lambda: [
             line
             for line in sections.changed_files(items, root=root, foremost=shares is not _COMPACT)
             if shares is not _START or ": " in line.text or not tree
         ],
-        "commands": lambda: [*tree, *of("commands"), *sections.commands_run(items)],
+        "commands": lambda: [*tree, *ready["commands"], *sections.commands_run(items)],
         "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }

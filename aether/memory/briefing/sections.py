@@ -17,6 +17,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import cache
 from operator import itemgetter
 
 from aether.hints import Any, cast
@@ -27,7 +28,7 @@ from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, 
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
 from aether.messages.tool_calls import UNCHECKED
-from aether.text.accounts import announces, asks_back, paragraphs, refuses, whole
+from aether.text.accounts import announces, asks_back, refuses, whole
 from aether.text.cleaning import SUMMARY_HEAD
 from aether.text.endings import Ending, endings
 from aether.text.regex import lazy
@@ -372,6 +373,54 @@ def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
         yield item if content == item["content"] else {**item, "content": content}
 
 
+def other_projects(items: Sequence[Item], root: str, session: str = "") -> dict[str, str]:
+    """Return by id the name of its project for each of `items`, the newest first, that was noted in another one.
+
+    The project at hand is that of the conversation `session`, else `root` if any item is of it, else the newest item's:
+    what was imported from another machine has other paths. A directory above, below or with the same name is no other one.
+    """
+    places = {str(item["metadata"].get("project") or "") for item in items}
+    places = {place for place in places if _components(place)}
+    if len(places) < 2:
+        return {}
+    own = [one for one in items if one["metadata"].get("conversation") == session] if session else []
+    if not own and any(_is_same_project(place, root) for place in places):
+        here = root
+    else:
+        here = next(
+            (place for one in own or items if (place := str(one["metadata"].get("project") or "")) in places),
+            "",
+        )
+    names = {place: _components(place)[-1] for place in places if not _is_same_project(place, here)}
+    return {
+        str(item.get("id", "")): names[place]
+        for item in items
+        if (place := str(item["metadata"].get("project") or "")) in names
+    }
+
+
+def _is_same_project(one: str, other: str) -> bool:
+    first, second = _components(one), _components(other)
+    least = min(len(first), len(second))
+    return least > 0 and (first[-1] == second[-1] or first[:least] == second[:least])
+
+
+@cache
+def _components(path: str) -> list[str]:
+    return [part for part in re.split(r"[\\/]+", path) if part]
+
+
+def own_first(lines: Iterable[Line], others: Mapping[str, str]) -> list[Line]:
+    """Return `lines` with those of `others`, the projects of entries by id, at the end, and marked."""
+    own, rest = list[Line](), list[Line]()
+    for line in lines:
+        if name := next((others[one] for one in line.ids if one in others), ""):
+            rest.append(line._replace(note=", ".join(filter(None, (line.note, f"in {name}")))))
+        else:
+            own.append(line)
+    return own + rest
+
+
 def is_scratch(path: str) -> bool:
     """Return whether `path` lies in a directory for temporary files.
 
@@ -622,15 +671,11 @@ LEAST_WORDS = 4
 LEAST_ANSWER_WORDS = 2
 # A longer reply has content.
 REPLY_CHARS = 80
-# A question or remark of so few words ("Ok, ETA?") is momentary; a task of so few names something.
-CHAT_WORDS = 9
 # A longer message asks for something, whatever followed it.
 REMARK_WORDS = 16
 LEAST_RESULT_WORDS = 12
 # A longer one says more than what is to be done at once.
 ERRAND_WORDS = 10
-# A plan that more requests followed was mostly carried out, or changed.
-PLAN_REQUESTS = 4
 # The newest requests shown at most, if each only asks about the one before it.
 ASKED_ABOUT = 3
 # In so few the first one is what the work is for; in more only if it has so many characters.
@@ -654,7 +699,6 @@ POINTS_BACK = lazy(
 _ENTRY_BREAK = lazy(r"[;\n]\s*(?=(?:Created|Changed|Deleted) \S|Ran `)")
 _CODE = lazy(r"`[^`]*`")
 _MARKUP = lazy(r"^#+ |^-{3,}$|^```\w*$|^\|[-:| ]+\|$", re.MULTILINE)
-_GOAL = lazy(r"\W*(?:goals?|objectives?|approach|solution)\W*", re.IGNORECASE)
 # A single act: with it the work goes on, and nothing is decided for later.
 _ERRAND = lazy(
     r"\W*(?:(?:ok(?:ay)?|yes|yeah|then|and|also|now|please|just|let's|lets|can you|could you|go ahead and)\W+)*"
@@ -689,20 +733,6 @@ _ENCOURAGEMENT = frozenset(
 # A request with such a word says how something is to be done, and not only what.
 _STEERS = lazy(
     r"\b(?:should(?:n['’]?t)?|must|prefer|rather|instead|let['’]?s|keep|leave|only|don['’]?t|not|without|never|always|but|because|i think|i want)\b",
-    re.IGNORECASE,
-)
-# How a reply to a question starts, and how another question does.
-_REPLIES = lazy(
-    r"\W*(?:y|yes|yeah|yep|yup|sure|n|na|no|nope|nah|let'?s|both|either|neither|all|none|do|go|please|option|[a-d1-9]\b)(?![\w'])",
-    re.IGNORECASE,
-)
-_ASKS = lazy(
-    r"\W*(?:what|how|why|when|where|who|which|is|are|was|were|does|did|can|could|should|would)\b",
-    re.IGNORECASE,
-)
-_CHAT_START = lazy(
-    r"(?:ok(?:ay)?|sorry|thanks?|hm+|wow|lol|haha+|ugh|fml|a+r+gh+|hang on|hold on|and(?! (?:also|then|please|now|let's|can)\b)|any|progress|status|eta|what|how|why|when|where|who|which|is|are|was|did|does|do you|"
-    r"can (?:you|i|we)|could you|should|would|will|have you|really|oops|never mind|nevermind|i (?:see|think|guess|meant)|still)\b",
     re.IGNORECASE,
 )
 # A path, a name, a number or code: a remark with one has content.
@@ -833,12 +863,8 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
         item for item in found if item not in now and (item is found[-1] or _STEERS.search(_said(item)))
     ]
     for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
-        said = _said_alone(item["content"])
-        text = (
-            _answer(_headed(said), TEXT_CHARS)
-            if at
-            else _answer(said, UNREPORTED_CHARS if unreported else CURRENT_CHARS)
-        )
+        most = TEXT_CHARS if at else UNREPORTED_CHARS if unreported else CURRENT_CHARS
+        text = _answer(item["content"], most)
         section = "requests" if item in now else "asked"
         note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
@@ -903,7 +929,7 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
         if item["type"] in _WORK:
             worked = True
         elif _asks_now(item, asked) and not item["metadata"].get("protected") and not noting_agent(item):
-            if _answer(item["content"]) and not (asked and _is_chat(item["content"])):
+            if _answer(item["content"]):
                 # Only what was captured with its role is known to be without work.
                 known = bool(asked) and not worked and item["metadata"].get("role") == "request"
                 known = known and not asks_back(_said(asked[-1]))
@@ -955,34 +981,6 @@ def _with_end(text: str, most: int) -> str:
     return f"{start}{_CUT}{last}"
 
 
-def _headed(text: str) -> str:
-    """Return the first line of a person's long `text` if it names what the rest is about, else `text`."""
-    first, _, rest = text.strip().partition("\n")
-    # A sentence says something of its own, and a line without a gap below it goes on.
-    is_title = first[0] in "#*" or (first[0].isupper() and rest.startswith("\n"))
-    is_title = is_title and len(first.split()) >= LEAST_WORDS and first.rstrip()[-1] not in ".!?:,;"
-    return first if is_title and len(first) <= TEXT_CHARS < len(rest) else text
-
-
-def _said_alone(text: str) -> str:
-    """Return a person's message without the question before it, if it asks something itself rather than answering."""
-    dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
-    if not dialogue or not dialogue[1].rstrip("*_ ").endswith("?"):
-        return text
-    said = dialogue[2].strip()
-    asks = (said.endswith("?") or _ASKS.match(said)) and not _REPLIES.match(said)
-    return said if asks else text
-
-
-def _is_chat(text: str) -> bool:
-    """Return whether `text` is a momentary question or remark."""
-    dialogue = _DIALOGUE.fullmatch(text) if text.startswith("Asked: ") else None
-    bare = (dialogue[2] if dialogue else text).strip()
-    if len(bare.split()) > CHAT_WORDS or _NAMES.search(bare):
-        return False
-    return bare.endswith("?") or _CHAT_START.match(bare) is not None
-
-
 def decisions(
     items: Sequence[Item], sessions: Sequence[tuple[str, Mapping[str, Any]]], *, ended: Collection[str] = ()
 ) -> Iterator[Line]:
@@ -996,7 +994,7 @@ def decisions(
         # An errand is over when the person asks for something else.
         and not (_is_errand(_chosen(item)) and item["metadata"]["timestamp"] < since)
     ]
-    yield from sorted([*found, *_approved_goal(items)], key=lambda line: line.at, reverse=True)
+    yield from found
     for at, session in sessions:
         for name, kind, decision, entry in _statements(session):
             if kind != "decision" or name in ended or (keeps_items(session) and _repeats(decision, said)):
@@ -1017,23 +1015,6 @@ def _is_errand(said: str) -> bool:
     """Return whether a person only asks for a single act that takes the work on, and says no more."""
     acts = [one for one in said.split(", ") if len(one.split()) > 1]
     return bool(acts) and all(_ERRAND.match(one) and len(one.split()) <= ERRAND_WORDS for one in acts)
-
-
-def _approved_goal(items: Sequence[Item]) -> Iterator[Line]:
-    """Yield what the newest plan that a person approved says that it is for, if it does, until much else was asked for."""
-    for item in [one for one in items if one["metadata"].get("confirmed_by")][:1]:
-        since = [
-            one
-            for one in items
-            if _is_request(one)
-            and _at(one) > _at(item)
-            and one["metadata"].get("conversation") == item["metadata"].get("conversation")
-        ]
-        if len(since) > PLAN_REQUESTS:
-            return
-        goals = [one.text for one in paragraphs(item["content"]) if _GOAL.fullmatch(one.heading)]
-        for text in filter(None, [whole(one, RULE_CHARS) for one in goals[:1]]):
-            yield Line("decisions", text, item["metadata"]["timestamp"], "approved plan", *origin_of(item))
 
 
 def _is_choice(item: Item) -> bool:
@@ -1134,7 +1115,7 @@ def _earlier(at: str, session: Mapping[str, Any], kept: Sequence[Item]) -> Itera
         said = [
             (one["id"], first)
             for one in asked
-            if _answer(one["content"]) and not (_DIALOGUE.match(one["content"]) or _is_chat(one["content"]))
+            if _answer(one["content"]) and not _DIALOGUE.match(one["content"])
             for first in sentences(one["content"].strip().partition("\n")[0].lstrip("# "))[:1]
         ]
         if not said:
