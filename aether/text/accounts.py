@@ -67,11 +67,6 @@ _NEXT_HEADING = lazy(
         "follow", "left", "when ready",
     ),
 )  # fmt: skip
-# What is left as it is on purpose.
-_LEFT_ALONE = lazy(
-    r"\b(?:intentional\w*|on purpose|as[- ]is|as it is|by design|unchanged|already|not needed|correct\w*)\b",
-    re.IGNORECASE,
-)
 _OPTION_HEADING = lazy(
     r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|what (?:it|this|that|each) do(?:es)?|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
     re.IGNORECASE,
@@ -86,16 +81,6 @@ _BREAKS_OFF = lazy(
     r"\b(?:which|that|when|where|while|if|to|would|will|should|must|can|and|or|by|with|for|because|the|an?|of|in|on|from)\W*\Z",
     re.IGNORECASE,
 )
-# A place ("`load()` — after the check") is no step; the line above the list says what is done there.
-_PLACE = lazy(r"\W*`[^`\s]+`\W*[-–—:]\s")
-# A formula, a definition or a made-up case explains; it reports no work.
-_EXPLAINS = lazy(
-    r"^\W*(?:`[^`]+`|\w[\w.]*(?: \w[\w.]*){0,3}) = |^\W*(?:scenario|example|case|given|suppose|assume|imagine|say)\b[^.:]{0,30}:",
-    re.IGNORECASE,
-    needs=(
-        " = ", "scenario", "example", "case", "given", "suppose", "assume", "imagine", "say",
-    ),
-)  # fmt: skip
 _ANNOUNCES = lazy(
     r"^\W*(?:now,? |so,? |next,? |then,? |first,? |right\W+|ok\W+)*(?:let me|let's|i'll|i will|i need to|i'm going to)\b",
     re.IGNORECASE,
@@ -273,15 +258,6 @@ _OFFERS_MORE = lazy(
     r"^\W*(?:if (?:you(?:'d| would)? (?:like|want|prefer)|that helps|useful|helpful)\b[^.?!]*?,? (?:i|we) (?:can|could)\b|(?:i|we) (?:can|could)\b[^.?!]*\bif you(?:'d| would)? (?:like|want|prefer)\b|let me know if you(?:'d| would)? (?:like|want)\b)",
     re.IGNORECASE,
     needs=("if ",),
-)
-_STARTS = lazy(
-    r"\b(?:start|begin|proceed|go ahead|continue|execut(?:e|ing)|implement(?:ing|ation)?)\b(?= with (?:this|that|it)\b|\W*(?:\Z|[,?]| or\b| now\b))",
-    re.IGNORECASE,
-)
-# Below it are the steps that an agent would take if the person agrees.
-_PROPOSES = lazy(
-    r"\W*(?:(?:my|the|our|so|a|revised|updated|simplest|minimal) )*(?:recommend(?:ation|ed)|suggest(?:ion|ed)|propos(?:al|ed)|lean|plan|verdict)(?: \w+){0,3}\W*|.*\b(?:steps|plan|tasks)\W*",
-    re.IGNORECASE,
 )
 _PICKS = lazy(r"\b(?:which|prefer\w*|options?|choose|pick|or [a-d1-9]\b|either|one of)\b", re.IGNORECASE)
 # Whether the person follows or agrees: it says nothing about what.
@@ -664,17 +640,6 @@ def picks(question: str) -> bool:
     return bool(_PICKS.search(question))
 
 
-def proposed(said: Sequence[Paragraph]) -> list[str]:
-    r"""Return what the last list of an account below a line like "My recommendation:" says, whole or by its entries.
-
-    >>> proposed(paragraphs("Both work.\n\n**Recommendation:**\n1. Cap the retries\n2. Log each of them\n\nThoughts?"))
-    ['Recommendation: 1. Cap the retries 2. Log each of them']
-    """
-    found = [one for one in blocks(said) if one.entry and _PROPOSES.fullmatch(one.heading)]
-    last = [one for one in found if one.heading == found[-1].heading]
-    return [text for one in last if (text := whole(one.text))]
-
-
 def supposes(text: str) -> bool:
     """Return whether `text` offers, supposes or announces something, rather than reporting it."""
     return bool(_SUPPOSES.search(text.replace("’", "'")))
@@ -743,9 +708,7 @@ def _awaits(sentence: str) -> bool:
 def is_ahead(one: Paragraph) -> bool:
     """Return whether a paragraph says what comes next."""
     said = one.text.replace("’", "'")
-    if said.rstrip("*_ ").endswith(":") or (_announced(one) and _PLACE.match(said)):
-        return False
-    if _is_left_alone(one):
+    if said.rstrip("*_ ").endswith(":"):
         return False
     if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
@@ -782,36 +745,9 @@ def names_step(sentence: str) -> bool:
 
 def step_of(one: Paragraph) -> str:
     """Return the sentences at the end of a paragraph that say what comes next, or ""."""
-    said = [] if _is_left_alone(one) else sentences(without_emphasis(one.text))
+    said = sentences(without_emphasis(one.text))
     first = next((at for at, sentence in enumerate(said) if names_step(sentence)), len(said))
     return whole(" ".join(said[first:]))
-
-
-def _is_left_alone(one: Paragraph) -> bool:
-    return one.entry and bool(_LEFT_ALONE.search(one.heading))
-
-
-def announced_places(said: Sequence[Paragraph], text: str) -> str:
-    r"""Return from an account `text` what it announces, with the list of places below it, or "".
-
-    >>> text = "Now I'll log the id. The places are:\n\n1. `load()` - after the check\n2. `save()` - before it"
-    >>> announced_places(paragraphs(text), text)
-    "Now I'll log the id. The places are: 1. `load()` - after the check 2. `save()` - before it"
-    """
-    for one in said:
-        opens = one.text.rstrip("*_ ").endswith(":") and announces(one.text)
-        places = [
-            each.text
-            for each in (said if opens else ())
-            if each.heading == one.text.rstrip(":*_ ") and each.entry and _PLACE.match(each.text)
-        ]
-        if places:
-            flat = " ".join(text.split())
-            last = " ".join(places[-1].split())
-            start, end = flat.find(" ".join(one.text.split())), flat.rfind(last)
-            shown = without_emphasis(flat[start : end + len(last)]) if 0 <= start < end else ""
-            return shown if len(shown) <= LINE_CHARS else ""
-    return ""
 
 
 def question_of(one: Paragraph, *, alone: bool = False) -> str:
@@ -830,15 +766,6 @@ def question_of(one: Paragraph, *, alone: bool = False) -> str:
 def refers(question: str) -> bool:
     """Return whether a `question` does not say by itself what it asks."""
     return bool(_REFERS.search(question)) and len(question.split()) <= OPENING_WORDS
-
-
-def would_start(question: str) -> bool:
-    """Return whether a `question` asks whether to start what was said before it.
-
-    >>> would_start("Shall I start?"), would_start("Ready to implement, or is more detail needed?"), would_start("Shall I start the server?")
-    (True, True, False)
-    """
-    return bool(_STARTS.search(question))
 
 
 def _opens_next(one: Paragraph) -> bool:
@@ -1021,9 +948,9 @@ def left_open(said: Sequence[Paragraph]) -> list[str]:
 
 
 def reported(one: Paragraph, most: int) -> str:
-    """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose, explain or announce.
+    """Return the sentences at the start of a paragraph that report, rather than ask, offer, suppose or announce.
 
-    >>> [reported(Paragraph(one, ""), 200) for one in ("`removed` = 0 here.", "Scenario: two agents edit.", "Moved `x` to `a.py`.")]
+    >>> [reported(Paragraph(one, ""), 200) for one in ("I'd move it.", "Should I move it?", "Moved `x` to `a.py`.")]
     ['', '', 'Moved `x` to `a.py`.']
     """
     if _OPTION_HEADING.search(one.heading) or _opens_next(one) or _announced(one):
@@ -1032,8 +959,6 @@ def reported(one: Paragraph, most: int) -> str:
         return ""
     if not one.entry and one.text[:1].islower():
         return ""  # the rest of a sentence before a block of code
-    if _EXPLAINS.match(without_emphasis(one.text)) or _EXPLAINS.match(f"{one.heading}:"):
-        return ""
     kept: list[str] = []
     for sentence in _that_fit(without_emphasis(one.text), most):
         too_long = sum(map(len, kept)) + len(kept) + len(sentence) > most

@@ -255,16 +255,11 @@ def test_why_something_was_edited_is_shown_of_the_last_turns():
             "Two gaps:\n\n- nobody tests `load()`\n- `dump()` has no limit\n\nShall I fix these?",
             ["Two gaps: - nobody tests `load()` - `dump()` has no limit", "Shall I fix these?"],
         ),
-        ("Left as it is:\n- the lock around `load()`, which nobody holds", []),
         ("Added `load()`. The third task (`dump()`) remains pending.", ["Added `load()`. The third task (`dump()`) remains pending."]),
         ("After that I added `load()` to the parser.", []),
         ("After that we will add `load()` to the parser.", ["After that we will add `load()` to the parser."]),
         ("Added `load()`. If you want, I can add `dump()` next.", ["If you want, I can add `dump()` next."]),
         ("Added `load()`. I can add `dump()` too if you'd like.", ["I can add `dump()` too if you'd like."]),
-        (
-            "The clear steps:\n1. Add a lock\n2. Test it\n\nShall I start, or do you want more detail?",
-            ["The clear steps: 1. Add a lock 2. Test it", "Shall I start, or do you want more detail?"],
-        ),
     ],
 )  # fmt: skip
 def test_what_is_still_open_or_offered_at_the_end_is_ahead(last, ahead):
@@ -387,11 +382,9 @@ def test_a_long_list_is_injected_by_its_entries_after_the_sentence_that_opens_it
     ("last", "asked"),
     [
         ("Would you like me to:\n1. Drop `a.py`\n2. **Test** `b.py`", ["Would you like me to: 1. Drop `a.py` 2. Test `b.py`"]),
-        ("**My recommendation:**\n1. Drop `a.py`\n2. Test `b.py`\n\nThoughts?", ["My recommendation: 1. Drop `a.py` 2. Test `b.py`"]),
         ("I'd go with the lock, because it is there already.\n\nDoes that make sense?", ["I'd go with the lock, because it is there already."]),
         ("The lock comes first, since all others need it. Want to start there?", ["The lock comes first, since all others need it. Want to start there?"]),
         ("## 1. The lock\n\nIt is free.\n\nShall I push `main`?", ["Shall I push `main`?"]),
-        ("Remaining uses (left as-is):\n- the report in `c.py`, for people who read it", []),
         ("## 1. The lock\n\nIt is free.\n\n## 2. The queue\n\nIt is new.\n\nWhich do you prefer?", ["Which do you prefer?", "1. The lock", "2. The queue"]),
     ],
 )  # fmt: skip

@@ -16,7 +16,6 @@ from aether.text.accounts import (
     LINE_CHARS,
     OPTION,
     Paragraph,
-    announced_places,
     announces,
     asks,
     asks_back,
@@ -36,7 +35,6 @@ from aether.text.accounts import (
     names_defect,
     paragraphs,
     picks,
-    proposed,
     question_of,
     rate_change,
     reason_of,
@@ -50,7 +48,6 @@ from aether.text.accounts import (
     undoes,
     was_wrong,
     whole,
-    would_start,
 )
 from aether.text.accounts import (
     reports as sentences_of_report,
@@ -432,15 +429,13 @@ def _question(account: Account) -> Iterator[str]:
     for one in _closing(account):
         question = question_of(one)
         if checks_in(question_of(one, alone=True)):
-            yield from proposed(said) or recommended(said)[-1:]
+            yield from recommended(said)[-1:]
             return
         if refers(one.text):
             before = said[: said.index(one)]
             supposed = [each for each in before[-3:] if supposes(each.text) and not asks(each)][-1:]
             listed = [each for each in blocks(before)[-1:] if each.entry]  # "Shall I do these?"
-            yield from proposed(said) or [whole(each.text) for each in listed or supposed]
-        elif would_start(question):
-            yield from proposed(said)
+            yield from (whole(each.text) for each in listed or supposed)
         yield question
         if picks(question):
             yield from (whole(each.text) for each in said if is_option(each))
@@ -463,11 +458,9 @@ def _closing(account: Account) -> list[Paragraph]:
 
 def _announced(last: Account, closing: Collection[Paragraph]) -> Iterator[str]:
     """Yield what an account says that comes next, beside what it asks."""
-    if places := announced_places(last.paragraphs, last.item["content"]):
-        yield places
     said = blocks(last.paragraphs)
     for at, one in enumerate(said):
-        if one in closing or is_offer(one) or asks(one) or (places and one.entry and announces(one.heading)):
+        if one in closing or is_offer(one) or asks(one):
             continue
         # "Let me show both" is what the rest of the account does.
         fulfilled = announces(one.text) and at < len(said) - LAST_PARAGRAPHS
