@@ -474,7 +474,8 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
     made: list[dict[str, Any]] = []
     taken = "" if phase is None else _earlier_words(ask, phase)
     try:
-        for each in _large_phases(ask) if phase is None else [phase]:
+        large, too_small = _phases_by_size(ask) if phase is None else ([phase], [])
+        for each in large:
             with progress(ask) as report:
                 done = compress.compress(
                     each, architect=architect, home=place, progress=report, alone=phase is None
@@ -499,14 +500,14 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
             say(f"Stored before it failed: {', '.join(stored)}")
         raise
     if ask.json:
-        emit(ask, made[0] if phase is not None else {"phases": made}, "")
+        emit(ask, made[0] if phase is not None else {"phases": made, "too_small": too_small}, "")
     if taken:
         note(ask, taken)
     return 0
 
 
-def _large_phases(ask: Ask) -> list[int]:
-    """Return the phases of more than a page, and say that the others stay: their sessions would be no smaller."""
+def _phases_by_size(ask: Ask) -> tuple[list[int], list[int]]:
+    """Return the phases of more than a page, and the others, which stay: their sessions would be no smaller."""
     from aether.api.compress import phases_to_compress
     from aether.memory.handoff import PAGE_TOKENS
 
@@ -518,7 +519,7 @@ def _large_phases(ask: Ask) -> list[int]:
             f"In working memory stay phases of less than a page: {', '.join(map(str, small))}. A session would be no "
             "smaller; aether memory compress --phase N makes one of all items up to phase N.",
         )
-    return [phase for phase in sizes if phase not in small]
+    return [phase for phase in sizes if phase not in small], small
 
 
 def _earlier_words(ask: Ask, phase: int) -> str:

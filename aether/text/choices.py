@@ -47,16 +47,17 @@ _YES = lazy(
 )
 _BACK = lazy(r"\blet's (?:go back|revert|roll back|undo)\W*\Z", re.IGNORECASE)
 _BUT = lazy(r"\b(?:but|however|except|instead|rather|not yet|wait|hold on|first)\b", re.IGNORECASE)
+_LABEL = r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?"
 # "b", "do 1", "option 2", "let's go with A", "B seems like a good idea": what is taken up of a list.
 _PICKED = lazy(
     r"^\W*(?:(?:yes|yeah|yep|ok(?:ay)?|sure|but|and|so|to answer (?:your|the) question)\W+)*(?:(?:i think|i'd say|i'd|i would|let's|lets|please|do|go with|take|use|pick|choose|just)\W+)*(?:do |go with |take |use )?(?:the )?"
-    r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b)|(?<=\ba)\s+(?!then\b|is\b|seems\b|sounds\b|looks\b|please\b)\w)",
+    rf"{_LABEL}(?=\W|\Z)(?!\s?(?:%|ms|s\b|x\b|of\b|files?|tests?|lot|bit|few|new|separate|[a-z]+ing\b)|(?<=\ba)\s+(?!then\b|is\b|seems\b|sounds\b|looks\b|please\b)\w)",
     re.IGNORECASE,
 )
 # "we do B after all", "no, 2", "back to A": an entry in so many words and no more, since "no, 2 is broken" picks nothing.
 _PICKED_AGAIN = lazy(
     r"^\W*(?:(?:no|nope|nah|actually|hmm+|ok(?:ay)?|wait|sorry|then|so)\W+)*(?:(?:we(?:'ll| will)?|i(?:'ll| will)?|i want|i'd like|let's|(?:switch |go )?back to|switch to)\W+)?(?:do |go with |take |use |keep |want )?"
-    r"(?:option |number |variant |approach |#)?\(?(?P<label>[a-h]|\d{1,2})\)?(?:\W+(?:after all|instead|then|please|again))*\W*\Z",
+    rf"{_LABEL}(?:\W+(?:after all|instead|then|please|again))*\W*\Z",
     re.IGNORECASE,
 )
 _ANSWERS = lazy(r"\bto answer (?:your|the) question\b", re.IGNORECASE)

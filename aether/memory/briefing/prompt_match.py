@@ -235,9 +235,8 @@ def _holding(records: Sequence[Record], wanted: Iterable[str]) -> dict[str, list
     found: dict[str, list[int]] = {each: [] for each in wanted}
     asked = [(each, places.append) for each, places in found.items()]
     for at, record in enumerate(records):
-        text = (
-            record.text.casefold()
-        )  # not kept: a page of memory costs a prompt as much as looking through it
+        # Not kept: a page of memory costs a prompt as much as looking through it.
+        text = record.text.casefold()
         for each, add in asked:
             if each in text:
                 add(at)
