@@ -433,7 +433,7 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
     for call in calls:
         if call.result is None:
             continue
-        edits = [change.path for change in file_changes(call.arguments, call.command)]
+        edits = {change.path: change.action for change in file_changes(call.arguments, call.command)}
         if is_refusal(call.result.text):
             record_refusal(tree, edits, call.command)
         else:

@@ -108,7 +108,8 @@ _SUMMARY = lazy(
     re.IGNORECASE,
 )
 _COMMITTED = lazy(r"\[[^\]]+ [0-9a-f]{7,}\] ", needs=("[",))
-_PACKAGE_OK = lazy(r"^ok\s+\S+\s", re.MULTILINE, needs=("ok",))
+# As `go test` says it of each package.
+_PACKAGE_OK = lazy(r"^ok\s+(\S*[./]\S*)\s+(?:[\d.]+s|\(cached\))", re.MULTILINE)
 _ERROR = lazy(
     r"\b(?:error|failed|failure|fatal|panic|exception|undefined|cannot|can't|could not|unable|denied|refused|not found|no such|"
     r"missing|invalid|expected|unexpected|conflict|timed out|segmentation fault|abort(?:ed)?)\b|\b\w+(?:Error|Exception)\b|^(?:E\s|FAIL|---\s*FAIL|✗|✕|×)|^(?:\[[\w:.-]+\] )?[\w./-]+\.\w+:\d+(?::\d+)?: \S",
@@ -468,16 +469,17 @@ def outcome_line(output: str) -> str:
 
     >>> outcome_line("collecting…\n12 passed in 0.4s\nbye")
     '12 passed in 0.4s'
-    >>> outcome_line("ok  \tapp/api\t0.1s\nok  \tapp/web\t(cached)")  # the last of them is no outcome of all
-    'ok, 2 packages'
+    >>> outcome_line("ok  \tapp/api\t0.1s\nok  \tapp/web\t(cached)"), outcome_line("not ok 1 - adds\nok 2 - drops")
+    ('ok, 2 packages', 'ok 2 - drops')
     """
     lines = _lines(output[-_TAIL_CHARS:])
     summaries = [line for line in lines if _COMMITTED.match(line)][:1] or [
         line for line in lines if _SUMMARY.search(line)
     ]
     chosen = redact(summaries[-1] if summaries else (lines[-1] if lines else ""))
-    if _PACKAGE_OK.match(chosen) and (packages := len(_PACKAGE_OK.findall(output))) > 1:
-        return f"ok, {packages} packages"
+    packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(chosen) else set()
+    if len(packages) > 1 and not reports_failure("", output):
+        return f"ok, {len(packages)} packages"
     return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from aether.hints import Literal, NotRequired
@@ -38,7 +38,7 @@ from aether.messages.shell import (
 )
 from aether.redact.redact import redact, without_blocks
 from aether.regular import sha256
-from aether.text.cleaning import without_injected
+from aether.text.cleaning import clean, without_injected
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple, TypedDict
 from aether.types import JsonObject
@@ -148,6 +148,11 @@ _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
 _COMMIT_ENTRY = lazy(r"(?:(?P<name>[0-9a-f]{7,40}) )?(?P<subject>.*)", re.DOTALL)
 _LOGGED_COMMIT = lazy(r"^(?=[a-f]*\d)([0-9a-f]{7,40}) (?:\((?:HEAD|tag:)[^)\n]*\) )?(\S.*)$", re.MULTILINE)
 # What is staged by each of these is in the next commit.
+_MESSAGE = lazy(
+    r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
+)
+_TRAILERS = lazy(r"\n+(?:(?:[A-Z][\w-]+-[Bb]y|[A-Z][\w]+(?:-[A-Z]\w+)+): .*|\W*Generated with .*)(?=\n|\Z)")
+_QUIET = lazy(r"-[a-pr-z]*q")
 _STAGING = frozenset({"add", "stage", "rm", "mv"})
 _STAGES_UNSEEN = lazy(r"\bxargs\b[^|;&]*\bgit\b[^|;&]* (?:add|stage|rm)\b", needs=("xargs",))
 # Where files are made that belong to no work tree, unless the work itself is there.
@@ -321,8 +326,9 @@ def _written_by(command: str) -> Iterator[FileChange]:
         named = [] if {"--cached", "--dry-run"} & {*rest} else _named(rest)
         if program == "rm":
             yield from (FileChange(path, "deleted") for path in named if _LOOKS_LIKE_FILE.fullmatch(path))
-        elif program == "mv" and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
-            yield FileChange(named[0], "deleted")
+        elif program in ("mv", "cp") and len(named) == 2 and all(map(_LOOKS_LIKE_FILE.fullmatch, named)):
+            if program == "mv":
+                yield FileChange(named[0], "deleted")
             yield FileChange(named[1], "created")
 
 
@@ -512,6 +518,8 @@ class WorkTree(TypedDict):
 
     edited: list[str]
     """The files edited since the last commit; only their names in a state of an earlier release."""
+    made: NotRequired[list[str]]
+    """Those of them that a call created: deleted again, they leave nothing."""
     commit: str
     """The name of the last commit, as git printed it."""
     committed: bool
@@ -554,7 +562,7 @@ def new_work_tree() -> WorkTree:
 
 def record_in_work_tree(
     tree: WorkTree,
-    paths: Iterable[str],
+    changes: Mapping[str, str],
     command: str,
     output: str,
     *,
@@ -562,15 +570,14 @@ def record_in_work_tree(
     directory: str = "",
     place: str = "",
 ) -> bool:
-    """Record a call by the files it changed, its command and output; return whether it said anything new.
+    """Record a call by what it did to which files, its command and output; return whether it said anything new.
 
     One that `failed` may have committed or pushed before, as its output says, and a check that failed was a check.
     Temporary files belong to the work only if its `directory` is a temporary one. `place` is where the command ran, if
     the call names a directory.
     """
     before = dict(tree)
-    paths = [*paths]
-    if "untouched" in tree and ((paths and not failed) or (command and _may_write(command))):
+    if "untouched" in tree and ((changes and not failed) or (command and _may_write(command))):
         del tree["untouched"]
     steps = _git_steps(command)
     if failed:
@@ -582,8 +589,14 @@ def record_in_work_tree(
         _record_push(tree, steps, command, output, failed=True)
         return tree != before
     scratch = _SCRATCH if not directory.startswith(_SCRATCH) else ()
-    own = [path for path in paths if not path.startswith(scratch) and not _ASIDE.search(f"/{path}")]
-    _record_edits(tree, own)
+    _record_edits(
+        tree,
+        {
+            path: action
+            for path, action in changes.items()
+            if not path.startswith(scratch) and not _ASIDE.search(f"/{path}")
+        },
+    )
     _record_commits(tree, command, output, steps)
     if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):
         tree["in_place"] = tree["unchecked"] = True
@@ -650,8 +663,11 @@ def _drops_commits(verb: str, words: Sequence[str]) -> bool:
 
 def _proves(command: str, output: str) -> bool:
     """Return whether `command` builds or tests, and its answer says how that came out."""
-    proves = bool(command) and _PROVES.search(command_signature(command)) and not only_reads(command)
-    return bool(proves) and not is_undecided(command, output)
+    proves = any(
+        _PROVES.search(command_signature(part.text)) and not only_reads(part.text)
+        for part in (parts_of(command) if command else ())
+    )
+    return proves and not is_undecided(command, output)
 
 
 def _may_write(command: str) -> bool:
@@ -685,10 +701,16 @@ def _record_push(tree: WorkTree, steps: _Steps, command: str, output: str, *, fa
 _PROSE = (".md", ".markdown", ".rst", ".adoc")
 
 
-def _record_edits(tree: WorkTree, paths: Iterable[str]) -> None:
-    for path in paths:
+def _record_edits(tree: WorkTree, changes: Mapping[str, str]) -> None:
+    for path, action in changes.items():
         tree.pop("clean", None)
-        tree["edited"] = [*_others(tree["edited"], path), path][-MOST_EDITED:]
+        others, made = _others(tree["edited"], path), _others(tree.get("made", ()), path)
+        if action == "created" and len(others) == len(tree["edited"]):
+            tree["made"] = [*made, path][-MOST_EDITED:]
+        elif action == "deleted" and len(made) < len(tree.get("made", ())):
+            tree["edited"], tree["made"] = others, made
+            continue
+        tree["edited"] = [*others, path][-MOST_EDITED:]
         tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(_PROSE)
         if "staged" in tree:
             tree["staged"] = _others(tree["staged"], path)
@@ -826,9 +848,13 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
     if any(verb in _MAKE_COMMITS for verb, _ in given):
         made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
-        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
         sure = found or not any(_takes_back(*step) for step in given)
-        if any(_commits(*step) for step in given) and sure and not refused:
+        commits = any(_commits(*step) for step in given) and sure and not refused
+        if commits and not found and is_quiet_commit(command, output):
+            found = [("", message_of(part).partition("\n")[0]) for part in _commit_parts(command)]
+        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found if subject)]
+        if commits:
+            tree["made"] = [path for path in tree.get("made", ()) if path in left]
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
             tree["committed"] = tree["ahead"] = True
             tree.pop("staged", None)
@@ -841,6 +867,36 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
         tree["commits"] = made[-MOST_COMMITS:]
         if any(verb == "log" and "--oneline" in words for verb, words in given):
             _rename_commits(tree, output)
+
+
+def message_of(part: Part) -> str:
+    """Return what a commit says, or a title and the text below it, of options and here-documents."""
+    documents = iter(part.documents)
+    texts = [next(documents, "") if "<<\0" in one else _unquoted(one) for one in _MESSAGE.findall(part.text)]
+    return _TRAILERS.sub("", clean("\n\n".join(filter(None, [*texts, *documents])))).strip()
+
+
+def _unquoted(text: str) -> str:
+    bare = text[1:-1] if text[:1] in "\"'" else text
+    return bare.replace('\\"', '"').replace("\\`", "`")
+
+
+def is_quiet_commit(command: str, output: str) -> bool:
+    """Return whether a `command` that did not fail made commits that git did not print.
+
+    >>> is_quiet_commit("git commit -qm Retry", ""), is_quiet_commit("git commit -m Retry", "nothing to commit")
+    (True, False)
+    """
+    commits = [words for verb, words in git_commands(command) if _commits(verb, words)]
+    return bool(commits) and all(map(_is_quiet, commits)) and not _NO_COMMIT.search(output)
+
+
+def _commit_parts(command: str) -> list[Part]:
+    return [part for part in parts_of(command) if (step := git_step(part)) and _commits(*step)]
+
+
+def _is_quiet(words: Sequence[str]) -> bool:
+    return "--amend" not in words and any(word == "--quiet" or _QUIET.match(word) for word in words)
 
 
 def _rewrites(verb: str, words: Sequence[str]) -> bool:
@@ -954,7 +1010,7 @@ def work_tree_lines(tree: WorkTree, *, whole: bool) -> Iterator[str]:
     The commits come last, the newest first.
 
     >>> tree = new_work_tree()
-    >>> record_in_work_tree(tree, ["src/a.py"], "", ""), [*work_tree_lines(tree, whole=True)][0]
+    >>> record_in_work_tree(tree, {"src/a.py": "changed"}, "", ""), [*work_tree_lines(tree, whole=True)][0]
     (True, 'Uncommitted, as of the last call: a.py.')
     """
     if names := tree["edited"]:

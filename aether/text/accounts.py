@@ -67,6 +67,11 @@ _NEXT_HEADING = lazy(
         "follow", "left", "when ready",
     ),
 )  # fmt: skip
+# What is left as it is on purpose.
+_LEFT_ALONE = lazy(
+    r"\b(?:intentional\w*|on purpose|as[- ]is|as it is|by design|unchanged|already|not needed|correct\w*)\b",
+    re.IGNORECASE,
+)
 _OPTION_HEADING = lazy(
     r"\b(?:options?|alternatives?|proposals?|approach(?:es)?|suggest\w*|recommend\w*|possible|could|would|should|pros|cons|example|questions?|how (?:it|to)|what (?:it|this|that|each) do(?:es)?|when (?:it|this|to)|before|closed|if you|not changed|trade-?offs?|steps?|test(?:ing)? plan|walk\w*)\b",
     re.IGNORECASE,
@@ -708,7 +713,7 @@ def _awaits(sentence: str) -> bool:
 def is_ahead(one: Paragraph) -> bool:
     """Return whether a paragraph says what comes next."""
     said = one.text.replace("’", "'")
-    if said.rstrip("*_ ").endswith(":"):
+    if said.rstrip("*_ ").endswith(":") or _is_left_alone(one):
         return False
     if _OPENS_LOOK.match(said) and not _NEXT.search(said):
         return False
@@ -745,9 +750,13 @@ def names_step(sentence: str) -> bool:
 
 def step_of(one: Paragraph) -> str:
     """Return the sentences at the end of a paragraph that say what comes next, or ""."""
-    said = sentences(without_emphasis(one.text))
+    said = [] if _is_left_alone(one) else sentences(without_emphasis(one.text))
     first = next((at for at, sentence in enumerate(said) if names_step(sentence)), len(said))
     return whole(" ".join(said[first:]))
+
+
+def _is_left_alone(one: Paragraph) -> bool:
+    return one.entry and bool(_LEFT_ALONE.search(one.heading))
 
 
 def question_of(one: Paragraph, *, alone: bool = False) -> str:

@@ -267,6 +267,7 @@ _BESIDE = lazy(r"\([^()]*\)", needs=("(",))
 _NEEDS_CONTEXT = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
 # In a list, of the entry above.
+_IS_TO_BE = lazy(r"^must be\b(?!.*\b(?:always|never|only|every|each|all)\b)", re.IGNORECASE)
 _OF_ABOVE = lazy(r"^(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\b", re.IGNORECASE)
 _MOMENT = cue(
     r"\b(?:for now|right now|just now|now|this time|today|tonight|tomorrow|yet|at the moment|for the moment|go ahead|proceed|th(?:is|at) (?:one|pr|commit|branch|case)|"
@@ -713,7 +714,7 @@ def rules(said: list[str], text: str, headed: Sequence[Rule] = ()) -> list[Rule]
         bare = without_lead_in(sentence)
         if any(bare in one.text for one in headed):
             continue
-        if entry and _NO_SUBJECT.match(bare):  # what the thing that the list describes is to be like
+        if entry and _IS_TO_BE.match(bare):  # what the thing that the list describes is to be like
             continue
         leans = _NO_SUBJECT.match(bare) or (entry and _OF_ABOVE.match(bare))
         if at and leans and len(said[at - 1]) <= SUBJECT_CHARS:

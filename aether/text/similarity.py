@@ -114,8 +114,10 @@ def fingerprints_contradict(a: Fingerprint, b: Fingerprint) -> bool:
     if (a.conditional and _only_in(a, b)) or (b.conditional and _only_in(b, a)):
         return False
     other_number = bool(a.numbers - b.numbers) and bool(b.numbers - a.numbers)
+    # What is forbidden twice is no contradiction, though "never delete" reads as "keep".
+    opposed = _opposed(a, b) and not (_FORBIDS.match(a.plain) and _FORBIDS.match(b.plain))
     # "not 30" and "60" agree: two differences cancel.
-    return _opposed(a, b) != other_number
+    return opposed != other_number
 
 
 def index(statements: Iterable[str]) -> Index:
@@ -363,6 +365,7 @@ _SCAN = lazy(
     |(?P<comma>[,,、(])""",
     re.VERBOSE | re.IGNORECASE,
 )
+_FORBIDS = lazy(r"(?:please |and |also )*(?:never|do not|don['’]t|must not|no)\b")
 _IDENTIFIER = lazy(r"\w_\w|^_|[a-z][A-Z]|[A-Za-z]\d|\d[A-Za-z]")
 _FILE_END = lazy(r"\.[A-Za-z]\w*$")
 _UNSPACED_RUN = lazy(f"([{UNSPACED}]+)")

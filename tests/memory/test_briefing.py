@@ -319,54 +319,42 @@ def of_project(text, type, project, day, **metadata):
     return item(text, type, day=day, project=project, **metadata)
 
 
-def test_what_was_said_in_another_project_is_marked_and_comes_last():
+def test_what_was_said_in_another_project_is_marked():
     found = documents(
-        of_project("Never reply to the reviewers.", "constraint", "/old/gateway", 9),
-        of_project("Let's write the queue in Rust.", "decision", "/old/gateway", 9),
-        of_project("Move the handbook of the gateway.", "user_input", "/old/gateway", 9, role="request"),
+        of_project("Never reply to the reviewers.", "constraint", "/old/Gateway", 3),
+        of_project("Let's write the queue in Rust.", "decision", "/old/Gateway", 3),
         of_project("Always pin the actions.", "constraint", "/src/app/web", 4),
-        of_project("Let's keep the parser in C.", "decision", "/src/app/web", 4),
-        of_project("Write the handbook of the parser.", "user_input", "/src/app/web", 4, role="request"),
+        of_project("Let's keep the parser in C.", "decision", "/src/app/api", 4, conversation="c"),
+        of_project("Wrote `handbook.md`; all tests pass.", "outcome", "/src/app/web", 5, role="answer"),
     )
 
-    def shown(root, session=""):
-        lines = brief_lines(
-            found, occasion="startup", now=NOW, count=count, budget=500, root=root, session=session
-        )
-        return [
-            (line.section, line.text, line.note)
-            for line in lines
-            if line.section in ("rules", "decisions", "requests")
-        ]
+    lines = brief_lines(found, occasion="startup", now=NOW, count=count, budget=500, root="/src/app")
 
-    rules_here = [
-        ("rules", "Always pin the actions.", ""),
-        ("rules", "Never reply to the reviewers.", "in gateway"),
-    ]
-    assert shown("/src/app")[:2] == rules_here
-    assert shown("/src/app")[2:] == [
-        ("decisions", "Let's keep the parser in C.", ""), ("decisions", "Let's write the queue in Rust.", "in gateway"),
-        ("requests", "Write the handbook of the parser.", "no final report yet"),
+    assert [(line.text, line.note) for line in lines if line.section in ("rules", "decisions")] == [
+        ("Always pin the actions.", ""), ("Never reply to the reviewers.", "in Gateway"),
+        ("Let's keep the parser in C.", ""), ("Let's write the queue in Rust.", "in Gateway"),
     ]  # fmt: skip
-    # No item is of the root: then the project is that of the newest item, or of the session that is named.
-    assert ("rules", "Always pin the actions.", "in web") in shown("/elsewhere")
-    assert shown("/elsewhere", "/src/app/web")[:2] == rules_here
 
 
 @rows(
-    "places, others",
+    "root, shown, places, others",
     [
-        (["/src/app", "/src/app/web", "/src"], []),
-        (["/src/app", "/old/app", "C:\\work\\app"], []),
-        (["/src/app", "/src/appendix", "C:\\work\\tool\\"], ["appendix", "tool"]),
-        (["/src/app", "", "/", None], []),
-        (["/old/gateway"], []),
+        ("/src/app", "/src/app", ["/src/app", "/src/app/web", "/src", "/old/APP", "C:\\work\\app"], []),
+        (
+            "/src/app",
+            "/src/app/web",
+            ["/src/app/api", "/src/appendix", "C:\\work\\tool\\"],
+            ["appendix", "tool"],
+        ),
+        ("/src/app", "/src/app/.worktrees/7", ["/src/app/.claude/worktrees/fix", "/src/other"], ["other"]),
+        ("", "/old/gateway", ["/src/app", "/old/gateway", "", "/", None, "/src/a\nb"], ["app", "a b"]),
+        ("/src/app", "", ["/src/app", "/old/gateway"], []),
     ],
 )
-def test_a_directory_above_below_or_of_the_same_name_is_the_same_project(places, others):
+def test_a_directory_above_below_or_of_the_same_name_is_the_same_project(root, shown, places, others):
     items = [item(f"Text {nth}", day=20 - nth, project=place) for nth, place in enumerate(places)]
 
-    assert [*other_projects(items, "/src/app").values()] == others
+    assert [*other_projects(items, [item("Now", project=shown)], root).values()] == others
 
 
 def test_a_section_has_no_more_than_its_share_and_may_be_missing():

@@ -2,6 +2,7 @@ import hashlib
 
 import pytest
 
+from aether.messages import tool_calls
 from aether.messages.convert import read
 from aether.messages.tool_calls import (
     COMPLAINT_CHARS,
@@ -15,7 +16,6 @@ from aether.messages.tool_calls import (
     merged_failures,
     merged_files,
     new_work_tree,
-    record_in_work_tree,
     record_refusal,
     shell_command,
     short_hash,
@@ -35,6 +35,12 @@ PATCH = """*** Begin Patch
 *** End Patch
 trailing
 """
+
+
+def record_in_work_tree(tree, paths, command, output, **more):
+    """Record a call that did one thing to all its files: `paths` by what it did, or those that it changed."""
+    changes = paths if isinstance(paths, dict) else dict.fromkeys(paths, "changed")
+    return tool_calls.record_in_work_tree(tree, changes, command, output, **more)
 
 
 def brief(arguments, command=""):

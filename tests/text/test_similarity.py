@@ -98,6 +98,8 @@ NEGATED = [
     ("contradicts", "Don't avoid recursion in the parser", "Avoid recursion in the parser"),
     ("contradicts", "Never leave the table unlocked", "Leave the table unlocked"),
     # neither
+    ("different", "Never delete the migration files", "Never rename the migration files"),
+    ("different", "Never skip the integration tests", "Don't run the integration tests"),
     ("different", "Never retry without a delay", "Log every retry with its id"),
     ("different", "Run the tests without network", "Run the linter without network"),
     ("different", "Ship without docs", "Write docs with examples"),

@@ -207,20 +207,20 @@ def _gather(
     memory = documents["memory"]
     sessions, everything = newest_sessions(memory), [*sections.with_short_paths(known_items(memory), root)]
     # Around a compaction and for a sub-agent, what is said of the work is that of the same conversation or nothing.
-    others = sections.other_projects(everything, root, session)
-    near = [item for item in everything if item.get("id") not in others]
-    items = standing.of_conversation(near, session, only=shares is not _START)
+    items = standing.of_conversation(everything, session, only=shares is not _START)
+    others = sections.other_projects(everything, items, root)
     own = _own_ids(items, sessions, session) if session and "elsewhere" in shares else None
     # The host's summary is in the context of the session that it was made of.
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     rules, ended = _rules(memory, everything, wide)
-    known = [*sections.own_first(rules, others), *sections.problems(items), *sections.requests(items)]
+    # Where the context holds it, or a summariser is to keep much else, a request is shown at its usual length.
+    most = sections.UNREPORTED_CHARS if shares is _START else sections.CURRENT_CHARS
+    known = [*rules, *sections.problems(items), *sections.requests(items, most=most)]
     ready = work | {
         section: [line for line in known if line.section == section]
         for section in ("rules", "noted", "learned", "open", "asked", "requests", "commands")
     }
     tree = [*standing.work_tree(items)]  # it names the files: a start shows those of which more is known
-    decided = partial(sections.decisions, everything, sessions, ended=ended)
     make: dict[str, Callable[[], Iterable[Line]]] = {
         **{section: partial(ready.__getitem__, section) for section in ready},
         "goal": lambda: sections.goal(documents),
@@ -228,10 +228,10 @@ def _gather(
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
         # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
         "requests": lambda: [
-            *islice(sections.tasks(standing.later(near, items)), int(shares is _START)),
+            *islice(sections.tasks(standing.later(everything, items)), int(shares is _START)),
             *ready["requests"],
         ],
-        "decisions": lambda: sections.own_first(decided(), others),
+        "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
         "elsewhere": list,
         "files": lambda: [
             line
@@ -249,10 +249,16 @@ def _gather(
             read = (line for line, _ in zip(lines, range(_LOOKED_AT), strict=False) if line.text)
             most = _LOOKED_AT if section == "decisions" and own is not None else share.most
             lines = without_repeats(read, most=most, replacing=section in _REPLACING)
-        found[section] = [*lines]
+        found[section] = [_placed(line, others) for line in lines]
     if own is not None:
         found |= _apart(found["decisions"], own)
     return found
+
+
+def _placed(line: Line, others: Mapping[str, str]) -> Line:
+    """Return `line`, marked if it comes from one of `others`, the projects of entries by id."""
+    name = next((others[one] for one in line.ids if one in others), "")
+    return line._replace(note=", ".join(filter(None, (line.note, f"in {name}")))) if name else line
 
 
 def _rules(

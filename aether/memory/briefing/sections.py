@@ -17,7 +17,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from functools import cache
 from operator import itemgetter
 
 from aether.hints import Any, cast
@@ -36,6 +35,9 @@ from aether.text.words import pluralize, sentences, stems
 from aether.tuples import NamedTuple
 from aether.types import Item
 
+# Of the name of a directory.
+NAME_CHARS = 60
+_WORKTREE = lazy(r"[\\/]\.(?:claude[\\/])?worktrees[\\/].*", re.DOTALL)
 # Characters: a rule is a sentence, a request or result is shortened to its start.
 RULE_CHARS = 300
 PROTECTED_CHARS = 600
@@ -373,52 +375,36 @@ def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
         yield item if content == item["content"] else {**item, "content": content}
 
 
-def other_projects(items: Sequence[Item], root: str, session: str = "") -> dict[str, str]:
-    """Return by id the name of its project for each of `items`, the newest first, that was noted in another one.
+def other_projects(items: Sequence[Item], shown: Sequence[Item], root: str) -> dict[str, str]:
+    """Return by id the name of its project for each of `items` from another one than that of `root` and the `shown` items.
 
-    The project at hand is that of the conversation `session`, else `root` if any item is of it, else the newest item's:
-    what was imported from another machine has other paths. A directory above, below or with the same name is no other one.
+    A directory above, below or with the same name is no other one, nor is a worktree inside of a project.
     """
-    places = {str(item["metadata"].get("project") or "") for item in items}
-    places = {place for place in places if _components(place)}
-    if len(places) < 2:
+    here = {_project(item) for item in shown} - {""}
+    if not here:
         return {}
-    own = [one for one in items if one["metadata"].get("conversation") == session] if session else []
-    if not own and any(_is_same_project(place, root) for place in places):
-        here = root
-    else:
-        here = next(
-            (place for one in own or items if (place := str(one["metadata"].get("project") or "")) in places),
-            "",
-        )
-    names = {place: _components(place)[-1] for place in places if not _is_same_project(place, here)}
-    return {
-        str(item.get("id", "")): names[place]
-        for item in items
-        if (place := str(item["metadata"].get("project") or "")) in names
+    own = [*map(_components, {*here, root})]
+    places = {place: _components(place) for place in {*map(_project, items)}}
+    known = {
+        place: one_line(parts[-1], NAME_CHARS)
+        for place, parts in places.items()
+        if parts and not any(_is_same_project(parts, one) for one in own)
     }
+    return {str(item.get("id", "")): known[_project(item)] for item in items if _project(item) in known}
 
 
-def _is_same_project(one: str, other: str) -> bool:
-    first, second = _components(one), _components(other)
-    least = min(len(first), len(second))
-    return least > 0 and (first[-1] == second[-1] or first[:least] == second[:least])
+def _project(item: Item) -> str:
+    return str(item["metadata"].get("project") or "")
 
 
-@cache
+def _is_same_project(one: Sequence[str], other: Sequence[str]) -> bool:
+    one, other = [part.casefold() for part in one], [part.casefold() for part in other]
+    least = min(len(one), len(other))
+    return least > 0 and (one[-1] == other[-1] or one[:least] == other[:least])
+
+
 def _components(path: str) -> list[str]:
-    return [part for part in re.split(r"[\\/]+", path) if part]
-
-
-def own_first(lines: Iterable[Line], others: Mapping[str, str]) -> list[Line]:
-    """Return `lines` with those of `others`, the projects of entries by id, at the end, and marked."""
-    own, rest = list[Line](), list[Line]()
-    for line in lines:
-        if name := next((others[one] for one in line.ids if one in others), ""):
-            rest.append(line._replace(note=", ".join(filter(None, (line.note, f"in {name}")))))
-        else:
-            own.append(line)
-    return own + rest
+    return [part for part in re.split(r"[\\/]+", _WORKTREE.sub("", path)) if part]
 
 
 def is_scratch(path: str) -> bool:
@@ -843,9 +829,10 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
     yield from (item for item, _ in zip(found, range(LOOKED_AT), strict=False))
 
 
-def requests(items: Sequence[Item]) -> Iterator[Line]:
+def requests(items: Sequence[Item], *, most: int = UNREPORTED_CHARS) -> Iterator[Line]:
     """Yield what the person asks for now: the last request, those before it that it only asks about, and what came first.
 
+    Of the last one `most` characters are shown while no report followed it.
     The first one says what the work is for, in a short conversation or if it is a page. Those between that say how
     something is to be done are `asked`: the person has moved on. Dropped ones are left out.
     """
@@ -863,8 +850,8 @@ def requests(items: Sequence[Item]) -> Iterator[Line]:
         item for item in found if item not in now and (item is found[-1] or _STEERS.search(_said(item)))
     ]
     for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
-        most = TEXT_CHARS if at else UNREPORTED_CHARS if unreported else CURRENT_CHARS
-        text = _answer(item["content"], most)
+        shown = TEXT_CHARS if at else most if unreported else CURRENT_CHARS
+        text = _answer(item["content"], shown)
         section = "requests" if item in now else "asked"
         note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))

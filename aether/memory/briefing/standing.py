@@ -8,6 +8,7 @@ next step is what the last account asks or announces, the tasks that are not don
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import takewhile
 
 from aether.memory.briefing.block import Line
 from aether.memory.capture.notes import CUT
@@ -69,8 +70,6 @@ LAST_PARAGRAPHS = 3
 MOST_ANSWERS = 2
 # Why something was edited is shown of so many turns with edits: what came before was mostly changed since.
 REASON_TURNS = 5
-# Of a turn that was cut off, its last messages.
-MOST_WORDS = 5
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
@@ -189,21 +188,23 @@ def under_way(items: Iterable[Item]) -> bool:
 
 
 def last_words(items: Iterable[Item]) -> Iterator[Line]:
-    """Yield what the agent said last on the newest request, if it has no final report yet; narration is left out.
+    """Yield what the agent said on the newest request since its last edit or command, if it has no final report yet.
 
-    `items` are those of one conversation, the newest first.
+    What it said before those, it has acted on. `items` are those of one conversation, the newest first.
     """
-    found = 0
     for item in items:
         role = item["metadata"].get("role", "")
         over = role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT)
-        if over or found == MOST_WORDS:
+        if over or _is_step(item):
             return
         said = role in ("change", "said", "answer") and not item["metadata"]["caste"]
         reports_some = said and any(not one.is_bare for one in sentences_of_report(item["content"]))
-        if reports_some and (text := whole(item["content"])):
-            found += 1
+        if reports_some and (text := " ".join(whole(item["content"].split("```")[0]).split())):
             yield Line("state", text, item["metadata"]["timestamp"], ids=(item["id"],), evidence="agent")
+
+
+def _is_step(item: Item) -> bool:
+    return item["type"] == "code_change" or item["type"] in _RUNS
 
 
 def delegated(items: Iterable[Item]) -> Iterator[Line]:
@@ -364,6 +365,10 @@ def work_tree(items: Sequence[Item]) -> Iterator[Line]:
 def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     """Yield the next steps: the last account's question with its options, its announcements, then the open tasks."""
     said = [one for one in found if not one.published]
+    # What a turn that was cut off announced before its last command, it has done or tried.
+    if said and said[0].item["metadata"].get("fate") == CUT:
+        after = takewhile(lambda item: item is not said[0].item, items)
+        said = said[1:] if any(item["type"] in _RUNS for item in after) else said
     yield from _asked(said)
     for last in said[:1]:
         closing = _closing(last)

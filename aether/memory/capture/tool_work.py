@@ -16,7 +16,6 @@ from aether.messages.model import as_object, as_text
 from aether.messages.records import Record
 from aether.messages.shell import (
     ANY_SCRIPT,
-    Part,
     command_signature,
     error_excerpt,
     git_step,
@@ -40,7 +39,9 @@ from aether.messages.tool_calls import (
     failure_key,
     file_changes,
     is_harmless,
+    is_quiet_commit,
     is_refusal,
+    message_of,
     new_work_tree,
     place_given,
     publishes,
@@ -100,11 +101,8 @@ _OPENS = lazy(r"gh (?:pr|issue) create\b", needs=("create",))
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
 _COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
 _PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
+QUIETLY = "Committed"
 _ONLY_PUSHES = lazy(r"git (?:-C \S+ )?push\b[^;&|\n]*")
-_MESSAGE = lazy(
-    r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
-)
-_TRAILERS = lazy(r"\n+(?:(?:[A-Z][\w-]+-[Bb]y|[A-Z][\w]+(?:-[A-Z]\w+)+): .*|\W*Generated with .*)(?=\n|\Z)")
 _TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
 # Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
 _REPORT_FRAME = lazy(r"\A.*?^\[Subagent hand-back\][^\n]*\n", re.DOTALL | re.MULTILINE)
@@ -231,10 +229,10 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
             tree["at"] = call["at"]
         return []
     failed = record.is_error or hides_failure(call["command"], record.text)
-    paths = [str(path) for path, *_ in call["changes"]]
+    changes = {str(path): str(action) for path, action, *_ in call["changes"]}
     if tree is not None and record_in_work_tree(
         tree["shown"],
-        paths,
+        changes,
         call["command"],
         record.text,
         failed=failed,
@@ -392,10 +390,12 @@ def _published(call: Call, output: str) -> list[Note]:
     commits = [
         said
         for part in parts
-        if (step := git_step(part)) and step[0] == "commit" and (said := _message(part))
+        if (step := git_step(part)) and step[0] == "commit" and (said := message_of(part))
     ]
-    opened = [said for part in parts if _OPENS.match(part.text) and (said := _message(part))]
+    opened = [said for part in parts if _OPENS.match(part.text) and (said := message_of(part))]
     lines = _COMMITTED.findall(output) or [" ".join(one) for one in commits_in(call["command"], output)]
+    if not lines and is_quiet_commit(call["command"], output):
+        lines = [QUIETLY] * len(commits)
     addresses = _PUBLISHED_AT.findall(output)
     found = _paired(lines, commits)
     if len(addresses) == len(opened):
@@ -418,18 +418,6 @@ def _paired(lines: list[str], messages: list[str]) -> list[tuple[str, str]]:
         for said in messages
         for line in [one for one in lines if one.endswith(f" {said.partition(chr(10))[0]}")][:1]
     ]
-
-
-def _message(part: Part) -> str:
-    """Return what a commit says, or a title and the text below it, of options and here-documents."""
-    documents = iter(part.documents)
-    texts = [next(documents, "") if "<<\0" in one else _unquoted(one) for one in _MESSAGE.findall(part.text)]
-    return _TRAILERS.sub("", clean("\n\n".join(filter(None, [*texts, *documents])))).strip()
-
-
-def _unquoted(text: str) -> str:
-    bare = text[1:-1] if text[:1] in "\"'" else text
-    return bare.replace('\\"', '"').replace("\\`", "`")
 
 
 def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
