@@ -813,6 +813,8 @@ def test_a_quiet_commit_is_noted_by_the_name_shown_behind_it():
     noted = shell(work, "git commit -q -m 'Add retries' && git log --oneline -1", "617fc5e Add retries")
 
     assert noted == [("outcome", "617fc5e Add retries\n\nAdd retries")]
+    unnamed = shell(work, "git commit -qm 'Add a pause\n\nCalls came too fast.'", "")
+    assert unnamed == [("outcome", "Committed\n\nAdd a pause\n\nCalls came too fast.")]
 
 
 def test_a_check_whose_filter_hides_its_failure_is_an_error():

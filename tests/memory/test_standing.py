@@ -215,6 +215,37 @@ def test_of_a_turn_that_was_cut_off_its_last_messages_are_the_state():
     assert [*standing.last_words([asked, before])] == []
 
 
+@rows("step", [("Changed src/pool.py: stop", "code_change"), ("Ran `make test`: 4 passed", "command")])
+def test_what_was_said_before_the_last_step_is_no_state(step):
+    early = item("The parser is fixed. I'm adding its tests.", day=5, hour=1, role="said", conversation="c")
+    stepped = item(step[0], step[1], day=5, hour=2, conversation="c")
+    late = item(
+        "`make lint` complains about `src/pool.py`.\n```\nE501\n```",
+        day=5,
+        hour=3,
+        role="said",
+        conversation="c",
+    )
+
+    shown = standing.last_words([late, stepped, early, request("Fix the parser.", 4)])
+
+    assert [line.text for line in shown] == ["`make lint` complains about `src/pool.py`."]
+
+
+def test_what_an_unfinished_turn_announced_is_no_next_step_after_a_command():
+    asked, cut = (
+        request("Fix the parser.", 4),
+        answer("I need to fix the dates in `a.py`.", day=5, fate="cut"),
+    )
+    ran = item("Ran `make test`: 4 passed", "command", day=6, conversation="c")
+
+    def ahead(*items):
+        return [line.text for line in standing.next_steps(standing.accounts(items), items)]
+
+    assert ahead(cut, asked) == ["I need to fix the dates in `a.py`."]
+    assert ahead(ran, cut, asked) == []
+
+
 def test_why_something_was_edited_is_shown_of_the_last_turns():
     def turn(day):
         why = f"I'm keeping `part{day}()` as it is, because the report reads it."

@@ -641,6 +641,48 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
     assert [*work_tree_lines(tree, whole=True)] == lines
 
 
+@rows(
+    "command, output, commits",
+    [
+        ("git commit -qm 'Add a' -m 'It is new.'", "", ["Add a"]),
+        ("git commit -q -m \"$(cat <<'EOF'\nAdd a\n\nIt is new.\nEOF\n)\"", "", ["Add a"]),
+        ("git commit --quiet -F - <<'EOF'\nAdd a\nEOF", "", ["Add a"]),
+        ("git commit -qm 'Add a' && git log --oneline -1", "1a2b3c4 Add a", ["1a2b3c4 Add a"]),
+        ("git commit -qm 'Add a'", "nothing to commit, working tree clean", None),
+        ("git commit -m 'Add a'", "", None),
+        ("git commit -q -F message.txt", "", None),
+    ],
+)
+def test_a_quiet_commit_counts_by_its_subject(command, output, commits):
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.py"], "", "")
+
+    record_in_work_tree(tree, [], command, output)
+
+    assert tree.get("commits") == commits
+
+
+def test_a_file_that_was_made_and_deleted_again_is_not_uncommitted():
+    tree = new_work_tree()
+    record_in_work_tree(tree, {"/src/app/debug.py": "created", "/src/app/a.py": "changed"}, "", "")
+    record_in_work_tree(tree, {"debug.py": "deleted", "old.py": "deleted"}, "rm debug.py old.py", "")
+    assert tree["edited"] == ["/src/app/a.py", "old.py"]
+
+    record_in_work_tree(tree, {"b.py": "created"}, "", "")
+    record_in_work_tree(tree, {}, "git add -A && git commit -m All", "[main 1a2b3c4] All")
+    record_in_work_tree(tree, {"b.py": "deleted"}, "rm b.py", "")
+    assert tree["edited"] == ["b.py"]
+
+
+def test_tests_behind_a_formatter_are_a_check():
+    tree = new_work_tree()
+    record_in_work_tree(tree, ["a.go"], "", "")
+
+    record_in_work_tree(tree, [], "gofmt -w a.go && go test ./...", "ok  \tapp/api\t0.1s")
+
+    assert not tree["unchecked"]
+
+
 ON_MAIN = [([], "git commit -m One", "[main 1a2b3c4] One"), ([], "git commit -m Two", "[main 2b3c4d5] Two")]
 
 
