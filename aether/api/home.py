@@ -177,8 +177,12 @@ def change(
     )
 
 
+# Who looks something up does not wait for a writer.
+READING_WAIT_SECONDS = 0.25
+
+
 def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Committed:
-    """Do the same for what only reading changes: it neither waits for the server of a shared home nor in its queue.
+    """Do the same for what only reading changes: it waits neither long for the lock, nor for the server of a shared home.
 
     Raises:
         StorageFailed, LockTimeout: nothing was stored.
@@ -187,7 +191,12 @@ def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Co
 
     if os.path.exists(f"{place}/{ledger.PLACE}"):
         require_answer(place)
-    done = commit(place, lambda snapshot: plan(snapshot.documents), Author("access"), now=now())
+    known = config.or_default(place)
+    wait = min(READING_WAIT_SECONDS, known.lock_timeout_seconds)
+    settings = known._replace(lock_timeout_seconds=wait)
+    done = commit(
+        place, lambda snapshot: plan(snapshot.documents), Author("access"), now=now(), settings=settings
+    )
     return done._replace(result=copied(done.result))
 
 

@@ -101,8 +101,8 @@ _REQUESTS = frozenset({HISTORY, USER_INPUT})
 _WHOLE = frozenset({HISTORY, "conversation"})
 # Share of the words of a match that a better one has: then it says nothing new.
 REPEATED = 0.8
-# To a question: a request is seldom its answer, whoever makes it and in any place, and a whole session holds many
-# words that have nothing to do with it; the message of a commit says what was done, and why.
+# A whole session holds many words that have nothing to do with what is looked for, and what it says is found beside it. To a
+# question, a request is seldom the answer, whoever makes it and in any place; the message of a commit says what was done, and why.
 ASKED_FACTOR = 0.5
 COMMIT_FACTOR = 1.2
 # To a question about a commit: the message of one does not say that it is one.
@@ -741,9 +741,9 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
     for entry in entries:
         row = entry.row
         factor = 1 + CONFIDENCE * (row.relevance - 0.5)
+        if entry.layer == "short_term_memory" or (asks and _is_request(row)):
+            factor *= ASKED_FACTOR
         if asks:
-            if entry.layer == "short_term_memory" or _is_request(row):
-                factor *= ASKED_FACTOR
             if row.asks:
                 factor *= QUESTION_FACTOR
             if row.role == COMMIT:

@@ -14,11 +14,12 @@ from aether.api import briefing, hook_sessions, recall, working
 from aether.api.importing import import_transcripts
 from aether.api.prompt_recall import prompt_recall
 from aether.errors import InvalidInput, NotFound
-from aether.store import spool
+from aether.store import commit, spool
 from aether.store.files import locked
 from aether.text.cleaning import clean
 from aether.text.tags import NOTICE
 from tests.cli import stage
+from tests.homes import configure
 
 DECISION = (
     "Decided: Stripe webhook retries use exponential backoff with five attempts, because calls are dropped."
@@ -59,6 +60,24 @@ def test_an_index_says_where_what_and_what_it_costs(place):
     assert line.tokens == aether.get_working_memory_item(item, home=place)["token_count"]
     assert line.gist == DECISION[:99].rstrip() + "…"
     assert line.score > 0
+
+
+def test_reading_does_not_wait_for_a_writer(place, monkeypatch):
+    item = add(place, DECISION)
+    configure(place, "[store]\nlock_timeout_seconds = 30\n")
+    waits = []
+    held = commit.write_lock
+
+    def write_lock(home, *, timeout, **more):
+        waits.append(timeout)
+        return held(home, timeout=0, **more)
+
+    monkeypatch.setattr(commit, "write_lock", write_lock)
+
+    with locked(place):
+        assert aether.get_working_memory_item(item, home=place)["content"] == DECISION
+        assert aether.search_memory("stripe retries", home=place)[0]["id"] == item
+    assert len(waits) == 2 and max(waits) < 1
 
 
 def test_an_index_keeps_to_its_limit_and_its_budget(place):

@@ -179,6 +179,16 @@ def test_a_phrase_in_the_archive_or_in_a_session_comes_first_too():
     assert hits[-1]["id"] == "w"
 
 
+def test_what_says_it_comes_before_the_session_that_says_it_too():
+    session = {
+        "session_id": "s",
+        "summary": "Amounts are integer cents, no floats. The pages are stored.",
+    }
+    state = memory(item("w", "Amounts are integer cents, and never floats."), sessions=[session])
+
+    assert found(state, "amounts stored as integer cents, no floats") == ["w", "s"]
+
+
 def test_one_word_that_is_the_whole_text_is_an_exact_match():
     state = memory(item("whole", "Deploy."), item("form", "deployed"), item("more", "deploy deploy deploy"))
     hits = search(state, "deploy", now=NOW)
