@@ -166,9 +166,9 @@ def trigger_phase_boundary_compression(
 
 def ingest_session(
     phase: int, compressed_json: str | Mapping[str, Any], *, home: Home, architect: JsonObject | None,
-    compression_id: str | None, by: str = "",
+    compression_id: str | None, by: str = "", part: str = "",
 ) -> IngestResult:  # fmt: skip
-    """Do the same as `trigger_phase_boundary_compression`, with `by` as the author of the change."""
+    """Do the same as `trigger_phase_boundary_compression`, with `by` as the author of the change, a `part` of a larger one."""
     from aether.backends.request import instruction
 
     phase = check_phase(phase)
@@ -184,7 +184,7 @@ def ingest_session(
         )  # fmt: skip
 
     # The gate and the promotion take seconds in a full home, which other writers would wait for.
-    author = Author("compress", by=by or "architect", reason=f"phase {phase}")
+    author = Author("compress", by=by or "architect", reason=f"phase {phase}", part=part)
     done = change_snapshot(place, plan, author, ahead=True)
     fold_if_possible(place)
     result = cast(IngestResult, done.result)
@@ -344,13 +344,15 @@ def compress(
     progress: Callable[[str], None] = lambda _: None,
     by: str = "",
     alone: bool = False,
+    part: str = "",
 ) -> Compressed:
     """Compress the items of `phase`, and of earlier phases unless `alone`, by an architect, and return the result.
 
     `architect` is `extractive`, `anthropic`, `openai`, `ollama`, `claude-code`, `command:'…'`, `manual` (stops after
     the hand-off), or a function that takes the hand-off (with `feedback` after a rejection) and returns the session as text or
     as an object; by default the one in `config.toml`, else the extractive one. `progress` is called with
-    each step. `by` is the author in the log; `undo` without a revision skips changes by a hook.
+    each step. `by` is the author in the log; `undo` without a revision skips changes by a hook. `part` makes it one of several
+    sessions that are undone together: `NAME/1`, `NAME/2` and so on.
 
     Raises:
         InvalidInput: the architect is unknown.
@@ -381,11 +383,13 @@ def compress(
         output_usd_per_million=settings.architect_output_usd_per_million or None,
     )._replace(**cast(Any, overrides))  # fmt: skip
     notes: list[str] = []
-    stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, by=by)
+    stored = _ask(prepared, module, reach, notes=notes, progress=progress, place=place, by=by, part=part)
     if stored is None and module.NAME != FALLBACK:
         fallback, _ = backend_of(FALLBACK)
         progress("asking the extractive architect instead")
-        stored = _ask(prepared, fallback, reach, notes=notes, progress=progress, place=place, by=by)
+        stored = _ask(
+            prepared, fallback, reach, notes=notes, progress=progress, place=place, by=by, part=part
+        )
         if stored is not None:
             notes.append("the extractive architect wrote the session instead")
     if stored is None:
@@ -399,7 +403,7 @@ def compress(
 
 def _ask(
     prepared: Prepared, module: Any, reach: Settings, *, place: Path, notes: list[str],
-    progress: Callable[[str], None], by: str,
+    progress: Callable[[str], None], by: str, part: str,
 ) -> IngestResult | None:  # fmt: skip
     """Ask the backend until its answer is stored, and return the result; None if it fails or every answer is rejected."""
     path, record = prepared.path, prepared.record
@@ -430,7 +434,8 @@ def _ask(
             }  # fmt: skip
             progress("checking and storing the session")
             return ingest_session(
-                record["phase"], spent[-1].text, home=place, architect=author, compression_id=record["id"], by=by
+                record["phase"], spent[-1].text, home=place, architect=author, compression_id=record["id"], by=by,
+                part=part,
             )  # fmt: skip
         except InvalidInput as reason:
             feedback = str(reason)

@@ -194,7 +194,7 @@ def status(ask: Ask) -> int:
     pairs = [
         ("MCP server", ", ".join(found.servers) or "not in settings"),
         ("on PATH", "not in every shell" if found.path else "yes"), ("home", found.home or "none"),
-        ("paused", "yes" if found.paused else "no"), ("waiting", f"{found.waiting} events"),
+        ("paused", "yes" if found.paused else "no"), ("waiting", pluralize(found.waiting, "events")),
         ("last session", f"{when(session['at'])}  {session['session']}" if session else "none yet"),
     ]  # fmt: skip
     installed = Table(rows, head=("scope", "installed", "settings"))

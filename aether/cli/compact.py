@@ -320,7 +320,7 @@ def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> N
         "messages": None if output else done.messages, "findings": [finding._asdict() for finding in done.findings],
     }  # fmt: skip
     emit(ask, data, output or as_json(done.messages))
-    note(ask, f"Compaction {done.step} is undone: {len(done.messages)} messages.")
+    note(ask, f"Compaction {done.step} is undone: {pluralize(len(done.messages), 'messages')}.")
     for line in _findings(data["findings"]):
         say(line)
     if unwritten:
@@ -466,7 +466,8 @@ def _lines(found: Any) -> Iterator[str]:
         yield _line(finding.level, finding)
     if not found.findings:
         converted = "" if found.wire == found.provider else f", converted from {found.wire}"
-        yield f"{found.provider} takes these {found.messages} messages{converted}."
+        these = "this message" if found.messages == 1 else f"these {found.messages} messages"
+        yield f"{found.provider} takes {these}{converted}."
 
 
 def _finding_lines(label: str, findings: Iterable[Finding]) -> Iterator[str]:

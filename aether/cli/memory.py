@@ -23,6 +23,7 @@ from aether.cli.output import (
     is_typed,
     note,
     note_nothing,
+    note_undo,
     one_line,
     pass_ask,
     plain,
@@ -468,20 +469,19 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
       aether memory compress
       aether memory compress --phase 1 --architect extractive
     """
-    from aether.api import compress
+    from aether.api.home import now
+    from aether.clock import new_id
 
-    place = ask.place()
     made: list[dict[str, Any]] = []
     taken = "" if phase is None else _earlier_words(ask, phase)
     try:
         large, too_small = _phases_by_size(ask) if phase is None else ([phase], [])
+        whole, revisions = new_id("compress", now()), list[int]()
         for each in large:
-            with progress(ask) as report:
-                done = compress.compress(
-                    each, architect=architect, home=place, progress=report, alone=phase is None
-                )
-            for words in done.notes:
-                say(f"Note: {words.rstrip('.')}.")
+            part = f"{whole}/{len(revisions) + 1}" if phase is None else ""
+            done = _compressed(ask, each, architect, part=part)
+            if done.ingested and done.ingested.revision:
+                revisions.append(done.ingested.revision)
             made.append(
                 {
                     "handoff": str(done.prepared.path) if done.prepared.path else None,
@@ -503,7 +503,22 @@ def compress(ask: Ask, phase: int | None, architect: str | None) -> int:
         emit(ask, made[0] if phase is not None else {"phases": made, "too_small": too_small}, "")
     if taken:
         note(ask, taken)
+    if revisions:  # undone together
+        note_undo(ask, revisions[-1:])
     return 0
+
+
+def _compressed(ask: Ask, phase: int, architect: str | None, *, part: str) -> Any:
+    """Compress `phase`, with the phases before it if it is no `part` of several, and say what went wrong on the way."""
+    from aether.api import compress
+
+    with progress(ask) as report:
+        done = compress.compress(
+            phase, architect=architect, home=ask.place(), progress=report, alone=bool(part), part=part
+        )
+    for words in done.notes:
+        say(f"Note: {words.rstrip('.')}.")
+    return done
 
 
 def _phases_by_size(ask: Ask) -> tuple[list[int], list[int]]:
@@ -523,17 +538,18 @@ def _phases_by_size(ask: Ask) -> tuple[list[int], list[int]]:
 
 
 def _earlier_words(ask: Ask, phase: int) -> str:
-    """Return whose items `phase` takes if it has none of its own, which may be a typing error, else ""."""
+    """Return which other phases a session of `phase` takes items of, else ""; without any of its own it may be a typing error."""
     from aether.api.working import list_working_memory_items
 
     items = list_working_memory_items(home=ask.place())
     used = {item["metadata"]["phase"] for item in items if "phase" in item["metadata"]}
-    earlier = ", ".join(str(one) for one in sorted(used) if one < phase)
-    if phase in used or not earlier:
+    earlier = [str(one) for one in sorted(used) if one < phase]
+    if not earlier:
         return ""
-    return (
-        f"Phase {phase} had no items of its own: those of phases {earlier} were compressed as phase {phase}."
-    )
+    named = f"{'phase' if len(earlier) == 1 else 'phases'} {', '.join(earlier)}"
+    if phase in used:
+        return f"With phase {phase}, the items of {named} were compressed."
+    return f"Phase {phase} had no items of its own: those of {named} were compressed as phase {phase}."
 
 
 def _compressed_lines(done: Any) -> list[str]:

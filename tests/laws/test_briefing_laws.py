@@ -136,7 +136,7 @@ def test_the_same_memory_gives_the_same_text(found, occasion):
 
 
 # The types of items, and the roles that capture gives them.
-NOTED = [(type, "") for type in TYPES] + [
+NOTED = [(kind, "") for kind in TYPES] + [
     ("user_input", "request"), ("decision", "request"), ("outcome", "answer"), ("outcome", "commit"), ("observation", "tree"),
     ("observation", "plan"), ("observation", "change"),
 ]  # fmt: skip
