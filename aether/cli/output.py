@@ -157,7 +157,13 @@ class Group(click.Group):
         if args and not args[0].startswith("-") and args[0] not in known:
             from difflib import get_close_matches
 
-            near = get_close_matches(args[0], known, 1)
+            groups = {name: self.get_command(ctx, name) for name in known}
+            verbs = [
+                f"{name} {args[0]}"
+                for name, group in groups.items()
+                if isinstance(group, click.Group) and args[0] in group.commands
+            ]
+            near = verbs[:1] or get_close_matches(args[0], known, 1)
             meant = f" Did you mean {near[0]!r}?" if near else ""
             raise click.UsageError(f"No such command {args[0]!r}.{meant} Known: {', '.join(known)}.", ctx)
         return super().resolve_command(ctx, args)
