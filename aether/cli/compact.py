@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -219,7 +220,9 @@ def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> No
 
 
 def _findings(findings: Any) -> list[str]:
-    return [f"{finding['level']}: {plain(finding['message'])}" for finding in findings]
+    """Return the findings as lines, those of the same words once with their number."""
+    counted = Counter(f"{finding['level']}: {plain(finding['message'])}" for finding in findings)
+    return [f"{line} ({times} times)" if times > 1 else line for line, times in counted.items()]
 
 
 @compact_command.command("diff")
