@@ -11,6 +11,7 @@ import pytest
 
 import aether
 from aether.api import admin, briefing, conversations, dedupe, importing, ollm_import, working
+from aether.api.home import read
 from aether.errors import Conflict, InvalidInput, NotFound
 from aether.memory.capture.notes import note_key, origin
 from aether.messages.read import read_records
@@ -216,6 +217,29 @@ def test_notes_imported_at_the_same_time_are_stored_once(home, tmp_path, monkeyp
 
     assert (done.items, done.known, done.revisions) == (0, 3, [])
     assert contents(home) == [note(nth)["content"] for nth in range(3)]
+
+
+def test_words_imported_at_the_same_time_are_kept_once(home, tmp_path):
+    path = tmp_path / "talk.json"
+    said = ["Print the labels of the parcels.", "Printed the labels; all 12 parcels have one."] * 2
+    path.write_text(
+        json.dumps(
+            [
+                {"role": role, "content": f"{words} ({nth})"}
+                for nth, (role, words) in enumerate(zip(["user", "assistant"] * 2, said, strict=True))
+            ]
+        ),
+        encoding="utf-8",
+    )
+    others = []
+
+    done = load(home, path, progress=lambda records, items: others or others.append(load(home, path)))
+
+    assert (done.items, done.revisions) == (0, [])
+    assert len(others[0].revisions) == 1
+    kept = [record["item"]["id"] for _, record in record_files.records(read(home), "items")]
+    assert kept
+    assert len(kept) == len({*kept})
 
 
 @rows("which", [None, 0, 1, 2])
