@@ -221,8 +221,8 @@ def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> No
 
 def _findings(findings: Any) -> list[str]:
     """Return the findings as lines, those of the same words once with their number."""
-    counted = Counter(f"{finding['level']}: {plain(finding['message'])}" for finding in findings)
-    return [f"{line} ({times} times)" if times > 1 else line for line, times in counted.items()]
+    found = Counter(f"{finding['level']}: {plain(finding['message'])}" for finding in findings)
+    return [f"{line} ({times} times)" if times > 1 else line for line, times in found.items()]
 
 
 @compact_command.command("diff")

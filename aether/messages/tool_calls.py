@@ -14,6 +14,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from aether.hints import Literal, NotRequired
 from aether.messages.model import Block, Message, as_text
@@ -801,6 +802,11 @@ def place_given(arguments: JsonObject) -> str:
 
 
 def _record_branch(tree: WorkTree, command: str, output: str) -> None:
+    for verb, words in [step for _, step in _git_steps(command)]:
+        made = [name for flag, name in pairwise(words) if flag in _NEW_BRANCH]
+        if verb in ("checkout", "switch") and made and "fatal:" not in output:  # with -q git does not say so
+            tree["branch"] = made[0]
+            tree.pop("rebased", None)
     if _SHOWS_BRANCH.search(command):
         for named in _BRANCH.findall(output):
             branch = next(filter(None, named))

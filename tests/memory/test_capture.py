@@ -77,6 +77,21 @@ def test_a_turn_gives_its_request_its_work_and_its_answer():
     ]
 
 
+def test_a_report_of_the_host_to_an_agent_that_waits_ends_its_turn():
+    report = user("<task-notification>\n<summary>The build is done.</summary>\n</task-notification>")
+    asked, waits = user("Speed the build up."), said("Both halves are built at the same time now.")
+    goes_on = said("The first half is built; the second takes two more minutes.")
+
+    assert brief(asked, waits, report, goes_on) == [
+        ("user_input", "Speed the build up."),
+        ("outcome", waits.text),
+        ("outcome", goes_on.text),
+    ]
+    assert [kind for kind, _ in brief(asked, waits, user("<system-reminder>Be brief.</system-reminder>"), goes_on)] == [
+        "user_input", "observation", "outcome",
+    ]  # fmt: skip
+
+
 def test_work_in_progress_at_the_end_of_a_turn_is_no_outcome():
     assert brief(
         user("Let a helper look at the date formats."),

@@ -187,6 +187,14 @@ def test_what_sub_agents_reported_is_injected_until_the_main_agent_reports():
     assert reported(answer("The page is built.", day=7), report, under_way, asked) == []
 
 
+def test_a_request_that_was_reported_on_is_not_open_while_the_agent_goes_on():
+    asked, done = request("Speed it up.", 4), answer("Both run at the same time now.", day=5)
+    cut = answer("Checking what is tracked:", day=6, fate="cut")
+
+    assert standing.under_way([cut, asked])
+    assert not standing.under_way([cut, done, asked])
+
+
 def test_what_is_made_is_injected_while_there_is_no_report_on_it():
     made = item(
         "I'm adding a queue in `src/queue.py` that the workers share.", day=5, role="change", conversation="c"

@@ -662,6 +662,23 @@ def test_a_quiet_commit_counts_by_its_subject(command, output, commits):
     assert tree.get("commits") == commits
 
 
+@rows(
+    "command, output, branch",
+    [
+        ("git checkout -q -b fix/a && git commit -qm x", "", "fix/a"),
+        ("git switch -q --create fix/a", "", "fix/a"),
+        ("git checkout -b fix/a; git status", "fatal: a branch named 'fix/a' already exists", None),
+        ("git checkout -q fix/a", "", None),
+    ],
+)
+def test_a_new_branch_is_known_though_git_is_quiet(command, output, branch):
+    tree = new_work_tree()
+
+    record_in_work_tree(tree, [], command, output)
+
+    assert tree.get("branch") == branch
+
+
 def test_a_file_that_was_made_and_deleted_again_is_not_uncommitted():
     tree = new_work_tree()
     record_in_work_tree(tree, {"/src/app/debug.py": "created", "/src/app/a.py": "changed"}, "", "")

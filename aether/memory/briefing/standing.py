@@ -182,8 +182,8 @@ def under_way(items: Iterable[Item]) -> bool:
         role = item["metadata"].get("role", "")
         if role == "request":
             return True
-        if _is_account(item):
-            return item["metadata"].get("fate") == CUT
+        if _is_account(item) and item["metadata"].get("fate") != CUT:
+            return False
     return False
 
 

@@ -203,6 +203,9 @@ def end_agent(state: State, agent: str) -> list[Draft]:
     return _end_of_agent(state, agent) if agent in state["turns"] else []
 
 
+_NOTIFICATION = "<task-notification>"
+
+
 def _request(state: State, record: Record, at: Origin) -> list[Draft]:
     text = _cleaned(record)
     if record.agent:
@@ -210,7 +213,8 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
         task = Note(at, f"Task: {shorten(text, TASK_CHARS)}", "observation", "task")
         return notes + (_new_items(state, [task]) if text else [])
     if not text:
-        return []
+        # The host reports to an agent that waits: the message before ended a turn.
+        return end_turn(state) if record.text.lstrip().startswith(_NOTIFICATION) else []
     before = _turn(state, "")["answer"]
     notes = _end_of_agents(state) + _end_of_turn(state, "")
     state["title"] = state.get("title") or title_of(text)
