@@ -53,7 +53,7 @@ _START = _FIRST | {
     "answers": Share(0.1, 0.35, 8),
     "next": Share(0.2, 0.5, 6),
     "open": Share(1, 1, 3),
-    "decisions": Share(0.5, 0.2, 10),
+    "decisions": Share(0.5, 0.15, 12),
     "requests": Share(1, 0.5, 4),
     "commands": Share(1, 1, 4),
     "results": Share(2, 0.3, 9),
@@ -65,7 +65,7 @@ _START = _FIRST | {
     "noted": Share(6, 4, 2),
 }
 # Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
-START_TOKENS = 980
+START_TOKENS = 1040
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
     "published": Share(0, 0.4, 8),
