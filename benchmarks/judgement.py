@@ -1,9 +1,9 @@
 """How often the cues of `aether.text` that decide what is injected find a rule or decision that a reader found too.
 
 Real transcripts with gold notes, made by reading. Each sentence of a person with a cue of a rule, and each reply with a cue
-of a decision, is a hit; it is right if it says a rule in force, or a decision, of the notes. The recall of a cue is its
-share of those notes. The data is not part of the repository: it is looked for beside it (`shared/data`), and without it
-nothing is measured. With `--write`, the table goes to docs/judgement.md.
+of a decision, is a hit; it is right if it says a rule in force, or a decision, of the notes, in its words or in those that
+explain it ("A." says nothing by itself). The recall of a cue is its share of those notes. The data is not part of the
+repository: it is looked for beside it (`shared/data`), and without it nothing is measured. With `--write`, the table goes to docs/judgement.md.
 
 Usage: python benchmarks/judgement.py [--write] [GOLD_DIR...]
 """
@@ -87,12 +87,12 @@ def hits_in(reply: str, before: str) -> Iterator[Hit]:
 
 def main(directories: list[Path], *, write: bool) -> None:
     """Print the hits, precision and recall of each cue."""
-    known: dict[str, list[str]] = {}
+    known: dict[str, list[tuple[str, str]]] = {}
     for path in sorted(path for directory in directories for path in directory.glob("*.gold.json")):
         gold = json.loads(path.read_text(encoding="utf-8"))
         entries = [each for cut in gold["cuts"] for each in cut["rules_in_force"] + cut["current_decisions"]]
         known[Path(gold["file"]).name] = [
-            *dict.fromkeys(re.sub(r"[“”]", "", each["quote"]) for each in entries)
+            *dict.fromkeys((re.sub(r"[“”]", "", each["quote"]), each.get("note") or "") for each in entries)
         ]
     counted = {cue: [0, 0, 0, 0] for cue in CUES}
     for path in sorted(DATA.glob("c*/*.jsonl")):
@@ -102,7 +102,7 @@ def main(directories: list[Path], *, write: bool) -> None:
             if notes is None:
                 row[3] += 1
                 continue
-            matched = [note for note in notes if says(hit.said, note)]
+            matched = [texts for texts in notes if any(text and says(hit.said, text) for text in texts)]
             row[0] += 1
             row[1] += bool(matched)
             row[2] += len(matched)
