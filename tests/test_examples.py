@@ -55,7 +55,7 @@ SHOWN = {
     "typed_orchestrator": [
         "queued - speed of the writes", "decision of phase 1", "session: Phase 1 chose how state is kept.",
         "next phase: speed of the writes",
-        *["short_term_memory - Phase 1 chose how state is kept. State is JSON, because people read it. — see the decision"]
+        *["archive - State is JSON, because people read it."]
         * 2,
     ],
     "undo_and_time_travel": [
