@@ -469,17 +469,12 @@ def outcome_line(output: str) -> str:
 
     >>> outcome_line("collecting…\n12 passed in 0.4s\nbye")
     '12 passed in 0.4s'
-    >>> outcome_line("ok  \tapp/api\t0.1s\nok  \tapp/web\t(cached)"), outcome_line("not ok 1 - adds\nok 2 - drops")
-    ('ok, 2 packages', 'ok 2 - drops')
     """
     lines = _lines(output[-_TAIL_CHARS:])
     summaries = [line for line in lines if _COMMITTED.match(line)][:1] or [
         line for line in lines if _SUMMARY.search(line)
     ]
     chosen = redact(summaries[-1] if summaries else (lines[-1] if lines else ""))
-    packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(chosen) else set()
-    if len(packages) > 1 and not reports_failure("", output):
-        return f"ok, {len(packages)} packages"
     return chosen if len(chosen) <= RESULT_CHARS else chosen[: RESULT_CHARS - 1] + "…"
 
 
@@ -490,11 +485,18 @@ def outcome_of(command: str, output: str) -> str:
     ('', '', 'built')
     >>> outcome_of("make app\nfor q in a b; do ./app $q; done", "5 13.6 test/a.py"), outcome_of("make test; cat log", "12 passed in 0.4s\nthe log")
     ('', '12 passed in 0.4s')
+    >>> tested = "ok app/api 0.1s\nok app/web (cached)"
+    >>> outcome_of("go test ./...", tested), outcome_of("go test ./... | tail -2", tested)
+    ('ok, 2 packages', 'ok, 2 packages shown')
     """
-    line = outcome_line(output)
+    line, parts = outcome_line(output), parts_of(command)
+    # The last of several packages is no outcome of all; behind a filter nobody knows how many there were.
+    packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(line) else set()
+    if len(packages) > 1 and not reports_failure("", output):
+        shown = " shown" if any(part.then == "|" for part in parts) else ""
+        return f"ok, {len(packages)} packages{shown}"
     if _SUMMARY.search(line) or _COMMITTED.match(line):
         return line
-    parts = parts_of(command)
     heads = [part.text for at, part in enumerate(parts) if not at or parts[at - 1].then != "|"]
     last = heads[-1] if heads else command
     return line if " ".join(last.split()[:2]) in short_command(command) and not only_reads(last) else ""

@@ -95,6 +95,7 @@ _IS_DOING = lazy(
     r"^\W*(?:now,? |so,? |next,? |then,? |first,? |ok\W+)*(?:let me(?! know\b)|i'll (?!be\b|wait\b)|i(?:'m| am) (?:now |just |also )?(?!waiting\b)\w+ing\b)(?!.*\bif you\b)",
     re.IGNORECASE,
 )
+_LET_ME = lazy(r"\W*(?:now,? |so,? |ok\W+)*let me (?!know\b)", re.IGNORECASE)
 _NEXT = lazy(
     r"^\W*(?:the )?(?:next(?: steps?| up| i'll)?\b|remaining\b|to ?do\b|still (?:open|to do|missing|left|needs?)\b|not yet\b|after that\b(?!,? (?:i|we) (?!will\b))|when ready\b|pending\b)"
     r"|\bnext steps?\b|\bremains? (?:open|pending|unresolved|untested)\b|\b(?:is|are) still (?:open|pending|running|in progress|outstanding)\b|\b(?:remains?|still has|still needs?|is left) to\b|\bnot (?:yet )?(?:committed|pushed|merged|tested)\b|\bwhen (?:you're )?ready\b",
@@ -736,6 +737,15 @@ def goes_on(text: str) -> bool:
     (True, True, False)
     """
     return any(_IS_DOING.match(one.replace("’", "'")) for one in sentences(text.strip())[-1:])
+
+
+def looks_on(text: str) -> bool:
+    """Return whether an agent's message ends with what it does at once, so that whoever wrote next stopped it.
+
+    >>> looks_on("Two tests fail. Let me see why."), looks_on("Two tests fail. I'll fix them when you say so.")
+    (True, False)
+    """
+    return any(_LET_ME.match(one.replace("’", "'")) for one in sentences(text.strip())[-1:])
 
 
 def names_step(sentence: str) -> bool:

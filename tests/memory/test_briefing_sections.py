@@ -1206,3 +1206,11 @@ def test_a_picked_answer_comes_before_its_question():
 )  # fmt: skip
 def test_a_cut_leaves_no_parenthesis_open(text, shown):
     assert one_line(text, 51) == shown
+
+
+@rows("unchecked, note", [(f" {UNCHECKED}", "perhaps before the last edit"), ("", "")])
+def test_a_check_that_failed_before_the_last_edit_says_so(unchecked, note):
+    failed = item("`make test` failed: 1 failed", "error", day=3)
+    tree = item(f"Uncommitted, as of the last call: a.py.{unchecked}", day=4, role="tree")
+
+    assert [(line.section, line.note) for line in sections.problems([tree, failed])] == [("open", note)]

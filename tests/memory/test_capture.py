@@ -92,6 +92,15 @@ def test_a_report_of_the_host_to_an_agent_that_waits_ends_its_turn():
     ]  # fmt: skip
 
 
+def test_what_a_person_stopped_is_no_final_report():
+    asked = user("Make the tests of the gateway pass.")
+    stopped = said("There are two failing tests in `gateway_test.go`. Let me look at the hooks more closely.")
+
+    found = notes(asked, *run("make test", "3 passed"), stopped, user("Could the hooks be generated?"))
+
+    assert [note["metadata"].get("fate") for note in found if note["type"] == "outcome"] == ["cut"]
+
+
 def test_work_in_progress_at_the_end_of_a_turn_is_no_outcome():
     assert brief(
         user("Let a helper look at the date formats."),

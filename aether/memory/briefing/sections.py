@@ -481,6 +481,7 @@ def common_root(lines: Sequence[Line]) -> str:
 COMMAND_CHARS = 160
 # The newest builds and tests.
 MOST_CHECKS = 2
+EARLIER_CHECK = "perhaps before the last edit"
 # Items read of each type: far more than fit into any budget, far fewer than a full memory has.
 LOOKED_AT = 60
 
@@ -592,7 +593,7 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
     found: list[tuple[int, Line]] = []
     seen: set[str] = set()
     items = list(items)
-    tree = next((item["content"] for item in items if item["metadata"].get("role") == "tree"), "")
+    tree = _tree_of(items)
     checks = MOST_CHECKS
     held = (item for item in items if item["type"] == "command" and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
@@ -614,12 +615,17 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
         text = f"Ran `{_shown(parts)}`{outcome}" if run else _call(item["content"])
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
         ids, _ = origin_of(item)
-        note = "perhaps before the last edit" if is_check and UNCHECKED in tree else ""
+        note = EARLIER_CHECK if is_check and UNCHECKED in tree else ""
         line = Line(
             "commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], note, ids, "machine"
         )
         found.append((last, line))
     return [line for _, line in sorted(found, key=lambda each: each[0])]
+
+
+def _tree_of(items: Iterable[Item]) -> str:
+    """Return the newest state of the work tree, "" if it is not known."""
+    return next((item["content"] for item in items if item["metadata"].get("role") == "tree"), "")
 
 
 def _call(content: str) -> str:
@@ -1021,6 +1027,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
     ends: list[frozenset[str]] = []
     settling = looked = 0
     moved_on = asked = changed = False
+    tree = _tree_of(items)
     for item in items:
         kind, content = item["type"], item["content"]
         asked = asked or item["metadata"].get("role") == "request"
@@ -1049,7 +1056,8 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:
             section = "commands" if known and moved_on else "open"
-            yield Line(section, text, item["metadata"]["timestamp"], "", *origin_of(item))
+            note = EARLIER_CHECK if known and UNCHECKED in tree else ""
+            yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 
 def results(items: Iterable[Item]) -> Iterator[Line]:

@@ -47,7 +47,7 @@ from aether.messages.records import Record
 from aether.messages.tool_calls import words_of_refusal
 from aether.redact.redact import redact, redacted, without_blocks
 from aether.regular import sha256
-from aether.text.accounts import goes_on, names_step
+from aether.text.accounts import goes_on, looks_on, names_step
 from aether.text.choices import settled
 from aether.text.classify import (
     asks_for_decision,
@@ -295,7 +295,8 @@ def _account(answer: Answer | None, *, cut: bool = False) -> list[Note]:
     if not says and not answer.get("going_on"):
         return []
     said = shorten(answer["text"], ANSWER_CHARS)
-    fate = CUT if cut and (answer.get("going_on") or goes_on(answer["text"])) else ""
+    stopped = cut and (answer.get("going_on") or goes_on(answer["text"]))
+    fate = CUT if stopped or looks_on(answer["text"]) else ""
     return [Note(answer["at"], said, "outcome", "answered", role="answer", fate=fate)]
 
 
