@@ -132,7 +132,7 @@ def create_backup(
     identity = _identity_of(place)
     _require_own(target, earlier, place, identity, adopt=adopt)
     known = {name.rpartition("/")[2] for name, size in target.names(OBJECTS).items() if size}
-    if not earlier and isinstance(target, FileStorage):
+    if isinstance(target, FileStorage) and not (target.root.exists() and any(target.root.iterdir())):
         target.put(".gitignore", b"*\n")  # it may lie in a repository, and does not belong to it
     new: list[int] = []
     with _writing(target, known, new) as keep:

@@ -148,12 +148,12 @@ _BRANCH = lazy(
 _COMMIT_NAME = lazy(r"^\[[^\]\n]+ ([0-9a-f]{7,})\] (.*)$", re.MULTILINE)
 _COMMIT_ENTRY = lazy(r"(?:(?P<name>[0-9a-f]{7,40}) )?(?P<subject>.*)", re.DOTALL)
 _LOGGED_COMMIT = lazy(r"^(?=[a-f]*\d)([0-9a-f]{7,40}) (?:\((?:HEAD|tag:)[^)\n]*\) )?(\S.*)$", re.MULTILINE)
-# What is staged by each of these is in the next commit.
+# What a commit says, or the title and the text of a pull request, on the command line.
 _MESSAGE = lazy(
     r"""\s(?:-[a-z]*m|--message|--title|-t|--body|-b)[ =]("(?:\\.|[^"\\])*"|'[^']*')""", re.DOTALL
 )
 _TRAILERS = lazy(r"\n+(?:(?:[A-Z][\w-]+-[Bb]y|[A-Z][\w]+(?:-[A-Z]\w+)+): .*|\W*Generated with .*)(?=\n|\Z)")
-_QUIET = lazy(r"-[a-pr-z]*q")
+# What is staged by each of these is in the next commit.
 _STAGING = frozenset({"add", "stage", "rm", "mv"})
 _STAGES_UNSEEN = lazy(r"\bxargs\b[^|;&]*\bgit\b[^|;&]* (?:add|stage|rm)\b", needs=("xargs",))
 # Where files are made that belong to no work tree, unless the work itself is there.
@@ -857,8 +857,8 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
         sure = found or not any(_takes_back(*step) for step in given)
         commits = any(_commits(*step) for step in given) and sure and not refused
         if commits and not found and is_quiet_commit(command, output):
-            found = [("", message_of(part).partition("\n")[0]) for part in _commit_parts(command)]
-        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found if subject)]
+            found = [("", said.partition("\n")[0]) for said in commit_messages(command)]
+        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
         if commits:
             tree["made"] = [path for path in tree.get("made", ()) if path in left]
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
@@ -897,12 +897,19 @@ def is_quiet_commit(command: str, output: str) -> bool:
     return bool(commits) and all(map(_is_quiet, commits)) and not _NO_COMMIT.search(output)
 
 
-def _commit_parts(command: str) -> list[Part]:
-    return [part for part in parts_of(command) if (step := git_step(part)) and _commits(*step)]
+def commit_messages(command: str) -> list[str]:
+    """Return the messages that the commits of `command` are given on the command line.
+
+    >>> commit_messages("git add a && git commit -qm 'Add a' && git commit --dry-run -m 'Add b'")
+    ['Add a']
+    """
+    made = (part for part in parts_of(command) if (step := git_step(part)) and _commits(*step))
+    return [said for part in made if (said := message_of(part))]
 
 
 def _is_quiet(words: Sequence[str]) -> bool:
-    return "--amend" not in words and any(word == "--quiet" or _QUIET.match(word) for word in words)
+    flags = (_COMMIT_FLAGS.match(word) for word in words if not word.startswith("--"))
+    return "--amend" not in words and ("--quiet" in words or any(one and "q" in one[1] for one in flags))
 
 
 def _rewrites(verb: str, words: Sequence[str]) -> bool:

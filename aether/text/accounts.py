@@ -736,7 +736,7 @@ def goes_on(text: str) -> bool:
     >>> goes_on("The tests pass. I'm committing this now."), goes_on("Let me push."), goes_on("It is pushed. Let me know.")
     (True, True, False)
     """
-    return any(_IS_DOING.match(one.replace("’", "'")) for one in sentences(text.strip())[-1:])
+    return _ends_so(text, _IS_DOING)
 
 
 def looks_on(text: str) -> bool:
@@ -745,7 +745,11 @@ def looks_on(text: str) -> bool:
     >>> looks_on("Two tests fail. Let me see why."), looks_on("Two tests fail. I'll fix them when you say so.")
     (True, False)
     """
-    return any(_LET_ME.match(one.replace("’", "'")) for one in sentences(text.strip())[-1:])
+    return _ends_so(text, _LET_ME)
+
+
+def _ends_so(text: str, pattern: re.Pattern[str]) -> bool:
+    return any(pattern.match(one.replace("’", "'")) for one in sentences(text.strip())[-1:])
 
 
 def names_step(sentence: str) -> bool:

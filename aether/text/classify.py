@@ -266,7 +266,7 @@ _BESIDE = lazy(r"\([^()]*\)", needs=("(",))
 # "That must not happen" means nothing without its context; "I must have mixed it up" binds nobody.
 _NEEDS_CONTEXT = lazy(r"^(?:that|this|these|those|it|they|he|she|i|here|there)\b", re.IGNORECASE)
 _NO_SUBJECT = lazy(r"^(?:must|should|has to|have to|needs? to)\b", re.IGNORECASE)
-# In a list, of the entry above.
+# In a list: of what it describes, and of the entry above.
 _IS_TO_BE = lazy(r"^must be\b(?!.*\b(?:always|never|only|every|each|all)\b)", re.IGNORECASE)
 _OF_ABOVE = lazy(r"^(?:it|this|that) (?:should|must|shall|may) (?:not|never|only)\b", re.IGNORECASE)
 _MOMENT = cue(

@@ -137,6 +137,21 @@ def test_only_the_owner_reads_a_backup_and_a_restored_home(full, place, tmp_path
         }
 
 
+def test_a_new_place_keeps_itself_out_of_a_repository_and_another_one_stays_as_it_is(home, tmp_path):
+    new, mine, ours = tmp_path / "new", tmp_path / "mine", tmp_path / "ours"
+    for place in (mine, ours):
+        place.mkdir()
+    (mine / ".gitignore").write_text("build\n")
+    (ours / "page.html").touch()
+
+    for place in (new, mine, ours):
+        aether.create_backup(str(place), home=home)
+
+    assert (new / ".gitignore").read_text() == "*\n"
+    assert (mine / ".gitignore").read_text() == "build\n"
+    assert not (ours / ".gitignore").exists()
+
+
 def test_only_what_changed_is_written_again(full, place, monkeypatch):
     monkeypatch.setattr(consistent, "PIECE_BYTES", 1_000)
     monkeypatch.setattr(backup, "PIECE_BYTES", 1_000)

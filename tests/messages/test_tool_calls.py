@@ -650,7 +650,9 @@ def test_the_calls_show_what_is_uncommitted_unpushed_and_unchecked(calls, lines)
         ("git commit -qm 'Add a' && git log --oneline -1", "1a2b3c4 Add a", ["1a2b3c4 Add a"]),
         ("git commit -qm 'Add a'", "nothing to commit, working tree clean", None),
         ("git commit -m 'Add a'", "", None),
+        ("git commit -mquick", "", None),
         ("git commit -q -F message.txt", "", None),
+        ("git commit --allow-empty-message -m ''", "[main 1a2b3c4] ", ["1a2b3c4"]),
     ],
 )
 def test_a_quiet_commit_counts_by_its_subject(command, output, commits):

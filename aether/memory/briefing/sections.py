@@ -35,9 +35,6 @@ from aether.text.words import pluralize, sentences, stems
 from aether.tuples import NamedTuple
 from aether.types import Item
 
-# Of the name of a directory.
-NAME_CHARS = 60
-_WORKTREE = lazy(r"[\\/]\.(?:claude[\\/])?worktrees[\\/].*", re.DOTALL)
 # Characters: a rule is a sentence, a request or result is shortened to its start.
 RULE_CHARS = 300
 PROTECTED_CHARS = 600
@@ -282,10 +279,6 @@ def _matter(id: str, type: str, text: str, at: str) -> Item:
     return cast(Item, {**_item(type, text, at), "id": id})
 
 
-def _at(item: Item) -> str:
-    return item["metadata"]["timestamp"]
-
-
 def pattern_ended_at(pattern: Mapping[str, Any]) -> str:
     """Return when a person ended `pattern`, "" if nobody did, or it was said again since."""
     at = str((pattern.get("metadata") or {}).get("ended_at", ""))
@@ -375,16 +368,21 @@ def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
         yield item if content == item["content"] else {**item, "content": content}
 
 
+# Characters of the name of a directory.
+NAME_CHARS = 60
+_WORKTREE = lazy(r"[\\/]\.(?:claude[\\/])?worktrees[\\/].*", re.DOTALL)
+
+
 def other_projects(items: Sequence[Item], shown: Sequence[Item], root: str) -> dict[str, str]:
     """Return by id the name of its project for each of `items` from another one than that of `root` and the `shown` items.
 
     A directory above, below or with the same name is no other one, nor is a worktree inside of a project.
     """
-    here = {_project(item) for item in shown} - {""}
-    if not here:
+    here, everywhere = {*map(_project, shown)} - {""}, {*map(_project, items)} - {""}
+    if not here or everywhere <= here:
         return {}
     own = [*map(_components, {*here, root})]
-    places = {place: _components(place) for place in {*map(_project, items)}}
+    places = {place: _components(place) for place in everywhere}
     known = {
         place: one_line(parts[-1], NAME_CHARS)
         for place, parts in places.items()
@@ -403,8 +401,10 @@ def _is_same_project(one: Sequence[str], other: Sequence[str]) -> bool:
     return least > 0 and (one[-1] == other[-1] or one[:least] == other[:least])
 
 
-def _components(path: str) -> list[str]:
-    return [part for part in re.split(r"[\\/]+", _WORKTREE.sub("", path)) if part]
+def _components(path: str) -> tuple[str, ...]:
+    from aether.memory.timeline import components  # most homes are of one project
+
+    return components(_WORKTREE.sub("", path))
 
 
 def is_scratch(path: str) -> bool:
@@ -838,8 +838,7 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 def requests(items: Sequence[Item], *, most: int = UNREPORTED_CHARS) -> Iterator[Line]:
     """Yield what the person asks for now: the last request, those before it that it only asks about, and what came first.
 
-    Of the last one `most` characters are shown while no report followed it.
-    The first one says what the work is for, in a short conversation or if it is a page. Those between that say how
+    Of the last one `most` characters are shown while no report followed it. The first one says what the work is for, in a short conversation or if it is a page. Those between that say how
     something is to be done are `asked`: the person has moved on. Dropped ones are left out.
     """
     fates = request_fates(items)

@@ -18,7 +18,6 @@ from aether.messages.shell import (
     ANY_SCRIPT,
     command_signature,
     error_excerpt,
-    git_step,
     hides_failure,
     is_notable,
     is_undecided,
@@ -35,6 +34,7 @@ from aether.messages.tool_calls import (
     WorkTree,
     answers_in,
     as_answered,
+    commit_messages,
     commits_in,
     failure_key,
     file_changes,
@@ -101,7 +101,8 @@ _OPENS = lazy(r"gh (?:pr|issue) create\b", needs=("create",))
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
 _COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
 _PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
-QUIETLY = "Committed"
+# Its place is taken by this where a commit was quiet.
+_QUIETLY = "Committed"
 _ONLY_PUSHES = lazy(r"git (?:-C \S+ )?push\b[^;&|\n]*")
 _TRAILER = lazy(r"\n+agentId: .*\Z", re.DOTALL)
 # Claude Code puts a frame around the report of a sub-agent, and indents each of its lines.
@@ -387,15 +388,11 @@ def _published(call: Call, output: str) -> list[Note]:
     if "git" not in call["command"] and "gh" not in call["command"]:
         return []
     parts = parts_of(call["command"])
-    commits = [
-        said
-        for part in parts
-        if (step := git_step(part)) and step[0] == "commit" and (said := message_of(part))
-    ]
+    commits = commit_messages(call["command"])
     opened = [said for part in parts if _OPENS.match(part.text) and (said := message_of(part))]
     lines = _COMMITTED.findall(output) or [" ".join(one) for one in commits_in(call["command"], output)]
     if not lines and is_quiet_commit(call["command"], output):
-        lines = [QUIETLY] * len(commits)
+        lines = [_QUIETLY] * len(commits)
     addresses = _PUBLISHED_AT.findall(output)
     found = _paired(lines, commits)
     if len(addresses) == len(opened):
