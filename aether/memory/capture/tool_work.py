@@ -294,7 +294,7 @@ def _failed(work: Work, call: Call, record: Record) -> list[Note]:
     work["failures"][name] = Failure(
         shown=short_command(ran) if ran else _target(call), complaint=error_excerpt(text),
         times=known["times"] + 1 if known else 1, changed=known["changed"] if known else [],
-        at=known["at"] if known else call["at"],
+        at=_again_at(known["at"], call["at"]) if known else call["at"],
     )  # fmt: skip
     if known and (prepared := known.get("prepared")):
         work["failures"][name]["prepared"] = prepared
@@ -426,6 +426,7 @@ def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
     known = work["files"].get(change.path)
     if known:
         known["edits"] += 1
+        known["at"] = _again_at(known["at"], at)
         known["names"] = list(dict.fromkeys([*known["names"], *change.names]))[:CHANGED_SINCE]
         known["first"] = known["first"] or change.first
         if change.action == "deleted" or known["action"] == "deleted":
@@ -445,7 +446,7 @@ def _ran(work: Work, command: str, output: str, at: Origin) -> list[Note]:
     known = work["commands"].pop(name, None)
     work["commands"][name] = Run(
         shown=short_command(command), ending=outcome_of(command, output),
-        runs=known["runs"] + 1 if known else 1, at=known["at"] if known else at,
+        runs=known["runs"] + 1 if known else 1, at=_again_at(known["at"], at) if known else at,
     )  # fmt: skip
     if len(work["commands"]) > COMMANDS:
         return [_run_note(work["commands"].pop(next(iter(work["commands"]))))]
@@ -476,6 +477,11 @@ def _solves(call: Call, done: str, failed: str, failure: Failure) -> str:
 
 def _is_again(done: str, failed: str) -> bool:
     return resolves(done, failed, whole=True)
+
+
+def _again_at(first: Origin, last: Origin) -> Origin:
+    """Return the origin of what happened again: named by the first time, dated by the last, for what came between is older."""
+    return first | {"time": last["time"]}
 
 
 def _target(call: Call) -> str:
@@ -513,5 +519,4 @@ def _solution_note(failure: Failure, how: str, call: Call, output: str) -> Note:
         way = f"as `{shown}`" + (f" {way}" if since else "")
     end = outcome_line(output)
     content = f"{_failure_note(failure).content}\n{how} {way}" + (f": {end}" if end else ".")
-    solved = failure["at"] | {"time": call["at"]["time"]}  # keyed by the failure, dated by its fix
-    return Note(solved, content, "solution", "fixed", machine=True)
+    return Note(_again_at(failure["at"], call["at"]), content, "solution", "fixed", machine=True)
