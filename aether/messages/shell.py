@@ -455,13 +455,29 @@ _QUOTED_OR_REDIRECTED = lazy(f"({_QUOTATION})|{_REDIRECTS}", re.DOTALL)
 def short_command(command: str) -> str:
     """Return `command` as a note shows it: its first line, without directory changes and output filters.
 
+    Of one that is too long, the first parts are left out: how it came out is mostly said of the last.
+
     >>> short_command("cd /srv/app && make test 2>&1 | tail -20")
     'make test'
+    >>> short_command(f"go vet ./{'a' * 200} && go test ./a && ls -la")
+    'go test ./a && ls -la'
     """
     bare = _LEADING.sub("", command[:_READ_CHARS]).strip() or command.strip()
     line = bare.split("<<", 1)[0].split("\n", 1)[0]
     line = _DOCUMENT.sub("", _TRAILING.sub("", line)).strip() or line.strip()
+    if len(line) > COMMAND_CHARS:
+        line = _last_parts(line)
     return line if len(line) <= COMMAND_CHARS else line[: COMMAND_CHARS - 1].rstrip() + "…"
+
+
+def _last_parts(line: str) -> str:
+    """Return `line` from the first part on from which it is short enough, if one matters of those that are left."""
+    parts = parts_of(line)
+    for at, part in enumerate(parts[1:], 1):
+        found = line.find(part.text) if parts[at - 1].then in ("&&", ";") else -1
+        if found > 0 and len(line) - found <= COMMAND_CHARS:
+            return line[found:] if any(_matters(one.text) for one in parts[at:]) else line
+    return line
 
 
 def outcome_line(output: str) -> str:
@@ -489,6 +505,8 @@ def outcome_of(command: str, output: str) -> str:
     >>> outcome_of("go test ./...", tested), outcome_of("go test ./... | tail -2", tested)
     ('ok, 2 packages', 'ok, 2 packages shown')
     """
+    if _IN_BACKGROUND.search(output[:_READ_CHARS]):
+        return ""
     line, parts = outcome_line(output), parts_of(command)
     # The last of several packages is no outcome of all; behind a filter nobody knows how many there were.
     packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(line) else set()

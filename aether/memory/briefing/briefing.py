@@ -238,7 +238,11 @@ def _gather(
             for line in sections.changed_files(items, root=root, foremost=shares is not _COMPACT)
             if shares is not _START or ": " in line.text or not tree
         ],
-        "commands": lambda: [*tree, *ready["commands"], *sections.commands_run(items)],
+        "commands": lambda: [
+            *tree,
+            *ready["commands"],
+            *sections.commands_run(items, silent=shares is not _START),
+        ],
         "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }

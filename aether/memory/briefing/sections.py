@@ -481,7 +481,8 @@ def common_root(lines: Sequence[Line]) -> str:
 COMMAND_CHARS = 160
 # The newest builds and tests.
 MOST_CHECKS = 2
-EARLIER_CHECK = "perhaps before the last edit"
+BEFORE_EDIT = "before the last edit"
+PERHAPS_BEFORE_EDIT = f"perhaps {BEFORE_EDIT}"
 # Items read of each type: far more than fit into any budget, far fewer than a full memory has.
 LOOKED_AT = 60
 
@@ -495,7 +496,7 @@ _PREFIX = lazy(
 )
 _NO_WORK = lazy(
     r"(?:for|case|select|read|done|fi|esac|\}|\)|break|continue|exit|return|wait|set|export|unset|source|\.|mkdir|touch|cp|mv|rm|ln|chmod|kill|pkill|"
-    r"pushd|popd|curl|wget|sed|perl|awk|basename|dirname|realpath|tee|column|comm|seq|command|open)(?:\s|\Z)|\\?\Z"
+    r"pushd|popd|curl|wget|sed|perl|awk|yes|basename|dirname|realpath|tee|column|comm|seq|command|open)(?:\s|\Z)|\\?\Z"
 )
 # An interpreter with its program on the command line or standard input.
 _ON_THE_SPOT = lazy(
@@ -518,7 +519,7 @@ _HISTORY = lazy(r"(?:git|gh) ")
 # What these did the state of the work tree says.
 _CALLED = lazy(r"([\w-]+) \{")
 _TITLED = lazy(r'"(?:title|subject|name)": "((?:\\.|[^"\\])*)"')
-_IN_TREE = lazy(r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|stash)|gh pr checkout)\b")
+_IN_TREE = lazy(r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|reset|stash)|gh pr checkout)\b")
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.
@@ -536,8 +537,8 @@ class FailedCommand(NamedTuple):
 def effective_parts(command: str) -> list[str]:
     """Return the parts of `command` that do something, without filters of their output.
 
-    >>> effective_parts("cd app && go build ./... && echo OK && go test ./... 2>&1 | tail -22; ls")
-    ['go build ./...', 'go test ./...']
+    >>> effective_parts("cd app && go build ./... && echo OK && go test ./... 2>&1 | tail -22; yes | npm init; ls")
+    ['go build ./...', 'go test ./...', 'npm init']
     """
     from aether.messages.shell import only_reads  # an import that only sessions with commands pay for
 
@@ -545,14 +546,14 @@ def effective_parts(command: str) -> list[str]:
     for match in _PIECE.finditer(command):
         piece, between = match.groups()
         if between:
-            heads = between != "|"
+            heads = heads if between == "|" else True
         elif heads:
             bare = _REDIRECTED.sub("", piece.strip())
             opens = _PREFIX.match(bare)
             bare = bare[opens.end() if opens else 0 :].strip()
             if not _NO_WORK.match(bare) and not _ON_THE_SPOT.match(bare) and not only_reads(bare):
                 found.append(bare)
-            heads = False
+                heads = False  # what is behind it in a pipe is a filter; what only feeds one is not the work
     return found
 
 
@@ -585,15 +586,16 @@ def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:
     return one_line(" && ".join(parts), most)
 
 
-def commands_run(items: Iterable[Item]) -> list[Line]:
+def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
     """Return the commands that mattered, each with its last run: the newest checks before the others.
 
-    What the state of the work tree says as well, and a formatter that said nothing, are left out.
+    What the state of the work tree says as well, a formatter that said nothing, and without `silent` any check that said
+    nothing, are left out.
     """
     found: list[tuple[int, Line]] = []
     seen: set[str] = set()
     items = list(items)
-    tree = _tree_of(items)
+    tree, edited = _tree_of(items), _edited(items)
     checks = MOST_CHECKS
     held = (item for item in items if item["type"] == "command" and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
@@ -604,10 +606,10 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
             continue
         seen |= known
         said = _ASIDE.sub("", run[3] or "").strip() if run else ""
-        quiet = bool(run) and not said and all(map(_FORMATS.match, parts))
+        is_check = bool(run) and _is_check(parts)
+        quiet = bool(run) and not said and ((is_check and not silent) or all(map(_FORMATS.match, parts)))
         if quiet or (tree and parts and all(map(_IN_TREE.match, parts))):
             continue
-        is_check = bool(run) and _is_check(parts)
         checks -= is_check
         if is_check and checks < 0:
             continue
@@ -615,7 +617,7 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
         text = f"Ran `{_shown(parts)}`{outcome}" if run else _call(item["content"])
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
         ids, _ = origin_of(item)
-        note = EARLIER_CHECK if is_check and UNCHECKED in tree else ""
+        note = _when(item, edited, tree) if is_check else ""
         line = Line(
             "commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], note, ids, "machine"
         )
@@ -626,6 +628,20 @@ def commands_run(items: Iterable[Item]) -> list[Line]:
 def _tree_of(items: Iterable[Item]) -> str:
     """Return the newest state of the work tree, "" if it is not known."""
     return next((item["content"] for item in items if item["metadata"].get("role") == "tree"), "")
+
+
+def _edited(items: Iterable[Item]) -> str:
+    """Return when a file that lasts was last edited, "" if none was."""
+    made = ((item, _CHANGE.fullmatch(item["content"].strip())) for item in items if item["type"] == "code_change")
+    times = (item["metadata"]["timestamp"] for item, change in made if change and not is_scratch(change[2]))
+    return next(times, "")
+
+
+def _when(check: Item, edited: str, tree: str) -> str:
+    """Return the note of a `check` that ran before the last edit, or perhaps did: a command may edit as well."""
+    if check["metadata"]["timestamp"] < edited:
+        return BEFORE_EDIT
+    return PERHAPS_BEFORE_EDIT if UNCHECKED in tree else ""
 
 
 def _call(content: str) -> str:
@@ -1026,7 +1042,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
     ends: list[frozenset[str]] = []
     settling = looked = 0
     moved_on = asked = changed = False
-    tree = _tree_of(items)
+    tree, edited = _tree_of(items), _edited(items)
     for item in items:
         kind, content = item["type"], item["content"]
         asked = asked or item["metadata"].get("role") == "request"
@@ -1055,7 +1071,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:
             section = "commands" if known and moved_on else "open"
-            note = EARLIER_CHECK if known and UNCHECKED in tree else ""
+            note = _when(item, edited, tree) if known else ""
             yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 
