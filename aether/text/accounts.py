@@ -181,6 +181,13 @@ _DEFECT = lazy(
         *"broken wrong incorrect unsafe".split(),
     ),
 )
+# What is under way when it is said.
+_PASSES_SOON = lazy(
+    r"\bETA\b|\b(?:expected|expects?|should|will)(?: to)?(?: be)? (?:finish|complet\w+|done\b|land\b)|\b(?:still|currently|now) (?:running|building|waiting)\b"
+    r"|\b(?:is|are|am|'s|'re|'m) (?:\w+ )?(?:running|waiting)\b|\bwaiting (?:on|for)\b|\brunning in (?:parallel|the background)\b|\bin flight\b|\bas soon as\b|\bproject(?:ed|ing) completion\b",
+    re.IGNORECASE,
+    needs=("eta", "expect", "should", "will", "running", "waiting", "building", "in flight", "as soon", "completion"),
+)
 _FIXES_ALL = lazy(
     r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b.{0,30}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|of (?:them|these|those)|\d+)\b"
     r"|\b(?:all|both|every|each)\b.{0,60}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|items?|of (?:them|these|those))\b"
@@ -197,6 +204,7 @@ _OF_TREE = lazy(
 _TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
 # How an account was checked, below it or at the start of a line, is old when there is a newer one.
 _CHECKED = lazy(r"\W*(?:verif\w+|validat\w+|checks?|tests?)\b[^:.]{0,20}:", re.IGNORECASE)
+_RESULT = lazy(r"\b(?:pass\w*|green|clean|ok|fail\w*|error\w*|no|0|succe\w+|confirm\w*|match\w*|\d+)\b|✅|✓", re.IGNORECASE)
 # What tests were written says less than that they pass, and the list of changed files names them.
 _OF_TESTS = lazy(
     r"^\W*(?:(?:i(?:'ve|'m| am)?|also|let me|now)\s+)*(?:add(?:ed|ing|s)?|wrote|writ\w+|updat\w+|extend\w*|modif\w+)\b(?:[^.;:]{0,60}?\b(?:tests?|coverage|regressions?|fixtures?)\b|\s[`\[]?\S*(?:_test\.|\btest_\w+\.|\.(?:test|spec)\.)\w)"
@@ -819,6 +827,8 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
             _NAMES.search(text) or any(len(one.split()) >= NAMELESS_WORDS for one in sentences(text))
         ):
             continue
+        if _CHECKED.match(text) and not _RESULT.search(_CODE.sub("", text)):
+            continue  # what was run, without how it came out
         if text and not _TICKED.match(text) and (value := rate(text)) >= LEAST_RATE:
             rated.append((value - at / 50, at, text))
     rated = [one for one in rated if not _OF_TESTS.match(one[2])] or rated
@@ -927,6 +937,15 @@ def names_defect(text: str) -> bool:
     (True, True, False)
     """
     return bool(_DEFECT.search(without_emphasis(text)))
+
+
+def passes_soon(text: str) -> bool:
+    """Return whether `text` says what is running, or when something is expected: it holds only until something else happens.
+
+    >>> passes_soon("Still waiting for the full suite."), passes_soon("ETA: it should finish at 12:30."), passes_soon("It waits for the lock.")
+    (True, True, False)
+    """
+    return bool(_PASSES_SOON.search(text.replace("’", "'")))
 
 
 def fixes_all(said: Sequence[Paragraph]) -> bool:

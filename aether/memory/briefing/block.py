@@ -163,6 +163,10 @@ def lay_out(lines: Sequence[Line], *, now: datetime, root: str = "") -> list[str
             day_and_age = date_and_age(mine[0].at, now=now)
             about += day_and_age[:1] if dated else day_and_age
             dated = dated or len(day_and_age) > 1
+        notes = {line.note for line in mine}
+        if heading and len(mine) > 1 and len(notes) == 1 and section == "state":
+            about += filter(None, notes)
+            mine = [line._replace(note="") for line in mine]
         if mine and heading:
             text.append(heading.removesuffix(":") + (f" ({', '.join(about)})" if about else "") + ":")
         for line in mine:

@@ -34,6 +34,8 @@ _LOOKED_AT = 200
 # Of the name and subject of a commit: a list of commits shortens the subject.
 COMMIT_CHARS = 60
 _NAMES_COMMIT = lazy(r"\W*commit(?:ted)?(?: as)?:? `?([0-9a-f]{7,})\b[^.]*\.?\Z", re.IGNORECASE)
+_LISTS_COMMITS = lazy(r"\W*(?:(?:the|all|new|these) )*commits\b[^:]{0,20}:", re.IGNORECASE)
+_HASH = lazy(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
 RESUMED = frozenset({"resume", "fork"})
 
 HINT = 'Newest first; where two disagree, the newer holds. More: `aether recall "WORDS"`, or the MCP tool `recall`.'
@@ -65,7 +67,7 @@ _START = _FIRST | {
     "noted": Share(6, 4, 2),
 }
 # Tokens of a start, whatever its budget: there is no request yet, and anything else can be recalled.
-START_TOKENS = 1040
+START_TOKENS = 1060
 _COMPACT = _FIRST | {
     "state": Share(0, 0.4, 8),
     "published": Share(0, 0.4, 8),
@@ -337,9 +339,10 @@ def _work(
 
 
 def _is_listed(text: str, listed: str) -> bool:
-    """Return whether `text` only names a commit that is `listed`."""
-    named = _NAMES_COMMIT.match(text)
-    return text[:COMMIT_CHARS] in listed or (named is not None and named[1] in listed)
+    """Return whether `text` only names commits that are `listed`."""
+    named, every = _NAMES_COMMIT.match(text), _HASH.findall(text)
+    among = bool(every and _LISTS_COMMITS.match(text)) and all(one in listed for one in every)
+    return among or text[:COMMIT_CHARS] in listed or (named is not None and named[1] in listed)
 
 
 _STANDING = ("protected", "rules", "decisions")

@@ -7,8 +7,9 @@ next step is what the last account asks or announces, the tasks that are not don
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import takewhile
+from itertools import islice, takewhile
 
 from aether.memory.briefing.block import Line
 from aether.memory.capture.notes import CUT
@@ -34,6 +35,7 @@ from aether.text.accounts import (
     is_option,
     left_open,
     names_defect,
+    passes_soon,
     paragraphs,
     picks,
     question_of,
@@ -75,6 +77,11 @@ _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
+_PASSED = frozenset({"command", "solution"})
+# A task that a command alone fulfils: agents often do not tick it.
+_ONLY_CHECKS = lazy(r"(?:re-?)?(?:run|execute|verify|validate)\b.*\b(?:tests?|lint|builds?|checks?)\b", re.IGNORECASE)
+_CHECKS = lazy(r"test|lint|build|check")
+BEGUN = "begun"
 ISSUE = lazy(r"https://\S+/issues/\d+")
 
 
@@ -90,6 +97,8 @@ class Account(NamedTuple):
     """What the person wrote after it."""
     steps: int = 0
     """How many edits and requests followed it."""
+    asked: int = 0
+    """How many of these were requests."""
     ran: bool = False
     """Whether its turn ran a command that may have changed something."""
 
@@ -109,12 +118,13 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     reply = ""
     undone = undone_in(items)
     touched: set[str] = set()
-    steps = 0
+    steps = asked = 0
     for item in items:
         role = item["metadata"].get("role", "")
         _record_work(found, item)
         if role == "request" or (not role and item["type"] == "user_input"):
             steps += 1
+            asked += 1
             talked = True
             reply = item["metadata"].get("reply") or _words(item["content"])
             turned_down = refuses(reply)
@@ -129,8 +139,12 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             talked = True
             if not turned_down and item["id"] not in undone:
                 said = paragraphs(item["content"], tables=True)
-                left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed))
-                found.append(Account(item, left, worked=False, reply=reply, steps=steps))
+                left = tuple(
+                    one
+                    for one in said
+                    if not (_is_over(one, touched, fixed=fixed) or ((steps or found) and passes_soon(one.text)))
+                )
+                found.append(Account(item, left, worked=False, reply=reply, steps=steps, asked=asked))
                 fixed = fixed or fixes_all(said)
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
@@ -372,8 +386,11 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
     yield from _asked(said)
     for last in said[:1]:
         closing = _closing(last)
+        since = takewhile(lambda item: item is not last.item, items)
+        note = BEGUN if any(item["type"] == "code_change" for item in since) else ""
         yield from (
-            _line("next", text, last) for text in [*filter(None, _announced(last, closing))][:MOST_TASKS]
+            _line("next", text, last)._replace(note=note)
+            for text in [*filter(None, _announced(last, closing))][:MOST_TASKS]
         )
     yield from _never_run(found, items)
     plans = (
@@ -386,15 +403,18 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
     # A plan that was not touched since the last commit was left behind.
     since = max((one.at for one in found if one.published), default="")
     for plan in [one for one in [*plans][:1] if one["metadata"]["timestamp"] >= since]:
-        for text in open_tasks(plan["content"])[:MOST_TASKS]:
-            yield Line(
-                "next",
-                whole(text) or text[:LINE_CHARS],
-                plan["metadata"]["timestamp"],
-                "",
-                (str(plan.get("id", "")),),
-                "machine",
-            )
+        at = plan["metadata"]["timestamp"]
+        since = (one for one in items if one["type"] in _PASSED and one["metadata"]["timestamp"] > at)
+        passed = {name for one in since for name in _CHECKS.findall(one["content"])}
+        left = (text for text in open_tasks(plan["content"]) if not _is_fulfilled(text, passed))
+        for text in islice(left, MOST_TASKS):
+            shown = whole(text) or text[:LINE_CHARS]
+            yield Line("next", shown, at, "", (str(plan.get("id", "")),), "machine")
+
+
+def _is_fulfilled(task: str, passed: Collection[str]) -> bool:
+    """Return whether a `task` is to run checks, of which one of the kinds `passed` since."""
+    return bool(_ONLY_CHECKS.match(task)) and not passed.isdisjoint(_CHECKS.findall(task.casefold()))
 
 
 def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
@@ -547,10 +567,14 @@ def says_state(item: Item) -> bool:
 
 
 def _line(section: str, text: str, account: Account) -> Line:
+    later = "requests" if account.asked > 1 else "request"
+    number = f"{account.asked} " if account.asked > 1 else ""
     return Line(
         section,
         text,
         account.at,
-        ids=(account.item["id"],),
-        evidence="machine" if account.published else "agent",
+        # The work has gone on since.
+        f"before the last {number}{later}" if account.asked and section == "state" else "",
+        (account.item["id"],),
+        "machine" if account.published else "agent",
     )
