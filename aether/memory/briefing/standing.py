@@ -82,6 +82,7 @@ _PASSED = frozenset({"command", "solution"})
 _ONLY_CHECKS = lazy(r"(?:re-?)?(?:run|execute|verify|validate)\b.*\b(?:tests?|lint|builds?|checks?)\b", re.IGNORECASE)
 _CHECKS = lazy(r"test|lint|build|check")
 BEGUN = "begun"
+_AMENDS = lazy(r"\bgit\b[^;&|`]*\bcommit\b[^;&|`]*--amend\b", needs=("--amend",))
 ISSUE = lazy(r"https://\S+/issues/\d+")
 
 
@@ -119,6 +120,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     undone = undone_in(items)
     touched: set[str] = set()
     steps = asked = 0
+    amended = ""
     for item in items:
         role = item["metadata"].get("role", "")
         _record_work(found, item)
@@ -132,8 +134,12 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             steps += 1
             if changed := _CHANGED_FILE.match(item["content"]):
                 touched.add(changed[1])
+        elif item["type"] == "command" and _AMENDS.search(item["content"]):
+            amended = item["metadata"]["timestamp"]
         elif role == "commit":
-            if not turned_down:
+            if amended and item["metadata"]["timestamp"] < amended and not ISSUE.match(item["content"]):
+                amended = ""  # the commit that took its place has its words, too
+            elif not turned_down:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item) and not (item["metadata"].get("fate") == CUT and talked):
             talked = True
