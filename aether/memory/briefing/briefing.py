@@ -58,7 +58,7 @@ _START = _FIRST | {
     "decisions": Share(0.5, 0.15, 12),
     "requests": Share(1, 0.5, 4),
     "commands": Share(1, 1, 4),
-    "results": Share(2, 0.3, 9),
+    "results": Share(2, 0.3, 5),
     "reasons": Share(2.2, 0.4, 6),
     "asked": Share(2, 0.7, 3),
     "files": Share(3, 1, 2),

@@ -22,7 +22,7 @@ from operator import itemgetter
 from aether.hints import Any, cast
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import ISSUE, accounts, says_state, under_way, undone_in
+from aether.memory.briefing.standing import ISSUE, accounts, reported_on, says_state, under_way, undone_in
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
@@ -870,11 +870,14 @@ def requests(items: Sequence[Item], *, most: int = UNREPORTED_CHARS) -> Iterator
     earlier = [
         item for item in found if item not in now and (item is found[-1] or _STEERS.search(_said(item)))
     ]
+    reported = reported_on(items)
     for at, item in enumerate([*now, *earlier[-1:], *earlier[:-1]]):
         shown = TEXT_CHARS if at else most if unreported else CURRENT_CHARS
         text = _answer(item["content"], shown)
         section = "requests" if item in now else "asked"
-        note = _FATE_NOTES.get(fates.get(str(item.get("id")), ""), "") if at else unreported
+        named = str(item.get("id", ""))
+        followed = COMMITTED if fates.get(named) == DONE else REPORTED if named in reported else ""
+        note = followed if at else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 
@@ -883,8 +886,9 @@ def tasks(items: Sequence[Item]) -> Iterator[Line]:
     return (line for line in requests(items) if not [*endings(line.text)])
 
 
-# What is known of a request that is `done`: that somebody committed, not what.
-_FATE_NOTES = {DONE: "a commit followed"}
+# What is known of an earlier request: that somebody committed or reported, not what.
+COMMITTED = "a commit followed"
+REPORTED = "a report followed"
 UNREPORTED = "no final report yet"
 
 

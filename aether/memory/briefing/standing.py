@@ -196,6 +196,19 @@ def undone_in(items: Sequence[Item]) -> set[str]:
     return found
 
 
+def reported_on(items: Iterable[Item]) -> set[str]:
+    """Return the ids of the requests that a final report followed; `items` are those of one conversation, the newest first."""
+    found: set[str] = set()
+    reported = False
+    for item in items:
+        if item["metadata"].get("role") == "request":
+            found |= {str(item.get("id", ""))} if reported else set()
+            reported = False
+        elif _is_account(item):
+            reported = reported or item["metadata"].get("fate") != CUT
+    return found
+
+
 def under_way(items: Iterable[Item]) -> bool:
     """Return whether the newest request has no final report yet; `items` are those of one conversation, the newest first."""
     for item in items:
