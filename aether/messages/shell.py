@@ -35,8 +35,13 @@ _MASKED = lazy(rf"\\.|(?<!\S)#[^\n]*|{_QUOTATION}", re.DOTALL)
 _REDIRECTS = r"\d?[<>]+&?\s*\S+"
 _WORD = lazy(rf"""(?:{_QUOTATION}|[^\s'"])+""", re.DOTALL)
 _QUOTE = lazy(r"""['"]""")
+# What runs a program of a project's environment.
+_RUNS_PROGRAM = (
+    r"(?:(?:uv|poetry|pdm|rye|pipenv)\s+run|uvx|pipx\s+run|bundle\s+exec)\s+"
+    r"(?:--(?:with|extra|group|python|package|env-file|project|directory)[= ]\S+\s+|--?[\w-]+\s+)*"
+)
 _PREFIX = lazy(
-    r"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"])*\s+|\(\s*)+"
+    rf"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|{_RUNS_PROGRAM}|[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"])*\s+|\(\s*)+"
 )
 # What opens a part of a loop, a condition or a group.
 _OPENING = lazy(r"\A(?:(?:if|then|else|elif|while|until|do|!|\{)\s+|\(\s*)+")
@@ -74,12 +79,16 @@ _MATTERS = lazy(
     | go\s+(?:test|build|vet|install|get|mod|generate)\b
     | cargo\s+(?:test|build|check|clippy|add|install|publish|fmt|bench)\b
     | (?:npm|pnpm|yarn|bun)\s+(?:run|test|install|i|ci|add|build|publish|remove|create|exec)\b | npx\s+\S+
-    | (?:{_BUILDERS}|mise\s+run|\./gradlew|{_CHECKERS})\b
+    | (?:{_BUILDERS}|mise\s+run|\./gradlew|{_CHECKERS}|pre-commit\s+run|cargo\s+nextest)\b
+    | (?:mix|composer|deno|flutter|dart|sbt|lein|mage|stack|cabal|dune|meson|zig|nx|ng|vite|next|turbo|hatch)\s+
+      (?:run\s+)?(?:[\w-]+:)?(?:tests?|build|check|lint|compile|verify|format|analyze)\b
+    | (?:(?:ba|z|da)?sh\s+(?:-\w+\s+)*)?\S*?(?:test|check|lint|build|verify|\bci|deploy|release)[\w.-]*\.sh\b
+    | \S*/(?:tests?|check|lint|build|ci|verify)(?=\s|\Z)
     | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge(?!-)|rebase|cherry-pick|revert|reset|tag\s+\S+|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
     | gh\s+(?:pr|issue|release|workflow|repo|api\s+.*-X)\s*(?:create|merge|close|comment|edit|ready|review|reopen|run|delete|fork)?\b
     | (?:pip[\d.]*|uv|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum)\s+(?:install|add|sync|remove|uninstall|lock|upgrade|pip)\b
     | docker\s+(?:build|run|push|compose|exec)\b | docker-compose\b | kubectl\s+(?:apply|delete|create|rollout|scale|patch)\b
-    | (?:terraform|helm|ansible-playbook|pulumi|alembic|flyway|systemctl|crontab)\b | \S*manage\.py\s+\w+
+    | (?:terraform|helm|ansible-playbook|pulumi|alembic|flyway|systemctl|crontab)\b | (?:python[\d.]*\s+)?\S*manage\.py\s+\w+
     | rm\s+-\w*r | psql\b | sqlite3\b | curl\s.*-X\s*(?:POST|PUT|DELETE|PATCH)
     )""",
     re.VERBOSE,
@@ -293,13 +302,21 @@ def place_of(command: str) -> str:
     return found or ""
 
 
+_MAKE_GOAL = lazy(r"(?<=\s)[a-zA-Z][\w-]*(?=\s|\Z)")
+
+
 def command_signature(command: str) -> str:
     """Return the name of a command, the same when it is run again with other flags.
 
     >>> command_signature("cd app && FOO=1 go test ./store -run Add"), command_signature("pytest -x tests/a.py")
     ('go test', 'pytest')
+    >>> command_signature("make -k lint")
+    'make lint'
     """
-    return " ".join(_programs(_chosen(command)))
+    named = _programs(chosen := _chosen(command))
+    # `make` does something else with each goal.
+    goal = _MAKE_GOAL.search(chosen) if named == ["make"] else None
+    return " ".join([*named, goal[0]] if goal else named)
 
 
 def command_target(command: str) -> str:
@@ -427,7 +444,9 @@ def _holds(outer: str, inner: str) -> bool:
 
 
 _ALONE = frozenset("pytest make tox nox mypy eslint tsc jest vitest gofmt black prettier".split())
-_WITH_VERB = [each.split() for each in ("mise run", "npm run", "docker compose", "git stash", "git worktree")]
+_WITH_VERB = [each.split() for each in (
+    "mise run", "npm run", "pnpm run", "yarn run", "bun run", "docker compose", "git stash", "git worktree",
+)]  # fmt: skip
 # A program that is part of the command: another one may do anything else.
 _SCRIPT = lazy(
     r"(\S*(?:python[\d.]*|node|ruby|perl|bash|zsh|sh|jq))(?:\s+-(?:\w*[ce]\b.*)?|\s*)\Z", re.DOTALL

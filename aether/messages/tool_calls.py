@@ -100,7 +100,7 @@ _EDITS_IN_PLACE = lazy(
     r"\b(?:g?sed|perl)(?: -\w+)* (?:-[a-zA-Z]*i\b|--in-place|-i\.)|\bperl -\w*i\b", needs=("sed", "perl")
 )
 _PROVES = lazy(
-    r"\b(?:test|tests|pytest|tox|nox|jest|vitest|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
+    r"(?:\b|_)(?:test|tests|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|pre-commit|build|check|vet|lint|mypy|ruff|tsc|eslint|golangci-lint|make|compile|run)\b"
 )
 # Each prints the commit that it makes.
 _MAKE_COMMITS = frozenset({"commit", "revert", "cherry-pick", "merge"})
@@ -168,7 +168,9 @@ _OVERWRITTEN = lazy(
 )
 _ANSWER_CHARS = 600
 _WRITES = lazy(r"(?<![0-9&>=<-])>{1,2}\s*(?!/dev/|&)[^\s&]", needs=(">",))
-_CHECKS = lazy(r"(?:^|\s)(?:tests?|pytest|tox|nox|jest|vitest|check|vet|lint|mypy|tsc|eslint)(?=[\s:]|\Z)")
+_CHECKS = lazy(
+    r"(?:^|\s)(?:tests?|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|check|vet|lint|mypy|tsc|eslint)(?=[\s:]|\Z)"
+)
 _CORRECTS = lazy(r" -(?:-?(?:fix|write|update\w*|apply|snapshot\w*|exec|delete)|[iuw])\b", needs=(" -",))
 _FORMATS_OR_BUILDS = lazy(r"(?:^|\s)(?:\w*fmt|format|prettier|black|isort|build|echo|jq)(?=[\s:]|\Z)")
 # What separates a target from the directory that it is in.

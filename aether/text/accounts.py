@@ -186,7 +186,18 @@ _PASSES_SOON = lazy(
     r"\bETA\b|\b(?:expected|expects?|should|will)(?: to)?(?: be)? (?:finish|complet\w+|done\b|land\b)|\b(?:still|currently|now) (?:running|building|waiting)\b"
     r"|\b(?:is|are|am|'s|'re|'m) (?:\w+ )?(?:running|waiting)\b|\bwaiting (?:on|for)\b|\brunning in (?:parallel|the background)\b|\bin flight\b|\bas soon as\b|\bproject(?:ed|ing) completion\b",
     re.IGNORECASE,
-    needs=("eta", "expect", "should", "will", "running", "waiting", "building", "in flight", "as soon", "completion"),
+    needs=(
+        "eta",
+        "expect",
+        "should",
+        "will",
+        "running",
+        "waiting",
+        "building",
+        "in flight",
+        "as soon",
+        "completion",
+    ),
 )
 _FIXES_ALL = lazy(
     r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b.{0,30}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|of (?:them|these|those)|\d+)\b"
@@ -204,7 +215,10 @@ _OF_TREE = lazy(
 _TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
 # How an account was checked, below it or at the start of a line, is old when there is a newer one.
 _CHECKED = lazy(r"\W*(?:verif\w+|validat\w+|checks?|tests?)\b[^:.]{0,20}:", re.IGNORECASE)
-_RESULT = lazy(r"\b(?:pass\w*|green|clean|ok|fail\w*|error\w*|no|0|succe\w+|confirm\w*|match\w*|\d+)\b|✅|✓", re.IGNORECASE)
+_RESULT = lazy(
+    r"\b(?:pass\w*|green|clean|ok|fail\w*|error\w*|no|0|succe\w+|confirm\w*|match\w*|\d+)\b|✅|✓",
+    re.IGNORECASE,
+)
 # What tests were written says less than that they pass, and the list of changed files names them.
 _OF_TESTS = lazy(
     r"^\W*(?:(?:i(?:'ve|'m| am)?|also|let me|now)\s+)*(?:add(?:ed|ing|s)?|wrote|writ\w+|updat\w+|extend\w*|modif\w+)\b(?:[^.;:]{0,60}?\b(?:tests?|coverage|regressions?|fixtures?)\b|\s[`\[]?\S*(?:_test\.|\btest_\w+\.|\.(?:test|spec)\.)\w)"

@@ -260,7 +260,7 @@ def test_rules_that_are_the_same_as_at_the_last_start_are_not_compared_again(hom
         aether.add_working_memory_item(rule, "constraint", home=home)
     first = briefing.session_brief(home, "startup", "s1")
     assert "replaces what was said" in first
-    aether.add_working_memory_item("Ran `pytest -q`", "command", home=home)
+    aether.add_working_memory_item("Ran `pytest -q`: 3 passed", "command", home=home)
     forgetful()
     compared = []
     real = block._compared
@@ -287,7 +287,7 @@ def test_what_is_kept_of_lines_is_read_with_care(home, forgetful, fates):
     kept = home / "hooks" / "briefs" / "fates"
     known = json.loads(kept.read_text("utf-8"))
     kept.write_text(json.dumps(known | {"fates": dict.fromkeys(known["fates"], fates)}), "utf-8")
-    aether.add_working_memory_item("Ran `pytest -q`", "command", home=home)
+    aether.add_working_memory_item("Ran `pytest -q`: 3 passed", "command", home=home)
     forgetful()
 
     said = briefing.session_brief(home, "startup", "s2")

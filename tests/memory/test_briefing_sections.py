@@ -979,6 +979,24 @@ def asked_on(day, text, conversation="c"):
     return item(text, "user_input", day=day, role="request", conversation=conversation)
 
 
+def test_earlier_requests_say_whether_a_report_followed():
+    def answered(day, **metadata):
+        return item(
+            "Done: `a.py` now retries.", "outcome", day=day, role="answer", conversation="c", **metadata
+        )
+
+    work = item("Changed a.py: parse", "code_change", conversation="c")
+    items = [
+        asked_on(9, "Now write the handbook of the queue."),
+        work, answered(7, fate="cut"), asked_on(6, "Move src/queue.py, but keep its name."),
+        work, answered(5), asked_on(4, "Add retries to src/webhook.py, but only five."),
+    ]  # fmt: skip
+
+    assert [(line.text.split()[0], line.note) for line in sections.requests(items)] == [
+        ("Now", "no final report yet"), ("Add", "a report followed"), ("Move", ""),
+    ]  # fmt: skip
+
+
 def committed_on(day, text="[main 1a2b3c4] Add retries"):
     return item(text, "outcome", day=day, role="commit", evidence="machine", conversation="c")
 
@@ -1130,6 +1148,29 @@ def test_two_checks_are_listed_and_those_before_the_last_edit_say_so():
     assert texts(commands_run(newest(*runs))) == ["Ran `make test`: ok", "Ran `make lint`: ok"]
     assert {line.note for line in commands_run(newest(*runs))} == {""}
     assert {line.note for line in commands_run(newest(tree, *runs))} == {"perhaps before the last edit"}
+
+
+def test_a_check_older_than_the_last_edit_of_a_file_that_lasts_ran_before_it():
+    runs = [item("Ran `make test`: ok", "command", day=3), item("Ran `make lint`: ok", "command", day=5)]
+    failed = item("`make docs` failed: 1 failed", "error", day=3)
+    scratch = item("Changed /tmp/a.py", "code_change", day=6)
+    items = newest(scratch, item("Changed a.py", "code_change", day=4), *runs, failed)
+
+    assert [(line.text, line.note) for line in commands_run(items)] == [
+        ("Ran `make lint`: ok", ""), ("Ran `make test`: ok", "before the last edit"),
+    ]  # fmt: skip
+    assert [line.note for line in sections.problems(items)] == ["before the last edit"]
+
+
+def test_a_start_lists_no_check_that_said_nothing():
+    items = newest(
+        item("Ran `go build ./...`", "command", day=3),
+        item("Ran `make deploy`", "command", day=2),
+        item("Ran `gh pr merge 9`", "command", day=1),
+    )
+
+    assert len(commands_run(items)) == 3
+    assert texts(commands_run(items, silent=False)) == ["Ran `gh pr merge 9`"]
 
 
 def test_of_a_long_chain_the_end_is_listed():

@@ -624,6 +624,45 @@ def test_a_solution_is_dated_when_it_was_found_and_points_at_the_failure():
     ]
 
 
+def test_what_happened_again_is_dated_by_its_last_time_and_named_by_its_first():
+    """Else what an agent said between two edits of a file would look newer than both."""
+    work = new_work()
+    edit = {"file_path": "a.py", "old_string": "a", "new_string": "b"}
+    for nth, (tool, arguments, failed) in enumerate(
+        [(tool, arguments, failed) for _ in range(2) for tool, arguments, failed in (
+            ("Edit", edit, False), ("Bash", {"command": "npm ci"}, False), ("Bash", {"command": "go vet ./..."}, True),
+        )]
+    ):  # fmt: skip
+        time = f"2026-03-01T1{nth}:00:00Z"
+        call = Record("call", tool=tool, arguments=arguments, call_id="c", line=nth, time=time)
+        record_call(work, call, origin(call, "s"))
+        result = Record("result", "ok", call_id="c", is_error=failed, line=nth, time=time)
+        record_result(work, result)
+
+    assert [
+        (note.kind, note.at["time"][11:13], note.at["line"])
+        for note in (*close_stretch(work), *close_failures(work))
+    ] == [("code_change", "13", 0), ("command", "14", 1), ("error", "15", 2)]
+
+
+def test_a_command_that_goes_on_in_the_background_has_no_outcome_yet():
+    work = new_work()
+    shell(work, "npm run dev", "Command running in background with ID: b1")
+
+    assert close(work) == [("command", "Ran `npm run dev`")]
+
+
+def test_another_goal_of_make_is_another_command():
+    work = new_work()
+    for command in ("make -k test", "make lint", "make test", "uv run pytest", "uv run ruff check"):
+        shell(work, command, "all good")
+
+    assert [text for _, text in close(work)] == [
+        "Ran `make lint`: all good", "Ran `make test` (2 runs): all good",
+        "Ran `uv run pytest`: all good", "Ran `uv run ruff check`: all good",
+    ]  # fmt: skip
+
+
 def test_a_file_is_noted_once_however_often_it_was_edited():
     work = new_work()
     do(work, "Write", {"file_path": "a.py", "content": "def f(): ...\n"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from aether.memory.briefing import sections, standing
-from aether.memory.briefing.briefing import brief_lines
+from aether.memory.briefing.briefing import brief_lines, briefing
 from tests.memory.briefs import NOW, at, count, documents, entry, item, pattern, session
 from tests.tables import rows
 
@@ -1058,3 +1058,121 @@ def test_entries_that_do_not_fit_below_another_show_as_left_out():
 
     assert state[0].startswith("Changed the reader in `a.py`: - `load_0()`")
     assert state[0].endswith("columns …")
+
+
+def test_what_was_running_when_it_was_said_is_no_state_once_something_else_happened():
+    said = "- `load()` now returns the newest session\n- The full run of `make bench` is still running, ETA 12:30"
+
+    assert injected(changed(), answer(said))[0] == [
+        "`load()` now returns the newest session", "The full run of `make bench` is still running, ETA 12:30",
+    ]  # fmt: skip
+    assert injected(changed(), answer(said), request("Go on.", 6))[0] == [
+        "`load()` now returns the newest session"
+    ]
+
+
+def test_state_says_how_many_requests_followed_it():
+    said = answer("`load()` now returns the newest session, and `save()` writes it at once.", day=3)
+    one, two = request("Now the docs.", 4), request("And the tests.", 5)
+
+    def notes(*later):
+        return [
+            line.note for line in standing.reports(standing.accounts([*later, said, changed(2)]))["state"]
+        ]
+
+    assert (notes(), notes(one), notes(two, one)) == (
+        [""], ["before the last request"], ["before the last 2 requests"],
+    )  # fmt: skip
+
+
+def test_what_all_lines_of_the_state_have_in_common_stands_above_them():
+    said = answer("`load()` now returns the newest session.\n\n`save()` now writes the file at once.", day=3)
+    block = briefing(
+        documents(changed(2), said, request("Now the docs.", 4)),
+        occasion="startup",
+        now=NOW,
+        count=count,
+        budget=900,
+    )
+
+    assert "the agent's last reports (2026-02-03, before the last request):\n- `load()`" in block
+    assert block.count("before the last request") == 1
+
+
+def test_what_an_account_announces_is_begun_when_an_edit_followed():
+    last = answer("I'll add the helpers to `utils.py` and then fix the three callers.", day=5)
+
+    def notes(*items):
+        newest = [*items, last, request("Fix it.")]
+        return [(line.text, line.note) for line in standing.next_steps(standing.accounts(newest), newest)]
+
+    assert notes() == [(last["content"], "")]
+    assert notes(changed(6)) == [(last["content"], "begun")]
+
+
+@rows(
+    ("task", "ran", "left"),
+    [
+        ("Run the tests to verify the change", "Ran `make test`: ok", False),
+        ("Run the tests to verify the change", "Ran `make lint`: ok", True),
+        ("Write tests for `load()`", "Ran `make test`: ok", True),
+        ("Verification: fmt, lint", "Ran `make lint`: ok", True),
+    ],
+)
+def test_a_task_that_only_runs_a_check_is_done_when_such_a_check_passed(task, ran, left):
+    plan = item(f"[in_progress] {task}", day=5, role="plan", conversation="c")
+    run = item(ran, "command", day=6, conversation="c")
+    before = item(ran, "command", day=4, conversation="c")
+
+    def ahead(*newest):
+        return [line.text for line in standing.next_steps([], newest)]
+
+    assert ahead(plan, before) == [task]
+    assert ahead(run, plan) == ([task] if left else [])
+
+
+def test_a_commit_that_was_amended_is_no_account():
+    def commit(name, day):
+        return item(
+            f"[main {name}] Add retries\n\nAdd retries\n\nThe webhook now retries five times instead of failing.",
+            "outcome", day=day, role="commit", evidence="machine", conversation="c",
+        )  # fmt: skip
+
+    amended = item(
+        "Ran `git commit --amend --no-edit`: [main 2b2b2b2] Add retries", "command", day=5, conversation="c"
+    )
+
+    def names(*items):
+        return [one.paragraphs[0].text for one in standing.accounts(items)]
+
+    assert names(amended, commit("1a1a1a1", 4), commit("0a0a0a0", 3)) == ["0a0a0a0 Add retries"]
+    # With a message of its own the new commit stands beside the command.
+    assert names(commit("2b2b2b2", 5), amended, commit("1a1a1a1", 4)) == ["2b2b2b2 Add retries"]
+
+
+@rows(
+    ("said", "state"),
+    [
+        ("Verification:\n- `make test` of the whole repository\n- `make lint`", []),
+        ("Verification:\n- `make test` of the whole repository passed", ["Verification: - `make test` of the whole repository passed"]),
+    ],
+)  # fmt: skip
+def test_what_was_run_is_state_only_with_how_it_came_out(said, state):
+    text = f"`load()` now returns the newest session.\n\n{said}"
+
+    assert injected(changed(), answer(text))[0][1:] == state
+
+
+def test_a_list_of_commits_that_the_work_tree_names_is_no_state():
+    said = answer("New commits:\n- `1a1a1a1` Add retries to the queue\n- `2b2b2b2` Add a test of them", day=6)
+    tree = item(
+        "Commits, the newest first: 2b2b2b2 Add a test of them; 1a1a1a1 Add retries to the queue.",
+        day=6, role="tree", conversation="c",
+    )  # fmt: skip
+
+    def state(*items):
+        lines = brief_lines(documents(*items), occasion="startup", now=NOW, count=count, budget=900)
+        return [line.text for line in lines if line.section == "state"]
+
+    assert state(changed(), said) != []
+    assert state(changed(), said, tree) == []

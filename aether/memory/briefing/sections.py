@@ -507,7 +507,7 @@ _REDIRECTED = lazy(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
 _RAN = lazy(r"Ran `(.+?)`((?: \(\d+ runs\))?)(?:: (.*))?", re.DOTALL)
 _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
 _CHECK = lazy(
-    r"\b(?:test\w*|pytest|tox|nox|jest|vitest|mocha|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
+    r"(?:\b|_)(?:test\w*|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|pre-commit|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
 )
 _FETCHES = lazy(r"\b(?:install|add|get|fetch|download|pull|clone|init|create|i)\Z")
 # A test that failed alone passes when all tests do.
@@ -519,7 +519,9 @@ _HISTORY = lazy(r"(?:git|gh) ")
 # What these did the state of the work tree says.
 _CALLED = lazy(r"([\w-]+) \{")
 _TITLED = lazy(r'"(?:title|subject|name)": "((?:\\.|[^"\\])*)"')
-_IN_TREE = lazy(r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|reset|stash)|gh pr checkout)\b")
+_IN_TREE = lazy(
+    r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|reset|stash)|gh pr checkout)\b"
+)
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.
@@ -632,7 +634,9 @@ def _tree_of(items: Iterable[Item]) -> str:
 
 def _edited(items: Iterable[Item]) -> str:
     """Return when a file that lasts was last edited, "" if none was."""
-    made = ((item, _CHANGE.fullmatch(item["content"].strip())) for item in items if item["type"] == "code_change")
+    made = (
+        (item, _CHANGE.fullmatch(item["content"].strip())) for item in items if item["type"] == "code_change"
+    )
     times = (item["metadata"]["timestamp"] for item, change in made if change and not is_scratch(change[2]))
     return next(times, "")
 

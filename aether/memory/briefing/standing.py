@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice, takewhile
 
 from aether.memory.briefing.block import Line
@@ -35,8 +36,8 @@ from aether.text.accounts import (
     is_option,
     left_open,
     names_defect,
-    passes_soon,
     paragraphs,
+    passes_soon,
     picks,
     question_of,
     rate_change,
@@ -79,7 +80,9 @@ _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
 _PASSED = frozenset({"command", "solution"})
 # A task that a command alone fulfils: agents often do not tick it.
-_ONLY_CHECKS = lazy(r"(?:re-?)?(?:run|execute|verify|validate)\b.*\b(?:tests?|lint|builds?|checks?)\b", re.IGNORECASE)
+_ONLY_CHECKS = lazy(
+    r"(?:re-?)?(?:run|execute|verify|validate)\b.*\b(?:tests?|lint|builds?|checks?)\b", re.IGNORECASE
+)
 _CHECKS = lazy(r"test|lint|build|check")
 BEGUN = "begun"
 _AMENDS = lazy(r"\bgit\b[^;&|`]*\bcommit\b[^;&|`]*--amend\b", needs=("--amend",))
@@ -117,10 +120,9 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     found: list[Account] = []
     turned_down = fixed = talked = False
     reply = ""
-    undone = undone_in(items)
+    undone = undone_in(items) | _amended(items)
     touched: set[str] = set()
     steps = asked = 0
-    amended = ""
     for item in items:
         role = item["metadata"].get("role", "")
         _record_work(found, item)
@@ -134,27 +136,33 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             steps += 1
             if changed := _CHANGED_FILE.match(item["content"]):
                 touched.add(changed[1])
-        elif item["type"] == "command" and _AMENDS.search(item["content"]):
-            amended = item["metadata"]["timestamp"]
         elif role == "commit":
-            if amended and item["metadata"]["timestamp"] < amended and not ISSUE.match(item["content"]):
-                amended = ""  # the commit that took its place has its words, too
-            elif not turned_down:
+            if not turned_down and item["id"] not in undone:
                 found.append(Account(item, _published(item["content"]), worked=True, published=True))
         elif _is_account(item) and not (item["metadata"].get("fate") == CUT and talked):
             talked = True
             if not turned_down and item["id"] not in undone:
                 said = paragraphs(item["content"], tables=True)
-                left = tuple(
-                    one
-                    for one in said
-                    if not (_is_over(one, touched, fixed=fixed) or ((steps or found) and passes_soon(one.text)))
-                )
+                later = bool(steps or found)
+                left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed, later=later))
                 found.append(Account(item, left, worked=False, reply=reply, steps=steps, asked=asked))
                 fixed = fixed or fixes_all(said)
             turned_down = False
         if len(found) == MOST_ACCOUNTS:
             break
+    return found
+
+
+def _amended(items: Iterable[Item]) -> set[str]:
+    """Return the ids of the commits that were amended since; `items` are the newest first."""
+    found: set[str] = set()
+    at = ""
+    for item in items:
+        if item["type"] == "command" and _AMENDS.search(item["content"]):
+            at = item["metadata"]["timestamp"]
+        elif item["metadata"].get("role") == "commit" and item["metadata"]["timestamp"] < at:
+            found.add(item["id"])
+            at = ""
     return found
 
 
@@ -256,9 +264,13 @@ def delegated(items: Iterable[Item]) -> Iterator[Line]:
                 )
 
 
-def _is_over(one: Paragraph, touched: Collection[str], *, fixed: bool) -> bool:
-    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all was `fixed`."""
-    return names_defect(one.text) and (fixed or any(_names(one.text, name) for name in touched))
+def _is_over(one: Paragraph, touched: Collection[str], *, fixed: bool, later: bool) -> bool:
+    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all was `fixed`.
+
+    What was running when it was said is over if anything happened `later`.
+    """
+    mended = names_defect(one.text) and (fixed or any(_names(one.text, name) for name in touched))
+    return mended or (later and passes_soon(one.text))
 
 
 def _names(text: str, name: str) -> bool:
@@ -403,35 +415,40 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
         after = takewhile(lambda item: item is not said[0].item, items)
         said = said[1:] if any(item["type"] in _RUNS for item in after) else said
     yield from _asked(said)
-    for last in said[:1]:
-        closing = _closing(last)
-        since = takewhile(lambda item: item is not last.item, items)
-        note = BEGUN if any(item["type"] == "code_change" for item in since) else ""
-        yield from (
-            _line("next", text, last)._replace(note=note)
-            for text in [*filter(None, _announced(last, closing))][:MOST_TASKS]
-        )
+    if said:
+        yield from _next_of(said[0], items)
     yield from _never_run(found, items)
-    plans = (
-        item
-        for item in items
-        if item["metadata"].get("role") == "plan"
-        and item["type"] == "observation"
-        and not item["metadata"]["caste"]
-    )
-    # A plan that was not touched since the last commit was left behind.
-    since = max((one.at for one in found if one.published), default="")
-    for plan in [one for one in [*plans][:1] if one["metadata"]["timestamp"] >= since]:
-        at = plan["metadata"]["timestamp"]
-        since = (one for one in items if one["type"] in _PASSED and one["metadata"]["timestamp"] > at)
-        passed = {name for one in since for name in _CHECKS.findall(one["content"])}
-        left = (text for text in open_tasks(plan["content"]) if not _is_fulfilled(text, passed))
-        for text in islice(left, MOST_TASKS):
-            shown = whole(text) or text[:LINE_CHARS]
-            yield Line("next", shown, at, "", (str(plan.get("id", "")),), "machine")
+    yield from _tasks(found, items)
 
 
-def _is_fulfilled(task: str, passed: Collection[str]) -> bool:
+def _tasks(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
+    """Yield the open tasks of the newest plan, unless a commit is newer: then it was left behind."""
+    plan = next((one for one in items if _is_plan(one)), None)
+    at = plan["metadata"]["timestamp"] if plan else ""
+    if plan is None or any(one.published and one.at > at for one in found):
+        return
+    since = [one["content"] for one in items if one["type"] in _PASSED and one["metadata"]["timestamp"] > at]
+    passed = {name for ran in since for name in _CHECKS.findall(ran)}
+    left = (text for text in open_tasks(plan["content"]) if not _is_fulfilled(text, passed))
+    for text in islice(left, MOST_TASKS):
+        shown = whole(text) or text[:LINE_CHARS]
+        yield Line("next", shown, at, "", (str(plan.get("id", "")),), "machine")
+
+
+def _is_plan(item: Item) -> bool:
+    metadata = item["metadata"]
+    return metadata.get("role") == "plan" and item["type"] == "observation" and not metadata["caste"]
+
+
+def _next_of(last: Account, items: Iterable[Item]) -> Iterator[Line]:
+    """Yield what the `last` account says that comes next, with a note if an edit followed it."""
+    since = takewhile(lambda item: item is not last.item, items)
+    note = BEGUN if any(item["type"] == "code_change" for item in since) else ""
+    said = filter(None, _announced(last, _closing(last)))
+    yield from (_line("next", text, last)._replace(note=note) for text in islice(said, MOST_TASKS))
+
+
+def _is_fulfilled(task: str, passed: AbstractSet[str]) -> bool:
     """Return whether a `task` is to run checks, of which one of the kinds `passed` since."""
     return bool(_ONLY_CHECKS.match(task)) and not passed.isdisjoint(_CHECKS.findall(task.casefold()))
 
