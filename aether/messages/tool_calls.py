@@ -323,8 +323,8 @@ def _written_by(command: str) -> Iterator[FileChange]:
         yield _described(path, "changed" if ">>" in read else "created", text, "")
     for found in _IN_PLACE.finditer(read):
         yield FileChange(found[1], "changed")
-    for part in segments(command):
-        given = part.split()
+    for part in parts_of(read):
+        given = part.text.split()
         program, *rest = (given[1:] if given[:1] == ["git"] else given) or [""]
         named = [] if {"--cached", "--dry-run"} & {*rest} else _named(rest)
         if program == "rm":

@@ -323,6 +323,14 @@ def test_deleted_and_moved_files_are_changes_but_printed_ones_are_not():
     ]  # fmt: skip
 
 
+def test_files_are_moved_also_behind_a_here_document():
+    command = "cat > /tmp/t.go <<'EOF'\nrm kept.go\nEOF\ncp /tmp/t.go a/t.go && go test ./a; rm a/t.go"
+
+    assert [(change.path, change.action) for change in file_changes({}, command)] == [
+        ("/tmp/t.go", "created"), ("a/t.go", "created"), ("a/t.go", "deleted"),
+    ]  # fmt: skip
+
+
 def test_a_file_that_leaves_only_the_index_and_one_of_an_unknown_directory_are_no_changes():
     for command in ("git rm --cached config.toml", "git rm --dry-run a.py", "cd $DIR && rm a.py"):
         assert not [*file_changes({}, command)], command
