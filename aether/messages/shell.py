@@ -521,17 +521,16 @@ def outcome_of(command: str, output: str) -> str:
     >>> outcome_of("make app\nfor q in a b; do ./app $q; done", "5 13.6 test/a.py"), outcome_of("make test; cat log", "12 passed in 0.4s\nthe log")
     ('', '12 passed in 0.4s')
     >>> tested = "ok app/api 0.1s\nok app/web (cached)"
-    >>> outcome_of("go test ./...", tested), outcome_of("go test ./... | tail -2", tested)
-    ('ok, 2 packages', 'ok, 2 packages shown')
+    >>> outcome_of("go test ./...", tested)
+    'ok, 2 packages shown'
     """
     if _IN_BACKGROUND.search(output[:_READ_CHARS]):
         return ""
     line, parts = outcome_line(output), parts_of(command)
-    # The last of several packages is no outcome of all; behind a filter nobody knows how many there were.
+    # The last of several packages is no outcome of all; behind a filter or a poll there may be more than these.
     packages = {*_PACKAGE_OK.findall(output)} if _PACKAGE_OK.match(line) else set()
     if len(packages) > 1 and not reports_failure("", output):
-        shown = " shown" if any(part.then == "|" for part in parts) else ""
-        return f"ok, {len(packages)} packages{shown}"
+        return f"ok, {len(packages)} packages shown"
     if _SUMMARY.search(line) or _COMMITTED.match(line):
         return line
     heads = [part.text for at, part in enumerate(parts) if not at or parts[at - 1].then != "|"]

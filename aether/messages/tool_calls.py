@@ -121,10 +121,11 @@ _NEW_BRANCH = frozenset({"-b", "-B", "-c", "-C", "--create", "--orphan"})
 _DROPPED = lazy(r".*(?:HEAD|@)[~^].*|\S+/\S.*|[0-9a-f]{7,40}")
 # A push prints each branch by its name here and there; a fetch prints that of the remote.
 _PUSHED = lazy(
-    r"^ [ +*=-]? ?(?:[0-9a-f]{7,}\.{2,3}[0-9a-f]{7,}|\[new branch\])\s+(?:(\S+) -> \1|HEAD -> \S+)(?=\s|\Z)|^Everything up-to-date",
+    r"^ [ +*=-]? ?(?:[0-9a-f]{7,}\.{2,3}(?P<head>[0-9a-f]{7,})|\[new branch\])\s+(?:(?P<branch>\S+) -> (?P=branch)|HEAD -> \S+)(?=\s|\Z)|^Everything up-to-date",
     re.MULTILINE,
     needs=(" -> ", "up-to-date"),
 )
+_MERGED = lazy(r"^Merge made by the '", re.MULTILINE)
 _NOT_PUSHED = lazy(
     r"^ ! \[(?:remote )?rejected\]|^error: failed to push|^fatal: |^hint: .*\b(?:fast-forwards|integrate)\b|^\s*git push --set-upstream\b",
     re.MULTILINE,
@@ -698,6 +699,19 @@ def _record_push(tree: WorkTree, steps: _Steps, command: str, output: str, *, fa
         tree["ahead"], tree["commit"] = False, ""  # unknown
     elif not any(at > pushes[-1] and _commits(*step) for at, step in steps):
         tree["ahead"] = False
+        if not commits_in(command, output):
+            _record_pushed_head(tree, output)
+
+
+def _record_pushed_head(tree: WorkTree, output: str) -> None:
+    """Record the name of the newest commit as a push shows it: of a merge git prints none."""
+    heads = [found["head"] for found in _PUSHED.finditer(output) if found["head"]]
+    newest = _COMMIT_ENTRY.fullmatch((tree.get("commits") or [""])[-1])
+    if len(heads) != 1 or not tree["committed"] or heads[0].startswith(tree["commit"] or " "):
+        return
+    tree["commit"] = heads[0]
+    if newest and newest["subject"] and not newest["name"]:
+        tree["commits"][-1] = f"{heads[0]} {newest['subject']}"
 
 
 # What no build and no test reads.
@@ -852,8 +866,10 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
     left, staged = _uncommitted_after(command, tree["edited"], tree.get("staged"))
     if any(_drops_commits(*step) for step in given):
         made = []  # which of them are left is unknown
-    elif any(_rewrites(*step) for step in given):
+    elif any(_rewrites(*step) for step in given) and "up to date" not in output:
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
+        tree["commit"] = ""  # each has another name now
+        tree["ahead"] = tree["ahead"] or bool(made)
     if any(verb in _MAKE_COMMITS for verb, _ in given):
         made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
         sure = found or not any(_takes_back(*step) for step in given)
@@ -867,14 +883,21 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
             tree["committed"] = tree["ahead"] = True
             tree.pop("staged", None)
             tree.pop("withheld", None)
-    if staged is not None and not refused:
-        tree["staged"] = staged
-    if any(verb == "reset" for verb, _ in given):
-        tree.pop("staged", None)
+    _record_staged(tree, staged if not refused else None, reset=any(verb == "reset" for verb, _ in given))
+    if merged := [words for verb, words in given if verb in ("merge", "pull") and _MERGED.search(output)]:
+        made = [*made, " ".join(["Merge", *(word for word in merged[-1] if not word.startswith("-"))])]
+        tree["commit"], tree["committed"], tree["ahead"] = "", True, True  # git prints no name of it
     if made or "commits" in tree:
         tree["commits"] = made[-MOST_COMMITS:]
         if any(verb == "log" and "--oneline" in words for verb, words in given):
             _rename_commits(tree, output)
+
+
+def _record_staged(tree: WorkTree, staged: list[str] | None, *, reset: bool) -> None:
+    if staged is not None:
+        tree["staged"] = staged
+    if reset:
+        tree.pop("staged", None)
 
 
 def message_of(part: Part) -> str:

@@ -257,7 +257,7 @@ _ASIDE = lazy(
 # What is in the code only for a while, what is announced, and what "it" is only the text around it says.
 _PASSING = lazy(
     r"\btemporar(?:y|ily)\b(?! (?:dir|file|folder|path|table))|\bdebug (?:hook|print|test|code|output|statement|line)s?\b|\bbriefly\b|\bnext(?:[.,:;]|\Z)"
-    r"|\b(?:i'm|i am|we're|let me) (?:now |just |also )?\w+ (?:them|(?:that|this)(?= (?:with|so|to|by|and|for|in|into|from|because|rather|instead)\b))(?! \w+ly\b)\b",
+    r"|\b(?:i'm|i am|we're|let me) (?:now |just |also )?\w+ (?:them|(?:that|this|these|those) \w+ now|(?:that|this)(?= (?:with|so|to|by|and|for|in|into|from|because|rather|instead)\b))(?! \w+ly\b)\b",
     re.IGNORECASE,
 )
 _INTRODUCES = lazy(

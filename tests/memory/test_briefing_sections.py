@@ -1162,6 +1162,20 @@ def test_a_check_older_than_the_last_edit_of_a_file_that_lasts_ran_before_it():
     assert [line.note for line in sections.problems(items)] == ["before the last edit"]
 
 
+def test_a_check_that_failed_since_or_worked_again_replaces_its_older_run():
+    passed = item("Ran `make test`: 9 passed", "command", day=2)
+    failed = item("`make test` failed: 1 failed", "error", day=3)
+    worked = item("`make test` failed: 1 failed\nWorked after changes to a.py: 12 passed", "solution", day=3)
+    quiet = item("`make test` failed 2 times: 1 failed\nWorked when run again.", "solution", day=3)
+    other = item(
+        "`make test` failed: 1 failed\nWorked as `make -k test` after `npm i`: 12 passed", "solution", day=3
+    )
+
+    assert [texts(commands_run([newer, passed])) for newer in (failed, worked, quiet, other)] == [
+        [], ["Ran `make test`: 12 passed"], ["Ran `make test`"], [],
+    ]  # fmt: skip
+
+
 def test_a_start_lists_no_check_that_said_nothing():
     items = newest(
         item("Ran `go build ./...`", "command", day=3),

@@ -1131,6 +1131,24 @@ def test_a_task_that_only_runs_a_check_is_done_when_such_a_check_passed(task, ra
     assert ahead(run, plan) == ([task] if left else [])
 
 
+def test_a_commit_that_a_rebase_gave_another_name_is_listed_once():
+    said = answer(
+        "- `1a1a1a1` — `Add retries to the queue of the webhook`\n- Each retry waits twice as long now.",
+        day=6,
+    )
+    tree = item(
+        "Commits, the newest first: 2b2b2b2 Add retries to the queue of the webhook.",
+        day=6,
+        role="tree",
+        conversation="c",
+    )
+    lines = brief_lines(
+        documents(changed(), said, tree), occasion="startup", now=NOW, count=count, budget=900
+    )
+
+    assert [line.text for line in lines if line.section == "state"] == ["Each retry waits twice as long now."]
+
+
 def test_a_commit_that_was_amended_is_no_account():
     def commit(name, day):
         return item(

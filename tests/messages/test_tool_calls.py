@@ -496,6 +496,59 @@ def test_looking_around_is_no_failure():
         ),
         (
             [
+                (
+                    [],
+                    "git commit -m one && git push",
+                    "[x 1a2b3c4] Read quoted fields\n   0a1b2c3..1a2b3c4  x -> x",
+                ),
+                ([], "git pull --rebase", "Already up to date."),
+            ],
+            [
+                "The last commit, 1a2b3c4, was pushed.",
+                "The branch is x.",
+                "Commits, the newest first: 1a2b3c4 Read quoted fields.",
+            ],
+        ),
+        (
+            [
+                (
+                    [],
+                    "git commit -m one && git push",
+                    "[x 1a2b3c4] Read quoted fields\n   0a1b2c3..1a2b3c4  x -> x",
+                ),
+                ([], "git rebase main", "Successfully rebased and updated refs/heads/x."),
+            ],
+            [
+                "The last commit was not pushed.",
+                "The branch is x, rebased on main.",
+                "Commits, the newest first: Read quoted fields.",
+            ],
+        ),
+        (
+            [
+                ([], "git commit -m one", "[x 1a2b3c4] Read quoted fields"),
+                ([], "git merge --no-edit origin/y", "Merge made by the 'ort' strategy.\n a.py | 2 +-"),
+            ],
+            [
+                "Nothing was pushed in this conversation.",
+                "The branch is x.",
+                "Commits, the newest first: Merge origin/y; 1a2b3c4 Read quoted fields.",
+            ],
+        ),
+        (
+            [
+                ([], "git commit -m one", "[x 1a2b3c4] Read quoted fields"),
+                ([], "git merge origin/y", "Merge made by the 'ort' strategy.\n a.py | 2 +-"),
+                ([], "git push", "To example.com:o/r\n   0a1b2c3..2b3c4d5  x -> x"),
+            ],
+            [
+                "The last commit, 2b3c4d5, was pushed.",
+                "The branch is x.",
+                "Commits, the newest first: 2b3c4d5 Merge origin/y; 1a2b3c4 Read quoted fields.",
+            ],
+        ),
+        (
+            [
                 ([], "git commit -m one", "[main 1a2b3c4] Read quoted fields\n 1 file changed"),
                 ([], "git commit -m two", "[main 2b3c4d5] Close the file"),
                 ([], "git commit --amend --no-edit", "[main 3c4d5e6] Close the file twice"),

@@ -504,7 +504,12 @@ _ON_THE_SPOT = lazy(
     re.DOTALL,
 )
 _REDIRECTED = lazy(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
-_RAN = lazy(r"Ran `(.+?)`((?: \(\d+ runs\))?)(?:: (.*))?", re.DOTALL)
+_RUNS = frozenset({"command", "solution", "error"})
+_RAN = lazy(r"Ran `(.+?)`(?: \(\d+ runs\))?(?:: (?P<said>.*))?", re.DOTALL)
+# A failed check that worked later, perhaps as another command.
+_WORKED = lazy(
+    r"`(.+?)` failed(?: \d+ times)?: .*\nWorked (?:after|when) [^\n]*?(?:: (?P<said>[^\n]*)|\.)", re.DOTALL
+)
 _FAILED = lazy(r"`(.+?)` failed((?: \d+ times)?): (.*)", re.DOTALL)
 _CHECK = lazy(
     r"(?:\b|_)(?:test\w*|pytest|tox|nox|jest|vitest|mocha|rspec|phpunit|ctest|playwright|pre-commit|check|lint\w*|golangci-lint|mypy|ruff|tsc|eslint|build|vet|compile|clippy|verify|ci|make|run|npm|cargo|gradle|mvn)\b"
@@ -599,15 +604,18 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
     items = list(items)
     tree, edited = _tree_of(items), _edited(items)
     checks = MOST_CHECKS
-    held = (item for item in items if item["type"] == "command" and not item["metadata"].get("protected"))
+    held = (item for item in items if item["type"] in _RUNS and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
-        run = _RAN.fullmatch(item["content"])
-        parts = effective_parts(run[1]) if run else []
+        run = _RAN.fullmatch(item["content"]) or _WORKED.fullmatch(item["content"])
+        failed = None if run else _FAILED.fullmatch(item["content"])
+        parts = effective_parts((run or failed or [""])[1]) if run or failed else []
         known = without_flags(parts) or {_call(item["content"])}
         if (run and not parts) or known <= seen:
             continue
         seen |= known
-        said = _ASIDE.sub("", run[3] or "").strip() if run else ""
+        if item["type"] == "error" or (item["type"] == "solution" and not run):
+            continue  # what ran before it is out of date
+        said = _ASIDE.sub("", run["said"] or "").strip() if run else ""
         is_check = bool(run) and _is_check(parts)
         quiet = bool(run) and not said and ((is_check and not silent) or all(map(_FORMATS.match, parts)))
         if quiet or (tree and parts and all(map(_IN_TREE.match, parts))):

@@ -517,6 +517,6 @@ def _solution_note(failure: Failure, how: str, call: Call, output: str) -> Note:
     way = f"after {' and '.join(since)}" if since else "when run again"
     if shown != failure["shown"]:
         way = f"as `{shown}`" + (f" {way}" if since else "")
-    end = outcome_line(output)
+    end = outcome_of(call["command"], output) if call["command"] else outcome_line(output)
     content = f"{_failure_note(failure).content}\n{how} {way}" + (f": {end}" if end else ".")
     return Note(_again_at(failure["at"], call["at"]), content, "solution", "fixed", machine=True)
