@@ -1176,6 +1176,37 @@ def test_a_check_that_failed_since_or_worked_again_replaces_its_older_run():
     ]  # fmt: skip
 
 
+def test_a_check_on_another_branch_says_so():
+    def tree(branch, day):
+        return item(f"Uncommitted, as of the last call: a.py. The branch is {branch}.", role="tree", day=day)
+
+    items = newest(
+        tree("b.2, rebased on main", 6), item("Ran `make test`: ok", "command", day=5),
+        tree("a", 4), item("Ran `make lint`: ok", "command", day=3), item("`make docs` failed: 1 failed", "error", day=3),
+    )  # fmt: skip
+
+    assert [(line.text, line.note) for line in commands_run(items)] == [
+        ("Ran `make test`: ok", ""), ("Ran `make lint`: ok", "on the branch a"),
+    ]  # fmt: skip
+    assert [line.note for line in sections.problems(items)] == ["on the branch a"]
+
+
+def test_an_act_that_a_person_asked_for_beside_a_decision_says_that_a_report_followed():
+    decided = item(
+        "let's pop a comment into the issue saying that we probably don't need it any more", "decision", day=3,
+        evidence="person", conversation="c",
+    )  # fmt: skip
+    asked = asked_on(3, f"{decided['content']}. Then go on.")
+    report = item("Done: the comment is posted.", "outcome", day=4, role="answer", conversation="c")
+    elsewhere = item("Done: `a.py` retries.", "outcome", day=4, role="answer", conversation="d")
+
+    notes = [
+        [line.note for line in sections.decisions(items, [])]
+        for items in ([report, decided, asked], [elsewhere, decided, asked], [decided, asked])
+    ]
+    assert notes == [["a report followed"], [""], [""]]
+
+
 def test_a_start_lists_no_check_that_said_nothing():
     items = newest(
         item("Ran `go build ./...`", "command", day=3),

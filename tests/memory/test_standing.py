@@ -1149,6 +1149,21 @@ def test_a_commit_that_a_rebase_gave_another_name_is_listed_once():
     assert [line.text for line in lines if line.section == "state"] == ["Each retry waits twice as long now."]
 
 
+def test_what_a_review_found_before_a_commit_is_over():
+    finding = answer("- High: the queue can lose an entry when `src/queue.py` is closed twice.", day=3)
+    commit = item(
+        "[main 1a1a1a1] Close once\n\nClose once",
+        "outcome",
+        day=4,
+        role="commit",
+        evidence="machine",
+        conversation="c",
+    )
+
+    assert [len(one.paragraphs) for one in standing.accounts([finding])] == [1]
+    assert [len(one.paragraphs) for one in standing.accounts([commit, finding])][1:] == [0]
+
+
 def test_a_commit_that_was_amended_is_no_account():
     def commit(name, day):
         return item(

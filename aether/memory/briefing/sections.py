@@ -368,6 +368,7 @@ def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
         yield item if content == item["content"] else {**item, "content": content}
 
 
+_BRANCH = lazy(r"\bThe branch is ([^\s,]+?)(?:, rebased|\.(?:\s|\Z))")
 # Characters of the name of a directory.
 NAME_CHARS = 60
 _WORKTREE = lazy(r"[\\/]\.(?:claude[\\/])?worktrees[\\/].*", re.DOTALL)
@@ -602,7 +603,8 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
     found: list[tuple[int, Line]] = []
     seen: set[str] = set()
     items = list(items)
-    tree, edited = _tree_of(items), _edited(items)
+    trees, edited = _trees(items), _edited(items)
+    tree = trees[0]["content"] if trees else ""
     checks = MOST_CHECKS
     held = (item for item in items if item["type"] in _RUNS and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
@@ -627,7 +629,7 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
         text = f"Ran `{_shown(parts)}`{outcome}" if run else _call(item["content"])
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
         ids, _ = origin_of(item)
-        note = _when(item, edited, tree) if is_check else ""
+        note = _when(item, edited, trees) if is_check else ""
         line = Line(
             "commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], note, ids, "machine"
         )
@@ -635,9 +637,9 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
     return [line for _, line in sorted(found, key=lambda each: each[0])]
 
 
-def _tree_of(items: Iterable[Item]) -> str:
-    """Return the newest state of the work tree, "" if it is not known."""
-    return next((item["content"] for item in items if item["metadata"].get("role") == "tree"), "")
+def _trees(items: Iterable[Item]) -> list[Item]:
+    """Return the states of the work tree, the newest first."""
+    return [item for item in items if item["metadata"].get("role") == "tree"]
 
 
 def _edited(items: Iterable[Item]) -> str:
@@ -649,11 +651,18 @@ def _edited(items: Iterable[Item]) -> str:
     return next(times, "")
 
 
-def _when(check: Item, edited: str, tree: str) -> str:
-    """Return the note of a `check` that ran before the last edit, or perhaps did: a command may edit as well."""
-    if check["metadata"]["timestamp"] < edited:
+def _when(check: Item, edited: str, trees: Sequence[Item]) -> str:
+    """Return the note of a `check` on another branch than the newest of `trees`, or from before the last edit, if it is known."""
+    at = check["metadata"]["timestamp"]
+    branches = [(one["metadata"]["timestamp"], _BRANCH.search(one["content"])) for one in trees]
+    known = [(found[1], time) for time, found in branches if found]
+    then = next((name for name, time in reversed(known) if time >= at), "")
+    if then and then != known[0][0]:
+        return f"on the branch {then}"
+    if at < edited:
         return BEFORE_EDIT
-    return PERHAPS_BEFORE_EDIT if UNCHECKED in tree else ""
+    # A command may edit as well.
+    return PERHAPS_BEFORE_EDIT if trees and UNCHECKED in trees[0]["content"] else ""
 
 
 def _call(content: str) -> str:
@@ -1011,12 +1020,15 @@ def decisions(
     """Yield the decisions with their reasons; `ended` has the names of the statements of sessions that were revoked."""
     said = list(filter(_is_choice, of_type(items, "decision")))
     since = max((item["metadata"]["timestamp"] for item in items if _is_request(item)), default="")
+    done = reported_on(items) if any(map(_asks_for_act, said)) else set[str]()
+    # What was taken out of a message has its time.
+    over = {item["metadata"]["timestamp"] for item in items if item.get("id") in done}
     found = [
-        Line("decisions", text, item["metadata"]["timestamp"], "", *origin_of(item))
+        Line("decisions", text, at, REPORTED if at in over and _asks_for_act(item) else "", *origin_of(item))
         for item in said
         if len((text := _answer(item["content"])).split()) >= LEAST_WORDS
         # An errand is over when the person asks for something else.
-        and not (_is_errand(_chosen(item)) and item["metadata"]["timestamp"] < since)
+        and not ((at := item["metadata"]["timestamp"]) < since and _is_errand(_chosen(item)))
     ]
     yield from found
     for at, session in sessions:
@@ -1033,6 +1045,11 @@ def _chosen(item: Item) -> str:
     """Return what a person picked of the answers to a question of a tool, else the person's words."""
     picked = _PICKED.fullmatch(item["content"])
     return picked[2] if picked else _said(item)
+
+
+def _asks_for_act(item: Item) -> bool:
+    """Return whether a decision asks for a single act first, whatever else it says."""
+    return _ERRAND.match(_chosen(item)) is not None
 
 
 def _is_errand(said: str) -> bool:
@@ -1058,7 +1075,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
     ends: list[frozenset[str]] = []
     settling = looked = 0
     moved_on = asked = changed = False
-    tree, edited = _tree_of(items), _edited(items)
+    trees, edited = _trees(items), _edited(items)
     for item in items:
         kind, content = item["type"], item["content"]
         asked = asked or item["metadata"].get("role") == "request"
@@ -1087,7 +1104,7 @@ def problems(items: Sequence[Item]) -> Iterator[Line]:
         text = format_failure(known) if known else one_line(content, TEXT_CHARS)
         if text and not over:
             section = "commands" if known and moved_on else "open"
-            note = _when(item, edited, tree) if known else ""
+            note = _when(item, edited, trees) if known else ""
             yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 

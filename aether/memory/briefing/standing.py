@@ -144,7 +144,9 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             if not turned_down and item["id"] not in undone:
                 said = paragraphs(item["content"], tables=True)
                 later = bool(steps or found)
-                left = tuple(one for one in said if not _is_over(one, touched, fixed=fixed, later=later))
+                # What a review found before a commit, the commit may have mended.
+                mended = fixed or any(one.published for one in found)
+                left = tuple(one for one in said if not _is_over(one, touched, mended=mended, later=later))
                 found.append(Account(item, left, worked=False, reply=reply, steps=steps, asked=asked))
                 fixed = fixed or fixes_all(said)
             turned_down = False
@@ -205,15 +207,16 @@ def undone_in(items: Sequence[Item]) -> set[str]:
 
 
 def reported_on(items: Iterable[Item]) -> set[str]:
-    """Return the ids of the requests that a final report followed; `items` are those of one conversation, the newest first."""
+    """Return the ids of the requests that a final report followed in their conversation; `items` are the newest first."""
     found: set[str] = set()
-    reported = False
+    reported: set[str] = set()  # conversations with a report since their request that comes next
     for item in items:
+        own = item["metadata"].get("conversation", "")
         if item["metadata"].get("role") == "request":
-            found |= {str(item.get("id", ""))} if reported else set()
-            reported = False
-        elif _is_account(item):
-            reported = reported or item["metadata"].get("fate") != CUT
+            found |= {str(item.get("id", ""))} if own in reported else set()
+            reported.discard(own)
+        elif _is_account(item) and item["metadata"].get("fate") != CUT:
+            reported.add(own)
     return found
 
 
@@ -264,13 +267,14 @@ def delegated(items: Iterable[Item]) -> Iterator[Line]:
                 )
 
 
-def _is_over(one: Paragraph, touched: Collection[str], *, fixed: bool, later: bool) -> bool:
-    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all was `fixed`.
+def _is_over(one: Paragraph, touched: Collection[str], *, mended: bool, later: bool) -> bool:
+    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all may be `mended`.
 
     What was running when it was said is over if anything happened `later`.
     """
-    mended = names_defect(one.text) and (fixed or any(_names(one.text, name) for name in touched))
-    return mended or (later and passes_soon(one.text))
+    if names_defect(one.text) and (mended or any(_names(one.text, name) for name in touched)):
+        return True
+    return later and passes_soon(one.text)
 
 
 def _names(text: str, name: str) -> bool:
