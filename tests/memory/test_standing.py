@@ -1085,7 +1085,7 @@ def test_state_says_how_many_requests_followed_it():
     )  # fmt: skip
 
 
-def test_what_all_lines_of_the_state_have_in_common_stands_above_them():
+def test_what_all_lines_of_the_state_have_in_common_is_in_their_heading():
     said = answer("`load()` now returns the newest session.\n\n`save()` now writes the file at once.", day=3)
     block = briefing(
         documents(changed(2), said, request("Now the docs.", 4)),
@@ -1099,7 +1099,7 @@ def test_what_all_lines_of_the_state_have_in_common_stands_above_them():
     assert block.count("before the last request") == 1
 
 
-def test_what_an_account_announces_is_begun_when_an_edit_followed():
+def test_what_an_account_says_is_next_was_started_when_an_edit_followed():
     last = answer("I'll add the helpers to `utils.py` and then fix the three callers.", day=5)
 
     def notes(*items):

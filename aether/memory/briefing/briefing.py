@@ -217,7 +217,8 @@ def _gather(
     work = _work(items, sessions, in_context=shares is _COMPACT and bool(session))
     rules, ended = _rules(memory, everything, wide)
     # Where the context holds it, or a summariser is to keep much else, a request is shown at its usual length.
-    most = sections.UNREPORTED_CHARS if shares is _START else sections.CURRENT_CHARS
+    starts = shares is _START
+    most = sections.UNREPORTED_CHARS if starts else sections.CURRENT_CHARS
     known = [*rules, *sections.problems(items), *sections.requests(items, most=most)]
     ready = work | {
         section: [line for line in known if line.section == section]
@@ -231,7 +232,7 @@ def _gather(
         "signals": lambda: sections.active_signals(documents, now=now, caste=caste),
         # What a person asked for since, in a conversation that has said nothing of its work, is not lost to the next start.
         "requests": lambda: [
-            *islice(sections.tasks(standing.later(everything, items)), int(shares is _START)),
+            *islice(sections.tasks(standing.later(everything, items)), int(starts)),
             *ready["requests"],
         ],
         "decisions": lambda: sections.decisions(everything, sessions, ended=ended),
@@ -239,13 +240,9 @@ def _gather(
         "files": lambda: [
             line
             for line in sections.changed_files(items, root=root, foremost=shares is not _COMPACT)
-            if shares is not _START or ": " in line.text or not tree
+            if not starts or ": " in line.text or not tree
         ],
-        "commands": lambda: [
-            *tree,
-            *ready["commands"],
-            *sections.commands_run(items, silent=shares is not _START),
-        ],
+        "commands": lambda: [*tree, *ready["commands"], *sections.commands_run(items, silent=not starts)],
         "earlier": lambda: sections.earlier_work(sessions, items, ended=ended),
         "caste": lambda: sections.done_by_caste(everything, caste or ""),
     }

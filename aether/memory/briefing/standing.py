@@ -144,9 +144,11 @@ def accounts(items: Sequence[Item]) -> list[Account]:
             if not turned_down and item["id"] not in undone:
                 said = paragraphs(item["content"], tables=True)
                 later = bool(steps or found)
-                # What a review found before a commit, the commit may have mended.
-                mended = fixed or any(one.published for one in found)
-                left = tuple(one for one in said if not _is_over(one, touched, mended=mended, later=later))
+                # What a review found before a commit, the commit may have repaired.
+                repaired = fixed or any(one.published for one in found)
+                left = tuple(
+                    one for one in said if not _is_over(one, touched, repaired=repaired, later=later)
+                )
                 found.append(Account(item, left, worked=False, reply=reply, steps=steps, asked=asked))
                 fixed = fixed or fixes_all(said)
             turned_down = False
@@ -267,12 +269,12 @@ def delegated(items: Iterable[Item]) -> Iterator[Line]:
                 )
 
 
-def _is_over(one: Paragraph, touched: Collection[str], *, mended: bool, later: bool) -> bool:
-    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all may be `mended`.
+def _is_over(one: Paragraph, touched: Collection[str], *, repaired: bool, later: bool) -> bool:
+    """Return whether a paragraph says what was wrong before a file that it names was changed, or before all may be `repaired`.
 
     What was running when it was said is over if anything happened `later`.
     """
-    if names_defect(one.text) and (mended or any(_names(one.text, name) for name in touched)):
+    if names_defect(one.text) and (repaired or any(_names(one.text, name) for name in touched)):
         return True
     return later and passes_soon(one.text)
 
@@ -613,7 +615,7 @@ def _line(section: str, text: str, account: Account) -> Line:
         section,
         text,
         account.at,
-        # The work has gone on since.
+        # The work went on since.
         f"before the last {number}{later}" if account.asked and section == "state" else "",
         (account.item["id"],),
         "machine" if account.published else "agent",
