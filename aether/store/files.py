@@ -538,7 +538,7 @@ def locked(
         lock = filelock.FileLock(path, timeout=timeout, fallback_to_soft=False)
         with storage_errors(directory):
             try:
-                with clock.waiting_for(lambda: f"{_holder(path)}, which has the lock of {directory}"):
+                with _waiting_for_holder(path, timeout):
                     lock.acquire()
             except filelock.Timeout:  # an OSError, too
                 raise _timed_out(path, timeout) from None
@@ -649,7 +649,7 @@ def _wait(
     import random  # seldom needed, and slow to import
 
     wait = FIRST_WAIT_SECONDS if may_try is None else FIRST_LOOK_SECONDS
-    with clock.waiting_for(lambda: f"{_holder(path)}, which has the lock of {path.parent}"):
+    with _waiting_for_holder(path, timeout):
         while time.monotonic() < give_up:
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
@@ -660,6 +660,12 @@ def _wait(
         if is_locked():
             return
     raise _timed_out(path, timeout)
+
+
+def _waiting_for_holder(path: Path, timeout: float) -> contextlib.AbstractContextManager[None]:
+    return clock.waiting_for(
+        lambda: f"{_holder(path)}, which has the lock of {path.parent}, for at most {timeout:g} s"
+    )
 
 
 def _holder(path: Path) -> str:

@@ -160,7 +160,11 @@ def test_a_wait_is_said_on_a_terminal_only(tmp_path, capsys, monkeypatch):
             main(["memory", "add", f"A fact {terminal}.", "--type", "observation", "--home", str(home)]) == 0
         )
         said = capsys.readouterr().err
-        assert said.count("which has the lock of") == terminal
+        words = f"Waiting for process {os.getpid()}: "
+        assert [
+            line.startswith(words) and line.endswith(f"lock of {home}, for at most 30 s ...")
+            for line in said.splitlines()
+        ] == [True] * terminal
     assert clock.NOTICES == []
 
 
