@@ -57,11 +57,13 @@ FIRST_LOOK_SECONDS = 0.002
 LONGEST_WAIT_SECONDS = 0.02
 _FREE_SPACE = "Free some space, then try again."
 _MAKE_WRITABLE = "Make the home writable, or use another with --home."
+_GIVE_RIGHTS = "Let this user read and write the home, or use another with --home."
 UNWRITABLE = (errno.EROFS, errno.EACCES, errno.EPERM)
 _FIXES = {
     errno.ENOSPC: _FREE_SPACE,
     errno.EDQUOT: _FREE_SPACE,
-    **dict.fromkeys(UNWRITABLE, _MAKE_WRITABLE),
+    errno.EROFS: _MAKE_WRITABLE,
+    **dict.fromkeys((errno.EACCES, errno.EPERM), _GIVE_RIGHTS),
     errno.EISDIR: 'Move it away, or run "aether doctor --repair".',
 }
 # The flag of the system calls that exchange two files, and the directory that Linux takes relative names from.

@@ -223,8 +223,8 @@ def test_lines_are_read_backwards_whatever_the_block(tmp_path, monkeypatch, bloc
         (errno.ENOSPC, "Free some space"),
         (errno.EDQUOT, "Free some space"),
         (errno.EROFS, "Make the home writable"),
-        (errno.EACCES, "Make the home writable"),
-        (errno.EPERM, "Make the home writable"),
+        (errno.EACCES, "Let this user read and write the home"),
+        (errno.EPERM, "Let this user read and write the home"),
         (errno.EIO, "Check the disk"),
     ],
 )
@@ -459,14 +459,17 @@ def test_a_home_that_is_missing_cannot_be_locked(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
-def test_a_home_that_cannot_be_written_cannot_be_locked(home, monkeypatch, number):
+@pytest.mark.parametrize(
+    ("number", "fix"),
+    [(errno.EROFS, "Make the home writable"), (errno.EACCES, "Let this user read and write the home")],
+)
+def test_a_home_that_cannot_be_written_cannot_be_locked(home, monkeypatch, number, fix):
     def refuse(*args, **kwargs):
         raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "open", refuse)
 
-    with pytest.raises(StorageFailed, match="Make the home writable"), locked(home):
+    with pytest.raises(StorageFailed, match=fix), locked(home):
         pass
 
 

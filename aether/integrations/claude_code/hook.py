@@ -15,7 +15,7 @@ import time
 from bisect import bisect_right
 
 from aether import regular
-from aether.errors import AetherError
+from aether.errors import AetherError, StorageFailed
 from aether.project import home_of, may_create_home, user_file
 from aether.store import spool
 
@@ -143,13 +143,19 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
         return ""  # it may name a private path
     if event == READ_EVENT and _text(payload, "tool_name") == READ_TOOL:
         return _about_file(payload, home, private or "") if reminds and ready else ""
-    entry = _keep(payload, home, (private or "") if capture else None)
+    entry, lost = _keep(payload, home, (private or "") if capture else None)
+    if lost and not (ready and event in CONTEXT_EVENTS):
+        raise lost
     if entry is None or event not in HEAVY_EVENTS:
         return ""
     seconds = min(seconds * (COMPACTION_FACTOR if event in COMPACTION_EVENTS else 1), MOST_SECONDS)
     seconds = max(LEAST_SECONDS, min(seconds, started + max(seconds, to_keep) - time.monotonic()))
     deadline(seconds, home, event, session)
-    return _reply(payload, entry, home, until=time.monotonic() + seconds, ready=ready)
+    said = _reply(payload, entry, home, until=time.monotonic() + seconds, ready=ready)
+    if lost is None or spool.log_failure(home, event, session, str(lost)) or event not in HOME_EVENTS:
+        return said
+    shown = _not_stored(home, lost, "What memory holds is still read.")
+    return json.dumps({**json.loads(said or "{}"), **json.loads(shown)}, ensure_ascii=False)
 
 
 def _make_place(event: str, home: str) -> bool:
@@ -162,8 +168,13 @@ def _make_place(event: str, home: str) -> bool:
     return True
 
 
-def _keep(payload: JsonObject, home: str, private: str | None) -> JsonObject | None:
-    """Return the entry of the event, having put it into the spool; with `private` None nothing is put there."""
+def _keep(
+    payload: JsonObject, home: str, private: str | None
+) -> tuple[JsonObject | None, StorageFailed | None]:
+    """Return the entry of the event, having put it into the spool, and why it is not there.
+
+    With `private` None nothing is put there.
+    """
     from aether.integrations.claude_code.event import entry_of
 
     found = {} if private is None else from_transcript(payload)
@@ -172,8 +183,11 @@ def _keep(payload: JsonObject, home: str, private: str | None) -> JsonObject | N
         now = time.time_ns()
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now // 10**9))
         entry["at"] = f"{at}.{now // 1000 % 10**6:06d}Z"
-        spool.put(home, entry)
-    return entry
+        try:
+            spool.put(home, entry)
+        except StorageFailed as reason:
+            return entry, reason
+    return entry, None
 
 
 def from_transcript(payload: JsonObject) -> JsonObject:
@@ -235,10 +249,12 @@ def output(event: str, text: str) -> str:
     return ""
 
 
-def _not_stored(home: str, reason: Exception) -> str:
-    """Return the output by which the user learns of a failure that no log could take."""
+def _not_stored(
+    home: str, reason: Exception, left: str = "The session goes on without its memory."
+) -> str:
+    """Return the output by which the user learns of a failure that no log could take, and what is `left`."""
     what = str(reason) if isinstance(reason, AetherError) else f"{home}: {reason}"
-    return _for_user(_printable(f"aether: {what.rstrip('.')}. The session goes on without its memory."))
+    return _for_user(_printable(f"aether: {what.rstrip('.')}. {left}"))
 
 
 def _for_user(text: str) -> str:

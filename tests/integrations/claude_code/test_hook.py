@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import os
@@ -469,6 +470,35 @@ def test_a_full_disk_ends_well_and_leaves_no_piece(project, monkeypatch):
     # The log could not take it, so the user is shown it.
     assert code == 0
     assert "No space left on device" in json.loads(text)["systemMessage"]
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_home_that_may_not_be_written_is_still_read(project, monkeypatch, number):
+    aether.add_working_memory_item("Never deploy on Fridays.", "constraint", home=project / ".aether")
+    for name in ("open", "mkdir", "replace", "unlink"):
+        refuse_writing(monkeypatch, name, number)
+
+    (start, prompt), (stop, nothing) = (
+        reported(project, name, source="startup") for name in ("SessionStart", "Stop")
+    )
+
+    said = json.loads(prompt)
+    assert (start, stop, nothing) == (0, 0, "")
+    assert "Never deploy on Fridays." in said["hookSpecificOutput"]["additionalContext"]
+    assert os.strerror(number) in said["systemMessage"]
+    assert said["systemMessage"].endswith("What memory holds is still read.")
+
+
+def refuse_writing(monkeypatch, name, number):
+    """Let a function of `os` fail as where nothing may be written; a file can be opened for reading."""
+    real = getattr(os, name)
+
+    def refused(path, *more, **named):
+        if name == "open" and more and not more[0] & (os.O_WRONLY | os.O_RDWR | os.O_CREAT):
+            return real(path, *more, **named)
+        raise OSError(number, os.strerror(number), str(path))
+
+    monkeypatch.setattr(os, name, refused)
 
 
 def test_what_the_user_is_shown_can_always_be_printed():
