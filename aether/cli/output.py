@@ -134,16 +134,19 @@ class Command(click.Command):
         options.setdefault("context_settings", SETTINGS)
         super().__init__(*arguments, **options)
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse `args`; the error about them names this command, also where click names none."""
+        try:
+            return super().parse_args(ctx, args)
+        except click.UsageError as reason:
+            reason.ctx = reason.ctx or ctx
+            raise
 
-class Group(click.Group):
+
+class Group(Command, click.Group):
     """A noun whose verbs are commands with the common options, listed in the order of writing."""
 
     command_class = Command
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        options["params"] = [*(options.get("params") or []), *COMMON]
-        options.setdefault("context_settings", SETTINGS)
-        super().__init__(*arguments, **options)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's interface
         """Return the verbs in the order in which they are written."""

@@ -134,12 +134,19 @@ def test_without_a_home_a_command_says_so_on_one_line(here, capsys, tmp_path):
         require("error", shown.out)
 
 
-def test_an_unknown_option_is_a_usage_error(capsys):
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--json", "--no-such-option"], "No such option '--no-such-option'."),
+        (["--json", "--home"], "Option '--home' requires an argument."),
+    ],
+)
+def test_a_wrong_option_is_a_usage_error_of_its_command(capsys, options, what):
     for name in stage.NAMES:
-        code = main([*name.split(), "--no-such-option", "--json"])
+        code = main([*name.split(), *options])
 
         shown = capsys.readouterr()
-        words = f"Error: aether {name}: No such option '--no-such-option'. See aether {name} --help.\n"
+        words = f"Error: aether {name}: {what} See aether {name} --help.\n"
         # Exit code 2 of a hook blocks the call that it is about.
         assert (code, shown.err) == (1 if name == "hook" else 2, words)
         require("error", shown.out)
