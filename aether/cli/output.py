@@ -101,10 +101,11 @@ class Ask:
             note(self, plain(words))
         for name, file in snapshot.irregular.items():
             if file.state == "corrupt":
-                say(
-                    f"Note: data/{name}.json does not parse. It is kept in quarantine/, and the last good state is "
+                words = (
+                    f"Note: data/{name}.json is {file.fault} It is kept in quarantine/, and the last good state is "
                     "used; to keep an edit, copy it from there and make it again."
                 )
+                say(plain(words))
 
 
 def _keep(ctx: click.Context, parameter: click.Parameter, value: Any) -> Any:

@@ -95,7 +95,7 @@ def examine(home: Path) -> list[Finding]:
                 "warning" if file.state in ("edited", "unstamped") else "error",
                 file.state,
                 f"{name}.json",
-                f"the file is {file.state}.",
+                f"the file is {file.fault or f'{file.state}.'}",
                 REPAIR,
             )
             for name, file in snapshot.irregular.items()

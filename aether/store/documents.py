@@ -48,6 +48,8 @@ class Document(NamedTuple):
     """The content without its stamp; None if it is corrupt or missing."""
     revision: int
     """The revision of the stamp; 0 without one."""
+    fault: str = ""
+    """What a corrupt file is, in the place of a document."""
 
 
 def path_of(home: Path, name: str) -> Path:
@@ -82,10 +84,11 @@ def parse(data: bytes, *, where: str) -> Document:
     """Return the document in `data`."""
     try:
         value = files.parse_json(data, where=where)
-    except CorruptDocument:
-        return Document("corrupt", None, 0)
+    except CorruptDocument as reason:
+        return Document("corrupt", None, 0, reason.what)
     if not isinstance(value, dict):
-        return Document("corrupt", None, 0)
+        kind = {list: "a list", str: "a text"}.get(type(value), "a single value")
+        return Document("corrupt", None, 0, f"{kind}, and no JSON object.")
     stamp = value.pop("stamp", None)
     found = _STAMP.search(data, max(0, len(data) - _STAMP_BYTES))
     # A view: a copy of a long document would touch as much memory again.

@@ -177,6 +177,27 @@ def test_an_edit_that_is_not_in_force_is_named_by_the_command_that_finds_it(here
     assert said.endswith("7 is not of type 'string'. See: aether doctor\n")
 
 
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("[]", "a list, and no JSON object."),
+        ('"x"', "a text, and no JSON object."),
+        ("7", "a single value, and no JSON object."),
+        ('{"a":', "not JSON (line 1, column 6)."),
+    ],
+)
+def test_a_file_that_is_no_document_is_kept_and_named_with_its_fault(here, capsys, text, fault):
+    before = shown(capsys, "memory", "list").out
+    Path(".aether/data/memory.json").write_text(text)
+
+    assert f"memory.json: the file is {fault} " in out(capsys, "doctor", code=1)
+    listed = shown(capsys, "memory", "list")
+
+    assert listed.out == before
+    assert listed.err.startswith(f"Note: data/memory.json is {fault} It is kept in quarantine/, ")
+    assert [path.read_text() for path in Path(".aether/quarantine").iterdir()] == [text]
+
+
 def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_command(here, capsys):
     main(["memory", "add", "A note"])
     path = Path(".aether/data/memory.json")
