@@ -47,11 +47,15 @@ class Queue:
     def __init__(self) -> None:
         """Start without a message."""
         self._waiting: list[tuple[str, str]] = []
+        self.directory = ""
+        """The directory of the lines so far: those about the queue name none."""
         # What the queue gave and no attachment did, and, below zero, what only an attachment gave.
         self._ahead: Counter[str] = Counter()
 
     def taken(self, line: JsonObject) -> tuple[str, str]:
         """Return the text that `line` hands to the model, and an id for it; empty if it hands over none."""
+        if not line.get("isSidechain"):
+            self.directory = as_text(line.get("cwd")) or self.directory
         if line.get("type") != "queue-operation":
             return "", ""
         operation, text = line.get("operation"), as_text(line.get("content"))
@@ -144,7 +148,8 @@ def _line(number: int, line: JsonObject, caste: str, seen: _Seen) -> Iterator[Re
     )
     queued_text, queued_id = seen.queue.taken(line)
     if queued_text:
-        yield head._replace(kind="user", text=queued_text, uuid=queued_id)
+        place = head.directory or seen.queue.directory
+        yield head._replace(kind="user", text=queued_text, uuid=queued_id, directory=place)
     match line.get("type"):
         case "user" | "assistant":
             agent, kind = _agent(line, caste, seen)

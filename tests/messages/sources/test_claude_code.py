@@ -126,6 +126,17 @@ def test_a_prompt_that_only_the_queue_has_is_a_request_once():
         assert [text for kind, text in brief(*lines) if kind == "user"] == expected, name
 
 
+def test_a_prompt_that_only_the_queue_has_is_of_the_directory_of_the_lines_before():
+    lines = [
+        line("user", "Go.", cwd="/p"),
+        queued("enqueue", "No mocks."),
+        line("user", "Look.", cwd="/p/worktree", isSidechain=True),
+        queued("remove"),
+    ]
+
+    assert [one.directory for one in read(*lines) if one.text == "No mocks."] == ["/p"]
+
+
 def test_a_boundary_and_its_summary_are_both_there():
     boundary = line("system", subtype="compact_boundary", content="Conversation compacted")
     summary = line("user", "Earlier we…", isCompactSummary=True)
