@@ -62,7 +62,7 @@ def is_from_hooks(entry: Any) -> bool:
 def known_keys(
     snapshot: Snapshot, *, to_hooks: bool, files: Collection[str] = (), keys: Collection[str] = (), after: int = -1
 ) -> set[str]:  # fmt: skip
-    """Return the keys of all captured entries, and the text keys of those of the other origin.
+    """Return the keys of all captured entries, the text keys of those of the other origin, and the ids of passages for an import.
 
     The archive is read `after` that position. Hooks compare texts only with the items of the transcripts in `files`; an
     import compares with all items of hooks. With `keys`, other keys of the archive may be left out: a hook waits for this.
@@ -76,6 +76,8 @@ def known_keys(
         pointer = _pointer(entry)
         found.add(str(pointer.get("key", "")))
         found.update(str(place.get("key", "")) for place in _places(entry))
+        if not to_hooks and entry["type"] == items.HISTORY:
+            found.add(entry["id"])
         by_hooks = bool(pointer.get("via") == HOOKS)
         if by_hooks != to_hooks and (not to_hooks or pointer.get("file") in files):
             found.add(text_key(entry))

@@ -27,7 +27,7 @@ from aether.memory import phases
 from aether.memory.capture import passages
 from aether.memory.capture.extract import capture
 from aether.memory.colony import check_phase
-from aether.memory.items import DEFAULT_SOURCE, HISTORY
+from aether.memory.items import DEFAULT_SOURCE
 from aether.messages.read import detect_file_format, read_records, require_format, without_private
 from aether.messages.records import BadLine, Record, read_json_values
 from aether.store import config, record_files
@@ -109,10 +109,8 @@ class _Tally:
     """The conversations of which words are kept."""
     following: int
     """The first free phase."""
-    passages: set[str] = field(default_factory=set)
-    """The ids of the passages that were kept since the import began."""
     foreign: set[str] = field(default_factory=set)
-    """Keys found in the home when a batch was committed."""
+    """Keys and ids of passages found in the home when a batch was committed."""
     revision: int = -1
     """The revision of the home up to which `foreign` is known."""
     is_full: bool = False
@@ -384,16 +382,11 @@ def _commit(
         # Only under the lock are all notes visible that another process, importing the same, has stored.
         if snapshot.revision != tally.revision:
             tally.foreign |= dedupe.known_keys(snapshot, to_hooks=False, after=tally.archive_read)
-            tally.passages |= {
-                str(record["item"]["id"])
-                for _, record in record_files.records(snapshot, "items", after=tally.archive_read)
-                if record["item"]["type"] == HISTORY
-            }
             tally.archive_read = record_files.head(snapshot)
         return [entry for entry in entries if not dedupe.is_known(entry, tally.foreign)]
 
     def new_words() -> list[JsonObject]:
-        return [each for each in said if each["id"] not in tally.passages]
+        return [each for each in said if each["id"] not in tally.foreign]
 
     def beside(snapshot: Snapshot) -> Change:
         return passages.keep(snapshot.documents["memory"], words, new_words(), now())

@@ -219,7 +219,7 @@ def test_notes_imported_at_the_same_time_are_stored_once(home, tmp_path, monkeyp
     assert contents(home) == [note(nth)["content"] for nth in range(3)]
 
 
-def test_words_imported_at_the_same_time_are_kept_once(home, tmp_path):
+def test_words_imported_at_the_same_time_are_kept_once_and_read_once(home, tmp_path, monkeypatch):
     path = tmp_path / "talk.json"
     said = ["Print the labels of the parcels.", "Printed the labels; all 12 parcels have one."] * 2
     path.write_text(
@@ -231,11 +231,18 @@ def test_words_imported_at_the_same_time_are_kept_once(home, tmp_path):
         ),
         encoding="utf-8",
     )
-    others = []
+    others, searched = [], calls_of(monkeypatch, record_files, "records")
 
-    done = load(home, path, progress=lambda records, items: others or others.append(load(home, path)))
+    def race(records, items):
+        if not others:
+            others.append(None)
+            others[0] = load(home, path)
+            searched.clear()
+
+    done = load(home, path, progress=race)
 
     assert (done.items, done.revisions) == (0, [])
+    assert [kind for _, kind in searched].count("items") == 1
     assert len(others[0].revisions) == 1
     kept = [record["item"]["id"] for _, record in record_files.records(read(home), "items")]
     assert kept
