@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -114,7 +113,7 @@ def plan(ask: Ask, /, file: str, force: bool, **chosen: Any) -> None:
         "asks_a_summariser": made.task is not None, "steps": list(made.steps),
         "findings": [finding._asdict() for finding in findings],
     }  # fmt: skip
-    emit(ask, data, _plan_lines(data))
+    emit(ask, data, _plan_lines(data, _findings(findings)))
 
 
 def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
@@ -127,18 +126,18 @@ def _doubts(asked: dict[str, Any]) -> tuple[Finding, ...]:
     return counting(asked["model"], place=record_directory(asked["home"])).findings
 
 
-def _plan_lines(data: dict[str, Any]) -> list[str]:
+def _plan_lines(data: dict[str, Any], findings: list[str]) -> list[str]:
     used = f"{data['tokens']:,} of {data['window']:,} ({100 * data['tokens'] / data['window']:.1f} %)"
     pairs = [("messages", data["messages"]), ("tokens", used), ("limit", f"{data['limit']:,}")]
     if not data["triggered"]:
-        why = [] if data["findings"] else ["Nothing to do: no trigger fires; --force plans anyway."]
-        return [*facts(pairs, indent=0), *why, *_findings(data["findings"])]
+        why = [] if findings else ["Nothing to do: no trigger fires; --force plans anyway."]
+        return [*facts(pairs, indent=0), *why, *findings]
     kept = ", ".join(f"{_KEPT[name]} {number}" for name, number in data["kept"].items() if number)
     pairs += [("why", data["reason"]), ("kept", kept), ("removed", data["removed"]), ("shortened", data["shortened"]),
               ("after", f"{data['tokens_after']:,} tokens, by a summary without a model")]  # fmt: skip
     lines = facts(pairs, indent=0)
     lines += [f"  {nth}. {step}" for nth, step in enumerate(data["steps"], start=1)]
-    return [*lines, *_findings(data["findings"])]
+    return [*lines, *findings]
 
 
 @compact_command.command("run")
@@ -211,7 +210,7 @@ def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> No
     else:
         why = "every message is protected" if force else "no trigger fires. --force compacts anyway"
         note(ask, f"Nothing to do: {done.tokens_before:,} tokens, and {why}.")
-    for line in _findings([finding._asdict() for finding in done.findings]):
+    for line in _findings(done.findings):
         say(line)
     if done.triggered:
         name = shlex.quote(conversation)
@@ -219,10 +218,10 @@ def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> No
         note(ask, f"To undo it: aether compact undo {name}")
 
 
-def _findings(findings: Any) -> list[str]:
-    """Return the findings as lines, those of the same words once with their number."""
-    found = Counter(f"{finding['level']}: {plain(finding['message'])}" for finding in findings)
-    return [f"{line} ({times} times)" if times > 1 else line for line, times in found.items()]
+def _findings(findings: Iterable[Finding]) -> list[str]:
+    return [
+        plain(": ".join(filter(None, (one.level, one.where, one.message)))) for one in gathered(findings)
+    ]
 
 
 @compact_command.command("diff")
@@ -324,7 +323,7 @@ def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> N
     }  # fmt: skip
     emit(ask, data, output or as_json(done.messages))
     note(ask, f"Compaction {done.step} is undone: {pluralize(len(done.messages), 'messages')}.")
-    for line in _findings(data["findings"]):
+    for line in _findings(done.findings):
         say(line)
     if unwritten:
         raise type(unwritten)(

@@ -54,6 +54,16 @@ def test_run_diff_undo_gives_the_file_back(talk, tmp_path, capsys):
     assert whole["messages"] == talk
 
 
+def test_equal_findings_are_one_line_with_the_first_place_and_their_number(talk, tmp_path, capsys):
+    halves = [{"role": "tool", "tool_call_id": "never", "content": "ok"}] * 3
+    (tmp_path / "talk.json").write_text(json.dumps([*halves, *talk]), encoding="utf-8")
+
+    said = shown(capsys, "compact", "run", "talk.json", "--window", "8000", "--output", "small.json").err
+
+    assert "\nwarning: messages[0] and 2 more: Dropped a result: " in said
+    assert said.count("Dropped a result") == 1
+
+
 def test_without_output_the_messages_go_to_stdout(talk, capsys):
     out = shown(capsys, "compact", "run", "talk.json", "--window", "8000").out
 
