@@ -110,7 +110,7 @@ def _fill(home: Path, size: int, words: list[str], rng: random.Random) -> None:
 
 def _repeat(home: Path, size: int) -> None:
     """Repeat the rows of the index until it has `size`; none of the copies is ready to age."""
-    columns = "name, title, created, level, bytes, since, level, policy, grace, until"
+    columns = "name, title, created, level, bytes, since, level, policy, grace, until, source"
 
     def work(db: sqlite3.Connection) -> None:
         rows = db.execute(

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from aether.api.home import Home, find, now
-from aether.errors import InvalidInput, NotFound
+from aether.errors import InvalidInput, NotFound, shown
 from aether.messages import transcripts
 from aether.messages.convert import source_places
 from aether.messages.model import ProviderFormat
@@ -30,6 +30,8 @@ from aether.types import Finding, JsonObject
 
 # Directory of conversations without a home: beside the copies of the default configuration.
 RECORD_NAME = ".compact"
+# Names in the error about one that is not known: of more, a command shows all.
+MOST_NAMED = 5
 # Conversations whose live messages stay in memory; an agent has few at a time.
 KEPT_CONVERSATIONS = 64
 # Live messages, by the log that they were read from; never returned, because a caller may change them.
@@ -55,6 +57,39 @@ def record_directory(home: Home) -> Path:
             raise
     inside(Path.cwd(), RECORD_NAME)  # it may be a link that came with a repository
     return Path(RECORD_NAME).absolute()
+
+
+def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
+    """Return the name of the one conversation that `given` means, of those that are kept here or those that are `archived`.
+
+    A file is kept under its path when it is compacted, and archived under the id of its session: each is known by the
+    other's name, and by the end of the longer one.
+
+    Raises:
+        NotFound: none is meant, or several.
+    """
+    from aether.store import archive_store
+
+    place = record_directory(home)
+    if archive_store.find(place, given) if archived else conversations.path_of(place, given).exists():
+        return given
+    rows = {row.id: {row.id, Path(row.source).stem} - {""} for row in archive_store.rows(place)}
+    kept = [one.id for one in conversations.stored_conversations(place)]
+    there = [*rows] if archived else kept
+
+    def is_meant(one: str) -> bool:
+        whole, ends = (given, rows[one]) if archived else (one, rows.get(given, {given}))
+        return any(f"-{whole}".endswith(f"-{end}") for end in ends)
+
+    meant = [one for one in there if is_meant(one)]
+    if len(meant) == 1:
+        return meant[0]
+    listed = ", ".join((meant or there)[:MOST_NAMED])
+    noun, other, others = ("archive", "compact", kept) if archived else ("compact", "archive", [*rows])
+    see = f"{other} show {given}" if given in others else f"{noun} list"
+    what = f"conversation {shown(given)} is not {'archived' if archived else 'kept here'}."
+    fix = f'{listed and f"Name one of: {listed}. "}See "aether {see}".'
+    raise NotFound(what, fix=fix, where=str(place))
 
 
 def add_messages(conversation_id: str, messages: Sequence[JsonObject], *, home: Home = None) -> None:

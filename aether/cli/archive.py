@@ -18,6 +18,7 @@ from aether.cli.output import (
     confirmed,
     emit,
     facts,
+    named,
     note,
     one_line,
     pass_ask,
@@ -201,7 +202,7 @@ def show(ask: Ask, id_: str) -> None:
     """
     from aether.api.archive import read_archived
 
-    found = read_archived(id_, home=ask.place())
+    found = read_archived(named(ask, id_, archived=True), home=ask.place())
     emit(ask, found, _shown(found))
 
 
@@ -245,6 +246,7 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
     """
     from aether.api.archive import restore_conversation
 
+    id_ = named(ask, id_, archived=True)
     done = restore_conversation(id_, output=output, home=ask.place())
     data = {"id": id_, "level": done.level, "exact": done.exact, "path": done.path}
     how = (

@@ -19,6 +19,7 @@ from aether.cli.output import (
     emit,
     facts,
     gathered,
+    named,
     need_output,
     note,
     pass_ask,
@@ -219,9 +220,7 @@ def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> No
 
 
 def _findings(findings: Iterable[Finding]) -> list[str]:
-    return [
-        plain(": ".join(filter(None, (one.level, one.where, one.message)))) for one in gathered(findings)
-    ]
+    return [plain(": ".join(filter(None, (one.level, one.where, one.message)))) for one in gathered(findings)]
 
 
 @compact_command.command("diff")
@@ -244,6 +243,7 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     """
     from aether.api import compact_views
 
+    conversation = named(ask, conversation)
     found = compact_views.compaction_diff(conversation, step=step, home=ask.home)
     data = {"receipt": found.receipt, "rows": [row._asdict() for row in found.rows]}
     shown = [row for row in found.rows if everything or row.change != "kept"]
@@ -278,6 +278,7 @@ def show(ask: Ask, conversation: str, step: int | None) -> None:
     """
     from aether.api import removed
 
+    conversation = named(ask, conversation)
     number, found = removed.removed_by_compaction(conversation, step, home=ask.home)
     data = {
         "conversation": conversation, "step": number,
@@ -310,6 +311,7 @@ def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> N
     from aether.store import files
 
     need_output(ask, output, content="the conversation")
+    conversation = named(ask, conversation)
     done = compact.undo_compaction(conversation, step=step or 0, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:

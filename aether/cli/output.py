@@ -224,6 +224,16 @@ def notices(ask: Ask) -> Iterator[None]:
         NOTICES.remove(notice)
 
 
+def named(ask: Ask, given: str, *, archived: bool = False) -> str:
+    """Return the name of the conversation that a person means, and say it if it is another than was given."""
+    from aether.api.conversations import known_name
+
+    name = known_name(given, archived=archived, home=ask.home)
+    if name != given:
+        note(ask, plain(f"{given} is {name} {'in the archive' if archived else 'here'}."))
+    return name
+
+
 def undo_words(revision: int, what: str) -> str:
     """Return the sentence that names the command which undoes `revision`; a change without one waits for a server."""
     return f"aether undo {revision} {what}." if revision else "It waits for the server of the colony."

@@ -553,11 +553,13 @@ class Row(NamedTuple):
     """Where its fuller form rests, "" without one."""
     until: str
     """When that goes; "" if it stays."""
+    source: str
+    """The name of the file that it was added from, "" without one."""
 
 
-_INDEX_VERSION = 3
+_INDEX_VERSION = 4
 _BUSY_SECONDS = 10.0
-_COLUMNS = "id, name, title, created, level, bytes, since, floor, policy, grace, until"
+_COLUMNS = "id, name, title, created, level, bytes, since, floor, policy, grace, until, source"
 _TABLES = (
     *(
         f"DROP TABLE IF EXISTS {table}"
@@ -565,7 +567,7 @@ _TABLES = (
     ),
     """CREATE TABLE conversation (
         n INTEGER PRIMARY KEY, id TEXT UNIQUE, name TEXT, title TEXT, created TEXT, level INTEGER, bytes INTEGER,
-        since TEXT, floor INTEGER, policy TEXT, grace TEXT, until TEXT
+        since TEXT, floor INTEGER, policy TEXT, grace TEXT, until TEXT, source TEXT
     )""",
     "CREATE INDEX of_month ON conversation (created)",
     "CREATE INDEX of_age ON conversation (level, since) WHERE floor > level AND since != ''",
@@ -690,7 +692,7 @@ def _entry(home: Path, name: str, value: JsonObject) -> Entry:
         value["id"], name, value["title"], value["created_at"] or value["archived_at"], DETAILS.index(value["level"]),
         size(home, name) + (size(home, grace["file"]) if grace else 0), metrics.get("since", ""),
         DETAILS.index(metrics.get("floor", "full")), metrics.get("policy", ""), grace.get("file", ""),
-        grace.get("until") or "",
+        grace.get("until") or "", value["source"]["name"],
     )  # fmt: skip
     return Entry(row, Counter(words_of("\n".join([value["title"], *texts(value["content"])]))))
 
@@ -701,7 +703,7 @@ def enter(db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
     for row, said in entries:
         found = db.execute("SELECT n FROM conversation WHERE id = ?", row[:1]).fetchone()
         made = db.execute(
-            f"INSERT OR REPLACE INTO conversation (n, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
+            f"INSERT OR REPLACE INTO conversation (n, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - a constant
             (found[0] if found else None, *row),
         )
         places[made.lastrowid or 0] = said

@@ -87,7 +87,7 @@ def parse(data: bytes, *, where: str) -> Document:
     except CorruptDocument as reason:
         return Document("corrupt", None, 0, reason.what)
     if not isinstance(value, dict):
-        kind = {list: "a list", str: "a text"}.get(type(value), "a single value")
+        kind = "a list" if isinstance(value, list) else "a single value"
         return Document("corrupt", None, 0, f"{kind}, and no JSON object.")
     stamp = value.pop("stamp", None)
     found = _STAMP.search(data, max(0, len(data) - _STAMP_BYTES))

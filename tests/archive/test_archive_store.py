@@ -179,7 +179,7 @@ def test_a_file_without_times_ages_from_its_last_change_and_is_named_by_what_a_p
 def entered(home, talks):
     """Enter conversations of generated words into the index: of each, by id, its words."""
     made = [
-        archive_store.Entry((name, "", "", "2026-01-01", 0, 0, "", 0, "", "", ""), Counter(words))
+        archive_store.Entry((name, "", "", "2026-01-01", 0, 0, "", 0, "", "", "", ""), Counter(words))
         for name, words in talks.items()
     ]
     (home / archive_store.DIRECTORY).mkdir(exist_ok=True)

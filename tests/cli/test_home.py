@@ -181,7 +181,6 @@ def test_an_edit_that_is_not_in_force_is_named_by_the_command_that_finds_it(here
     ("text", "fault"),
     [
         ("[]", "a list, and no JSON object."),
-        ('"x"', "a text, and no JSON object."),
         ("7", "a single value, and no JSON object."),
         ('{"a":', "not JSON (line 1, column 6)."),
     ],

@@ -132,9 +132,8 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     to_keep = _seconds_to_keep(event)
     deadline(to_keep, home, event, session)
     ready = os.path.isdir(os.path.join(home, "data"))
-    if not home or os.path.exists(os.path.join(home, "hooks", "paused")):
-        return ""
-    if not ready and not _make_place(event, home):
+    paused = os.path.exists(os.path.join(home, "hooks", "paused"))
+    if not home or paused or not (ready or _make_place(event, home)):
         return ""
     capture, private, seconds, reminds, wrong = _settings(home)
     if wrong:
@@ -249,9 +248,7 @@ def output(event: str, text: str) -> str:
     return ""
 
 
-def _not_stored(
-    home: str, reason: Exception, left: str = "The session goes on without its memory."
-) -> str:
+def _not_stored(home: str, reason: Exception, left: str = "The session goes on without its memory.") -> str:
     """Return the output by which the user learns of a failure that no log could take, and what is `left`."""
     what = str(reason) if isinstance(reason, AetherError) else f"{home}: {reason}"
     return _for_user(_printable(f"aether: {what.rstrip('.')}. {left}"))
