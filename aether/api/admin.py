@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 import os
-import shlex
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -61,7 +60,7 @@ from aether.store.patch import diff, join_changes
 from aether.store.snapshot import Entry, Snapshot, load, no_home
 from aether.store.undo import BOOKKEEPING, entries_newest_first, last_undoable, parts_of, states_since
 from aether.store.undo import undo as undo_change
-from aether.text.words import pluralize
+from aether.text.words import argument, pluralize
 from aether.types import Change, Finding, JsonObject
 
 
@@ -389,7 +388,7 @@ def _compactions(home: Path, since: str) -> Iterator[LogLine]:
             continue  # `examine` reports it
         for step in log.open:
             at = log.compactions[step - 1].at
-            how = f'undone by "aether compact undo {shlex.quote(log.id)}"'
+            how = f'undone by "aether compact undo {argument(log.id)}"'
             reason = f"step {step}, {how}" if step == log.open[-1] else f"step {step}"
             if at >= since:
                 yield LogLine(

@@ -330,7 +330,9 @@ def _of_log(place: Path, id: str, data: bytes) -> Conversation:
         "id": id, "title": about.get("title") or _title(messages), "messages": messages,
         "created_at": about.get("created_at") or min(times, default=None),
     }  # fmt: skip
-    return shapes.read_conversation(raw, where=id, times=times)[0]
+    read_ = shapes.read_conversation(raw, where=id, times=times)[0]
+    read_["id"] = id  # exactly: blanks at its ends belong to it
+    return read_
 
 
 def _title(messages: list[JsonObject]) -> str:

@@ -26,6 +26,7 @@ from aether.paths import inside
 from aether.store import conversations
 from aether.store.conversations import Log, load
 from aether.store.files import make_directory
+from aether.text.words import argument
 from aether.types import Finding, JsonObject
 
 # Directory of conversations without a home: beside the copies of the default configuration.
@@ -86,7 +87,7 @@ def known_name(given: str, *, archived: bool = False, home: Home = None) -> str:
         return meant[0]
     listed = ", ".join((meant or there)[:MOST_NAMED])
     noun, other, others = ("archive", "compact", kept) if archived else ("compact", "archive", [*rows])
-    see = f"{other} show {given}" if given in others else f"{noun} list"
+    see = f"{other} show {argument(given)}" if given in others else f"{noun} list"
     what = f"conversation {shown(given)} is not {'archived' if archived else 'kept here'}."
     fix = f'{listed and f"Name one of: {listed}. "}See "aether {see}".'
     raise NotFound(what, fix=fix, where=str(place))

@@ -5,7 +5,6 @@ What a moment is, and when a path is the same file, is decided in `memory.timeli
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import datetime
@@ -38,7 +37,7 @@ from aether.store.search_index import Query
 from aether.store.snapshot import Snapshot, load
 from aether.store.undo import undone_revisions
 from aether.text.tags import memory_block
-from aether.text.words import terms
+from aether.text.words import argument, terms
 from aether.types import JsonObject
 
 __all__ = ["FileHistory", "Known", "Moment", "file_history", "file_reminder", "timeline"]
@@ -233,5 +232,5 @@ def file_reminder(path: str, *, home: Home = None, session: str = "") -> str:
         f"- {recall.date_and_age(one.at, at)} {one.type}: {recall.excerpt(one.text, _REMINDED_CHARS)} [{one.id}]"
         for one in chosen
     ]
-    lines = [f"About {path}:", *lines, f"All of it: aether history {shlex.quote(path)}"]
+    lines = [f"About {path}:", *lines, f"All of it: aether history {argument(path)}"]
     return memory_block([redact(line) for line in lines], occasion="read", at=clock.stamp(at))

@@ -27,7 +27,7 @@ from aether.cli.output import (
     when,
 )
 from aether.store.keys import PRESETS
-from aether.text.words import pluralize
+from aether.text.words import argument, pluralize
 from aether.types import DETAILS
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def age(
     emit(ask, _aged(done, dry_run=False), _summed(done))
     resting = next((one["conversation"] for one in done.done if one["grace_until"] is not None), "")
     if resting:
-        note(ask, f"To get one back: aether archive restore {shlex.quote(resting)}")
+        note(ask, f"To get one back: aether archive restore {argument(resting)}")
     return _report(done.failed)
 
 
@@ -326,7 +326,7 @@ def _effect(place: Any, id_: str, marked: bool) -> str:
         return "marked: it stays full."
     return (
         f"marked: it loses no more detail. It is at level {row.level} already; a fuller form that is still kept stays: "
-        f"aether archive restore {shlex.quote(id_)}"
+        f"aether archive restore {argument(id_)}"
     )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -28,7 +27,7 @@ from aether.cli.output import (
     say,
     write_file,
 )
-from aether.text.words import pluralize
+from aether.text.words import argument, pluralize
 
 if TYPE_CHECKING:
     from aether.api.compact import Compaction
@@ -214,7 +213,7 @@ def _report(ask: Ask, done: Compaction, conversation: str, *, force: bool) -> No
     for line in _findings(done.findings):
         say(line)
     if done.triggered:
-        name = shlex.quote(conversation)
+        name = argument(conversation)
         note(ask, f"To see it: aether compact diff {name}")
         note(ask, f"To undo it: aether compact undo {name}")
 
@@ -258,7 +257,7 @@ def diff(ask: Ask, conversation: str, step: int | None, everything: bool) -> Non
     head += f"{receipt['tokens_before']:,} -> {receipt['tokens_after']:,} tokens, "
     head += f"{receipt['messages_before']} -> {receipt['messages_after']} messages."
     emit(ask, data, [head, *map(plain, added), Table(rows, right=[1]), "- removed   ~ shortened   + added"])
-    note(ask, f"The removed text: aether compact show {shlex.quote(conversation)} {receipt['step']}")
+    note(ask, f"The removed text: aether compact show {argument(conversation)} {receipt['step']}")
 
 
 @compact_command.command("show")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,7 +21,7 @@ from aether.cli.output import (
     when,
     write_file,
 )
-from aether.text.words import pluralize
+from aether.text.words import argument, pluralize
 
 if TYPE_CHECKING:
     from aether.api.context import ContextStatus
@@ -188,7 +187,7 @@ def compress(ask: Ask, conversation: str, backend: str | None) -> int:
     lines += [f"Aged: {', '.join(done.aged)}."] if done.aged else []
     lines += [f"Merged: {', '.join(done.merged)}."] if done.merged else []
     emit(ask, data, lines)
-    note(ask, f"To undo it: aether compact undo {shlex.quote(conversation)}")
+    note(ask, f"To undo it: aether compact undo {argument(conversation)}")
     return 0
 
 
@@ -244,7 +243,7 @@ def snapshot(ask: Ask, conversation: str, purpose: str, listed: bool) -> None:
     rows = [(one["id"], when(str(one["at"])), one["purpose"], one["tokens"], one["messages"]) for one in data]
     emit(ask, data, Table(rows, head=("id", "at", "purpose", "tokens", "messages"), right=[3, 4]))
     if taken:
-        note(ask, f"To go back: aether context restore {shlex.quote(conversation)} {taken.id}")
+        note(ask, f"To go back: aether context restore {argument(conversation)} {taken.id}")
 
 
 @context_command.command("restore")
@@ -264,7 +263,7 @@ def restore(ask: Ask, conversation: str, snapshot_id: str | None) -> None:
 
     found = restore_context(conversation, snapshot_id, home=ask.home)
     emit(ask, _status_data(found), _status_lines(found))
-    note(ask, f"To undo it: aether compact undo {shlex.quote(conversation)}")
+    note(ask, f"To undo it: aether compact undo {argument(conversation)}")
 
 
 @context_command.command("export")

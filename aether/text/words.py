@@ -548,6 +548,17 @@ def pluralize(number: int, plural: str) -> str:
     return f"{number} {plural}" if number != 1 else f"1 {_SINGULAR.get(plural, plural.removesuffix('s'))}"
 
 
+def argument(name: str) -> str:
+    """Return `name` as an argument of a command in a shell, also if it starts like an option.
+
+    >>> argument("a b"), argument("-home-ada")
+    ("'a b'", '-- -home-ada')
+    """
+    from shlex import quote  # words are imported by hooks, which print no command
+
+    return f"{'-- ' if name.startswith('-') else ''}{quote(name)}"
+
+
 def matching_part(text: str, matched: Iterable[str], most: int) -> str:
     """Return `text` on one line; of a longer one, a stretch of at most `most` characters with most of the words `matched`.
 

@@ -42,6 +42,15 @@ def test_a_dict_comes_back_as_it_was_given_at_every_age_within_its_grace(home):
     assert levels(home) == {"given": "summary"}
 
 
+def test_a_conversation_whose_name_ends_in_a_blank_ages_under_it(home):
+    conversations.extend(home, " live ", said(*WORDS), now=homes.NOW)
+
+    assert aether.age_archive(now=LATER, home=home).failed == []
+
+    assert levels(home).keys() == {" live "}
+    assert aether.restore_conversation(" live ", home=home).exact
+
+
 def test_a_file_comes_back_byte_for_byte_within_its_grace(home, tmp_path):
     source, out = tmp_path / "chat.jsonl", tmp_path / "out" / "chat.jsonl"
     source.write_text("".join(json.dumps(one) + " \n" for one in said(*WORDS)))

@@ -54,6 +54,27 @@ def test_run_diff_undo_gives_the_file_back(talk, tmp_path, capsys):
     assert whole["messages"] == talk
 
 
+@pytest.mark.parametrize("name", ["-home-ada-shop", "a talk", "talk"])
+def test_the_commands_that_are_named_work_as_they_are_printed(talk, capsys, name):
+    said = shown(
+        capsys,
+        "compact",
+        "run",
+        "talk.json",
+        "--window",
+        "8000",
+        "--output",
+        "s.json",
+        "--conversation",
+        name,
+    ).err
+    commands = re.findall("^To [a-z]+ it: aether (.*)$", said, flags=re.MULTILINE)
+
+    assert len(commands) == 2
+    for command in commands:
+        shown(capsys, *shlex.split(command))
+
+
 def test_equal_findings_are_one_line_with_the_first_place_and_their_number(talk, tmp_path, capsys):
     halves = [{"role": "tool", "tool_call_id": "never", "content": "ok"}] * 3
     (tmp_path / "talk.json").write_text(json.dumps([*halves, *talk]), encoding="utf-8")
