@@ -100,6 +100,9 @@ class Ask:
             )
             note(self, plain(words))
         for name, file in snapshot.irregular.items():
+            if snapshot.revision and snapshot.known.get(name) not in (None, snapshot.documents[name]):
+                words = f"Note: data/{name}.json was changed by hand or by another program, and the change counts."
+                note(self, f"{words} To undo it: aether log, aether undo")
             if file.state == "corrupt":
                 words = (
                     f"Note: data/{name}.json is {file.fault} It is kept in quarantine/, and the last good state is "

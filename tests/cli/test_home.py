@@ -197,6 +197,25 @@ def test_a_file_that_is_no_document_is_kept_and_named_with_its_fault(here, capsy
     assert [path.read_text() for path in Path(".aether/quarantine").iterdir()] == [text]
 
 
+@pytest.mark.parametrize("change", ["{}", "edited"])
+def test_a_change_by_hand_is_named_once_with_the_way_back(here, capsys, change):
+    main(["memory", "add", "A note"])
+    path = Path(".aether/data/memory.json")
+    path.write_text(path.read_text().replace("A note", "Another") if change == "edited" else change)
+
+    assert "Note: data/memory.json was changed by hand " in shown(capsys, "memory", "list").err
+    assert "changed by hand" not in shown(capsys, "memory", "list").err
+    main(["undo"])
+    assert "A note" in out(capsys, "memory", "list")
+
+
+def test_a_document_that_is_only_written_otherwise_is_no_change(here, capsys):
+    path = Path(".aether/data/memory.json")
+    path.write_text(json.dumps(json.loads(path.read_text())))
+
+    assert "Note" not in shown(capsys, "memory", "list").err
+
+
 def test_a_conflicting_edit_is_named_by_status_and_doctor_and_taken_in_by_its_command(here, capsys):
     main(["memory", "add", "A note"])
     path = Path(".aether/data/memory.json")
