@@ -147,6 +147,8 @@ def _records(
             stream, where, caste = source, "input", ""
         head = list(islice(stream, _HEAD_LINES))
         lines = chain(head, stream)
+        if forced in (None, "plain") and any(b"\0" in line for line in head):
+            raise InvalidInput("it is binary data, and no text.", fix="Name a file of text.", where=where)
         if forced == "plain" or (forced is None and _is_plain(head, where)):
             yield from chat.paragraph_records(lines)
             return
@@ -185,8 +187,6 @@ def records_of_values(
 
 
 def _is_plain(head: list[bytes], where: str) -> bool:
-    if any(b"\0" in line for line in head):
-        raise unknown_format("it is binary data.", where=where)
     texts = list(filter(None, (decode_line(line, first=at == 0) for at, line in enumerate(head))))
     if texts and all(map(_SCALAR.fullmatch, texts)):
         raise unknown_format(f"it starts with {shown(texts[0])}.", where=where)

@@ -23,6 +23,12 @@ def stream(*values):
     return io.BytesIO(b"".join(json.dumps(value).encode() + b"\n" for value in values))
 
 
+@pytest.mark.parametrize("format", [None, "plain"])
+def test_binary_data_is_no_text_either(format):
+    with pytest.raises(InvalidInput, match="binary data"):
+        list(read_records(io.BytesIO(b"\x7fELF\0\1\n" * 9), format=format))
+
+
 @rows(
     ("value", "name", "kind"),
     [
