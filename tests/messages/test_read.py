@@ -29,6 +29,15 @@ def test_binary_data_is_no_text_either(format):
         list(read_records(io.BytesIO(b"\x7fELF\0\1\n" * 9), format=format))
 
 
+@pytest.mark.parametrize("format", [None, "claude_code"])
+def test_a_short_log_that_a_power_cut_padded_is_read(format):
+    bad = []
+    padded = io.BytesIO(stream(MESSAGE).getvalue() + b"\0" * 512)
+
+    assert [record.text for record in read_records(padded, format=format, on_bad=bad.append)] == ["Go."]
+    assert [one.line for one in bad] == [2]
+
+
 @rows(
     ("value", "name", "kind"),
     [
