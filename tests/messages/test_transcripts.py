@@ -533,3 +533,12 @@ def test_a_layout_is_detected_at_the_start_of_a_text():
 
 def test_a_lone_surrogate_is_escaped():
     assert dumps({"a": "é\ud800"}, Layout()) == b'{"a": "\\u00e9\\ud800"}'
+
+
+def test_a_short_log_that_a_power_cut_padded_loses_that_line_only():
+    lines = b"".join(json.dumps(one).encode() + b"\n" for one in (USER, REPLY))
+
+    loaded = load_conversation(io.BytesIO(lines + b"\0" * 512))
+
+    assert [one.raw for one in loaded.messages] == [USER, REPLY]
+    assert [one.where for one in loaded.unread] == ["line 3"]
