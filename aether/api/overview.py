@@ -68,7 +68,7 @@ def overview(*, home: Home = None) -> JsonObject:
             "items": (last.get("metadata") or {}).get("item_count"),
         },
         "hooks": {
-            "paused": (place / "hooks" / "paused").exists(),
+            "paused": os.path.exists(place / "hooks" / "paused"),
             "waiting": len(spool.waiting(str(place))),
             "last_event": at if isinstance(at, str) else "",
         },

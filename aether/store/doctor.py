@@ -137,7 +137,10 @@ def _no_files(home: Path, known: set[str]) -> Iterator[Finding]:
 
 
 def _spool(home: Path) -> Iterator[Finding]:
-    """Yield findings for waiting events that are damaged, and for those that git tracks."""
+    """Yield findings for a spool that may not be used, for waiting events that are damaged, and for those that git tracks."""
+    if (home / "hooks").is_dir() and not os.access(home / "hooks", os.R_OK | os.W_OK | os.X_OK):
+        what = "this user may not read and write there: hooks keep no event, and none is drained."
+        yield Finding("warning", "no-rights", "hooks/", what, "Give the directory to this user.")
     for path in _damaged_events(home):
         what = "a waiting event is damaged; the next drain moves it to quarantine."
         yield Finding("error", "damaged-event", seals.place(home, path), what, REPAIR)

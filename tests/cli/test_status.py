@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import sys
 from datetime import UTC, datetime
+from pathlib import Path
 
 from aether.cli import status
 from aether.cli.main import main
@@ -206,3 +209,20 @@ def test_the_first_line_of_a_view_is_its_address(here, capsys):
     assert main(["view", "--quiet"]) == 0
 
     assert capsys.readouterr().out.splitlines() == ["http://127.0.0.1:8010/?token=key"]
+
+
+def test_the_directory_of_the_hooks_may_be_of_another_user(here, capsys, monkeypatch):
+    stat, access = os.stat, os.access
+    Path(".aether/hooks").mkdir(exist_ok=True)
+
+    def refused(path, *more, **named):
+        if "hooks/" in str(path):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return stat(path, *more, **named)
+
+    monkeypatch.setattr(os, "stat", refused)
+    monkeypatch.setattr(os, "access", lambda path, mode: "hooks" not in str(path) and access(path, mode))
+
+    assert "Working memory:" in shown(capsys, "status").out
+    assert "paused:        no" in shown(capsys, "claude", "status", code=1).out
+    assert "warning: hooks/: this user may not " in shown(capsys, "doctor").out

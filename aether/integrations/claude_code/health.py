@@ -211,7 +211,7 @@ def paused_file(home: str | os.PathLike[str]) -> Path:
 
 def is_paused(home: str | os.PathLike[str]) -> bool:
     """Return whether the hooks of a home are paused."""
-    return paused_file(home).exists()
+    return os.path.exists(paused_file(home))
 
 
 def pause(home: Path) -> Path:
