@@ -540,7 +540,7 @@ def locked(
         lock = filelock.FileLock(path, timeout=timeout, fallback_to_soft=False)
         with storage_errors(directory):
             try:
-                with _waiting_for_holder(path, timeout):
+                with clock.waiting_for(lambda: _wait_words(path, timeout)):
                     lock.acquire()
             except filelock.Timeout:  # an OSError, too
                 raise _timed_out(path, timeout) from None
@@ -651,7 +651,7 @@ def _wait(
     import random  # seldom needed, and slow to import
 
     wait = FIRST_WAIT_SECONDS if may_try is None else FIRST_LOOK_SECONDS
-    with _waiting_for_holder(path, timeout):
+    with clock.waiting_for(lambda: _wait_words(path, timeout)):
         while time.monotonic() < give_up:
             # Jitter: equal waits would make the same process lose every round.
             time.sleep(wait * (0.5 + random.random()))  # noqa: S311 - spreading waits, not secrets
@@ -664,10 +664,8 @@ def _wait(
     raise _timed_out(path, timeout)
 
 
-def _waiting_for_holder(path: Path, timeout: float) -> contextlib.AbstractContextManager[None]:
-    return clock.waiting_for(
-        lambda: f"{_holder(path)}, which has the lock of {path.parent}, for at most {timeout:g} s"
-    )
+def _wait_words(path: Path, timeout: float) -> str:
+    return f"{_holder(path)}, which has the lock of {path.parent}, for at most {timeout:g} s"
 
 
 def _holder(path: Path) -> str:

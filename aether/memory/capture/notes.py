@@ -50,7 +50,6 @@ HEAD_SHARE = 0.75
 _SORTED = json.JSONEncoder(sort_keys=True).encode
 # Ids of this form are unique by themselves; others only within their session.
 _UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
-_UUID_CHARS = 36
 
 
 class Draft(TypedDict):
