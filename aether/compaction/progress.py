@@ -19,7 +19,7 @@ from aether.messages.shell import (
     covers,
     is_notable,
     is_undecided,
-    outcome_line,
+    outcome_of,
     short_command,
 )
 from aether.messages.tool_calls import (
@@ -422,7 +422,7 @@ def _checks(calls: Iterable[Call]) -> list[str]:
             found[target] = call
     shown = []
     for call in list(found.values())[-CHECKS:]:
-        end = outcome_line(without_injected(call.result.text)) if call.result else ""
+        end = outcome_of(call.command, without_injected(call.result.text)) if call.result else ""
         shown.append(f"Ran `{short_command(call.command)}`" + (f": {end}" if end else ""))
     return shown
 

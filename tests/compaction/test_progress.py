@@ -254,6 +254,13 @@ def test_only_the_last_run_of_a_check_is_named_and_one_that_covers_it_replaces_i
     assert found.state == ("Ran `pytest -q`: 9 passed in 0.4s", "Ran `make lint`: 0 issues.")
 
 
+def test_the_outcome_of_a_run_is_that_of_all_its_packages_and_not_of_a_listing_behind_it():
+    tested = "ok  \tapp/api\t0.1s\nok  \tapp/web\t(cached)"
+    found = progress(user("Go."), bash("go test ./...", tested), bash("make site; ls out", "index.html"))
+
+    assert found.state == ("Ran `go test ./...`: ok, 2 packages shown", "Ran `make site; ls out`")
+
+
 def test_a_run_that_only_writes_the_form_of_files_shows_nothing():
     runs = [bash("gofmt -w a.go b.go"), bash("npm run format"), bash("go build ./...")]
 

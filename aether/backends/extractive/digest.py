@@ -16,7 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from aether.backends.extractive.clauses import Clause, is_machine_text, unbulleted
 from aether.backends.extractive.score import ordered, weigh_clauses
-from aether.messages.shell import is_notable, outcome_line, reports_failure, short_command
+from aether.messages.shell import is_notable, outcome_of, reports_failure, short_command
 from aether.messages.tool_calls import COMMITS_LEAD, file_changes, publishes, shell_command
 from aether.text.accounts import HEADING, is_narration, reason_of, says_why
 from aether.text.classify import (
@@ -241,7 +241,7 @@ def _command_lines(said: Sequence[JsonObject]) -> Iterator[Line]:
         elif waiting.get(one["tool"]):
             ran = waiting[one["tool"]].pop(0)
             if ran and is_notable(ran) and not _REFUSED.match(one["text"]):
-                end = outcome_line(_OUTPUT.sub("", without_injected(_ends(one["text"]))))
+                end = outcome_of(ran, _OUTPUT.sub("", without_injected(_ends(one["text"]))))
                 yield _line(one["at"], "ran", f"{RAN}{short_command(ran)}`" + (f": {end}" if end else ""))
 
 

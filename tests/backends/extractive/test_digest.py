@@ -214,6 +214,14 @@ def test_of_thousands_of_lines_the_newest_and_the_previous_ones_are_weighed():
     assert "way50 " in found
 
 
+def test_the_outcome_of_a_run_is_not_that_of_a_listing_behind_it():
+    found = summary(
+        "task_state", call(0, "Bash", command="make site; ls out"), said(1, "index.html", "tool", "Bash")
+    )
+
+    assert found == ["Done:", "- Ran `make site; ls out`"]
+
+
 def test_a_run_that_failed_is_a_problem_and_not_done():
     found = summary(
         "task_state",
