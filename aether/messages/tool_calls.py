@@ -10,6 +10,7 @@ after all. A search that finds nothing, and a slip of a tool's own protocol, are
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -138,6 +139,7 @@ _LISTED_CHANGE = lazy(
     r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
     re.MULTILINE,
 )
+_SHORT_LIST = lazy(r"(?:(?:##|[ MADRCU?]{2}(?<!  )) .*\n?)*")
 # The branch of the work, as git prints it; that of another directory is not this one.
 _SHOWS_BRANCH = lazy(r"\bgit (?:commit|status|checkout|switch|branch --show-current)\b", needs=("git",))
 _BRANCH = lazy(
@@ -197,6 +199,14 @@ COMMITS_LEAD = "Commits, the newest first: "
 COMPLAINT_CHARS = 300
 SHELL = "$ "
 _ABOUT_KEYS = ("file_path", "path", "notebook_path", "url")
+# A script of Codex that calls tools: `const r = await tools.exec_command({cmd: "make test"}); text(r.output)`.
+_SCRIPT = lazy(r"\btools\.(?:exec_command|apply_patch)\(", needs=("tools.",))
+_STRING = r"""(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\$])*`)"""
+_LITERAL = lazy(_STRING)
+_SCRIPT_COMMAND = lazy(
+    rf"""\btools\.exec_command\(\s*\{{(?:[^{{}}"'`]|{_STRING})*?["']?\bcmd["']?\s*:\s*({_STRING})"""
+)
+_SCRIPT_PLACE = lazy(rf"""\bworkdir["']?\s*:\s*({_STRING})""")
 # Slips of a tool's own protocol, corrected in the next call; nobody needs to know of them later.
 _SLIP = lazy(
     r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
@@ -253,7 +263,30 @@ def shell_command(arguments: JsonObject) -> str:
             value = value[-1] if value[0].rpartition("/")[2] in _SHELLS else " ".join(value)
         if isinstance(value, str) and value.strip():
             return "" if value in _VERBS else value.strip()
-    return ""
+    return "; ".join(map(_literal, _SCRIPT_COMMAND.findall(script_in(arguments))))
+
+
+def script_in(arguments: JsonObject) -> str:
+    """Return the script that calls tools in the arguments of a call, as newer Codex writes one; empty without one."""
+    text = arguments.get("input")
+    return text if isinstance(text, str) and _SCRIPT.search(text) else ""
+
+
+def _literal(written: str) -> str:
+    """Return the text of a string literal of JavaScript, as far as JSON can read it."""
+    inner = written[1:-1]
+    if written[0] != '"':
+        inner = (
+            inner.replace("\\'", "'")
+            .replace("\\`", "`")
+            .replace('"', '\\"')
+            .replace("\n", "\\n")
+            .replace("\t", "\\t")
+        )
+    try:
+        return str(json.loads(f'"{inner}"'))
+    except ValueError:
+        return inner
 
 
 class FileChange(NamedTuple):
@@ -276,6 +309,10 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
     """
     texts = (arguments.get(key) for key in ("input", "patch"))
     patch = next((text for text in texts if isinstance(text, str)), command)
+    script = script_in(arguments)
+    if script:
+        patch = "\n".join(one for one in map(_literal, _LITERAL.findall(script)) if "*** Begin Patch" in one)
+        yield from _by_shell(command)
     if "*** Begin Patch" in patch:
         heads = list(_PATCHED.finditer(patch))
         ends = [*(head.start() for head in heads[1:]), len(patch)]
@@ -283,9 +320,9 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
             lines = patch[head.end() : end].partition("*** End Patch")[0].split("\n")
             added, removed = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
             yield _described(head[2], _PATCH_ACTIONS[head[1]], added, removed)
-    elif command:
+    elif command and not script:
         yield from _by_shell(command)
-    else:
+    elif not script:
         yield from _by_tool(arguments)
 
 
@@ -760,15 +797,20 @@ def file_names(paths: Sequence[str]) -> list[str]:
 
 def _record_listing(tree: WorkTree, command: str, output: str, place: str) -> None:
     """Record the changed files that `command` lists behind all that it does to them."""
-    listed = False
+    listed = printed = behind = False
     where: str | None = place
     for part in parts_of(command) if "git" in command else ():
         where = moved_to(where, part)
         if part.then != "|" and (listing := _LISTS_CHANGES.fullmatch(part.text)):
             there = moved_to(where, Part(f"cd {listing[1]}", "", ())) if listing[1] else where
-            listed = not _is_elsewhere(there, tree["edited"])
+            listed, behind = not _is_elsewhere(there, tree["edited"]), False
         elif (step := git_step(part)) and (_commits(*step) or _takes_back(*step)):
             listed = False
+        elif not part.text.startswith("cd "):
+            behind, printed = listed, printed or not listed
+    if behind:  # of what else prints, only a list before it is known to be one
+        listed = listed and not printed
+        output = (_SHORT_LIST.match(output) or [""])[0]
     if listed and (output.strip() or _ONLY_LISTS.fullmatch(command.strip())):
         names = (path.strip('"').rstrip("/") for path in _LISTED_CHANGE.findall(output))
         left = [*dict.fromkeys(names)][-MOST_EDITED:]
@@ -814,7 +856,9 @@ def _is_elsewhere(place: str | None, edited: Sequence[str]) -> bool:
 
 def place_given(arguments: JsonObject) -> str:
     """Return the directory in which a call asks to run its command; empty without one."""
-    return as_text(arguments.get("workdir")) or as_text(arguments.get("cwd"))
+    given = as_text(arguments.get("workdir")) or as_text(arguments.get("cwd"))
+    places = {*map(_literal, _SCRIPT_PLACE.findall(script_in(arguments)))}
+    return given or (places.pop() if len(places) == 1 else "")
 
 
 def _record_branch(tree: WorkTree, command: str, output: str) -> None:

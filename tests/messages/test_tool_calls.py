@@ -1,4 +1,5 @@
 import hashlib
+import json
 
 import pytest
 
@@ -16,6 +17,7 @@ from aether.messages.tool_calls import (
     merged_failures,
     merged_files,
     new_work_tree,
+    place_given,
     record_refusal,
     shell_command,
     short_hash,
@@ -321,6 +323,28 @@ def test_deleted_and_moved_files_are_changes_but_printed_ones_are_not():
     assert [(change.path, change.action) for change in file_changes({}, command)] == [
         ("app/old.py", "deleted"), ("app/a.py", "deleted"), ("app/b.py", "created"),
     ]  # fmt: skip
+
+
+def test_a_script_that_calls_tools_is_read_as_its_patches_and_commands():
+    patch = json.dumps(
+        '*** Begin Patch\n*** Update File: /p/a.go\n@@\n-\tx := "1"\n+func Two() {}\n*** End Patch\n'
+    )
+    script = (
+        f"const patch = {patch};\ntext(await tools.apply_patch(patch));\n"
+        'const a = await tools.exec_command({cmd:"rm b.go && go test ./x -run \'A\'","workdir":"/p","yield_time_ms":10});\n'
+        "const b = await tools.exec_command({'workdir': '/p', cmd: 'git commit -m \"it\\'s\"'});\ntext(JSON.stringify(b))"
+    )
+    arguments = {"input": script}
+    command = shell_command(arguments)
+
+    assert command == """rm b.go && go test ./x -run 'A'; git commit -m "it's\""""
+    assert [(one.path, one.action, one.names) for one in file_changes(arguments, command)] == [
+        ("b.go", "deleted", ()), ("/p/a.go", "changed", ("Two",)),
+    ]  # fmt: skip
+    assert place_given(arguments) == "/p"
+    # Where a command or a directory is not written out, nothing is known of it.
+    unknown = {"input": "await tools.exec_command({cmd: made, workdir: `${home}/p`})"}
+    assert (shell_command(unknown), place_given(unknown), [*file_changes(unknown)]) == ("", "", [])
 
 
 def test_files_are_moved_also_behind_a_here_document():

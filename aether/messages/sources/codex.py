@@ -29,7 +29,7 @@ _COPIED_WITHIN = timedelta(seconds=1)
 _RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
 # What Codex says above an output: how the command ran.
 HEADER = lazy(
-    r"\A(?:(?:Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
+    r"\A(?:(?:Script (?:completed|failed)|Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
 
 
@@ -120,4 +120,14 @@ def _answer(text: str) -> JsonObject:
     if "output" in inner and "metadata" in inner:  # rollouts before 0.40
         code = as_object(inner["metadata"]).get("exit_code")
         return {"text": content_text(inner["output"]), "is_error": code not in (0, None)}
-    return {"text": HEADER.sub("", text), "is_error": is_failure_text(text)}
+    failed, said = is_failure_text(text), HEADER.sub("", text)
+    if text.startswith("Script "):  # which prints the answers of its commands, some whole
+        failed = failed or text.startswith("Script failed")
+        lines = said.strip().split("\n")
+        for at, line in enumerate(lines):
+            whole = as_arguments(line) if line.startswith('{"chunk_id"') else {}
+            if "output" in whole:
+                failed = failed or whole.get("exit_code") not in (0, None)
+                lines[at] = content_text(whole["output"])
+        said = "\n".join(lines)
+    return {"text": said, "is_error": failed}

@@ -78,6 +78,30 @@ def test_the_answers_of_old_rollouts_are_unwrapped():
     assert (second.text, second.is_error) == ('{"status": "done"}', False)
 
 
+@rows(
+    ("head", "printed", "text", "failed"),
+    [
+        ("Script completed", ["ok\n"], "ok", False),
+        ("Script failed", ["TypeError: x"], "TypeError: x", True),
+        ("Script completed", ["", {"exit_code": 1, "output": "FAIL"}, {"exit_code": 0, "output": "ok"}], "FAIL\nok", True),
+        ("Script completed", [{"session_id": 7, "output": "Press Enter"}], "Press Enter", False),
+    ],
+)  # fmt: skip
+def test_the_answer_to_a_script_has_those_of_its_commands(head, printed, text, failed):
+    parts = [f"{head}\nWall time 0.1 seconds\nOutput:\n"] + [
+        one if isinstance(one, str) else json.dumps({"chunk_id": "a1", **one}) for one in printed
+    ]
+    output = [{"type": "input_text", "text": part} for part in parts]
+    script = 'const r = await tools.exec_command({cmd:"make test"}); text(r.output)'
+    call, result = read(
+        item("custom_tool_call", name="exec", call_id="c1", input=script),
+        item("custom_tool_call_output", call_id="c1", output=output),
+    )
+
+    assert (call.tool, call.arguments) == ("exec", {"input": script})
+    assert (result.text, result.is_error) == (text, failed)
+
+
 def test_a_compaction_is_a_boundary():
     assert [record.kind for record in read(line("compacted", message=""))] == ["boundary"]
 
