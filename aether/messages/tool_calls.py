@@ -561,6 +561,8 @@ class WorkTree(TypedDict):
     """The files edited since the last commit; only their names in a state of an earlier release."""
     made: NotRequired[list[str]]
     """Those of them that a call created: deleted again, they leave nothing."""
+    stashed: NotRequired[list[str]]
+    """Those that are in a stash."""
     commit: str
     """The name of the last commit, as git printed it."""
     committed: bool
@@ -642,7 +644,7 @@ def record_in_work_tree(
     if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):
         tree["in_place"] = tree["unchecked"] = True
     _record_branch(tree, command, output)
-    taken_back = [step for _, step in steps if _takes_back(*step)]
+    taken_back = _without_stashed(tree, [step for _, step in steps if _takes_back(*step)])
     if taken_back:
         named = [word for _, words in taken_back for word in words if not word.startswith("-")]
         # Which of the edits are left is known only if all are named as they were edited.
@@ -664,6 +666,7 @@ def record_in_work_tree(
 
 
 # A command of git with its place in the line, counted from the end.
+_Commands = list[tuple[str, list[str]]]
 _Steps = tuple[tuple[int, tuple[str, list[str]]], ...]
 
 
@@ -683,6 +686,18 @@ def _pushes(verb: str, words: Sequence[str]) -> bool:
         return False
     refs = [word for word in words if not word.startswith("-")][1:]
     return not all(ref.startswith(":") for ref in refs) if refs else "--tags" not in words
+
+
+def _without_stashed(tree: WorkTree, taken_back: _Commands) -> _Commands:
+    """Return the commands `taken_back` without those that stash edits and get them back; what is stashed for longer is recorded."""
+    gets_back = [step for step in taken_back if step[0] == "stash" and step[1][:1] in (["pop"], ["apply"])]
+    stashes = [step for step in taken_back if step[0] == "stash" and step not in gets_back]
+    if stashes and not gets_back:
+        tree["stashed"] = tree["edited"]
+    elif gets_back and (stashes or "stashed" in tree):
+        tree["edited"] = [*dict.fromkeys([*tree.pop("stashed", []), *tree["edited"]])][-MOST_EDITED:]
+        return [step for step in taken_back if step[0] != "stash"]
+    return taken_back
 
 
 def _takes_back(verb: str, words: Sequence[str]) -> bool:
