@@ -33,6 +33,7 @@ from aether.messages.tool_calls import (
     record_in_work_tree,
     record_refusal,
     shell_command,
+    swaps_of,
     words_of_refusal,
     work_tree_lines,
 )
@@ -433,13 +434,15 @@ def _version_control(calls: Iterable[Call], *, whole: bool) -> Iterator[str]:
     for call in calls:
         if call.result is None:
             continue
-        edits = {change.path: change.action for change in file_changes(call.arguments, call.command)}
+        changes = [*file_changes(call.arguments, call.command)]
+        edits = {change.path: change.action for change in changes}
         if is_refusal(call.result.text):
             record_refusal(tree, edits, call.command)
         else:
             output, failed = call.result.text, call.result.is_error
             place = place_given(call.arguments)
-            record_in_work_tree(tree, edits, call.command, output, failed=failed, place=place)
+            swaps = swaps_of(changes)
+            record_in_work_tree(tree, edits, call.command, output, swaps=swaps, failed=failed, place=place)
     if refused := tree.pop("refused", []):
         yield f"Edits that the person refused: {', '.join(file_names(refused))}."
         if whole and tree.get("untouched"):

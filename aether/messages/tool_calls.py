@@ -299,6 +299,8 @@ class FileChange(NamedTuple):
     """Functions and classes that the new text defines."""
     first: str = ""
     """The first new line, if the text defines nothing."""
+    swap: str = ""
+    """Digests of the text that was replaced and of the new one, where a single edit says both."""
 
 
 def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChange]:
@@ -397,7 +399,8 @@ def _described(path: str, action: Action, new: str, old: str) -> FileChange:
     first = redact(next((bare for bare in bares if len(bare) > 3 and bare not in before), ""))
     # Cut after it is redacted: half a secret does not look like one.
     first = first if len(first) <= LINE_CHARS else first[: LINE_CHARS - 1] + "…"
-    return FileChange(path, action, lines, names, first)
+    swap = f"{short_hash(old)} {short_hash(new)}" if action == "changed" and old + new else ""
+    return FileChange(path, action, lines, names, first, swap)
 
 
 class FileFact(NamedTuple):
@@ -561,6 +564,8 @@ class WorkTree(TypedDict):
     """The files edited since the last commit; only their names in a state of an earlier release."""
     made: NotRequired[list[str]]
     """Those of them that a call created: deleted again, they leave nothing."""
+    swaps: NotRequired[dict[str, list[str]]]
+    """The digests of the old and the new text of their edits, the newest last; "" where they are not known."""
     stashed: NotRequired[list[str]]
     """Those that are in a stash."""
     commit: str
@@ -603,12 +608,27 @@ def new_work_tree() -> WorkTree:
     )
 
 
+def swaps_of(changes: Iterable[FileChange]) -> dict[str, str]:
+    """Return the digests of the old and the new text by path, of the files that `changes` edit once."""
+    found: dict[str, list[str]] = {}
+    for change in changes:
+        found.setdefault(change.path, []).append(change.swap)
+    return {path: swaps[0] for path, swaps in found.items() if len(swaps) == 1 and swaps[0]}
+
+
+def takes_edit_back(tree: WorkTree, path: str, swap: str) -> bool:
+    """Return whether an edit of `path` with the digests `swap` undoes the last one since the last commit."""
+    known = tree.get("swaps", {}).get(path, [""]) if path in tree["edited"] else [""]
+    return bool(swap) and known[-1] == " ".join(reversed(swap.split(" ")))
+
+
 def record_in_work_tree(
     tree: WorkTree,
     changes: Mapping[str, str],
     command: str,
     output: str,
     *,
+    swaps: Mapping[str, str] | None = None,
     failed: bool = False,
     directory: str = "",
     place: str = "",
@@ -639,6 +659,7 @@ def record_in_work_tree(
             for path, action in changes.items()
             if not path.startswith(scratch) and not _ASIDE.search(f"/{path}")
         },
+        swaps or {},
     )
     _record_commits(tree, command, output, steps)
     if "-" in command and _EDITS_IN_PLACE.search(unquoted(command)):
@@ -770,9 +791,12 @@ def _record_pushed_head(tree: WorkTree, output: str) -> None:
 _PROSE = (".md", ".markdown", ".rst", ".adoc")
 
 
-def _record_edits(tree: WorkTree, changes: Mapping[str, str]) -> None:
+def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str, str]) -> None:
     for path, action in changes.items():
         tree.pop("clean", None)
+        if _record_swap(tree, path, swaps.get(path, "")):
+            tree["edited"] = _others(tree["edited"], path)
+            continue
         others, made = _others(tree["edited"], path), _others(tree.get("made", ()), path)
         if action == "created" and len(others) == len(tree["edited"]):
             tree["made"] = [*made, path][-MOST_EDITED:]
@@ -785,6 +809,17 @@ def _record_edits(tree: WorkTree, changes: Mapping[str, str]) -> None:
             tree["staged"] = _others(tree["staged"], path)
         if "refused" in tree:
             tree["refused"] = _others(tree["refused"], path)
+
+
+def _record_swap(tree: WorkTree, path: str, swap: str) -> bool:
+    """Record an edit of `path`; return whether it undoes the only one since the last commit."""
+    kept = {one: edits for one, edits in tree.get("swaps", {}).items() if one in tree["edited"]}
+    # Of an edit that is not known nobody knows whether another one undoes it.
+    held = kept.get(path, [""] if path in tree["edited"] else [])
+    taken_back = takes_edit_back(tree, path, swap)
+    kept[path] = (held[:-1] if taken_back else [*held, swap])[-MOST_NAMED:]
+    tree["swaps"] = kept
+    return taken_back and not kept[path]
 
 
 def _others(paths: Iterable[str], path: str) -> list[str]:

@@ -14,6 +14,8 @@ from aether.memory.capture.notes import Note, draft, note_key, origin, relevance
 from aether.memory.capture.tool_work import (
     close_failures,
     close_stretch,
+    close_tree,
+    new_tree,
     new_work,
     record_call,
     record_result,
@@ -661,6 +663,46 @@ def test_another_goal_of_make_is_another_command():
         "Ran `make lint`: all good", "Ran `make test` (2 runs): all good",
         "Ran `uv run pytest`: all good", "Ran `uv run ruff check`: all good",
     ]  # fmt: skip
+
+
+def edited(work, tree, old, new, path="a.py"):
+    call = Record(
+        "call", tool="Edit", arguments={"file_path": path, "old_string": old, "new_string": new}, call_id="c"
+    )
+    record_call(work, call, origin(call, "s"))
+    record_result(work, Record("result", "ok", call_id="c"), tree)
+
+
+def test_an_edit_that_undoes_the_last_one_leaves_nothing_of_both():
+    work, tree = new_work(), new_tree()
+    edited(work, tree, "a", "b")
+    edited(work, tree, "b", "a")
+    edited(work, tree, "a", "b", "kept.py")
+    edited(work, tree, "b", "c", "kept.py")
+
+    assert close(work) == [("code_change", "Changed kept.py (2 edits)")]
+    assert [note.content.split(".")[0] for note in close_tree(tree)] == [
+        "Uncommitted, as of the last call: kept"
+    ]
+
+    edited(work, tree, "c", "b", "kept.py")
+    assert close(work) == [("code_change", "Reverted kept.py")]
+    assert "kept.py" in close_tree(tree)[0].content
+    edited(work, tree, "b", "a", "kept.py")
+    assert "kept.py" not in close_tree(tree)[0].content
+
+
+def test_an_edit_before_a_commit_is_not_undone_by_one_behind_it():
+    tree = new_tree()
+    edited(new_work(), tree, "a", "b")
+    work = new_work()
+    call = Record("call", tool="Bash", arguments={"command": "git commit -am x"}, call_id="c")
+    record_call(work, call, origin(call, "s"))
+    record_result(work, Record("result", "[main 1a2b3c4] x", call_id="c"), tree)
+    edited(work, tree, "b", "a")
+
+    assert "Uncommitted, as of the last call: a.py." in close_tree(tree)[0].content
+    assert ("code_change", "Changed a.py") in close(work)
 
 
 def test_a_file_is_noted_once_however_often_it_was_edited():

@@ -1209,3 +1209,25 @@ def test_a_list_of_commits_that_the_work_tree_names_is_no_state():
 
     assert state(changed(), said) != []
     assert state(changed(), said, tree) == []
+
+
+def test_a_turn_whose_edits_were_reverted_says_nothing():
+    def edit(text, day):
+        return item(text, "code_change", day=day, hour=2, conversation="c")
+
+    first, second = (
+        answer("Added `a.lock` to `.gitignore`.", day=3),
+        answer("Added `b.lock` to `b.py`.", day=5),
+    )
+    rule = item("The tool should handle that for all users.", "constraint", day=4, conversation="c")
+    items = [
+        second, edit("Changed b.py: lock", 4), edit("Reverted .gitignore", 4), rule,
+        first, edit("Changed .gitignore: a.lock", 2), request("Ignore the lock.", 1),
+    ]  # fmt: skip
+
+    assert [one.item["id"] for one in standing.accounts(items)] == [second["id"]]
+    assert [line.text for line in sections.changed_files(items)] == ["b.py (changed, 1 edit): lock"]
+    # Of two edits one is left.
+    twice = [*items[:5], edit("Changed .gitignore (2 edits): a.lock", 2), items[6]]
+    assert [one.item["id"] for one in standing.accounts(twice)] == [second["id"], first["id"]]
+    assert ".gitignore (changed, 2 edits): a.lock" in [line.text for line in sections.changed_files(twice)]

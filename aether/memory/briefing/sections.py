@@ -22,7 +22,15 @@ from operator import itemgetter
 from aether.hints import Any, cast
 from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
-from aether.memory.briefing.standing import ISSUE, accounts, reported_on, says_state, under_way, undone_in
+from aether.memory.briefing.standing import (
+    ISSUE,
+    accounts,
+    reported_on,
+    reverted_in,
+    says_state,
+    under_way,
+    undone_in,
+)
 from aether.memory.capture.notes import RULE_TYPES, SOURCE_MAIN, SOURCE_WORKER, noting_agent
 from aether.memory.items import items_of
 from aether.memory.sessions import EXTRACTIVE, ended_in, last_heard, sessions_of
@@ -437,7 +445,7 @@ def changed_files(items: Iterable[Item], *, root: str = "", foremost: bool = Fal
 def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
     """Return the merged changes of each file, the newest first."""
     items = [*items]
-    undone = undone_in(items)
+    undone = undone_in(items) | reverted_in(items)
     changes = (item for item in items if item["type"] == "code_change" and item.get("id") not in undone)
     read = [
         (item["metadata"]["timestamp"], str(item.get("id", "")), *match.groups())

@@ -13,7 +13,7 @@ from collections.abc import Set as AbstractSet
 from itertools import islice, takewhile
 
 from aether.memory.briefing.block import Line
-from aether.memory.capture.notes import CUT
+from aether.memory.capture.notes import CUT, RULE_TYPES
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
@@ -76,6 +76,7 @@ REASON_TURNS = 5
 
 _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull|issues)/(\d+)")
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
+_EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
 _SPAN = lazy(r"`([^`]+)`")
 _RUNS = frozenset({"command", "solution", "error"})
 _PASSED = frozenset({"command", "solution"})
@@ -120,7 +121,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     found: list[Account] = []
     turned_down = fixed = talked = False
     reply = ""
-    undone = undone_in(items) | _amended(items)
+    undone = undone_in(items) | _amended(items) | reverted_in(items)
     touched: set[str] = set()
     steps = asked = 0
     for item in items:
@@ -219,6 +220,35 @@ def reported_on(items: Iterable[Item]) -> set[str]:
             reported.discard(own)
         elif _is_account(item) and item["metadata"].get("fate") != CUT:
             reported.add(own)
+    return found
+
+
+def reverted_in(items: Iterable[Item]) -> set[str]:
+    """Return the ids of the edits that later ones reverted, of the latter, and of the accounts of turns that left no other edit.
+
+    `items` are those of one conversation, the newest first.
+    """
+    found: set[str] = set()
+    reverts: dict[str, int] = {}
+    said: list[str] = []  # in the turn that is being read
+    edits: set[bool] = set()  # of that turn, whether each was reverted
+    for item in items:
+        # A message of nothing but a rule is no request.
+        if item["metadata"].get("role") == "request" or item["type"] in RULE_TYPES:
+            found |= {*said} if edits == {True} else set()
+            said, edits = [], set()
+        elif _is_account(item) or item["metadata"].get("role") == "change":
+            said.append(item["id"])
+        elif item["type"] == "code_change" and (edit := _EDIT.fullmatch(item["content"].partition(": ")[0])):
+            path, number = edit["path"], int(edit["number"] or 1)
+            if edit["action"] == "Reverted":
+                reverts[path] = reverts.get(path, 0) + 1
+                found.add(str(item.get("id", "")))
+            else:
+                edits.add(reverts.get(path, 0) >= number)
+                if reverts.get(path, 0) >= number:
+                    found.add(str(item.get("id", "")))
+                    reverts[path] -= number
     return found
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 
 from aether.hints import Any, NotRequired
 from aether.memory.capture.notes import Note, Origin, shorten
@@ -49,6 +50,8 @@ from aether.messages.tool_calls import (
     record_refusal,
     resolves,
     shell_command,
+    swaps_of,
+    takes_edit_back,
     work_tree_lines,
 )
 from aether.redact.redact import redact, redacted, without_blocks
@@ -230,18 +233,21 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
             tree["at"] = call["at"]
         return []
     failed = record.is_error or hides_failure(call["command"], record.text)
-    changes = {str(path): str(action) for path, action, *_ in call["changes"]}
+    found = [FileChange(*change) for change in call["changes"]]
+    changes, swaps = {one.path: str(one.action) for one in found}, swaps_of(found)
+    undone = {path for path, swap in swaps.items() if tree and takes_edit_back(tree["shown"], path, swap)}
     if tree is not None and record_in_work_tree(
         tree["shown"],
         changes,
         call["command"],
         record.text,
+        swaps=swaps,
         failed=failed,
         directory=record.directory,
         place=call.get("place", ""),
     ):
         tree["at"] = call["at"]
-    return _failed(work, call, record) if failed else _succeeded(work, call, record)
+    return _failed(work, call, record) if failed else _succeeded(work, call, record, undone)
 
 
 def close_tree(tree: Tree) -> list[Note]:
@@ -313,7 +319,7 @@ def _answer(at: Origin, said: str, nth: int) -> Note:
     return Note(at, said, "decision", slot, by_person=True)
 
 
-def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
+def _succeeded(work: Work, call: Call, record: Record, undone: Collection[str]) -> list[Note]:
     text = without_blocks(record.text)
     if call["tool"] in _AGENTS:
         found = _TRAILER.sub("", text)
@@ -334,7 +340,8 @@ def _succeeded(work: Work, call: Call, record: Record) -> list[Note]:
     solved = {name: how for name, each in known.items() if (how := _solves(call, done, name, each))}
     notes += [_solution_note(known.pop(name), how, call, text) for name, how in solved.items()]
     for change in call["changes"]:
-        notes += _changed(work, as_answered(FileChange(*change), text), call["at"])
+        one = as_answered(FileChange(*change), text)
+        notes += _changed(work, one, call["at"], undoes=one.path in undone)
     if prepares(call["command"]):
         for failure in work["failures"].values():
             others = [one for one in failure.get("prepared", []) if one != short_command(call["command"])]
@@ -417,13 +424,19 @@ def _paired(lines: list[str], messages: list[str]) -> list[tuple[str, str]]:
     ]
 
 
-def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
+def _changed(work: Work, change: FileChange, at: Origin, *, undoes: bool) -> list[Note]:
+    """Record a change; one that undoes the last edit of its file leaves nothing of both."""
     work["edited"] = True
     for failure in work["failures"].values():
         # The last change is the most likely fix.
         others = [path for path in failure["changed"] if path != change.path]
         failure["changed"] = [change.path, *others][:CHANGED_SINCE]
     known = work["files"].get(change.path)
+    if known and undoes and known["action"] == "changed":
+        known["edits"] -= 1
+        if not known["edits"]:
+            del work["files"][change.path]
+        return []
     if known:
         known["edits"] += 1
         known["at"] = _again_at(known["at"], at)
@@ -433,7 +446,12 @@ def _changed(work: Work, change: FileChange, at: Origin) -> list[Note]:
             known["action"] = "deleted" if change.action == "deleted" else "changed"
         return []
     work["files"][change.path] = Change(
-        action=change.action, edits=1, lines=change.lines, names=list(change.names), first=change.first, at=at
+        action="reverted" if undoes else change.action,
+        edits=1,
+        lines=change.lines,
+        names=list(change.names),
+        first=change.first,
+        at=at,
     )
     if len(work["files"]) > FILES:
         oldest = next(iter(work["files"]))
@@ -489,6 +507,8 @@ def _target(call: Call) -> str:
 
 
 def _change_note(path: str, change: Change) -> Note:
+    if change["action"] == "reverted":
+        return Note(change["at"], f"Reverted {path}", "code_change", f"file {path}", machine=True)
     what = {"created": "Created", "deleted": "Deleted"}.get(change["action"], "Changed")
     size = f" ({change['lines']} lines)" if change["action"] == "created" and change["lines"] else ""
     if change["edits"] > 1:
