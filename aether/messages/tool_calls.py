@@ -187,7 +187,11 @@ _NO_COMMIT = lazy(
     r"^(?:nothing (?:added )?to commit\b|no changes added to commit\b|Author identity unknown|error: |fatal: |\W*husky - .*\bexited with code [1-9]|.*\bhook failed\b|.*\.{3,}Failed$)"
     r"|\bgpg failed to sign\b|\bCommitting is not possible\b",
     re.MULTILINE,
-)
+    needs=(
+        "nothing ", "no changes added", "Author identity", "error: ", "fatal: ", "husky", "hook failed", "Failed",
+        "gpg failed", "Committing is",
+    ),
+)  # fmt: skip
 MOST_EDITED = 60
 SHORT_NAME = 7
 MOST_NAMED = 12
@@ -955,9 +959,10 @@ def record_refusal(tree: WorkTree, paths: Iterable[str], command: str = "") -> N
 def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) -> None:
     made, given = tree.get("commits", []), [step for _, step in steps]
     found = commits_in(command, output)
-    # A status after a commit says of what it left out that nothing was added.
-    refused = not found and _NO_COMMIT.search(output)
     left, staged = _uncommitted_after(command, tree["edited"], tree.get("staged"))
+    matters = staged is not None or any(verb in _MAKE_COMMITS for verb, _ in given)
+    # A status after a commit says of what it left out that nothing was added.
+    refused = matters and not found and _NO_COMMIT.search(output)
     if any(_drops_commits(*step) for step in given):
         made = []  # which of them are left is unknown
     elif any(_rewrites(*step) for step in given) and "up to date" not in output:

@@ -68,7 +68,7 @@ _CUES: dict[Kind, str] = {
     r"not allowed|has to|have to|needs? to|deadline|always (?:use|run|keep|add|write|check|ask|make|ensure))\b",
     "blocker": r"\b(?:block(?:ed|er|ers|ing|s)|cannot|can't|unable|fail(?:s|ed|ing|ure|ures)?|errors?|exceptions?|crash(?:es|ed|ing)?|stuck|broken|breaks|broke|"
     r"timed? ?out|timeout|denied|refused|missing|not found|waiting (?:on|for)|does(?:n't| not) work|did(?:n't| not) work|won't|hangs?|leak(?:s|ed)?|bugs?|regress(?:ion|ed|es)|problem)\b"
-    r"|\b\w*(?:error|exception)\b",
+    r"|(?:error|exception)\b",
     "preference": r"\b(?:prefer(?:s|red|ence|ences|ably)?|favou?rites?|(?:i|we|you|he|she|they)(?:'d| would) (?:like|love|rather)|(?:i|we|he|she|they) (?:really |always |also )?(?:like|likes|love|loves|hate|hates|dislike|"
     r"enjoy|enjoys|want|wants)|please (?:use|keep|don't|make|always|never|add|write|call)|dislikes?|would rather|fan of)\b",
     "outcome": r"\b(?:pass(?:es|ed)?|complet(?:ed|es|e)|finish(?:ed|es)|implement(?:ed|s)|add(?:ed|s)|creat(?:ed|es)|deploy(?:ed|s)|merged?|releas(?:ed|es)|succe(?:ss|eded|eds|ssful|ssfully)|"
@@ -568,8 +568,13 @@ def _demand(sentence: str, text: str, own: str) -> Rule | None:
     asked = _ALWAYS_ASKED.match(own)
     own = _TAG.sub("", own)
     may_be = len(text.split()) >= LEAST_WORDS and (asked or not own.endswith(("?", "？")))
-    if not may_be or not _may_demand(own, _BESIDE.sub("", own)):
+    if not may_be or not _may_demand(own):
         return None
+    found = _demanded(sentence, text, own, asked=asked is not None)
+    return found if found and _is_demand(own, _BESIDE.sub("", own)) else None
+
+
+def _demanded(sentence: str, text: str, own: str, *, asked: bool) -> Rule | None:
     if wish := wish_of(sentence):
         return Rule("constraint", _clause(text, WISHES[wish].any_case) if wish in _CLAUSES else text)
     wanted = as_said(_FOR_GOOD.sub("", own))
@@ -583,10 +588,13 @@ def _demand(sentence: str, text: str, own: str) -> Rule | None:
     return Rule("constraint", text) if binds or asked or _REMEMBER.match(sentence) else None
 
 
-def _may_demand(own: str, reported: str) -> bool:
-    """Return False for code, for a text that is too long or has no end, and if what is `reported` in it happens again and again."""
-    if len(own) > MOST_CHARS or _CODE.search(own):
-        return False
+def _may_demand(own: str) -> bool:
+    """Return False for code and for a text that is too long."""
+    return len(own) <= MOST_CHARS and not _CODE.search(own)
+
+
+def _is_demand(own: str, reported: str) -> bool:
+    """Return False for a text without an end, and if what is `reported` in it happens again and again: asked last, since few demand."""
     is_whole = not _UNFINISHED.search(own, max(0, len(own) - _UNFINISHED_CHARS))
     return is_whole and not has(_HAPPENS, as_said(reported))
 
@@ -618,14 +626,14 @@ def wish_of(sentence: str) -> str:
     ('a place of its own', 'not if it were mine', '')
     """
     own = _TAG.sub("", unquoted(with_apostrophes(sentence)).strip().rstrip("*_ "))
-    if own.endswith(("?", "？")) or not _may_demand(own, own):
-        return ""
-    # What is not wanted now is wanted otherwise for good.
-    if has(_FOR_NOW, as_said(_REJECTED.split(own, maxsplit=1)[0])):
+    if own.endswith(("?", "？")) or not _may_demand(own):
         return ""
     wordings = [*map(as_said, dict.fromkeys((without_lead_in(own), own)))]
     names = likely(WISHES, _WISHES_BY_HEAD, wordings)
-    return next((name for name in names if any(has(WISHES[name], one) for one in wordings)), "")
+    found = next((name for name in names if any(has(WISHES[name], one) for one in wordings)), "")
+    # What is not wanted now is wanted otherwise for good.
+    for_now = found and has(_FOR_NOW, as_said(_REJECTED.split(own, maxsplit=1)[0]))
+    return found if found and not for_now and _is_demand(own, own) else ""
 
 
 # These wishes are a clause of a sentence that may ask for more ("do 1, don't do a reply, but file an issue").

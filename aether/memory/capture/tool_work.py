@@ -103,7 +103,11 @@ _TASK_NUMBER = lazy(r"#(\d+)")
 _OPENS = lazy(r"gh (?:pr|issue) create\b", needs=("create",))
 # What git and GitHub answer: "[main 1a2b3c4] Add a page", the address of a pull request.
 _COMMITTED = lazy(r"^\[[^\]\n]+ [0-9a-f]{7,}\] .+$", re.MULTILINE)
-_PUBLISHED_AT = lazy(r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$", re.MULTILINE)
+_PUBLISHED_AT = lazy(
+    r"^https://\S+/(?:pull|issues|merge_requests)/\d+\S*$",
+    re.MULTILINE,
+    needs=("/pull/", "/issues/", "/merge_requests/"),
+)
 # Its place is taken by this where a commit was quiet.
 _QUIETLY = "Committed"
 _ONLY_PUSHES = lazy(r"git (?:-C \S+ )?push\b[^;&|\n]*")
