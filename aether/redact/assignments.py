@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from aether.redact.forms import PLACEHOLDER, after_words, lowered, replaced, vocabulary, without_escapes
+from aether.redact.forms import PLACEHOLDER, after_words, look, replaced
 from aether.text.regex import lazy
 from aether.tuples import NamedTuple
 
@@ -194,23 +194,23 @@ def is_drawn(value: str, *, least: int = _LEAST_DRAWN) -> bool:
 # `utf8`, `v2`, `sha256`, `T10`: a word with a number.
 _NUMBERED = lazy(r"[A-Za-z]{1,10}[0-9]{1,3}|[0-9]{1,6}[A-Za-z]{1,5}")
 
-# Each of `_STEMS` holds one of these: a text without any compiles no pattern.
-_PARTS = ("pass", "pw", "psw", "secret", "token", "key", "cred", "auth", "cookie", "conn", "jwt", "psk")
-_PARTS_OF_NAMES = tuple(f"_{end}" for end in "pat sas dsn salt pepper pin otp hmac licen sid".split())
+# Each of `_STEMS` holds one of these signs: a text without any compiles no pattern.
+_PARTS = "pass pw psw secret token key cred auth cookie conn jwt psk _pat _sas _dsn _salt _pepper _pin _otp _hmac _licen _sid".split()
 # Searched in small letters.
 _STEMS = (
     r"pass(?:wor[dt]|wr?d|phrase|code|key|(?![a-z]))|ps?wd?(?![a-z])|secret(?:[ _-]key)?|token|api[ _-]?key"
     r"|access[ _-]key|private[ _-]key|keys?(?![a-z])|creds?(?![a-z])|credential|authorization|cookie|connection[ _-]?string"
     r"|conn_?str|jwt|auth(?![a-z])|psk(?![a-z])|_(?:pat|sas|dsn|salt|pepper|pin|otp|hmac|licen[sc]e|sid)(?![a-z])"
 )
-# Rare ones are searched only in texts that hold one of them.
-_RARE = (
+# Rare ones are searched only in texts that hold one of them, or the last word of one.
+_RARE_WORDS = (
     *"senha kennwort wachtwoord heslo sifre clave mdp motdepasse zugangsdaten geheimnis salasana adgangskode parola pincode".split(),
     *"losenord jelszo lozinka mnemonic seedphrase totp phpsessid jsessionid dockerconfigjson stringdata pswd passord parole".split(),
     *FOREIGN,
 )
 _STEM = lazy(_STEMS)
-_RARE_ASCII = tuple(word for word in _RARE if word.isascii())
+_RARE = tuple((word, word.rpartition(" ")[2]) for word in _RARE_WORDS)
+_RARE_ASCII = tuple(one for one in _RARE if one[0].isascii())
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 # Longer runs of such characters are data, not names.
 _LONGEST_NAME = 64
@@ -326,19 +326,19 @@ class _Place(NamedTuple):
 def without_assigned(text: str, joined: str | None = None) -> str:
     """Return `text` with every value under a secret's name replaced; the names stay.
 
-    `joined` are the words of `text`, from `vocabulary`.
+    `joined` are the words of `text`, as `look` has them, or of the text that it was made of.
 
     >>> without_assigned("login --password hunter2 --retries 3, max_tokens: 512")
     'login --password <REDACTED> --retries 3, max_tokens: 512'
     """
-    folded = lowered(text)
+    seen = look(text)
+    folded, joined = seen.folded, seen.joined if joined is None else joined
+    if not seen.signs and joined == seen.joined and joined.isascii():
+        return text
     parts: list[str] = []
     done, at, unclosed = 0, 0, 0
-    joined = vocabulary(without_escapes(text))[1] if joined is None else joined
-    rare = [
-        word for word in (_RARE_ASCII if joined.isascii() else _RARE) if word.rpartition(" ")[2] in joined
-    ]
-    if not rare and not _may_assign(folded):
+    rare = [word for word, last in (_RARE_ASCII if joined.isascii() else _RARE) if last in joined]
+    if not rare and seen.signs.isdisjoint(_PARTS):
         return text
     stem = re.compile(f"{_STEMS}|{'|'.join(rare)}") if rare else _STEM
     while found := stem.search(folded, at):
@@ -362,12 +362,6 @@ def without_assigned(text: str, joined: str | None = None) -> str:
             done = end
         at = max(at, end)
     return "".join([*parts, text[done:]])
-
-
-def _may_assign(folded: str) -> bool:
-    if any(map(folded.__contains__, _PARTS)):
-        return True
-    return "_" in folded and any(map(folded.__contains__, _PARTS_OF_NAMES))
 
 
 def _is_part(place: _Place) -> bool:
@@ -434,12 +428,12 @@ def without_said(text: str) -> str:
     'The password for staging is <REDACTED>, the token is expired.'
     """
     spans = []
-    folded = lowered(text)
+    seen = look(text)
     for words, pattern, starts, accepts in (
         (_NOUNS, _SAID, _SAID_STARTS, _is_said),
         (_PAIRED, _PAIR, _PAIR_STARTS, lambda _, value: _is_password(value)),
     ):
-        for found in after_words(folded, folded, words, pattern, starts):
+        for found in after_words(seen.folded, seen, words, pattern, starts):
             start = found.start()
             escaped = text[start - 2 : start] in ("\\n", "\\t")
             joined = text[start - 1 : start] == "-" and text[start - 2 : start - 1].isalpha()  # WLAN-Passwort

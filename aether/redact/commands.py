@@ -16,9 +16,8 @@ from aether.redact.forms import (
     PLACEHOLDER,
     after_words,
     forms,
-    lowered,
+    look,
     replaced,
-    vocabulary,
     without_escapes,
 )
 from aether.text.regex import lazy
@@ -91,7 +90,7 @@ _AFTER_WORDS = (
     (("login", "machine"), _LOGIN),
     (("echo", "printf"), _PIPED),
     (("login", "auth", "credential"), _CALLED),
-    (("jdbc:oracle",), _ORACLE),
+    (("jdbc",), _ORACLE),
     (("private-lines",), _PUTTY),
 )
 # An argument that names where the secret is, or what it is of.
@@ -121,21 +120,16 @@ _DOCKER = lazy(
 )
 
 
-def without_commands(text: str, words: set[str] | None = None, shadow: str = "") -> str:
+def without_commands(text: str) -> str:
     """Return `text` without the passwords in commands and statements.
-
-    `shadow` is `text` without escapes, and `words` are the words of it, from `vocabulary`.
 
     >>> without_commands("mysqldump -uroot -phunter2 shop; create user bob identified by 'hunter2'")
     "mysqldump -uroot -p<REDACTED> shop; create user bob identified by '<REDACTED>'"
     """
-    shadow = shadow or without_escapes(text)
-    words = vocabulary(shadow)[0] if words is None else words
-    # A search for a word takes a hundredth of the time of a pattern.
-    folded = lowered(text)
+    seen = look(text)
     spans = []
-    for starts, pattern in _AFTER_WORDS:
-        for found in after_words(text, folded, starts, pattern):
+    for starts, pattern in _AFTER_WORDS if seen.signs else ():
+        for found in () if seen.signs.isdisjoint(starts) else after_words(text, seen, starts, pattern):
             if not found.groupdict().get("word") or _is_statement(found):
                 spans += _span(found)
     if "'auth" in text or '"auth' in text:
@@ -143,7 +137,8 @@ def without_commands(text: str, words: set[str] | None = None, shadow: str = "")
     if text.count(":") > 3 and _PGPASS_MIDDLE.search(text):
         spans += [span for found in _PGPASS.finditer(text) for span in _span(found)]
     before, text = text, replaced(text, [*spans, *_here(text)])
-    text = replaced(text, _arguments(text, words, shadow if text == before else without_escapes(text)))
+    shadow = seen.shadow if text == before else without_escapes(text)
+    text = replaced(text, _arguments(text, seen.words, shadow))
     return replaced(text, _kubernetes(text)) if "Secret" in text else text
 
 

@@ -119,22 +119,23 @@ def without_shapes(text: str) -> str:
     # A search for a word takes a hundredth of the time of a pattern, and an unused pattern is never compiled.
     text = _without_private_keys(text) if "PRIVATE KEY" in text else text
     text = _without_tokens(text)
-    folded = lowered(text)
+    seen = look(text)
     schemes = [
-        found.span(1) for found in after_words(text, folded, ("bearer",), _BEARER) if _is_token(found[1])
+        found.span(1) for found in after_words(text, seen, ("bearer",), _BEARER) if _is_token(found[1])
     ]
     schemes += [
-        found.span(1) for found in after_words(text, folded, ("basic",), _BASIC) if _holds_colon(found[1])
+        found.span(1) for found in after_words(text, seen, ("basic",), _BASIC) if _holds_colon(found[1])
     ]
     text = replaced(text, schemes)
-    text = _HASHES.sub(PLACEHOLDER, text) if any(mark in text for mark in _HASHED) else text
+    if ("$" in text or "}" in text) and any(map(text.__contains__, _HASHED)):
+        text = _HASHES.sub(PLACEHOLDER, text)
     if "://" in text:
         if any(host in text for host in _HOOK_HOSTS):
             text = _HOOKS.sub(rf"\1{PLACEHOLDER}", text)
         if "@" in text:
             text = _USERINFO.sub(rf"\1:{PLACEHOLDER}@", text)
             text = _LONG_USER.sub(f"://{PLACEHOLDER}@", text)
-        if any(sign in folded for sign in ("sig=", "signature=", "credential=", "security-token=")):
+        if any(sign in seen.folded for sign in ("sig=", "signature=", "credential=", "security-token=")):
             text = _SIGNATURES.sub(rf"\1{PLACEHOLDER}", text)
     return replaced(text, _before_hosts(text)) if "@" in text else text
 
@@ -353,14 +354,55 @@ def lowered(text: str) -> str:
     return re.sub(r"[A-Z]+", lambda capitals: capitals[0].lower(), text)  # some capitals are small as two
 
 
+class Look(NamedTuple):
+    """A text in small letters and without escapes, the words of the latter as a set and joined, and which of `SIGNS` it may hold."""
+
+    folded: str
+    shadow: str
+    words: set[str]
+    joined: str
+    signs: frozenset[str]
+
+
+# The words, in small letters, where patterns are tried, and the parts of the names of secrets.
+SIGNS = frozenset(
+    "bearer basic mysql mariadb sshpass identified set login machine echo printf auth credential jdbc private-lines pass pw psw "
+    "kennwort pin secret cred zugangsdaten contrase senha wachtwoord mot token api access key schl log sign anmelden user "
+    "cookie conn jwt psk _pat _sas _dsn _salt _pepper _pin _otp _hmac _licen _sid heslo sifre clave mdp geheimnis salasana "
+    "adgangskode parola losenord jelszo lozinka mnemonic seedphrase totp sessid sessionid dockerconfigjson stringdata pswd parole".split()
+)
+# Words without any: a conversation repeats its words. Of letters only, as no drawn secret is.
+_PLAIN: set[str] = set()
+_MOST_PLAIN, _LONGEST_PLAIN = 20_000, 20
+
+
+@lru_cache(maxsize=1)
+def look(text: str) -> Look:
+    """Return how `text` is searched: each step of a redaction looks at the same one."""
+    shadow = without_escapes(text)
+    words, joined = vocabulary(shadow)
+    # An escape ends a word, and so may cut one that is searched for in the text itself.
+    new = (words if shadow == text else words | vocabulary(text)[0]) - _PLAIN
+    signs = frozenset(filter(" ".join(new).__contains__, SIGNS))
+    if len(_PLAIN) > _MOST_PLAIN:
+        _PLAIN.clear()
+    _PLAIN.update(
+        word
+        for word in new
+        if len(word) <= _LONGEST_PLAIN and word.isalpha() and not any(map(word.__contains__, signs))
+    )
+    return Look(lowered(text), shadow, words, joined, signs)
+
+
 def after_words(
-    text: str, folded: str, words: Iterable[str], pattern: re.Pattern[str], starts: tuple[str, ...] = ("",)
+    text: str, seen: Look, words: Iterable[str], pattern: re.Pattern[str], starts: tuple[str, ...] = ("",)
 ) -> Iterator[re.Match[str]]:
-    """Yield the matches of `pattern` where one of `words` starts; `folded` is `text` in small letters.
+    """Yield the matches of `pattern` where one of `words`, each of `SIGNS`, starts; `seen` is the look at `text`.
 
     With `starts`, each match starts with one of these: other places are passed without the pattern.
     """
-    for word in words:
+    folded = seen.folded
+    for word in filter(seen.signs.__contains__, words):
         at = folded.find(word)
         while at >= 0:
             if folded.startswith(starts, at) and (found := pattern.match(text, at)):
@@ -384,7 +426,7 @@ def vocabulary(shadow: str) -> tuple[set[str], str]:
     A long text repeats its words: to search their join for the rare ones takes a twentieth of the time.
     """
     if shadow.isascii():
-        words = set(shadow.translate(_TO_WORDS).split())
+        words = set(shadow.encode().translate(_BYTES_TO_WORDS).decode().split())
         return words, " ".join(words)
     encoded = shadow.encode("utf-8", "surrogatepass")
     joined = (

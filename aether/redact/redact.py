@@ -22,7 +22,7 @@ from aether.redact.assignments import (
     without_said,
 )
 from aether.redact.commands import is_docker_auth, without_commands
-from aether.redact.forms import PLACEHOLDER, vocabulary, without_escapes, without_shapes
+from aether.redact.forms import PLACEHOLDER, look, without_shapes
 from aether.tuples import NamedTuple
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -129,10 +129,7 @@ def _without_matches(pattern: re.Pattern[str], text: str) -> str:
 
 
 def _without_placed(text: str) -> str:
-    shadow = without_escapes(text)
-    words, joined = vocabulary(shadow)
-    kept = without_commands(text, words, shadow)
-    return without_assigned(kept, joined)
+    return without_assigned(without_commands(text), look(text).joined)
 
 
 _BUILTIN = (without_shapes, _without_placed, without_said)

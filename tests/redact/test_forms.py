@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from aether.redact import commands, forms
+from aether.redact import assignments, commands, forms
 from aether.redact.forms import PLACEHOLDER, without_shapes
 from aether.redact.redact import redact
 from tests.redact import corpus
@@ -116,3 +116,19 @@ def test_a_login_with_an_assignment_behind_it_is_no_netrc():
         redact('no login with password = """a b\nhunter2"""')
         == f'no login with password = """{PLACEHOLDER}"""'
     )
+
+
+def test_the_signs_of_a_text_are_all_words_that_a_pattern_is_tried_at():
+    tried = {word for words, _ in commands._AFTER_WORDS for word in words}
+
+    assert tried | {*assignments._NOUNS, *assignments._PAIRED, *assignments._PARTS} <= forms.SIGNS
+    for _, last in assignments._RARE_ASCII:
+        assert any(sign in last for sign in forms.SIGNS), last
+
+
+@rows("around", ["{}", "my{}s", "\\\\{}", "%3D{}", "é{}é", "İ {}", "x_{}.y"])
+def test_no_sign_of_a_text_is_overlooked_whatever_was_searched_before(around):
+    for sign in [*forms.SIGNS, *map(str.upper, forms.SIGNS), *forms.SIGNS]:
+        text = f"the {around.format(sign)} again"
+
+        assert forms.look(text).signs >= {one for one in forms.SIGNS if one in forms.lowered(text)}, text
