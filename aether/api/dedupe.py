@@ -26,6 +26,8 @@ BATCH_ITEMS = 500
 BATCH_CHARS = 80_000
 # A batch must fit into a small one whole: few scripts take more than two tokens for a character.
 BATCH_CHARS_PER_TOKEN = 0.5
+# Among known keys, if there are keys of texts: a draft's is not made without.
+SAID = "said"
 # An item is nested below the document, working memory and the list of items.
 NESTING_ABOVE = 3
 
@@ -43,7 +45,7 @@ def text_key(entry: Any) -> str:
     by_worker = entry.get("caste") or entry["metadata"].get("caste")
     file = "" if by_worker else _pointer(entry).get("file", "")
     words = f"{file}\0{entry['type']}\0{entry['content']}"
-    return f"said {sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
+    return f"{SAID} {sha256(words.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}"
 
 
 def copy_key(entry: Any, before: dict[str, int]) -> str:
@@ -80,7 +82,7 @@ def known_keys(
             found.add(entry["id"])
         by_hooks = bool(pointer.get("via") == HOOKS)
         if by_hooks != to_hooks and (not to_hooks or pointer.get("file") in files):
-            found.add(text_key(entry))
+            found |= {text_key(entry), SAID}
     return found - {""}
 
 
@@ -103,7 +105,7 @@ def conversations(snapshot: Snapshot) -> set[str]:
 
 def is_known(draft: Any, known: Collection[str]) -> bool:
     """Return whether `draft` is stored already."""
-    return note_key(draft) in known or text_key(draft) in known
+    return note_key(draft) in known or (SAID in known and text_key(draft) in known)
 
 
 def is_new(draft: Any, known: set[str]) -> bool:
@@ -141,10 +143,11 @@ def storable(draft: JsonObject, *, capacity: int, certain_chars: float, count: C
         InvalidInput: it cannot be stored.
     """
     metadata = dict(draft["metadata"])
-    try:
-        clock.parse(metadata.get("timestamp", ""))
-    except InvalidInput:  # without a valid timestamp the time of storing applies
-        metadata.pop("timestamp", None)
+    if "timestamp" in metadata:
+        try:
+            clock.parse(metadata["timestamp"])
+        except InvalidInput:  # without a valid timestamp the time of storing applies
+            del metadata["timestamp"]
     checked = items.checked_entry(**{**draft, "metadata": metadata})
     files.checked_json(checked, where="item", above=NESTING_ABOVE)
     tokens = count(checked["content"]) if len(checked["content"]) > certain_chars else 0

@@ -393,7 +393,9 @@ def leftover_temps(home: Path) -> list[Path]:
 
 
 # Made once: a third of the time of a short line goes into making an encoder.
-_ONE_LINE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
+_ONE_LINE = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), allow_nan=False, check_circular=False
+).encode
 
 
 def json_line(value: Any) -> bytes:

@@ -520,6 +520,7 @@ class Rule(NamedTuple):
     text: str
 
 
+@lru_cache(maxsize=64)  # a sentence is asked several questions
 def without_lead_in(sentence: str) -> str:
     """Return `sentence` without its bullet and introductory words.
 

@@ -229,7 +229,7 @@ def estimate(text: str) -> int:
 
 # The counts of texts of so many characters and more, by their length and hash: a conversation is counted before each
 # compaction, and a text that is shortened there several times. The texts themselves are not held.
-_REMEMBERED_FROM, _MOST_COUNTED = 200, 8_192
+_REMEMBERED_FROM, _MOST_COUNTED = 40, 8_192
 _COUNTED: dict[tuple[int, int], int] = {}
 
 

@@ -170,6 +170,8 @@ def observe(state: State, record: Record) -> list[Draft]:
         state["boundaries"] += 1
         if plan:  # the list of tasks outlives the compaction
             _turn(state, "")["work"]["plan"] = plan
+    elif record.kind == "result":
+        notes += _result(state, record)
     elif record.kind in _HANDLERS:
         notes += _HANDLERS[record.kind](state, record, origin(record, state["opening"]))
     if len(state["turns"]) > _REMEMBERED_AGENTS:
@@ -381,20 +383,20 @@ def _call(state: State, record: Record, at: Origin) -> list[Draft]:
     return []
 
 
-def _result(state: State, record: Record, at: Origin) -> list[Draft]:
+def _result(state: State, record: Record) -> list[Draft]:
     turn = _turn(state, record.agent)
     notes = record_result(turn["work"], record, state.setdefault("tree", new_tree()))
     if words := words_of_refusal(record.text):
         before, turn["answer"] = turn["answer"], None
         # What the person refused with words is what the person read last.
         notes += _account(before)
+        at = origin(record, state["opening"])
         notes += words_of_person(redact(clean(words)), before["text"] if before else "", at)
     return _new_items(state, notes)
 
 
 _HANDLERS: dict[str, Callable[[State, Record, Origin], list[Draft]]] = {
-    "user": _request, "assistant": _statement, "call": _call, "result": _result, "summary": _summary,
-    "text": _paragraph, "item": _item,
+    "user": _request, "assistant": _statement, "call": _call, "summary": _summary, "text": _paragraph, "item": _item,
 }  # fmt: skip
 
 

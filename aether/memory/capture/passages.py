@@ -208,9 +208,9 @@ class Collector:
         self._chars += len(text)
         if self._chars > CONVERSATION_CHARS:
             return
+        at = _time(first.time) if first.time else None
         metadata: JsonObject = {
-            "timestamp": _time(first.time), "relevance_score": RELEVANCE, "access_count": 0,
-            "last_accessed": _time(first.time), "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
+            "timestamp": at, "relevance_score": RELEVANCE, "access_count": 0, "last_accessed": at, "speaker": speaker, "source": "queen" if speaker == PERSON else "worker_ant", "caste": first.caste or None,
             "pointer": {"file": self.file, "line": first.line} | ({"key": said[-1].copy_key} if first.copied else {}),
         }  # fmt: skip
         place = {"conversation": self._conversation, "title": self._title, "project": first.directory}

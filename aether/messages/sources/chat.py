@@ -47,6 +47,10 @@ class ChatConversation(NamedTuple):
     boundaries: frozenset[int] = frozenset()
 
 
+# Where a message has its name and its time.
+_MARKS = frozenset({"id", "timestamp", "created_at"})
+
+
 class _Before(NamedTuple):
     """State from the message before."""
 
@@ -182,11 +186,12 @@ def _line(head: Record, value: JsonObject, before: _Before) -> tuple[list[Record
 
 def _message(head: Record, message: JsonObject, before: _Before) -> tuple[list[Record], _Before]:
     role = role_of(message)
-    head = head._replace(
-        uuid=as_text(message.get("id")),
-        message_id=as_text(message.get("id")),
-        time=as_text(message.get("timestamp")) or as_text(message.get("created_at")) or head.time,
-    )
+    if not _MARKS.isdisjoint(message):
+        head = head._replace(
+            uuid=as_text(message.get("id")),
+            message_id=as_text(message.get("id")),
+            time=as_text(message.get("timestamp")) or as_text(message.get("created_at")) or head.time,
+        )
     if message.get("role") == "bashExecution":
         command = as_text(message.get("command"))
         call = head._replace(kind="call", tool="shell", arguments={"command": command}, call_id=command)
