@@ -187,11 +187,7 @@ _NO_COMMIT = lazy(
     r"^(?:nothing (?:added )?to commit\b|no changes added to commit\b|Author identity unknown|error: |fatal: |\W*husky - .*\bexited with code [1-9]|.*\bhook failed\b|.*\.{3,}Failed$)"
     r"|\bgpg failed to sign\b|\bCommitting is not possible\b",
     re.MULTILINE,
-    needs=(
-        "nothing ", "no changes added", "Author identity", "error: ", "fatal: ", "husky", "hook failed", "Failed",
-        "gpg failed", "Committing is",
-    ),
-)  # fmt: skip
+)
 MOST_EDITED = 60
 SHORT_NAME = 7
 MOST_NAMED = 12

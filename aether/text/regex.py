@@ -41,9 +41,10 @@ class _Needing(_Lazy):
 
     def _may_match(self, text: str) -> bool:
         small = text.lower() if self._any_case else text
-        return any(map(small.__contains__, self._needs)) or (
-            self._any_case and not text.isascii() and any(map(text.__contains__, ODD_LETTERS))
-        )
+        for word in self._needs:  # twice as fast as `any`
+            if word in small:
+                return True
+        return self._any_case and not text.isascii() and any(map(text.__contains__, ODD_LETTERS))
 
     def _pattern(self) -> re.Pattern[str]:
         if self._made is None:

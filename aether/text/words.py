@@ -404,8 +404,6 @@ _NO_END = lazy(
     r"(?:^|[\s(\"'])(?:[A-Za-z]|e\.g|i\.e|cf|vs|etc|approx|resp|incl|mr|mrs|ms|dr|prof|st|no|fig|sec|al|\d{1,3})\.$",
     re.IGNORECASE,
 )
-# The last two letters of those of more than one.
-_SHORT_ENDS = frozenset("cf vs tc ox sp cl mr rs ms dr of st no ig ec al".split())
 # A number after a word ends a sentence if another one follows ("step 3. We …"), unless it numbers a figure.
 _NUMBERED = lazy(r"(?<!\bno\.)(?<!\bfig\.)(?<!\bsec\.)(?<=[a-z][a-z.]) \d{1,3}\.$", re.IGNORECASE)
 _PRONOUN = lazy(r"(?:I|We|It|The|This|That|There|They|You|Now|So|All|Then|Next|But|And)\b")
@@ -482,21 +480,13 @@ def _split(block: str) -> tuple[str, ...]:
         in_ticks = ticks % 2 and last_tick >= end.end()
         goes_on = goes_on or (head.endswith("`") and after.islower())  # the end of code: `src/*.tsx?` is
         opens_another = head[-2:-1].isdigit() and _NUMBERED.search(head) and _PRONOUN.match(block, end.end())
-        if goes_on or in_ticks or (_is_short(head) and not opens_another):
+        if goes_on or in_ticks or (head[-1:] == "." and _NO_END.search(head) and not opens_another):
             continue
         found.append(block[start : end.end()].strip())
         start = end.end()
     if block[start:].strip():
         found.append(block[start:].strip())
     return tuple(found)
-
-
-def _is_short(head: str) -> bool:
-    """Return whether `head` ends in an abbreviation, or in a number, rather than at the end of a sentence."""
-    last = head[-3:-1]
-    ends_in_word = len(last) == 2 and last.isalpha() and last.isascii()
-    may_be = head[-1:] == "." and not (ends_in_word and last.lower() not in _SHORT_ENDS)
-    return may_be and _NO_END.search(head) is not None
 
 
 # Plurals that differ by more than an "s" at the end.

@@ -48,7 +48,7 @@ MOST_RULES = 12
 # Three quarters of a shortened text are its head, where people state their request.
 HEAD_SHARE = 0.75
 # Made once: a third of the time of a short text goes into making an encoder.
-_SORTED = json.JSONEncoder(sort_keys=True).encode
+_SORTED = json.JSONEncoder(sort_keys=True, check_circular=False).encode
 # Ids of this form are unique by themselves; others only within their session.
 _UUID = lazy(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 

@@ -136,7 +136,7 @@ class Collector:
         if record.kind == "call" and record.tool == ASKING_TOOL:
             self._asked.add(record.call_id)
         words = _words(record, answers=record.call_id in self._asked)
-        text = redact(without_echoes(clean(words)).strip())[:MESSAGE_CHARS]
+        text = words and redact(without_echoes(clean(words)).strip())[:MESSAGE_CHARS]
         if not text:
             return
         if not self._start:
