@@ -16,9 +16,8 @@ from pathlib import Path
 from aether import clock, paths
 from aether.errors import AetherError, LockTimeout
 from aether.hints import TYPE_CHECKING, Any
-from aether.store import config, ledger
+from aether.store import ledger
 from aether.store.authors import ACTING, Author
-from aether.store.keys import Config
 from aether.store.snapshot import REPLANNERS, Entry, Snapshot, load, require_home
 from aether.types import Change, Counter, JsonObject
 
@@ -26,6 +25,7 @@ from aether.types import Change, Counter, JsonObject
 if TYPE_CHECKING:
     from aether.redact.redact import Rules
     from aether.store.commit import Committed
+    from aether.store.keys import Config
 
 Home = str | os.PathLike[str] | None
 
@@ -187,6 +187,7 @@ def note_reading(place: Path, plan: Callable[[Mapping[str, Any]], Change]) -> Co
     Raises:
         StorageFailed, LockTimeout: nothing was stored.
     """
+    from aether.store import config
     from aether.store.commit import commit, require_answer
 
     if os.path.exists(f"{place}/{ledger.PLACE}"):
@@ -241,6 +242,7 @@ def change_snapshot(
 def redaction_rules(home: Home) -> Rules:
     """Return the rules by which texts of the home are redacted for others: the built-in ones, and its own."""
     from aether.redact.redact import rules  # adding an item would pay for its expressions
+    from aether.store import config
 
     return rules(config.settings(home=find(home)).values.get("redaction.patterns", ()))
 

@@ -12,7 +12,6 @@ import json
 import os
 import sys
 import time
-from bisect import bisect_right
 
 from aether import regular
 from aether.errors import AetherError, StorageFailed
@@ -26,9 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
+    from aether.store.keys import Config
     from aether.types import JsonObject
 
     Deadline = Callable[[float, str, str, str], None]
+    Settings = Config | type["Usual"]
 else:
     import _signal as signal  # without the enumerations that `signal` makes of its numbers
 
@@ -63,9 +64,6 @@ LIMIT_CHARS = 10_000
 MOST_CHARS = 9_000
 # No meaningful number has as many.
 MOST_DIGITS = 100
-# As in aether.store.config, which is too much to import for the event of a tool: whether events are kept, the
-# private paths, the deadline, and whether a file that is read is answered with its history.
-DEFAULT_SETTINGS = (True, ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**", 8.0, False)
 # Sent only if `claude.file_history` was on when aether was installed; nothing is kept of it.
 READ_EVENT, READ_TOOL = "PostToolUse", "Read"
 USAGE = """aether-hook reads one event of Claude Code on its standard input. To see what it says:
@@ -73,6 +71,14 @@ USAGE = """aether-hook reads one event of Claude Code on its standard input. To 
 To have Claude Code call it: aether claude install
 """
 _OPENED: list[int] = []
+
+
+class Usual:
+    """The settings where none of hooks is set: as in aether.store.keys, which takes too long to import."""
+
+    claude_capture = claude_inject = claude_recall = claude_auto_compress = True
+    claude_private_paths = ".env, .env.*, *.pem, *.key, id_rsa*, id_ed25519*, .ssh/**, .aws/**"
+    claude_deadline_seconds, claude_recall_tokens, claude_file_history = 8.0, 400, False
 
 
 def run() -> NoReturn:
@@ -135,22 +141,23 @@ def _answer(payload: JsonObject, home: str, deadline: Deadline) -> str:
     paused = os.path.exists(os.path.join(home, "hooks", "paused"))
     if not home or paused or not (ready or _make_place(event, home)):
         return ""
-    capture, private, seconds, reminds, wrong = _settings(home)
+    settings, private, wrong = _settings(home)
     if wrong:
         spool.log_failure_once(home, event, session, wrong)
     if private is None and event in TOOL_EVENTS:
         return ""  # it may name a private path
     if event == READ_EVENT and _text(payload, "tool_name") == READ_TOOL:
-        return _about_file(payload, home, private or "") if reminds and ready else ""
-    entry, lost = _keep(payload, home, (private or "") if capture else None)
+        return _about_file(payload, home, private or "") if settings.claude_file_history and ready else ""
+    entry, lost = _keep(payload, home, (private or "") if settings.claude_capture else None)
     if lost and not (ready and event in CONTEXT_EVENTS):
         raise lost
     if entry is None or event not in HEAVY_EVENTS:
         return ""
+    seconds = settings.claude_deadline_seconds
     seconds = min(seconds * (COMPACTION_FACTOR if event in COMPACTION_EVENTS else 1), MOST_SECONDS)
     seconds = max(LEAST_SECONDS, min(seconds, started + max(seconds, to_keep) - time.monotonic()))
     deadline(seconds, home, event, session)
-    said = _reply(payload, entry, home, until=time.monotonic() + seconds, ready=ready)
+    said = _reply(payload, entry, home, settings, until=time.monotonic() + seconds, ready=ready)
     if lost is None or spool.log_failure(home, event, session, str(lost)) or event not in HOME_EVENTS:
         return said
     shown = _not_stored(home, lost, "What memory holds is still read.")
@@ -201,7 +208,9 @@ def from_transcript(payload: JsonObject) -> JsonObject:
     return {"said": interim_texts(_text(payload, "transcript_path"), message=last)}
 
 
-def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, ready: bool) -> str:
+def _reply(
+    payload: JsonObject, entry: JsonObject, home: str, settings: Settings, *, until: float, ready: bool
+) -> str:
     """Return the output for an event that was kept; a home that is not `ready` is created first."""
     from aether.integrations.claude_code.reply import is_first, reply
 
@@ -215,7 +224,7 @@ def _reply(payload: JsonObject, entry: JsonObject, home: str, *, until: float, r
     if not is_first(home, payload):
         return ""
     text = reply(
-        event, entry, home,
+        event, entry, home, settings,
         left=until - time.monotonic(),
         note=lambda words: spool.log_failure(home, event, session, words),
     )  # fmt: skip
@@ -276,6 +285,8 @@ def _fitted(text: str, shape: Callable[[str], str]) -> str:
         return "\n".join([*lines[:kept], last])
 
     if length_of(shape(text)) > MOST_CHARS:
+        from bisect import bisect_right  # few texts are cut
+
         fitting = bisect_right(range(len(lines)), MOST_CHARS, key=lambda kept: length_of(shape(first(kept))))
         text = first(fitting - 1) if fitting else ""
     return shape(text) if text.strip() else ""
@@ -288,8 +299,8 @@ def length_of(text: str) -> int:
     return len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def _settings(home: str) -> tuple[bool, str | None, float, bool, str]:
-    """Return whether events are kept, the private paths, the deadline, `claude.file_history`, and the errors of the settings.
+def _settings(home: str) -> tuple[Settings, str | None, str]:
+    """Return the settings, the private paths, and the errors of the settings.
 
     A wrong setting has its default; but the private paths are None if they may be set and cannot be read.
     """
@@ -303,7 +314,7 @@ def _settings(home: str) -> tuple[bool, str | None, float, bool, str]:
         except (OSError, AetherError):
             mentioned = True  # an unreadable file may hold a setting of hooks
     if not mentioned:
-        return (*DEFAULT_SETTINGS, "")
+        return Usual, Usual.claude_private_paths, ""
     from pathlib import Path
 
     from aether.store.config import hides_private_paths, load_with_errors
@@ -314,8 +325,7 @@ def _settings(home: str) -> tuple[bool, str | None, float, bool, str]:
     if hides_private_paths(wrong):
         words += " Calls of tools are not kept, for claude.private_paths cannot be read."
         private = None
-    seconds, reminds = settings.claude_deadline_seconds, settings.claude_file_history
-    return settings.claude_capture, private, seconds, reminds, words
+    return settings, private, words
 
 
 def _seconds_to_keep(event: str) -> float:

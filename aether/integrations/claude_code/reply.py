@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from aether.regular import sha256
-from aether.store import config, ledger
+from aether.store import ledger
 from aether.store.spool import is_real
 
 TYPE_CHECKING = False  # that of typing costs a hook milliseconds; checkers go by the name
@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from aether.integrations.claude_code.hook import Settings
     from aether.types import JsonObject
+
+    Note = Callable[[str], object]
 
 # These drain the spool; the others leave it to the next process that opens the home.
 DRAINING_EVENTS = frozenset({"SessionStart", "SubagentStop", "Stop", "PreCompact"})
@@ -51,7 +54,7 @@ _EVENT_FIELDS = (
 )
 
 
-def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], object]) -> str:
+def reply(event: str, entry: JsonObject, home: str, settings: Settings, *, left: float, note: Note) -> str:
     """Return the text for the model, having made the changes of `event` in the name of a hook.
 
     At the end of a turn it is a line for the user: the rules that were learned, and how to forget them.
@@ -61,17 +64,16 @@ def reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callab
     """
     try:
         with ledger.staying_local():
-            return _reply(event, entry, home, left=left, note=note)
+            return _reply(event, entry, home, settings, left=left, note=note)
     finally:
         if event in EXCHANGING_EVENTS and ledger.shared(Path(home)):
             _exchange(home)
 
 
-def _reply(event: str, entry: JsonObject, home: str, *, left: float, note: Callable[[str], object]) -> str:
+def _reply(event: str, entry: JsonObject, home: str, settings: Settings, *, left: float, note: Note) -> str:
     from aether.store.authors import HOOK
 
-    learned = ""
-    settings, session = config.or_default(Path(home)), str(entry.get("session", ""))
+    learned, session = "", str(entry.get("session", ""))
     if event == "Stop" and entry.get("stop_hook_active"):
         return ""  # another hook kept the turn going; the first stop was drained already
     shared = ledger.shared(Path(home)) is not None

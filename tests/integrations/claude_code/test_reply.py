@@ -16,6 +16,7 @@ from aether.api.drain import Drained
 from aether.cli.main import main
 from aether.errors import Conflict
 from aether.integrations.claude_code import reply as claude_code_reply
+from aether.store import config
 from tests import homes
 from tests.hook_player import entry, put
 from tests.tables import rows
@@ -47,8 +48,9 @@ def calls(monkeypatch):
 
 def reply(home, event, *, left=8.0, note=None, **more):
     return claude_code_reply.reply(
-        event, {"session": "s", **more}, str(home), left=left, note=note or (lambda what: None)
-    )
+        event, {"session": "s", **more}, str(home), config.or_default(home),
+        left=left, note=note or (lambda what: None),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
