@@ -1,6 +1,7 @@
 """An index in an SQLite file: derived from other files, so that it can be removed at any moment and is made again.
 
-The name must be that of a regular file or free, because SQLite would wait at a pipe. `sqlite3` is imported by those who open one.
+The name must be that of a regular file or free, because SQLite would wait at a pipe. It is opened by the part of `sqlite3`
+in C: its part in Python takes as long to import, for types that no index has.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_second
 
     A damaged one is removed, and `work` gets an empty one. Another process may write for `busy_seconds` meanwhile.
     """
-    import sqlite3
+    import _sqlite3 as sqlite3
 
     if only_looks():  # the file stays as it is
         return _in_memory(path, work)
@@ -45,7 +46,7 @@ def on_index(path: Path, work: Callable[[sqlite3.Connection], T], *, busy_second
 
 def _in_memory(path: Path, work: Callable[[sqlite3.Connection], T]) -> tuple[T] | None:
     """Return the result of `work` on a copy of the index at `path` that only this process has."""
-    import sqlite3
+    import _sqlite3 as sqlite3
 
     with _COPIES_LOCK:
         for _ in range(2):
@@ -64,7 +65,7 @@ def _in_memory(path: Path, work: Callable[[sqlite3.Connection], T]) -> tuple[T] 
 
 
 def _opened_to_read(path: Path) -> sqlite3.Connection:
-    import sqlite3
+    import _sqlite3 as sqlite3
 
     if not path.is_file():
         raise sqlite3.OperationalError(f"{path.name} is no file")
@@ -78,7 +79,7 @@ def connected(path: Path, busy_seconds: float) -> sqlite3.Connection:
         sqlite3.DatabaseError: it is damaged, or no regular file.
         sqlite3.OperationalError, OSError: it cannot be opened.
     """
-    import sqlite3
+    import _sqlite3 as sqlite3
 
     for name in _files(path):
         # To open and close the file here would end its locks in this process.

@@ -29,6 +29,7 @@ from aether.store.search_index import (
     unit_fraction,
 )
 from aether.text.words import query_terms, terms
+from tests import homes
 from tests.tables import rows
 
 
@@ -382,6 +383,17 @@ def test_importing_the_module_does_not_import_sqlite():
     )  # fmt: skip
 
     assert done.stdout == "False\n"
+
+
+def test_an_index_is_opened_by_the_part_of_sqlite_in_c(tmp_path):
+    code = "import sys, pathlib; from aether.store import index_file as it; print(it.on_index(pathlib.Path(sys.argv[1]), lambda db: db.execute('SELECT 1').fetchone(), busy_seconds=1), 'sqlite3' in sys.modules)"
+
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "index.sqlite")],
+        capture_output=True, text=True, check=True, env=homes.plain_environment(),
+    )  # fmt: skip
+
+    assert done.stdout == "((1,),) False\n"
 
 
 def found(records, query, **options):
