@@ -16,10 +16,11 @@ from pathlib import Path
 
 from aether import regular
 from aether.errors import AetherError
-from aether.hints import TYPE_CHECKING, cast
+from aether.hints import TYPE_CHECKING, Any, cast
 from aether.regular import sha256
 from aether.store import record_files, spool
 from aether.store.files import files_ending, locked, make_directory, storage_errors, write_whole
+from aether.store.snapshot import FileId, Snapshot
 from aether.store.spool import is_real, require_real
 from aether.tuples import TypedDict
 from aether.types import JsonObject
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
 
 SESSIONS_DIRECTORY = "sessions"
 INJECTED_DIRECTORY = "injected"
+# Where the documents that a prompt has compared with their checksums are recorded.
+COMPARED = ("compared", "documents")
+# A file that is changed again within one tick of its clock keeps its id.
+SETTLED_NS = 10**9
 # The directory of earlier releases: sessions that were open during the update are read there once.
 OLD_INJECTED_DIRECTORY = "told"
 # Claude Code removes transcripts after 30 days: an older session is not resumed.
@@ -231,14 +236,9 @@ def record_injected(home: Path, session: str, ids: Sequence[str]) -> None:
     Raises:
         StorageFailed: the disk refused.
     """
-    path = session_file(home, INJECTED_DIRECTORY, session)
-    with storage_errors(path):
-        make_directory(path.parent)
-        require_real(str(home), INJECTED_DIRECTORY)
-        write_whole(path, json.dumps(list(ids)).encode("ascii"))
-        old = sorted(files_ending(path.parent, ".json"), key=lambda file: file.stat().st_mtime)[
-            :-INJECTED_KEPT
-        ]
+    directory = _write_list(home, INJECTED_DIRECTORY, session, ids)
+    with storage_errors(directory):
+        old = sorted(files_ending(directory, ".json"), key=lambda file: file.stat().st_mtime)[:-INJECTED_KEPT]
         for file in old:
             file.unlink(missing_ok=True)
 
@@ -264,6 +264,33 @@ def add_injected(home: Path, session: str, ids: Sequence[str], *, once: str = ""
         new = [one for one in (*ids, *([once] if once else [])) if one not in known]
         record_injected(home, session, [*known, *new])
     return True
+
+
+def read_compared(home: Path) -> tuple[FileId, ...]:
+    """Return the ids of the documents that a prompt has compared with their checksums last."""
+    try:
+        return tuple([one and tuple(one) for one in cast("list[Any]", _read_list(home, *COMPARED))])
+    except TypeError:
+        return ()
+
+
+def note_compared(snapshot: Snapshot) -> None:
+    """Let the next prompt, which reads the same files and changes none, not compare them again."""
+    ids = snapshot.files[1:]
+    settled = time.time_ns() - max((one[1] for one in ids if one), default=0) > SETTLED_NS
+    if settled and not snapshot.irregular:
+        with suppress(AetherError):  # at worst they are compared again
+            _write_list(snapshot.home, *COMPARED, ids)
+
+
+def _write_list(home: Path, directory: str, session: str, found: Sequence[object]) -> Path:
+    """Write the file that `_read_list` reads, and return its directory."""
+    path = session_file(home, directory, session)
+    with storage_errors(path):
+        make_directory(path.parent)
+        require_real(str(home), directory)
+        write_whole(path, json.dumps([*found]).encode("ascii"))
+    return path.parent
 
 
 def _read_list(home: Path, directory: str, session: str) -> object:

@@ -40,7 +40,10 @@ def prompt_recall(prompt: str, *, budget: int, home: Home = None, session: str =
         return ""
     place = find(home)
     # A prompt does not wait for the drain: the spool is drained at the end of the turn.
-    snapshot = present(place)
+    compared = hook_sessions.read_compared(place)
+    snapshot = present(place, compared=compared)
+    if snapshot.files[1:] != compared:
+        hook_sessions.note_compared(snapshot)
     memory = snapshot.documents["memory"]
     known = hook_sessions.read_injected(place, session)
     records = [record for record in lines.records(memory) if not _is_of(record, session)]

@@ -80,10 +80,10 @@ def records(memory: Mapping[str, Any], archived: Iterable[JsonObject] = ()) -> I
     yield from (item_record(item, "archive") for name, item in newest.items() if name not in known)
 
 
-def item_record(item: Mapping[str, Any], layer: str) -> Record:
+def item_record(item: Any, layer: str) -> Record:
     """Return an item, live or archived, as a record."""
-    at, value = item["metadata"]["timestamp"], cast("JsonObject", item)
-    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], value)
+    at = item["metadata"]["timestamp"]
+    return Record(item["id"], layer, item["type"], at, item["content"], item["token_count"], item)
 
 
 def recall_line(record: Record, *, count: Counter) -> RecallLine:

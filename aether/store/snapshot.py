@@ -151,8 +151,10 @@ _CACHE: dict[Path, Snapshot] = {}
 REPLANNERS: list[Callable[[Mapping[str, Any], Entry], Change | None]] = []
 
 
-def load(home: Path) -> Snapshot:
+def load(home: Path, *, compared: tuple[FileId, ...] = ()) -> Snapshot:
     """Return `home` as it is now.
+
+    If the ids of all documents are those that were `compared` with their checksums before, they are not again.
 
     Raises:
         NotFound: this is not a home.
@@ -165,7 +167,7 @@ def load(home: Path) -> Snapshot:
         snapshot = _CACHE.get(home)
         snapshot = _follow(snapshot) if snapshot else None
         if snapshot is None:
-            snapshot = _read(home)
+            snapshot = _read(home, compared)
         _CACHE[home] = snapshot
         return snapshot
 
@@ -300,7 +302,7 @@ def after_change(
     return after, entry
 
 
-def _read(home: Path) -> Snapshot:
+def _read(home: Path, compared: tuple[FileId, ...] = ()) -> Snapshot:
     if not (home / "data").is_dir():
         raise NotFound("is not a home: it has no data/.", fix='Run "aether init" there.', where=str(home))
     if link := link_out_of(os.path.realpath(home)):
@@ -310,7 +312,10 @@ def _read(home: Path) -> Snapshot:
     for _ in range(READ_TRIES):
         before = file_ids(home)
         found = read_journal(home)
-        files = {name: documents.read(documents.path_of(home, name)) for name in documents.NAMES}
+        compare = before[1:] != compared
+        files = {
+            name: documents.read(documents.path_of(home, name), compare=compare) for name in documents.NAMES
+        }
         after = file_ids(home)
         newest = max((file.revision for file in files.values() if file.state != "edited"), default=0)
         head = found.base + len(found.entries)
