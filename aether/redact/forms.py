@@ -152,8 +152,12 @@ def _before_hosts(text: str) -> list[tuple[int, int]]:
 @lru_cache(maxsize=1)
 def forms() -> dict[str, Any]:
     """Return the content of `data/secrets.json`: the alphabets, and the rows of forms and commands."""
+    return _shipped("secrets")
+
+
+def _shipped(name: str) -> dict[str, Any]:
     # Not by `paths`, which imports pathlib: the event of a tool does without.
-    with open(shipped("data/secrets.json"), "rb") as file:
+    with open(shipped(f"data/{name}.json"), "rb") as file:
         found: dict[str, Any] = json.loads(file.read())
     return found
 
@@ -189,14 +193,12 @@ def _table() -> _Table:
 
 @lru_cache(maxsize=1)
 def _marks() -> tuple[tuple[str, ...], tuple[str, ...], re.Pattern[str]]:
-    """Return what a text needs for the table to matter: a start of a form, a part of one, or a match of the pattern."""
-    found = forms()
-    literals = [(row["form"], row["form"].partition("{")[0]) for row in found["forms"]]
-    starts = {"eyJ", *_BODIES, *(literal for _, literal in literals if len(literal) > 1)}
-    others = [form for form, literal in literals if len(literal) <= 1]
-    holds = tuple(held for form in others if (held := _held(form)[0]))
-    plain = "|".join(_pattern(form, found["alphabets"]) for form in others if not _held(form)[0])
-    return tuple(starts), holds, lazy(rf"{_BEFORE_FORM}(?:{plain})")
+    """Return what a text needs for the table to matter: a start of a form, a part of one, or a match of the pattern.
+
+    They follow from the table, as a test shows; to read it would cost nearly every event of a hook a millisecond.
+    """
+    found = _shipped("secret_marks")
+    return tuple(found["starts"]), tuple(found["holds"]), lazy(found["other"])
 
 
 def _has_form(text: str, shadow: str) -> bool:

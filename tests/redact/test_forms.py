@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 
@@ -9,6 +10,7 @@ from aether.redact import assignments, commands, forms
 from aether.redact.forms import PLACEHOLDER, without_shapes
 from aether.redact.redact import redact
 from tests.redact import corpus
+from tests.sources import ROOT
 from tests.tables import rows
 
 
@@ -82,6 +84,22 @@ def test_an_example_of_each_form_of_the_table_is_replaced():
             if secret in redact(around.format(secret)):
                 left.append((row["form"], secret))
     assert not left
+
+
+def test_the_marks_of_the_forms_are_those_of_the_table():
+    table = forms.forms()
+    literals = [(row["form"], row["form"].partition("{")[0]) for row in table["forms"]]
+    starts = {"eyJ", *forms._BODIES, *(literal for _, literal in literals if len(literal) > 1)}
+    others = [form for form, literal in literals if len(literal) <= 1]
+    plain = [forms._pattern(form, table["alphabets"]) for form in others if not forms._held(form)[0]]
+    marks = {
+        "about": "What a text needs for a form of secrets.json to be in it. It follows from that file, and tests/redact/test_forms.py compares the two.",
+        "starts": sorted(starts),
+        "holds": [held for form in others if (held := forms._held(form)[0])],
+        "other": f"{forms._BEFORE_FORM}(?:{'|'.join(plain)})",
+    }
+
+    assert (ROOT / "data" / "secret_marks.json").read_text() == json.dumps(marks, indent=1) + "\n"
 
 
 def test_the_argument_of_each_program_of_the_table_is_replaced():
