@@ -53,6 +53,7 @@ _RUN, _MIXED = lazy(r"[A-Za-z0-9_./+=:%$!~-][A-Za-z0-9_./+=:%$!~-]{13,}+"), lazy
 _ID_PART = lazy(r"(?<![^/\s])[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}(?![^/.\s])")
 # A token starts after no word, and is as long.
 _BEFORE_FORM = rf"(?<![A-Za-z0-9_])(?=[A-Za-z0-9_./+=:%$!~-]{{{_LEAST_RUN}}})"
+_FORM_START = lazy(_BEFORE_FORM)
 # The middle of one: a search for a literal first is ten times as fast.
 _IN_ID = lazy(r"-[0-9a-f]{4}-[0-9a-f]{4}-")
 _SEGMENT = lazy(r"[A-Za-z0-9]+")
@@ -205,15 +206,15 @@ def _has_form(text: str, shadow: str) -> bool:
     """Return whether the table has to be read for a short text; that takes longer than all else about it."""
     starts, holds, other = _marks()
     return (
-        any(_starts_word(shadow, start) for start in starts if start in shadow)
+        any(_starts_form(shadow, start) for start in starts if start in shadow)
         or any(map(text.__contains__, holds))
         or other.search(shadow) is not None
     )
 
 
-def _starts_word(text: str, start: str) -> bool:
+def _starts_form(text: str, start: str) -> bool:
     at = text.find(start)
-    while at > 0 and (text[at - 1] == "_" or (text[at - 1].isascii() and text[at - 1].isalnum())):
+    while at >= 0 and not _FORM_START.match(text, at):
         at = text.find(start, at + 1)
     return at >= 0
 

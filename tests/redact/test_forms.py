@@ -102,6 +102,20 @@ def test_the_marks_of_the_forms_are_those_of_the_table():
     assert (ROOT / "data" / "secret_marks.json").read_text() == json.dumps(marks, indent=1) + "\n"
 
 
+@rows(
+    "text",
+    [
+        "The path of patterns is src/cache/service_7.py.", "cd /tmp/project_2/builds/1/full", "see /home/ann2/project/api-v2",
+        "http://localhost:8080/index.html has the token-based key- and api-",
+    ],
+)  # fmt: skip
+def test_a_short_word_that_starts_like_a_form_is_no_reason_to_read_the_table(text, monkeypatch):
+    forms._marks()
+    monkeypatch.setattr(forms, "_table", None)
+
+    assert without_shapes(text) == text
+
+
 def test_the_argument_of_each_program_of_the_table_is_replaced():
     left = []
     for row in forms.forms()["commands"]:
