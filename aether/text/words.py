@@ -69,12 +69,12 @@ def runs(text: str) -> list[str]:
     >>> runs("getUser(日本語)")
     ['getUser', '日本語']
     """
-    if text.isascii():
-        return _ASCII_RUN.findall(text)
+    plain = text if text.isascii() else text.translate(_SEPARATORS)
+    if plain.isascii():  # the one foreign character of many English texts is a dash
+        return _ASCII_RUN.findall(plain)
     from unicodedata import normalize  # hooks read mostly ASCII
 
-    text = normalize("NFKC", text)
-    plain = text.translate(_SEPARATORS)  # the one foreign character of many English texts is a dash
+    plain = normalize("NFKC", text).translate(_SEPARATORS)
     return (_ASCII_RUN if plain.isascii() else _RUN).findall(plain)
 
 

@@ -444,9 +444,12 @@ def _is_enough(held: Sequence[str], weights: Mapping[str, float], rare: set[str]
 
 def _named(folded: str, names: Iterable[str]) -> list[str]:
     """Return those of `names` that are in the case-folded passage as whole words."""
-    return [
-        name for name in names if name in folded and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", folded)
-    ]
+    return [name for name in names if name in folded and _whole(name).search(folded)]
+
+
+@lru_cache(maxsize=256)
+def _whole(name: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w){re.escape(name)}(?!\w)")
 
 
 def _is_prose(passage: str) -> bool:

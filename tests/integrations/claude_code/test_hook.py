@@ -791,7 +791,9 @@ def test_the_event_of_a_tool_imports_next_to_nothing(project):
 )  # fmt: skip
 def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, heavy):
     home = project / ".aether"
-    aether.add_working_memory_item("Never retry `load_sessions()` of the gateway.", "constraint", home=home)
+    aether.add_working_memory_item(
+        "Never retry `load_sessions()` of the gateway — it waits.", "constraint", home=home
+    )
     code = (
         "import sys\nfrom aether.integrations.claude_code import hook\n"
         "code, said = hook.main([], sys.stdin.buffer.read())\nprint(code, *sys.modules)\n"
