@@ -21,7 +21,7 @@ import math
 import re
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cache, lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, mul, sub
@@ -536,8 +536,11 @@ UTTERANCE = 20
 TIME_FACTOR = 1.5
 # An entry by a person or under a label that the query names.
 LABEL_FACTOR = 1.55
-# An entry of a day or month that the query names.
-DATE_FACTORS = {"": 1.0, "month": 1.3, "day": 2.0}
+# An entry of a day or month that the query names. It is also spoken of in the days after it, which gain the less the later.
+DAY_FACTOR = 3.0
+MONTH_FACTOR = 2.0
+DATE_HALF_LIFE_DAYS = 5.0
+DATE_REACH_DAYS = 14
 # The newest entries gain a tenth, halved with every month: enough to order equals.
 RECENCY = 0.1
 RECENCY_HALF_LIFE_DAYS = 30.0
@@ -751,7 +754,7 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
         if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
             factor *= LABEL_FACTOR
         if question.dates:
-            factor *= max(DATE_FACTORS[date_match(date, row.at)] for date in question.dates)
+            factor *= max(date_factor(date, row.at) for date in question.dates)
         if row.at:
             days = max(0.0, (now - _seconds(row.at)) / 86_400)
             factor *= 1 + RECENCY * 0.5 ** (days / RECENCY_HALF_LIFE_DAYS)
@@ -793,13 +796,23 @@ def dates(query: str) -> list[Date]:
     return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
 
 
-def date_match(date: Date, at: str) -> str:
-    """Return "day" or "month" if the time `at` falls on the day or in the month of `date`, else nothing.
+@lru_cache(maxsize=CACHED_TEXTS)
+def date_factor(date: Date, at: str) -> float:
+    """Return what the score of an entry of the time `at` is multiplied by where the query names `date`.
 
-    >>> date_match(Date("2023", "10", "13"), "2023-10-13T08:00:00.000000Z")
-    'day'
+    >>> [date_factor(Date("2023", "10", "13"), f"2023-10-{day}T08:00:00.000000Z") for day in (12, 13, 18, 28)]
+    [1.0, 3.0, 2.0, 1.0]
     """
-    year, month, day = at[:4], at[5:7], at[8:10]
-    if month != date.month or date.year not in ("", year):
-        return ""
-    return "month" if not date.day else "day" if day == date.day else ""
+    if not at:
+        return 1.0
+    full, length = (DAY_FACTOR, 1) if date.day else (MONTH_FACTOR, 31)
+    said = datetime.fromisoformat(at[:10]).toordinal()
+    # Without a year, at the turn of one, it may be in the year before.
+    for year in [int(date.year)] if date.year else [int(at[:4]), int(at[:4]) - 1]:
+        try:
+            after = said - datetime(year, int(date.month), int(date.day or 1), tzinfo=UTC).toordinal()
+        except ValueError:  # there is no such day
+            continue
+        if 0 <= after < length + DATE_REACH_DAYS:
+            return 1 + (full - 1) * math.exp2(-max(0, after - length + 1) / DATE_HALF_LIFE_DAYS)
+    return 1.0

@@ -10,13 +10,15 @@ from aether import clock
 from aether.errors import InvalidInput
 from aether.memory.items import search_entries
 from aether.memory.search import (
+    DAY_FACTOR,
     LABEL_FACTOR,
+    MONTH_FACTOR,
     NEAR_AFTER,
     QUESTION_FACTOR,
     Corpus,
     Date,
     Question,
-    date_match,
+    date_factor,
     dates,
     full_score,
     idf,
@@ -428,7 +430,7 @@ def test_who_the_query_names_is_preferred():
 
 
 def test_the_day_that_the_query_names_is_preferred_to_its_month_and_that_to_others():
-    notes = [("cache", {"timestamp": at}) for at in ("2025-05-04", "2025-05-09", "2025-06-04")]
+    notes = [("cache", {"timestamp": at}) for at in ("2025-05-04", "2025-05-01", "2025-07-04")]
     on_day = apart(*notes, dates=[Date("2025", "05", "04")])
     in_month = apart(*notes, dates=[Date("2025", "05", "")])
 
@@ -478,22 +480,25 @@ def test_dates_are_read_as_they_are_written(query, found):
 
 
 @rows(
-    ("date", "near"),
+    ("date", "day", "factor"),
     [
-        (Date("2023", "10", "13"), "day"),
-        (Date("", "10", "13"), "day"),
-        (Date("2023", "10", ""), "month"),
-        (Date("2023", "10", "14"), ""),
-        (Date("2022", "10", "13"), ""),
-        (Date("", "09", ""), ""),
+        (Date("2023", "10", "13"), "2023-10-13", DAY_FACTOR),
+        (Date("", "10", "13"), "2023-10-13", DAY_FACTOR),
+        (Date("2023", "10", ""), "2023-10-31", MONTH_FACTOR),
+        (Date("2023", "10", "13"), "2023-10-18", 1 + (DAY_FACTOR - 1) / 2),
+        (Date("2023", "10", ""), "2023-11-05", 1 + (MONTH_FACTOR - 1) / 2),
+        (Date("", "12", "31"), "2024-01-05", 1 + (DAY_FACTOR - 1) / 2),
+        (Date("2023", "10", "13"), "2023-10-12", 1.0),
+        (Date("2023", "10", "13"), "2023-10-28", 1.0),
+        (Date("2022", "10", "13"), "2023-10-13", 1.0),
+        (Date("2023", "02", "30"), "2023-03-02", 1.0),
+        (Date("", "10", ""), "", 1.0),
     ],
 )
-def test_a_time_is_near_a_date_that_it_falls_on(date, near):
-    assert date_match(date, "2023-10-13T08:00:00.000000Z") == near
-
-
-def test_no_time_is_near_no_date():
-    assert date_match(Date("", "10", ""), "") == ""
+def test_what_is_said_in_the_days_after_a_named_date_counts_more_than_what_was_said_before_it(
+    date, day, factor
+):
+    assert date_factor(date, f"{day}T08:00:00.000000Z" if day else "") == pytest.approx(factor)
 
 
 def test_a_home_sets_the_most_hits_of_a_layer():
