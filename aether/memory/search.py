@@ -21,7 +21,7 @@ import math
 import re
 from collections import Counter as Tally
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import cache, lru_cache
 from itertools import accumulate, chain, repeat
 from operator import add, mul, sub
@@ -540,7 +540,6 @@ LABEL_FACTOR = 1.55
 DAY_FACTOR = 3.0
 MONTH_FACTOR = 2.0
 DATE_HALF_LIFE_DAYS = 5.0
-DATE_REACH_DAYS = 14
 # The newest entries gain a tenth, halved with every month: enough to order equals.
 RECENCY = 0.1
 RECENCY_HALF_LIFE_DAYS = 30.0
@@ -753,7 +752,7 @@ def _factors(entries: Iterable[SearchEntry], question: Question) -> Iterator[flo
                 factor *= commit
         if row.labels and any(question.words.issuperset(label.split()) for label in row.labels.split("|")):
             factor *= LABEL_FACTOR
-        if question.dates:
+        if question.dates and row.at:
             factor *= max(date_factor(date, row.at) for date in question.dates)
         if row.at:
             days = max(0.0, (now - _seconds(row.at)) / 86_400)
@@ -796,23 +795,11 @@ def dates(query: str) -> list[Date]:
     return named + [Date(found["year"], found["month"], found["day"] or "") for found in _ISO.finditer(query)]
 
 
-@lru_cache(maxsize=CACHED_TEXTS)
 def date_factor(date: Date, at: str) -> float:
-    """Return what the score of an entry of the time `at` is multiplied by where the query names `date`.
-
-    >>> [date_factor(Date("2023", "10", "13"), f"2023-10-{day}T08:00:00.000000Z") for day in (12, 13, 18, 28)]
-    [1.0, 3.0, 2.0, 1.0]
-    """
-    if not at:
-        return 1.0
+    """Return what a named date makes of the score of an entry of the time `at`; all months count 31 days."""
     full, length = (DAY_FACTOR, 1) if date.day else (MONTH_FACTOR, 31)
-    said = datetime.fromisoformat(at[:10]).toordinal()
+    after = (int(at[5:7]) - int(date.month)) * 31 + int(at[8:10]) - int(date.day or 1)
     # Without a year, at the turn of one, it may be in the year before.
-    for year in [int(date.year)] if date.year else [int(at[:4]), int(at[:4]) - 1]:
-        try:
-            after = said - datetime(year, int(date.month), int(date.day or 1), tzinfo=UTC).toordinal()
-        except ValueError:  # there is no such day
-            continue
-        if 0 <= after < length + DATE_REACH_DAYS:
-            return 1 + (full - 1) * math.exp2(-max(0, after - length + 1) / DATE_HALF_LIFE_DAYS)
-    return 1.0
+    after = after + (int(at[:4]) - int(date.year)) * 12 * 31 if date.year else after % (12 * 31)
+    days = max(0, after - length + 1)
+    return 1 + (full - 1) * math.exp2(-days / DATE_HALF_LIFE_DAYS) if after >= 0 else 1.0
