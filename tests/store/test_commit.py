@@ -193,7 +193,7 @@ def test_a_fold_that_fails_does_not_deny_the_commit(home, monkeypatch):
 
 @pytest.mark.parametrize(
     ("number", "fix"),
-    [(errno.ENOSPC, "Free some space"), (errno.EROFS, "writable"), (errno.EACCES, "writable")],
+    [(errno.ENOSPC, "Free some space"), (errno.EROFS, "writable"), (errno.EACCES, "read and write the home")],
 )
 def test_a_disk_that_refuses_stores_nothing_and_says_what_to_do(home, monkeypatch, number, fix):
     def refuse(*args, **kwargs):
@@ -213,7 +213,7 @@ def test_a_home_without_write_permission_is_said_to_be_so(home):
     for path in (home, home / "data", home / "lock", snapshot.journal_path(home)):
         path.chmod(0o500)
 
-    with pytest.raises(StorageFailed, match="writable"):
+    with pytest.raises(StorageFailed, match="read and write the home"):
         homes.add(home, "one")
     assert homes.ids(home) == []
 
