@@ -80,10 +80,6 @@ _MATTERS = lazy(
     | cargo\s+(?:test|build|check|clippy|add|install|publish|fmt|bench)\b
     | (?:npm|pnpm|yarn|bun)\s+(?:run|test|install|i|ci|add|build|publish|remove|create|exec)\b | npx\s+\S+
     | (?:{_BUILDERS}|mise\s+run|\./gradlew|{_CHECKERS}|pre-commit\s+run|cargo\s+nextest)\b
-    | (?:mix|composer|deno|flutter|dart|sbt|lein|mage|stack|cabal|dune|meson|zig|nx|ng|vite|next|turbo|hatch)\s+
-      (?:run\s+)?(?:[\w-]+:)?(?:tests?|build|check|lint|compile|verify|format|analyze)\b
-    | (?:(?:ba|z|da)?sh\s+(?:-\w+\s+)*)?\S*?(?:test|check|lint|build|verify|\bci|deploy|release)[\w.-]*\.sh\b
-    | \S*/(?:tests?|check|lint|build|ci|verify)(?=\s|\Z)
     | git\s+(?:-C\s+\S+\s+)?(?:commit|push|merge(?!-)|rebase|cherry-pick|revert|reset|tag\s+\S+|checkout\s+-[bB]|switch\s+-[cC]|stash\s*(?:pop|apply|push|drop)?|pull|clone|init|am|apply|mv|rm|worktree\s+(?:add|remove))\b
     | gh\s+(?:pr|issue|release|workflow|repo|api\s+.*-X)\s*(?:create|merge|close|comment|edit|ready|review|reopen|run|delete|fork)?\b
     | (?:pip[\d.]*|uv|poetry|pipx|conda|gem|composer|brew|apt|apt-get|apk|dnf|yum)\s+(?:install|add|sync|remove|uninstall|lock|upgrade|pip)\b
@@ -93,6 +89,12 @@ _MATTERS = lazy(
     )""",
     re.VERBOSE,
 )
+# Tools of a language with checks among their verbs, and those verbs: as names of scripts they are checks, too.
+_TOOLS = frozenset(
+    "mix composer deno flutter dart sbt lein mage stack cabal dune meson zig nx ng vite next turbo hatch".split()
+)
+_CHECK_VERBS = frozenset("test tests build check lint compile verify format analyze ci".split())
+_SHELL_NAMES = frozenset("sh bash zsh dash".split())
 _READ_ONLY = lazy(
     r"gh\s+(?:pr|issue|release|workflow|repo|run)\s+(?:view|list|diff|checks|status)\b|gh\s+(?:pr|issue|repo)\s*\Z|git\s+stash\s+list",
     needs=("gh", "git"),
@@ -404,7 +406,20 @@ def _chosen(command: str) -> str:
 
 def _matters(part: str) -> bool:
     # The name of the program decides most, and compiles nothing.
-    return _program(part) in _PROGRAMS or _MATTERS.match(part) is not None
+    return _program(part) in _PROGRAMS or _checks(part) or _MATTERS.match(part) is not None
+
+
+def _checks(part: str) -> bool:
+    """Return whether a command is a check of a tool that does more than that, or a script that is named like one."""
+    words = [word for word in part.split(None, 4)[:4] if not word.startswith("-") and word != "run"]
+    name, *given = words[1:] if words and words[0] in _SHELL_NAMES else words or [""]
+    directory, _, name = name.rpartition("/")
+    if name in _TOOLS:
+        return bool(given) and given[0].rpartition(":")[2] in _CHECK_VERBS
+    said = name.removesuffix(".sh").replace("-", "_").split("_")
+    return (name.endswith(".sh") and not _CHECK_VERBS.isdisjoint(said)) or (
+        bool(directory) and name in _CHECK_VERBS
+    )
 
 
 def _program(part: str) -> str:
