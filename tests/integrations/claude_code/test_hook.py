@@ -805,10 +805,25 @@ def test_an_event_that_reads_memory_imports_what_it_needs(project, event, more, 
 
     others = (
         "dataclasses hashlib tomllib click jsonschema asyncio subprocess tempfile threading aether.api.importing "
-        "typing signal _strptime"
+        "typing signal _strptime urllib.parse ipaddress"
     )
     assert (code, logged(project)) == ("0", "")
     assert {*others.split(), *heavy.split()} & {*found} == set()
+
+
+def test_what_is_imported_less_of_the_standard_library_is_still_there_when_it_is_needed(project):
+    code = (
+        "import sys\nfrom aether.integrations.claude_code import hook\nhook.import_less()\n"
+        "found = 'urllib.parse' in sys.modules\n"
+        "import _datetime, datetime, pathlib, pickle, sqlite3\nfrom urllib.parse import quote\n"
+        "at = datetime.datetime(2026, 3, 1, tzinfo=datetime.UTC)\n"
+        "print(found, datetime is _datetime, pathlib.Path('/a b').as_uri(), quote('a b'),"
+        " pickle.loads(pickle.dumps(at)) == at, datetime.datetime.strptime('2026', '%Y').year)"
+    )
+
+    assert process(project, {}, code=code).stdout.decode().split() == [
+        "False", str(sys.implementation.name == "cpython"), "file:///a%20b", "a%20b", "True", "2026",
+    ]  # fmt: skip
 
 
 def captured():
