@@ -593,13 +593,14 @@ def _names_change(said: str) -> bool:
 
 
 def is_aside(sentence: str) -> bool:
-    """Return whether a reason says nothing without the text around it, or only announces the next step.
+    """Return whether a reason says nothing without the text around it, is of a test, or only announces the next step.
 
     >>> is_aside("Both should use `split()` instead."), is_aside("The readers should share `split()`, because they agree.")
     (True, False)
     """
     said = sentence.replace("’", "'")
-    return bool(_ASIDE.match(said) or _LEANS.match(said) or _NO_SUBJECT.match(said) or _PASSING.search(said))
+    says_nothing = (_ASIDE.match(said), _LEANS.match(said), _NO_SUBJECT.match(said), _OF_TESTS.match(said))
+    return any(says_nothing) or bool(_PASSING.search(said))
 
 
 def leans(sentence: str) -> bool:

@@ -1020,6 +1020,8 @@ def test_a_list_of_places_is_injected_with_what_is_done_there():
         "I'm removing the temporary hook in `a.py` and keeping the permanent test.",
         "I'm adding the helpers of `a.py` next, scoped so that others stay as they are, next.",
         "I'm replacing that with a scanner in `a.py`, so that nested calls are found.",
+        "I'm adding that flag now and making it read `a.py`, while keeping the default as it is.",
+        "I'm adding direct tests of `a.py`, so that the planner is specified without the whole sync.",
     ],
 )
 def test_a_reason_of_passing_work_is_not_injected(said):

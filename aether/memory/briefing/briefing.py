@@ -60,7 +60,7 @@ _START = _FIRST | {
     "requests": Share(1, 0.5, 4),
     "commands": Share(1, 1, 4),
     "results": Share(2, 0.3, 5),
-    "reasons": Share(2.2, 0.4, 6),
+    "reasons": Share(2.2, 0.4, 4),
     "asked": Share(2, 0.7, 3),
     "files": Share(3, 1, 2),
     "earlier": Share(5, 6, 2),
