@@ -7,6 +7,7 @@ half a secret does not look like one.
 
 from __future__ import annotations
 
+import json
 import posixpath
 import re
 from collections.abc import Iterator
@@ -142,9 +143,9 @@ _RAN_NOTHING = lazy(
 )
 # A run that goes on, or that only says what would be run.
 _IN_BACKGROUND = lazy(
-    r"^Command\b[^\n]{0,60}\bbackground|^Process running with session ID",
+    r'^Command\b[^\n]{0,60}\bbackground|^Process running with session ID|^\{"chunk_id":[^\n]{0,80}"session_id":',
     re.MULTILINE,
-    needs=("background", "running"),
+    needs=("background", "running", "session_id"),
 )
 _REHEARSES = lazy(
     r" (?:--(?:collect-only|co|help|version|dry-run|just-print|list|list-?tests|setup-(?:plan|only)|fixtures|markers|no-run)|-h)(?=\s|\Z)"
@@ -160,7 +161,7 @@ _ELSEWHERE = lazy(r" (?:-C|--directory|--prefix|--cwd)[ =](\S+)", needs=(" -C", 
 _SEARCHES = lazy(r"(?:rg|grep|egrep|fgrep|ag|git grep)\s")
 _NOISE = lazy(
     # Codex says above an output how the command ran.
-    r"^(?:Exit code:? \d+|Process exited with code \d+|Original token count: \d+|Wall time: [\d.]+ seconds|Chunk ID: \w+|Command: /\S*sh -l?c .*|Output:|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
+    r"^(?:Exit code:? \d+|Process exited with code \d+|Original token count: \d+|Script (?:completed|failed)|Wall time:? [\d.]+ seconds|Chunk ID: \w+|Command: /\S*sh -l?c .*|Output:|</?(?:output|returncode)[^>]*>|\s*\^+|[-=_*~\s]+|npm (?:warn|notice).*|\[[\w:-]+\] \$ .*|\(Bash completed with no output\))$",
     re.IGNORECASE,
 )
 
@@ -304,6 +305,7 @@ def place_of(command: str) -> str:
     return found or ""
 
 
+_CHUNK = '{"chunk_id":'
 _MAKE_GOAL = lazy(r"(?<=\s)[a-zA-Z][\w-]*(?=\s|\Z)")
 
 
@@ -514,13 +516,31 @@ def _last_parts(line: str) -> str:
     return line
 
 
+def printed(output: str) -> str:
+    r"""Return `output` with what a command printed in place of the object in which a script of Codex shows it.
+
+    >>> printed('{"chunk_id":"a1","exit_code":1,"output":"FAIL\\n"}\ndone')
+    'FAIL\n\ndone'
+    """
+    if _CHUNK not in output:
+        return output
+    lines = output.split("\n")
+    for at, line in enumerate(lines):
+        if line.startswith(_CHUNK):
+            try:
+                lines[at] = str(json.loads(line)["output"])
+            except (ValueError, KeyError, RecursionError):
+                continue  # it was cut
+    return "\n".join(lines)
+
+
 def outcome_line(output: str) -> str:
     r"""Return the line of `output` with the outcome: a summary if there is one, else the last line.
 
     >>> outcome_line("collecting…\n12 passed in 0.4s\nbye")
     '12 passed in 0.4s'
     """
-    lines = _lines(output[-_TAIL_CHARS:])
+    lines = _lines(printed(output)[-_TAIL_CHARS:])
     summaries = [line for line in lines if _COMMITTED.match(line)][:1] or [
         line for line in lines if _SUMMARY.search(line)
     ]
@@ -563,7 +583,7 @@ def reports_failure(command: str, output: str) -> bool:
     """
     if only_reads(command):
         return False
-    return bool(_FAILURE.search("\n".join(_lines(output[-_TAIL_CHARS:]))))
+    return bool(_FAILURE.search("\n".join(_lines(printed(output)[-_TAIL_CHARS:]))))
 
 
 def hides_failure(command: str, output: str) -> bool:
@@ -595,7 +615,7 @@ def is_undecided(command: str, output: str) -> bool:
     if checks[-1].then == "&" or all(_REHEARSES.search(_masked(part.text)) for part in checks):
         return True
     unseen = _INTO_FILE.search(_masked(checks[-1].text)) and checks[-1].then not in ("", "&&")
-    return bool(unseen) and not any(map(_SUMMARY.search, _lines(output[-_TAIL_CHARS:])))
+    return bool(unseen) and not any(map(_SUMMARY.search, _lines(printed(output)[-_TAIL_CHARS:])))
 
 
 def _hides_code(command: str) -> bool:
@@ -641,6 +661,7 @@ def error_excerpt(output: str) -> str:
     >>> error_excerpt("Exit code 1\nrunning\nmain.go:3: undefined: foo")
     'main.go:3: undefined: foo'
     """
+    output = printed(output)
     head = output[:_TAIL_CHARS]
     lines = _lines(head if len(output) <= _TAIL_CHARS else head + "\n" + output[-_TAIL_CHARS:])
     chosen = list(dict.fromkeys(line for line in lines if _ERROR.search(line))) or lines[-3:]

@@ -261,6 +261,12 @@ def test_the_outcome_of_a_run_is_that_of_all_its_packages_and_not_of_a_listing_b
     assert found.state == ("Ran `go test ./...`: ok, 2 packages shown", "Ran `make site; ls out`")
 
 
+def test_what_a_script_of_codex_shows_is_read_as_what_its_command_printed():
+    shown = 'Script completed\nWall time 0.2 seconds\nOutput:\n\n{"chunk_id":"a1","exit_code":0,"output":"9 passed in 0.4s\\n"}'
+
+    assert progress(user("Go."), bash("pytest -q", shown)).state == ("Ran `pytest -q`: 9 passed in 0.4s",)
+
+
 def test_a_run_that_only_writes_the_form_of_files_shows_nothing():
     runs = [bash("gofmt -w a.go b.go"), bash("npm run format"), bash("go build ./...")]
 

@@ -650,8 +650,9 @@ def test_what_happened_again_is_dated_by_its_last_time_and_named_by_its_first():
 def test_a_command_that_goes_on_in_the_background_has_no_outcome_yet():
     work = new_work()
     shell(work, "npm run dev", "Command running in background with ID: b1")
+    shell(work, "make site", '{"chunk_id":"a1","wall_time_seconds":1.0,"session_id":7,"output":"12 passed"}')
 
-    assert close(work) == [("command", "Ran `npm run dev`")]
+    assert close(work) == [("command", "Ran `npm run dev`"), ("command", "Ran `make site`")]
 
 
 def test_another_goal_of_make_is_another_command():

@@ -17,6 +17,7 @@ from aether import clock
 from aether.errors import InvalidInput
 from aether.messages.model import as_arguments, as_object, as_text, content_text, is_failure_text
 from aether.messages.records import Record, parts, put_bounded, with_part
+from aether.messages.shell import printed
 from aether.text.regex import lazy
 from aether.types import JsonObject
 
@@ -31,6 +32,9 @@ _RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
 HEADER = lazy(
     r"\A(?:(?:Script (?:completed|failed)|Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
+
+
+_FAILED_CODE = lazy(r'^\{"chunk_id":.*?"exit_code":\s*[1-9]', re.MULTILINE)
 
 
 class _Running(NamedTuple):
@@ -121,13 +125,7 @@ def _answer(text: str) -> JsonObject:
         code = as_object(inner["metadata"]).get("exit_code")
         return {"text": content_text(inner["output"]), "is_error": code not in (0, None)}
     failed, said = is_failure_text(text), HEADER.sub("", text)
-    if text.startswith("Script "):  # which prints the answers of its commands, some whole
-        failed = failed or text.startswith("Script failed")
-        lines = said.strip().split("\n")
-        for at, line in enumerate(lines):
-            whole = as_arguments(line) if line.startswith('{"chunk_id"') else {}
-            if "output" in whole:
-                failed = failed or whole.get("exit_code") not in (0, None)
-                lines[at] = content_text(whole["output"])
-        said = "\n".join(lines)
+    if text.startswith("Script "):  # it shows the answers of its commands, some of them whole
+        failed = failed or text.startswith("Script failed") or bool(_FAILED_CODE.search(text))
+        said = printed(said).strip()
     return {"text": said, "is_error": failed}
