@@ -38,7 +38,9 @@ _EXIT = lazy(
     r"^(?:exit code:?|process exited with code|exited with code|command .{0,200}? exit code|<returncode>) ?(-?\d+)",
     re.IGNORECASE | re.MULTILINE,
 )
-_FAILED = lazy(r"(?:error\b|traceback \(most recent call last\)|<tool_use_error>)", re.IGNORECASE)
+_FAILED = lazy(
+    r"(?:error\b|ran into \[errno|traceback \(most recent call last\)|<tool_use_error>)", re.IGNORECASE
+)
 
 
 class Block(NamedTuple):

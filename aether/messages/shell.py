@@ -90,6 +90,10 @@ _MATTERS = lazy(
     )""",
     re.VERBOSE,
 )
+# Files that another command finds are edited in place.
+_REWRITES = lazy(
+    r"(?:\s-exec(?:dir)?|\bxargs\b.*)\s(?:g?sed|perl)\s+(?:-\w+\s+)*-\w*i", needs=("sed", "perl")
+)
 # Tools of a language with checks among their verbs, and those verbs: as names of scripts they are checks, too.
 _TOOLS = frozenset(
     "mix composer deno flutter dart sbt lein mage stack cabal dune meson zig nx ng vite next turbo hatch".split()
@@ -196,6 +200,8 @@ def only_reads(command: str) -> bool:
 def _looks(part: str) -> bool:
     """Return whether one command only looks at what is there."""
     first = next(iter(part.split(None, 1)), "")
+    if _REWRITES.search(part):
+        return False
     return (first in _LOOKS and part.startswith(first)) or _LOOKING.match(part) is not None
 
 
@@ -408,7 +414,9 @@ def _chosen(command: str) -> str:
 
 def _matters(part: str) -> bool:
     # The name of the program decides most, and compiles nothing.
-    return _program(part) in _PROGRAMS or _checks(part) or _MATTERS.match(part) is not None
+    if _program(part) in _PROGRAMS or _checks(part) or _REWRITES.search(part):
+        return True
+    return _MATTERS.match(part) is not None
 
 
 def _checks(part: str) -> bool:

@@ -78,7 +78,9 @@ _PREVIEW = lazy(r" selected preview:\n.*?(?= notes: |\Z)", re.DOTALL, needs=(" s
 _PATCHED = lazy(r"^\*\*\* (Add|Update|Delete) File: (.+?)\s*$", re.MULTILINE)
 _WRITTEN = lazy(r"(?:^|[;&|\n]\s*)(?:cat|tee)\b[^\n|;&]*?(?:>{1,2}\s*)?([\w./~@+-]+)\s*<<", needs=("<<",))
 _CATTED = lazy(r"(?:^|[;&|\n]\s*)cat\s*>{1,2}\s*([\w./~@+-]+)", needs=(">",))
-_IN_PLACE = lazy(r"\bsed\s+-i\S*\s+(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")\s+([\w./~@+-]+)", needs=("sed",))
+_IN_PLACE = lazy(
+    r"\bsed\s+-i\S*\s+(?:''\s+)?(?:-e\s+)?(?:'[^']*'|\"[^\"]*\")((?:\s+[\w./~@+-]+)+)", needs=("sed",)
+)
 _DEFINED = lazy(
     r"^\+?\s*(?:(?:export|default|async|pub|public|private|protected|static|abstract|final|override)\s+)*"
     r"(?:def|func|function|class|type|interface|struct|enum|fn|trait|const)\s+(?:\([^)]{0,80}\)\s*)?([A-Za-z_]\w*)",
@@ -215,8 +217,8 @@ _SLIP = lazy(
 )
 
 _REFUSED = lazy(
-    r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected",
-    needs=("doesn't want to", "rejected"),
+    r"The user doesn't want to (?:proceed|take this action)|user rejected|tool use was rejected|but you haven't granted it",
+    needs=("doesn't want to", "rejected", "haven't granted"),
 )
 _REFUSAL_REASON = lazy(r"the user said:\s*(.+)", re.DOTALL)
 # A refusal opens with its own words.
@@ -362,7 +364,7 @@ def _written_by(command: str) -> Iterator[FileChange]:
         text = read.partition("\n")[2] if len(written) == 1 else ""
         yield _described(path, "changed" if ">>" in read else "created", text, "")
     for found in _IN_PLACE.finditer(read):
-        yield FileChange(found[1], "changed")
+        yield from (FileChange(path, "changed") for path in found[1].split() if path != "+")
     for part in parts_of(read):
         given = part.text.split()
         program, *rest = (given[1:] if given[:1] == ["git"] else given) or [""]
@@ -917,6 +919,13 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
         if verb in ("checkout", "switch") and made and "fatal:" not in output:  # with -q git does not say so
             tree["branch"] = made[0]
             tree.pop("rebased", None)
+        elif moved := _quiet_checkout(verb, words):
+            if moved != tree.get("branch", moved):
+                _leave_branch(tree, command, output)
+                tree.pop("rebased", None)
+                del tree["branch"]  # a directory of this name may have been meant
+            if verb == "switch":
+                tree["branch"] = moved
     if _SHOWS_BRANCH.search(command):
         for named in _BRANCH.findall(output):
             branch = next(filter(None, named))
@@ -928,6 +937,15 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
         if rebased[1] != tree.get("branch", rebased[1]):
             _leave_branch(tree, command, output)
         tree["branch"], tree["rebased"] = rebased[1], base[1]
+
+
+def _quiet_checkout(verb: str, words: Sequence[str]) -> str:
+    """Return the only operand of a quiet checkout that may be a branch; else ""."""
+    names = [word for word in words if not word.startswith("-")]
+    quiet = verb in ("checkout", "switch") and not {"-q", "--quiet"}.isdisjoint(words)
+    if not quiet or len(names) != 1 or len(words) != 2 or _DROPPED.fullmatch(names[0].replace("/", "-")):
+        return ""
+    return "" if verb == "checkout" and _LOOKS_LIKE_FILE.fullmatch(names[0]) else names[0]
 
 
 def _leave_branch(tree: WorkTree, command: str, output: str) -> None:

@@ -839,7 +839,9 @@ def claims(said: Sequence[Paragraph], room: int, most: int = LINE_CHARS) -> list
             continue  # one of the options of the question at its end
         text = reported(one, most)
         if not _CODE.sub("", text).strip(" .,;-") or not (
-            _NAMES.search(text) or any(len(one.split()) >= NAMELESS_WORDS for one in sentences(text))
+            _NAMES.search(text)
+            or _DID.match(text)
+            or any(len(one.split()) >= NAMELESS_WORDS for one in sentences(text))
         ):
             continue
         if _CHECKED.match(text) and not _RESULT.search(_CODE.sub("", text)):

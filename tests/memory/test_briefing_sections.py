@@ -1049,9 +1049,10 @@ def test_a_request_without_a_final_report_says_so():
 
     notes = [next(sections.requests([*after, asked])).note for after in ([], [cut], [of_agent], [done])]
 
-    assert notes == [*["no final report yet"] * 3, ""]
+    assert notes == [*["no final report yet"] * 3, "a report followed"]
+    # What is too short to be shown is still the newest.
     thanks = item("ok, thanks", "user_input", day=7, role="request", conversation="c")
-    assert next(sections.requests([thanks, done, asked])).note == ""
+    assert next(sections.requests([thanks, done, asked])).note == "a report followed"
 
 
 def test_a_request_that_no_report_followed_is_shown_at_length():

@@ -756,6 +756,10 @@ def test_a_quiet_commit_counts_by_its_subject(command, output, commits):
         ("git switch -q --create fix/a", "", "fix/a"),
         ("git checkout -b fix/a; git status", "fatal: a branch named 'fix/a' already exists", None),
         ("git checkout -q fix/a", "", None),
+        ("git checkout -qb main; git checkout -q fix/a", "", None),
+        ("git checkout -b main; git checkout -q main", "", "main"),
+        ("git checkout -b main; git checkout -q a.py", "", "main"),
+        ("git checkout -b main; git switch -q fix/a", "", "fix/a"),
     ],
 )
 def test_a_new_branch_is_known_though_git_is_quiet(command, output, branch):

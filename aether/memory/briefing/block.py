@@ -48,7 +48,7 @@ HEADINGS = {
     "protected": "Protected, to be kept word for word:",
     "state": "State of the work, by the agent's last reports:",
     "published": "From the messages of the last commits and pull requests:",
-    "answers": "Answered last, without work:",
+    "answers": "Answered last, without an edit or check:",
     "next": "Next:",
     "rules": "Constraints and preferences of this project:",
     "signals": "Active signals:",

@@ -906,7 +906,7 @@ def requests(items: Sequence[Item], *, most: int = UNREPORTED_CHARS) -> Iterator
         section = "requests" if item in now else "asked"
         named = str(item.get("id", ""))
         followed = COMMITTED if fates.get(named) == DONE else REPORTED if named in reported else ""
-        note = followed if at else unreported
+        note = followed if at or not unreported else unreported
         yield Line(section, text, item["metadata"]["timestamp"], note, *origin_of(item))
 
 

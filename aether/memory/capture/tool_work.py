@@ -75,7 +75,7 @@ OUTPUT_CHARS = 160
 
 _AGENTS = {"Task", "Agent"}
 _BOOKKEEPING = frozenset(
-    "todowrite todo_write task_create task_update update_plan spawn_agent send_input close_agent".split()
+    "todowrite todo_write task_create task_update update_plan spawn_agent send_input close_agent write_stdin".split()
 )
 _PLANS = frozenset({"todowrite", "todo_write", "task_create", "task_update", "update_plan"})
 # A longer list is no plan of one conversation.
