@@ -39,7 +39,7 @@ _QUOTE = lazy(r"""['"]""")
 # What runs a program of a project's environment.
 _RUNS_PROGRAM = (
     r"(?:(?:uv|poetry|pdm|rye|pipenv)\s+run|uvx|pipx\s+run|bundle\s+exec)\s+"
-    r"(?:--(?:with|extra|group|python|package|env-file|project|directory)[= ]\S+\s+|--?[\w-]+\s+)*"
+    r"(?:--(?:with|extra|group|python|package|env-file|project|directory)[= ]\S+\s+|-[Cp]\s*\S+\s+|--?[\w-]+\s+)*"
 )
 _PREFIX = lazy(
     rf"^(?:(?:sudo|time|nohup|exec|env|command|timeout\s+\S+)\s+|{_RUNS_PROGRAM}|[A-Za-z_]\w*=(?:'[^']*'|\"(?:\\.|[^\"\\])*\"|[^\s'\"])*\s+|\(\s*)+"
@@ -312,6 +312,7 @@ def place_of(command: str) -> str:
 
 
 _CHUNK = '{"chunk_id":'
+_MAKE_PLACE = lazy(r"\s-[CfI]\s*\S+")
 _MAKE_GOAL = lazy(r"(?<=\s)[a-zA-Z][\w-]*(?=\s|\Z)")
 
 
@@ -325,7 +326,7 @@ def command_signature(command: str) -> str:
     """
     named = _programs(chosen := _chosen(command))
     # `make` does something else with each goal.
-    goal = _MAKE_GOAL.search(chosen) if named == ["make"] else None
+    goal = _MAKE_GOAL.search(_MAKE_PLACE.sub("", chosen)) if named == ["make"] else None
     return " ".join([*named, goal[0]] if goal else named)
 
 
@@ -422,7 +423,7 @@ def _matters(part: str) -> bool:
 def _checks(part: str) -> bool:
     """Return whether a command is a check of a tool that does more than that, or a script that is named like one."""
     words = [word for word in part.split(None, 4)[:4] if not word.startswith("-") and word != "run"]
-    name, *given = words[1:] if words and words[0] in _SHELL_NAMES else words or [""]
+    name, *given = (words[1:] if words and words[0] in _SHELL_NAMES else words) or [""]
     directory, _, name = name.rpartition("/")
     if name in _TOOLS:
         return bool(given) and given[0].rpartition(":")[2] in _CHECK_VERBS
@@ -517,8 +518,10 @@ def short_command(command: str) -> str:
 def _last_parts(line: str) -> str:
     """Return `line` from the first part on from which it is short enough, if one matters of those that are left."""
     parts = parts_of(line)
+    begins = 0
     for at, part in enumerate(parts[1:], 1):
-        found = line.find(part.text) if parts[at - 1].then in ("&&", ";") else -1
+        begins = max(0, line.find(parts[at - 1].text, begins)) + len(parts[at - 1].text)
+        found = line.find(part.text, begins) if parts[at - 1].then in ("&&", ";") else -1
         if found > 0 and len(line) - found <= COMMAND_CHARS:
             return line[found:] if any(_matters(one.text) for one in parts[at:]) else line
     return line

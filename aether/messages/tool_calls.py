@@ -10,7 +10,6 @@ after all. A search that finds nothing, and a slip of a tool's own protocol, are
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -128,6 +127,7 @@ _PUSHED = lazy(
     re.MULTILINE,
     needs=(" -> ", "up-to-date"),
 )
+_NOTHING_MOVED = lazy(r"\bup[ -]to[ -]date\b|^Fast-forward$", re.MULTILINE)
 _MERGED = lazy(r"^Merge made by the '", re.MULTILINE)
 _NOT_PUSHED = lazy(
     r"^ ! \[(?:remote )?rejected\]|^error: failed to push|^fatal: |^hint: .*\b(?:fast-forwards|integrate)\b|^\s*git push --set-upstream\b",
@@ -203,12 +203,17 @@ SHELL = "$ "
 _ABOUT_KEYS = ("file_path", "path", "notebook_path", "url")
 # A script of Codex that calls tools: `const r = await tools.exec_command({cmd: "make test"}); text(r.output)`.
 _SCRIPT = lazy(r"\btools\.(?:exec_command|apply_patch)\(", needs=("tools.",))
-_STRING = r"""(?:"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\$])*`)"""
-_LITERAL = lazy(_STRING)
+# One without an end goes as far as it can, so that it is not read again and again.
+_STRING = r"""(?:"(?:\\.|[^"\\\n])*+"?|'(?:\\.|[^'\\\n])*+'?|`(?:\\.|\$(?!\{)|[^`\\$])*+`?)"""
+_ESCAPE = lazy(r"\\(?:u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "0": "\0", "\n": ""}
+_REMARK = lazy(r"^[ \t]*//[^\n]*$", re.MULTILINE, needs=("//",))
+_WRITTEN_OUT = rf"(?:String\.raw)?{_STRING}"
+_LITERAL = lazy(_WRITTEN_OUT)
 _SCRIPT_COMMAND = lazy(
-    rf"""\btools\.exec_command\(\s*\{{(?:[^{{}}"'`]|{_STRING})*?["']?\bcmd["']?\s*:\s*({_STRING})"""
+    rf"""\btools\.exec_command\(\s*\{{(?:[^{{}}"'`]|{_STRING})*?["']?\bcmd["']?\s*:\s*({_WRITTEN_OUT})"""
 )
-_SCRIPT_PLACE = lazy(rf"""\bworkdir["']?\s*:\s*({_STRING})""")
+_SCRIPT_PLACE = lazy(rf"""\bworkdir["']?\s*:\s*({_WRITTEN_OUT})""")
 # Slips of a tool's own protocol, corrected in the next call; nobody needs to know of them later.
 _SLIP = lazy(
     r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
@@ -271,24 +276,26 @@ def shell_command(arguments: JsonObject) -> str:
 def script_in(arguments: JsonObject) -> str:
     """Return the script that calls tools in the arguments of a call, as newer Codex writes one; empty without one."""
     text = arguments.get("input")
-    return text if isinstance(text, str) and _SCRIPT.search(text) else ""
+    return _REMARK.sub("", text) if isinstance(text, str) and _SCRIPT.search(text) else ""
 
 
 def _literal(written: str) -> str:
-    """Return the text of a string literal of JavaScript, as far as JSON can read it."""
-    inner = written[1:-1]
-    if written[0] != '"':
-        inner = (
-            inner.replace("\\'", "'")
-            .replace("\\`", "`")
-            .replace('"', '\\"')
-            .replace("\n", "\\n")
-            .replace("\t", "\\t")
-        )
-    try:
-        return str(json.loads(f'"{inner}"'))
-    except ValueError:
-        return inner
+    r"""Return the text of a string literal of JavaScript, "" if it has no end.
+
+    >>> _literal('"a\\tb"'), _literal(r"String.raw`a\d`"), _literal(r"`it\'s \${A}`"), _literal('"a')
+    ('a\tb', 'a\\d', "it's ${A}", '')
+    """
+    bare = written.removeprefix("String.raw")
+    if len(bare) < 2 or bare[-1] != bare[0]:
+        return ""
+    if bare != written:
+        return bare[1:-1]
+    return _ESCAPE.sub(_unescaped, bare[1:-1])
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    code = found[1] or found[2]
+    return chr(int(code, 16)) if code else _ESCAPED.get(found[3], found[3])
 
 
 class FileChange(NamedTuple):
@@ -341,7 +348,10 @@ def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:
     if not new:
         return
     whole = not old and any(key in arguments for key in _WHOLE_KEYS)
-    yield _described(path, "created" if whole else "changed", "\n".join(new), "\n".join(old))
+    change = _described(path, "created" if whole else "changed", "\n".join(new), "\n".join(old))
+    # An edit of every place, or of one that only its context names, may be undone in part.
+    once = len(new) == len(old) == 1 and not arguments.get("replace_all")
+    yield change._replace(swap=f"{short_hash(old[0])} {short_hash(new[0])}") if once else change
 
 
 def _by_shell(command: str) -> Iterator[FileChange]:
@@ -401,8 +411,7 @@ def _described(path: str, action: Action, new: str, old: str) -> FileChange:
     first = redact(next((bare for bare in bares if len(bare) > 3 and bare not in before), ""))
     # Cut after it is redacted: half a secret does not look like one.
     first = first if len(first) <= LINE_CHARS else first[: LINE_CHARS - 1] + "…"
-    swap = f"{short_hash(old)} {short_hash(new)}" if action == "changed" and old + new else ""
-    return FileChange(path, action, lines, names, first, swap)
+    return FileChange(path, action, lines, names, first)
 
 
 class FileFact(NamedTuple):
@@ -620,8 +629,8 @@ def swaps_of(changes: Iterable[FileChange]) -> dict[str, str]:
 
 def takes_edit_back(tree: WorkTree, path: str, swap: str) -> bool:
     """Return whether an edit of `path` with the digests `swap` undoes the last one since the last commit."""
-    known = tree.get("swaps", {}).get(path, [""]) if path in tree["edited"] else [""]
-    return bool(swap) and known[-1] == " ".join(reversed(swap.split(" ")))
+    known = tree.get("swaps", {}).get(path) or [""]
+    return bool(swap) and path in tree["edited"] and known[-1] == " ".join(reversed(swap.split(" ")))
 
 
 def record_in_work_tree(
@@ -685,11 +694,13 @@ def record_in_work_tree(
     _record_listing(tree, command, output, place)
     _record_head(tree, command, output, place)
     _record_push(tree, steps, command, output, failed=False)
+    if swaps_left := tree.get("swaps"):
+        tree["swaps"] = {path: held for path, held in swaps_left.items() if held and path in tree["edited"]}
     return tree != before
 
 
-# A command of git with its place in the line, counted from the end.
 _Commands = list[tuple[str, list[str]]]
+# A command of git with its place in the line, counted from the end.
 _Steps = tuple[tuple[int, tuple[str, list[str]]], ...]
 
 
@@ -713,13 +724,16 @@ def _pushes(verb: str, words: Sequence[str]) -> bool:
 
 def _without_stashed(tree: WorkTree, taken_back: _Commands) -> _Commands:
     """Return the commands `taken_back` without those that stash edits and get them back; what is stashed for longer is recorded."""
-    gets_back = [step for step in taken_back if step[0] == "stash" and step[1][:1] in (["pop"], ["apply"])]
-    stashes = [step for step in taken_back if step[0] == "stash" and step not in gets_back]
-    if stashes and not gets_back:
-        tree["stashed"] = tree["edited"]
-    elif gets_back and (stashes or "stashed" in tree):
+    stashed = [step for step in taken_back if step[0] == "stash"]
+    if not stashed:
+        return taken_back
+    gets_back = stashed[-1][1][:1] in (["pop"], ["apply"])
+    if gets_back and (len(stashed) > 1 or "stashed" in tree):
         tree["edited"] = [*dict.fromkeys([*tree.pop("stashed", []), *tree["edited"]])][-MOST_EDITED:]
         return [step for step in taken_back if step[0] != "stash"]
+    if not gets_back and tree["edited"]:
+        # Of two stashes the first is no longer known.
+        tree["stashed"] = [] if "stashed" in tree else tree["edited"]
     return taken_back
 
 
@@ -780,12 +794,13 @@ def _record_push(tree: WorkTree, steps: _Steps, command: str, output: str, *, fa
 
 def _record_pushed_head(tree: WorkTree, output: str) -> None:
     """Record the name of the newest commit as a push shows it: of a merge git prints none."""
-    heads = [found["head"] for found in _PUSHED.finditer(output) if found["head"]]
+    own = (tree.get("branch"), None)  # without a name where HEAD was pushed
+    heads = [one["head"] for one in _PUSHED.finditer(output) if one["head"] and one["branch"] in own]
     newest = _COMMIT_ENTRY.fullmatch((tree.get("commits") or [""])[-1])
     if len(heads) != 1 or not tree["committed"] or heads[0].startswith(tree["commit"] or " "):
         return
     tree["commit"] = heads[0]
-    if newest and newest["subject"] and not newest["name"]:
+    if newest and newest["subject"].startswith("Merge") and not newest["name"]:
         tree["commits"][-1] = f"{heads[0]} {newest['subject']}"
 
 
@@ -798,6 +813,7 @@ def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str
         tree.pop("clean", None)
         if _record_swap(tree, path, swaps.get(path, "")):
             tree["edited"] = _others(tree["edited"], path)
+            tree["unchecked"] = tree["unchecked"] or not path.lower().endswith(_PROSE)
             continue
         others, made = _others(tree["edited"], path), _others(tree.get("made", ()), path)
         if action == "created" and len(others) == len(tree["edited"]):
@@ -815,13 +831,12 @@ def _record_edits(tree: WorkTree, changes: Mapping[str, str], swaps: Mapping[str
 
 def _record_swap(tree: WorkTree, path: str, swap: str) -> bool:
     """Record an edit of `path`; return whether it undoes the only one since the last commit."""
-    kept = {one: edits for one, edits in tree.get("swaps", {}).items() if one in tree["edited"]}
     # Of an edit that is not known nobody knows whether another one undoes it.
-    held = kept.get(path, [""] if path in tree["edited"] else [])
+    held = tree.get("swaps", {}).get(path) or ([""] if path in tree["edited"] else [])
     taken_back = takes_edit_back(tree, path, swap)
-    kept[path] = (held[:-1] if taken_back else [*held, swap])[-MOST_NAMED:]
-    tree["swaps"] = kept
-    return taken_back and not kept[path]
+    held = held[:-1] if taken_back else [*held, swap]
+    tree.setdefault("swaps", {})[path] = held if len(held) <= MOST_NAMED else ["", *held[1 - MOST_NAMED :]]
+    return taken_back and not held
 
 
 def _others(paths: Iterable[str], path: str) -> list[str]:
@@ -920,12 +935,7 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
             tree["branch"] = made[0]
             tree.pop("rebased", None)
         elif moved := _quiet_checkout(verb, words):
-            if moved != tree.get("branch", moved):
-                _leave_branch(tree, command, output)
-                tree.pop("rebased", None)
-                del tree["branch"]  # a directory of this name may have been meant
-            if verb == "switch":
-                tree["branch"] = moved
+            _record_quiet_checkout(tree, command, output, moved, sure=verb == "switch")
     if _SHOWS_BRANCH.search(command):
         for named in _BRANCH.findall(output):
             branch = next(filter(None, named))
@@ -937,6 +947,15 @@ def _record_branch(tree: WorkTree, command: str, output: str) -> None:
         if rebased[1] != tree.get("branch", rebased[1]):
             _leave_branch(tree, command, output)
         tree["branch"], tree["rebased"] = rebased[1], base[1]
+
+
+def _record_quiet_checkout(tree: WorkTree, command: str, output: str, branch: str, *, sure: bool) -> None:
+    if branch != tree.get("branch", branch):
+        _leave_branch(tree, command, output)
+        tree.pop("rebased", None)
+        del tree["branch"]  # a directory of this name may have been meant
+    if sure:
+        tree["branch"] = branch
 
 
 def _quiet_checkout(verb: str, words: Sequence[str]) -> str:
@@ -979,10 +998,9 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
     refused = matters and not found and _NO_COMMIT.search(output)
     if any(_drops_commits(*step) for step in given):
         made = []  # which of them are left is unknown
-    elif any(_rewrites(*step) for step in given) and "up to date" not in output:
+    elif any(_rewrites(*step) for step in given) and not _NOTHING_MOVED.search(output):
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
         tree["commit"] = ""  # each has another name now
-        tree["ahead"] = tree["ahead"] or bool(made)
     if any(verb in _MAKE_COMMITS for verb, _ in given):
         made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
         sure = found or not any(_takes_back(*step) for step in given)
@@ -998,12 +1016,19 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
             tree.pop("withheld", None)
     _record_staged(tree, staged if not refused else None, reset=any(verb == "reset" for verb, _ in given))
     if merged := [words for verb, words in given if verb in ("merge", "pull") and _MERGED.search(output)]:
-        made = [*made, " ".join(["Merge", *(word for word in merged[-1] if not word.startswith("-"))])]
+        made = [*made, _merge_subject(command, merged[-1])]
         tree["commit"], tree["committed"], tree["ahead"] = "", True, True  # git prints no name of it
     if made or "commits" in tree:
         tree["commits"] = made[-MOST_COMMITS:]
         if any(verb == "log" and "--oneline" in words for verb, words in given):
             _rename_commits(tree, output)
+
+
+def _merge_subject(command: str, words: Sequence[str]) -> str:
+    """Return the subject that a merge was given, else what it merged."""
+    given = next((message_of(part) for part in parts_of(command) if "merge" in part.text), "")
+    merged = [word for word in words if not word.startswith("-")][-1:]
+    return given.partition("\n")[0][:SUBJECT_CHARS] or " ".join(["Merge", *merged])
 
 
 def _record_staged(tree: WorkTree, staged: list[str] | None, *, reset: bool) -> None:

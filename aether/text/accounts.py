@@ -183,21 +183,11 @@ _DEFECT = lazy(
 )
 # What is under way when it is said.
 _PASSES_SOON = lazy(
-    r"\bETA\b|\b(?:expected|expects?|should|will)(?: to)?(?: be)? (?:finish|complet\w+|done\b|land\b)|\b(?:still|currently|now) (?:running|building|waiting)\b"
-    r"|\b(?:is|are|am|'s|'re|'m) (?:\w+ )?(?:running|waiting)\b|\bwaiting (?:on|for)\b|\brunning in (?:parallel|the background)\b|\bin flight\b|\bas soon as\b|\bproject(?:ed|ing) completion\b",
+    r"\bETA\b|\b(?:expected|expects?|should|will)(?: to)?(?: be)? (?:finish|complet\w+)|\b(?:still|currently|now) (?:running|building|waiting)\b"
+    r"|\b(?:am|'m) (?:\w+ )?(?:running|waiting)\b|(?:^|[:,;–—-] ?|\b(?:still|now|am|'m) )waiting (?:on|for)\b|\brunning in (?:parallel|the background)\b|\bin flight\b"
+    r"|\bproject(?:ed|ing) completion\b",
     re.IGNORECASE,
-    needs=(
-        "eta",
-        "expect",
-        "should",
-        "will",
-        "running",
-        "waiting",
-        "building",
-        "in flight",
-        "as soon",
-        "completion",
-    ),
+    needs=("eta", "finish", "complet", "running", "waiting", "building", "in flight"),
 )
 _FIXES_ALL = lazy(
     r"^\W*(?:(?:done|yes|ok(?:ay)?)\W+)?(?:i(?:'ve| have)? )?(?:fixed|addressed|resolved|handled|closed)\b.{0,40}?\b(?:all|both|every|each|the (?:two|three|four|five|\d+))\b.{0,30}?\b(?:findings?|issues?|comments?|bugs?|problems?|points?|concerns?|threads?|of (?:them|these|those)|\d+)\b"

@@ -688,9 +688,36 @@ def test_an_edit_that_undoes_the_last_one_leaves_nothing_of_both():
 
     edited(work, tree, "c", "b", "kept.py")
     assert close(work) == [("code_change", "Reverted kept.py")]
-    assert "kept.py" in close_tree(tree)[0].content
     edited(work, tree, "b", "a", "kept.py")
-    assert "kept.py" not in close_tree(tree)[0].content
+    assert close_tree(tree)[0].content == ("No build or test is known to have passed since the last edit.")
+
+
+def test_what_follows_an_edit_that_was_undone_is_kept():
+    work, tree = new_work(), new_tree()
+    edited(work, tree, "a", "b")
+    edited(work, tree, "b", "c")
+    close(work)
+    edited(work, tree, "c", "b")
+    edited(work, tree, "b", "a")
+    assert close(work) == [("code_change", "Reverted a.py (2 edits)")]
+
+    edited(work, tree, "a", "b")
+    close(work)
+    edited(work, tree, "b", "a")
+    edited(work, tree, "a", "def better(): ...")
+    assert close(work) == [("code_change", "Changed a.py: better")]
+
+
+def test_an_edit_of_a_file_that_came_back_by_itself_undoes_nothing():
+    work, tree = new_work(), new_tree()
+    edited(work, tree, "a", "b")
+    edited(work, tree, "b", "a")
+    call = Record("call", tool="Bash", arguments={"command": "black . && git status --short"}, call_id="c")
+    record_call(work, call, origin(call, "s"))
+    record_result(work, Record("result", " M a.py", call_id="c"), tree)
+    edited(work, tree, "b", "a")
+
+    assert "Uncommitted, as of the last call: a.py." in close_tree(tree)[0].content
 
 
 def test_an_edit_before_a_commit_is_not_undone_by_one_behind_it():

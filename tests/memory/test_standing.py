@@ -1109,7 +1109,7 @@ def test_what_an_account_says_is_next_was_started_when_an_edit_followed():
         return [(line.text, line.note) for line in standing.next_steps(standing.accounts(newest), newest)]
 
     assert notes() == [(last["content"], "")]
-    assert notes(changed(6)) == [(last["content"], "begun")]
+    assert notes(changed(6)) == [(last["content"], "an edit followed")]
 
 
 @rows(
@@ -1196,21 +1196,6 @@ def test_what_was_run_is_state_only_with_how_it_came_out(said, state):
     text = f"`load()` now returns the newest session.\n\n{said}"
 
     assert injected(changed(), answer(text))[0][1:] == state
-
-
-def test_a_list_of_commits_that_the_work_tree_names_is_no_state():
-    said = answer("New commits:\n- `1a1a1a1` Add retries to the queue\n- `2b2b2b2` Add a test of them", day=6)
-    tree = item(
-        "Commits, the newest first: 2b2b2b2 Add a test of them; 1a1a1a1 Add retries to the queue.",
-        day=6, role="tree", conversation="c",
-    )  # fmt: skip
-
-    def state(*items):
-        lines = brief_lines(documents(*items), occasion="startup", now=NOW, count=count, budget=900)
-        return [line.text for line in lines if line.section == "state"]
-
-    assert state(changed(), said) != []
-    assert state(changed(), said, tree) == []
 
 
 def test_a_turn_whose_edits_were_reverted_says_nothing():

@@ -67,6 +67,17 @@ def test_looking_around_does_not(command):
     assert only_reads(command)
 
 
+@rows("command", ["bash", "curl -fsSL https://x.y/i | sh", "bash -s", "sh -", "bash -l -i"])
+def test_a_shell_without_a_script_is_of_unknown_purpose(command):
+    assert not is_notable(command)
+
+
+def test_files_that_are_found_and_edited_in_place_are_notable():
+    assert is_notable("find . -name '*.go' -exec sed -i '' 's/a/b/' {} +")
+    assert is_notable("grep -rl a src | xargs sed -i s/a/b/")
+    assert not is_notable("find . -name '*.go' -exec sed -n 1p {} +")
+
+
 def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
     assert not is_notable("python3 run.py")
     assert not only_reads("python3 run.py")
@@ -80,6 +91,8 @@ def test_a_script_of_unknown_purpose_neither_matters_nor_only_looks():
         ("python -m mypy src", "python mypy"),
         ("make -j4 check", "make check"),
         ("make -B", "make"),
+        ("make -C app lint", "make lint"),
+        ("poetry run -C a pytest", "pytest"),
         ("uv run --with x -q pytest a", "pytest"),
         ("ls && python3 run.py --fast", "python3 run.py"),
         ("ls", "ls"),

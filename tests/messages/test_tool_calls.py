@@ -343,8 +343,27 @@ def test_a_script_that_calls_tools_is_read_as_its_patches_and_commands():
     ]  # fmt: skip
     assert place_given(arguments) == "/p"
     # Where a command or a directory is not written out, nothing is known of it.
-    unknown = {"input": "await tools.exec_command({cmd: made, workdir: `${home}/p`})"}
+    unknown = {
+        "input": "// tools.exec_command({cmd: 'old'})\nawait tools.exec_command({cmd: made, workdir: `${home}/p`})"
+    }
     assert (shell_command(unknown), place_given(unknown), [*file_changes(unknown)]) == ("", "", [])
+
+
+@rows(
+    ("literal", "text"),
+    [
+        (r'"it\'s \"x\"\n"', 'it\'s "x"\n'), (r"'say \"x\"'", 'say "x"'), (r"`cost $5, \${HOME}`", "cost $5, ${HOME}"),
+        (r"String.raw`a\d`", r"a\d"), (r'"\u00e9\x41"', "éA"), ('"no end', ""), ("`${made}`", ""),
+    ],
+)  # fmt: skip
+def test_a_string_of_a_script_is_read_as_javascript_reads_it(literal, text):
+    assert shell_command({"input": f"await tools.exec_command({{cmd: {literal}}})"}).strip() == text.strip()
+
+
+def test_a_long_script_without_an_end_is_read_in_time():
+    script = {"input": "tools.apply_patch(" + '\\"' * 40_000 + "`" * 40_000}
+
+    assert [*file_changes(script, shell_command(script))] == []
 
 
 def test_files_are_moved_also_behind_a_here_document():
@@ -543,10 +562,48 @@ def test_looking_around_is_no_failure():
                 ([], "git rebase main", "Successfully rebased and updated refs/heads/x."),
             ],
             [
-                "The last commit was not pushed.",
                 "The branch is x, rebased on main.",
                 "Commits, the newest first: Read quoted fields.",
             ],
+        ),
+        (
+            [
+                (
+                    [],
+                    "git commit -m one && git push",
+                    "[x 1a2b3c4] Read quoted fields\n   0a1b2c3..1a2b3c4  x -> x",
+                ),
+                ([], "git pull --rebase", "Updating 1a2b3c4..2b3c4d5\nFast-forward\n a.py | 2 +-"),
+                ([], "git push origin y", "   0a1b2c3..7a7a7a7  y -> y"),
+            ],
+            [
+                "The last commit, 1a2b3c4, was pushed.",
+                "The branch is x.",
+                "Commits, the newest first: 1a2b3c4 Read quoted fields.",
+            ],
+        ),
+        (
+            [
+                ([], "git commit -m one", "[x 1a2b3c4] Read quoted fields"),
+                (
+                    [],
+                    "git merge --no-ff -m 'Take y over' y",
+                    "Merge made by the 'ort' strategy.\n a.py | 2 +-",
+                ),
+            ],
+            [
+                "Nothing was pushed in this conversation.",
+                "The branch is x.",
+                "Commits, the newest first: Take y over; 1a2b3c4 Read quoted fields.",
+            ],
+        ),
+        (
+            [
+                (["a.py"], "make test", "ok"),
+                ([], "git stash", "Saved"),
+                ([], "git stash pop && make test; git stash", "ok"),
+            ],
+            [],
         ),
         (
             [

@@ -34,9 +34,7 @@ _LOOKED_AT = 200
 # Of the name and subject of a commit: a list of commits shortens the subject.
 COMMIT_CHARS = 60
 _NAMES_COMMIT = lazy(r"\W*commit(?:ted)?(?: as)?:? `?([0-9a-f]{7,})\b[^.]*\.?\Z", re.IGNORECASE)
-_NAMED_SUBJECT = lazy(r"\W*[0-9a-f]{7,40}\W+([^`]{16,}?)\W*")
-_LISTS_COMMITS = lazy(r"\W*(?:(?:the|all|new|these) )*commits\b[^:]{0,20}:", re.IGNORECASE)
-_HASH = lazy(r"\b(?=[0-9a-f]*\d)[0-9a-f]{7,40}\b")
+_NAMED_SUBJECT = lazy(r"\W*[0-9a-f]{7,40}[^\w\n]{1,8}(?=\S{1,20} \S)")
 RESUMED = frozenset({"resume", "fork"})
 
 HINT = 'Newest first; where two disagree, the newer holds. More: `aether recall "WORDS"`, or the MCP tool `recall`.'
@@ -338,12 +336,11 @@ def _work(
 
 def _is_listed(text: str, listed: str) -> bool:
     """Return whether `text` only names commits that are `listed`."""
-    named, every = _NAMES_COMMIT.match(text), _HASH.findall(text)
-    subject = _NAMED_SUBJECT.fullmatch(text)
-    if subject and subject[1][:COMMIT_CHARS] in listed:
+    named = _NAMES_COMMIT.match(text)
+    subject = _NAMED_SUBJECT.match(text)
+    if subject and text[subject.end() :].rstrip(" .`")[:COMMIT_CHARS] in listed:
         return True  # a rebase gave it another name
-    among = bool(every and _LISTS_COMMITS.match(text)) and all(one in listed for one in every)
-    return among or text[:COMMIT_CHARS] in listed or (named is not None and named[1] in listed)
+    return text[:COMMIT_CHARS] in listed or (named is not None and named[1] in listed)
 
 
 _STANDING = ("protected", "rules", "decisions")

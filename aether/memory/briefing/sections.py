@@ -664,9 +664,13 @@ def _when(check: Item, edited: str, trees: Sequence[Item]) -> str:
     at = check["metadata"]["timestamp"]
     branches = [(one["metadata"]["timestamp"], _BRANCH.search(one["content"])) for one in trees]
     known = [(found[1], time) for time, found in branches if found]
-    then = next((name for name, time in reversed(known) if time >= at), "")
-    if then and then != known[0][0]:
-        return f"on the branch {then}"
+    # It ran between two states, which may be of two branches.
+    then = {
+        *[name for name, time in known if time >= at][-1:],
+        *[name for name, time in known if time < at][:1],
+    }
+    if len(then) == 1 and then != {known[0][0]}:
+        return f"on the branch {then.pop()}"
     if at < edited:
         return BEFORE_EDIT
     # A command may edit as well.

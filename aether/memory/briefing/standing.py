@@ -84,8 +84,8 @@ _PASSED = frozenset({"command", "solution"})
 _ONLY_CHECKS = lazy(
     r"(?:re-?)?(?:run|execute|verify|validate)\b.*\b(?:tests?|lint|builds?|checks?)\b", re.IGNORECASE
 )
-_CHECKS = lazy(r"test|lint|build|check")
-BEGUN = "begun"
+_CHECKS = lazy(r"(?:(?<=py)|\b)(test|lint|build|check)")
+BEGUN = "an edit followed"
 _AMENDS = lazy(r"\bgit\b[^;&|`]*\bcommit\b[^;&|`]*--amend\b", needs=("--amend",))
 ISSUE = lazy(r"https://\S+/issues/\d+")
 
@@ -242,13 +242,15 @@ def reverted_in(items: Iterable[Item]) -> set[str]:
         elif item["type"] == "code_change" and (edit := _EDIT.fullmatch(item["content"].partition(": ")[0])):
             path, number = edit["path"], int(edit["number"] or 1)
             if edit["action"] == "Reverted":
-                reverts[path] = reverts.get(path, 0) + 1
+                reverts[path] = reverts.get(path, 0) + number
                 found.add(str(item.get("id", "")))
             else:
-                edits.add(reverts.get(path, 0) >= number)
-                if reverts.get(path, 0) >= number:
-                    found.add(str(item.get("id", "")))
-                    reverts[path] -= number
+                left = reverts.get(path, 0) - number
+                edits.add(left >= 0)
+                found |= {str(item.get("id", ""))} if left >= 0 else set()
+                reverts[path] = max(
+                    left, 0
+                )  # what is left of these was not reverted, nor what came before them
     return found
 
 
@@ -463,8 +465,8 @@ def _tasks(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:
     at = plan["metadata"]["timestamp"] if plan else ""
     if plan is None or any(one.published and one.at > at for one in found):
         return
-    since = [one["content"] for one in items if one["type"] in _PASSED and one["metadata"]["timestamp"] > at]
-    passed = {name for ran in since for name in _CHECKS.findall(ran)}
+    since = (one for one in items if one["type"] in _PASSED and one["metadata"]["timestamp"] > at)
+    passed = {name for ran in since for name in _CHECKS.findall(_names_of(ran["content"]))}
     left = (text for text in open_tasks(plan["content"]) if not _is_fulfilled(text, passed))
     for text in islice(left, MOST_TASKS):
         shown = whole(text) or text[:LINE_CHARS]
@@ -485,8 +487,16 @@ def _next_of(last: Account, items: Iterable[Item]) -> Iterator[Line]:
 
 
 def _is_fulfilled(task: str, passed: AbstractSet[str]) -> bool:
-    """Return whether a `task` is to run checks, of which one of the kinds `passed` since."""
-    return bool(_ONLY_CHECKS.match(task)) and not passed.isdisjoint(_CHECKS.findall(task.casefold()))
+    """Return whether a `task` is only to run checks, which all are of the kinds that `passed` since."""
+    return bool(_ONLY_CHECKS.match(task)) and passed >= {*_CHECKS.findall(task.casefold())}
+
+
+def _names_of(run: str) -> str:
+    """Return the names of the commands that an entry says were run."""
+    from aether.messages.shell import command_signature, parts_of
+
+    ran = _SPAN.search(run)
+    return " ".join(command_signature(part.text) for part in parts_of(ran[1])) if ran else ""
 
 
 def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line]:

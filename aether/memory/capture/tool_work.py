@@ -82,6 +82,7 @@ _PLANS = frozenset({"todowrite", "todo_write", "task_create", "task_update", "up
 MOST_TASKS = 40
 TASK_CHARS = 400
 # Replaces the note of a list that was emptied since.
+NOTHING_LEFT = "No edit of this conversation is known to be uncommitted."
 EMPTY_PLAN = "The list of tasks was emptied."
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
@@ -258,7 +259,7 @@ def close_tree(tree: Tree) -> list[Note]:
     """Return the note of the files under version control, none if nothing changed since the last one."""
     at = tree.pop("at", None)
     lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"))
-    text = " ".join(lines)
+    text = " ".join(lines) or (NOTHING_LEFT if "swaps" in tree["shown"] else "")
     return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
 
 
@@ -438,9 +439,16 @@ def _changed(work: Work, change: FileChange, at: Origin, *, undoes: bool) -> lis
     known = work["files"].get(change.path)
     if known and undoes and known["action"] == "changed":
         known["edits"] -= 1
+        known["names"], known["first"] = (
+            [],
+            "",
+        )  # which of them were those of the edit that is undone is not known
         if not known["edits"]:
             del work["files"][change.path]
         return []
+    if known and known["action"] == "reverted" and not undoes:
+        at = _again_at(work["files"].pop(change.path)["at"], at)
+        known = None
     if known:
         known["edits"] += 1
         known["at"] = _again_at(known["at"], at)
@@ -512,7 +520,8 @@ def _target(call: Call) -> str:
 
 def _change_note(path: str, change: Change) -> Note:
     if change["action"] == "reverted":
-        return Note(change["at"], f"Reverted {path}", "code_change", f"file {path}", machine=True)
+        number = f" ({change['edits']} edits)" if change["edits"] > 1 else ""
+        return Note(change["at"], f"Reverted {path}{number}", "code_change", f"file {path}", machine=True)
     what = {"created": "Created", "deleted": "Deleted"}.get(change["action"], "Changed")
     size = f" ({change['lines']} lines)" if change["action"] == "created" and change["lines"] else ""
     if change["edits"] > 1:
