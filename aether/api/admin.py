@@ -410,9 +410,18 @@ def undo(revision: int | None = None, *, home: Home = None) -> LogLine:
     if revision is None and offline.waiting(place):
         what = "changes wait for the server of the colony, and the last one is among them."
         raise Conflict(what, fix='Name a revision of "aether log", or wait for the server.', where=str(place))
-    known = load(place)
-    parts = parts_of(known, revision if revision is not None else last_undoable(known))
+    while True:
+        known = load(place)
+        parts = parts_of(known, revision if revision is not None else last_undoable(known))
+        try:
+            return _undo(place, parts)
+        except Conflict:
+            # Another process may have undone the last one meanwhile: then the one before it is meant.
+            if revision is not None or last_undoable(load(place)) == parts[0]:
+                raise
 
+
+def _undo(place: Path, parts: list[int]) -> LogLine:
     at = now()
 
     def plan(snapshot: Snapshot) -> Change:

@@ -246,7 +246,7 @@ def restore(ask: Ask, id_: str, output: str | None) -> None:
     """
     from aether.api.archive import restore_conversation
 
-    id_ = named(ask, id_, archived=True)
+    id_ = named(ask, id_, archived=True, to_change=True)
     done = restore_conversation(id_, output=output, home=ask.place())
     data = {"id": id_, "level": done.level, "exact": done.exact, "path": done.path}
     how = (

@@ -310,7 +310,7 @@ def undo(ask: Ask, conversation: str, step: int | None, output: str | None) -> N
     from aether.store import files
 
     need_output(ask, output, content="the conversation")
-    conversation = named(ask, conversation)
+    conversation = named(ask, conversation, to_change=True)
     done = compact.undo_compaction(conversation, step=step or 0, home=ask.home)
     unwritten: AetherError | None = None
     if output is not None:

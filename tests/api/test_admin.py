@@ -100,6 +100,25 @@ def test_undo_takes_back_the_last_change_that_was_not_undone(home):
     whole(home)
 
 
+def test_an_undo_without_a_number_goes_on_where_another_process_was_faster(home, monkeypatch):
+    for text in ("Use SQLite.", "Use tabs."):
+        aether.add_working_memory_item(text, "constraint", home=home)
+    real, first = operations._undo, [1]
+
+    def raced(place, parts):
+        if first:
+            first.clear()
+            real(place, parts)
+        return real(place, parts)
+
+    monkeypatch.setattr(operations, "_undo", raced)
+    aether.undo(home=home)
+
+    assert aether.list_working_memory_items(home=home) == []
+    with pytest.raises(Conflict):
+        aether.undo(2, home=home)
+
+
 def test_an_unknown_revision_cannot_be_undone(home):
     with pytest.raises(NotFound, match="revision 99"):
         aether.undo(99, home=home)

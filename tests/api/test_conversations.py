@@ -288,6 +288,12 @@ def test_a_name_that_means_no_conversation_or_several_lists_those_that_there_are
         conversations.known_name(given, archived=archived, home=both)
 
 
+def test_a_conversation_is_changed_only_by_its_own_name(both, capsys):
+    assert main(["archive", "restore", "talk", "--home", str(both)]) == 3
+
+    assert "One that may be meant is 5f3c." in capsys.readouterr().err
+
+
 def test_a_conversation_is_shown_by_its_other_name(both, capsys):
     assert main(["archive", "show", "talk", "--home", str(both)]) == 0
 
