@@ -1182,14 +1182,18 @@ def test_a_check_on_another_branch_says_so():
         return item(f"Uncommitted, as of the last call: a.py. The branch is {branch}.", role="tree", day=day)
 
     items = newest(
-        tree("b.2, rebased on main", 6), item("Ran `make test`: ok", "command", day=5),
-        tree("a", 4), item("Ran `make lint`: ok", "command", day=3), item("`make docs` failed: 1 failed", "error", day=3),
+        tree("b.2, rebased on main", 6), item("Ran `make test`: ok", "command", day=5), tree("a", 4),
+        item("Ran `make lint`: ok", "command", day=3), item("`make docs` failed: 1 failed", "error", day=3), tree("a", 2),
     )  # fmt: skip
 
     assert [(line.text, line.note) for line in commands_run(items)] == [
         ("Ran `make test`: ok", ""), ("Ran `make lint`: ok", "on the branch a"),
     ]  # fmt: skip
     assert [line.note for line in sections.problems(items)] == ["on the branch a"]
+    # Where the branch before it is another one, or not known, it may have run on either.
+    for earlier in ([tree("b.2", 2)], []):
+        held = [one for one in items if one["metadata"]["timestamp"] > tree("a", 2)["metadata"]["timestamp"]]
+        assert {line.note for line in commands_run([*held, *earlier])} == {""}
 
 
 def test_an_act_that_a_person_asked_for_beside_a_decision_says_that_a_report_followed():

@@ -665,12 +665,9 @@ def _when(check: Item, edited: str, trees: Sequence[Item]) -> str:
     branches = [(one["metadata"]["timestamp"], _BRANCH.search(one["content"])) for one in trees]
     known = [(found[1], time) for time, found in branches if found]
     # It ran between two states, which may be of two branches.
-    then = {
-        *[name for name, time in known if time >= at][-1:],
-        *[name for name, time in known if time < at][:1],
-    }
-    if len(then) == 1 and then != {known[0][0]}:
-        return f"on the branch {then.pop()}"
+    after = [name for name, time in known if time >= at][-1:]
+    if after and after == [name for name, time in known if time < at][:1] and after[0] != known[0][0]:
+        return f"on the branch {after[0]}"
     if at < edited:
         return BEFORE_EDIT
     # A command may edit as well.
