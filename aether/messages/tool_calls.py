@@ -290,7 +290,8 @@ def _literal(written: str) -> str:
         return ""
     if bare != written:
         return bare[1:-1]
-    return _ESCAPE.sub(_unescaped, bare[1:-1])
+    # Two escapes may be the halves of one character; a half alone is not valid.
+    return _ESCAPE.sub(_unescaped, bare[1:-1]).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _unescaped(found: re.Match[str]) -> str:

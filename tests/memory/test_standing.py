@@ -1214,6 +1214,8 @@ def test_a_turn_whose_edits_were_reverted_says_nothing():
 
     assert [one.item["id"] for one in standing.accounts(items)] == [second["id"]]
     assert [line.text for line in sections.changed_files(items)] == ["b.py (changed, 1 edit): lock"]
+    made = [*items[:5], items[5], edit("Created c.py (2 lines): c", 2), items[6]]
+    assert [one.item["id"] for one in standing.accounts(made)] == [second["id"], first["id"]]
     # Of two edits one is left.
     twice = [*items[:5], edit("Changed .gitignore (2 edits): a.lock", 2), items[6]]
     assert [one.item["id"] for one in standing.accounts(twice)] == [second["id"], first["id"]]

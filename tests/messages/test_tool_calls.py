@@ -353,7 +353,7 @@ def test_a_script_that_calls_tools_is_read_as_its_patches_and_commands():
     ("literal", "text"),
     [
         (r'"it\'s \"x\"\n"', 'it\'s "x"\n'), (r"'say \"x\"'", 'say "x"'), (r"`cost $5, \${HOME}`", "cost $5, ${HOME}"),
-        (r"String.raw`a\d`", r"a\d"), (r'"\u00e9\x41"', "éA"), ('"no end', ""), ("`${made}`", ""),
+        (r"String.raw`a\d`", r"a\d"), (r'"\u00e9\x41"', "éA"), (r'"\ud83d\ude00 \ud83d"', "😀 \ufffd"), ('"no end', ""), ("`${made}`", ""),
     ],
 )  # fmt: skip
 def test_a_string_of_a_script_is_read_as_javascript_reads_it(literal, text):

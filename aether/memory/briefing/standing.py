@@ -248,9 +248,10 @@ def reverted_in(items: Iterable[Item]) -> set[str]:
                 left = reverts.get(path, 0) - number
                 edits.add(left >= 0)
                 found |= {str(item.get("id", ""))} if left >= 0 else set()
-                reverts[path] = max(
-                    left, 0
-                )  # what is left of these was not reverted, nor what came before them
+                # What is left of these was not reverted, nor what came before them.
+                reverts[path] = max(left, 0)
+        elif item["type"] == "code_change":
+            edits.add(False)
     return found
 
 
