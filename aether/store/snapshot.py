@@ -216,7 +216,7 @@ def _paths(home: Path) -> tuple[str, ...]:
 
 
 def file_id(path: str) -> FileId:
-    """Return what changes with every replacement or edit of the file at `path`."""
+    """Return what changes with every replacement of the file at `path`, and every edit that changes its size or time."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -61,6 +61,7 @@ _PICKED_AGAIN = lazy(
     re.IGNORECASE,
 )
 _ANSWERS = lazy(r"\bto answer (?:your|the) question\b", re.IGNORECASE)
+_PART = lazy(r"[A-Za-z]\) ")
 _LABELS = (
     r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:option|variant|approach|alternative) \(?{label}\)?(?=\W{{0,4}}(?:[—–:.-]|\*\*))",
     r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?\(?{label}[.):]\)?(?:\*\*)?[ \t—–:-]*\S",
@@ -209,6 +210,8 @@ def settled(reply: str, before: str) -> Choice | None:
     if len(reply) > MESSAGE_CHARS:
         return None
     own = next(filter(chooses, prose(reply)), "")
+    if _PART.match(own) and len(reply) <= REPLY_CHARS:  # the answers to several questions belong together
+        own = reply.strip()
     return Choice(own, own=True, about=_matter_of(own, before)) if own else None
 
 

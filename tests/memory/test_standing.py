@@ -424,6 +424,7 @@ def test_a_long_list_is_injected_by_its_entries_after_the_sentence_that_opens_it
         ("I'd go with the lock, because it is there already.\n\nDoes that make sense?", ["I'd go with the lock, because it is there already."]),
         ("The lock comes first, since all others need it. Want to start there?", ["The lock comes first, since all others need it. Want to start there?"]),
         ("## 1. The lock\n\nIt is free.\n\nShall I push `main`?", ["Shall I push `main`?"]),
+        ("| Comment | Fix |\n|---|---|\n| the lock of `a.py` | Added docs on why it is held |\n\nReady to commit these changes?", ["Ready to commit these changes?"]),
         ("## 1. The lock\n\nIt is free.\n\n## 2. The queue\n\nIt is new.\n\nWhich do you prefer?", ["Which do you prefer?", "1. The lock", "2. The queue"]),
     ],
 )  # fmt: skip

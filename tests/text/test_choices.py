@@ -83,6 +83,13 @@ REVERT = "It works.\n\nWant to just revert to that pattern? We'd only keep `Type
         ("yes", "Want me to fix this? The fix would be a line in each of the three callers.", None, True),
         ("yes", "I'd suggest:\n- this\n- that", None, True),
         ("let's note that it is obsolete?", "All is done.", "let's note that it is obsolete?", True),
+        # The parts of an answer to several questions belong together.
+        (
+            "A) when it ends\n\nB) I want this as a separate feature",
+            "Two questions.",
+            "A) when it ends\n\nB) I want this as a separate feature",
+            True,
+        ),
     ],
 )
 def test_a_reply_takes_up_the_words_of_the_agent(reply, before, taken, alone):

@@ -542,7 +542,8 @@ def _question(account: Account) -> Iterator[str]:
         if refers(one.text):
             before = said[: said.index(one)]
             supposed = [each for each in before[-3:] if supposes(each.text) and not asks(each)][-1:]
-            listed = [each for each in blocks(before)[-1:] if each.entry]  # "Shall I do these?"
+            # "Shall I do these?" One entry of a longer list, or a row of a table, would not be all of them.
+            listed = [each for each in blocks(before)[-1:] if each.lead and each.text.startswith(each.lead)]
             yield from (whole(each.text) for each in listed or supposed)
         yield question
         if picks(question):
