@@ -644,10 +644,26 @@ def _flush(
     waiting.clear()
     try:
         names = archive_steps.add(place, made, packed=rules.packed, now=rules.now)
+    except Conflict:  # another process added some of them meanwhile
+        for value, data in made:
+            _add_one(place, value, data, rules, batch)
+        return
     except AetherError as reason:
         batch.failed.extend(_failure(reason, str(value["id"])) for value, _ in made)
         return
     batch.added.extend(_archived(place, value, name) for name, (value, _) in zip(names, made, strict=True))
+
+
+def _add_one(place: Path, value: JsonObject, data: bytes | None, rules: _Rules, batch: ArchivedBatch) -> None:
+    try:
+        if row := archive_store.find(place, value["id"]):
+            batch.added.append(_replace(place, row, value, data, rules))
+            batch.before.setdefault(row.id, _listed(row))
+        else:
+            names = archive_steps.add(place, [(value, data)], packed=rules.packed, now=rules.now)
+            batch.added.extend(_archived(place, value, name) for name in names)
+    except AetherError as reason:
+        batch.failed.append(_failure(reason, str(value["id"])))
 
 
 def _archived(place: Path, value: JsonObject, name: str) -> Archived:

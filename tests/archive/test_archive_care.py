@@ -37,6 +37,24 @@ def files_of(home, *places):
     }
 
 
+def test_what_another_process_adds_meanwhile_is_there_already(home, monkeypatch):
+    """Eight commands that add one file at once all say that it is archived."""
+    real, first = archive.archive_steps.add, [1]
+
+    def raced(place, made, **how):
+        if first:
+            first.clear()
+            real(place, made[:1], **how)
+        return real(place, made, **how)
+
+    monkeypatch.setattr(archive.archive_steps, "add", raced)
+    done = aether.archive_conversations([talk(), talk("fresh")], home=home)
+
+    assert ([one.id for one in done.added], done.failed) == ([talk()["id"], "fresh"], [])
+    assert [*done.before] == [talk()["id"]]
+    assert {one.id for one in aether.list_archived(home=home)} == {talk()["id"], "fresh"}
+
+
 @pytest.mark.parametrize("days", [0, 100, 160])
 def test_another_conversation_of_the_same_id_never_takes_the_place_of_an_archived_one(home, tmp_path, days):
     """At every level, also where no full form is left to compare with (160 days)."""
