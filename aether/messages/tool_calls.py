@@ -1256,6 +1256,12 @@ def answers_in(result: str) -> list[str]:
     return [*filter(None, (*whole, wrote.removesuffix('"')))]
 
 
+def unknown_outcome(command: str) -> str:
+    """Return what is to be said of a `command` without an answer if it commits or pushes; else ""."""
+    steps = [step for _, step in _git_steps(command) if _commits(*step) or _pushes(*step)]
+    return f"How the newest `git {steps[-1][0]}` came out is not known." if steps else ""
+
+
 def publishes(command: str) -> bool:
     """Return whether `command` commits or pushes."""
     return any(_commits(*step) or _pushes(*step) for _, step in _git_steps(command))

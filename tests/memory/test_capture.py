@@ -692,6 +692,20 @@ def test_an_edit_that_undoes_the_last_one_leaves_nothing_of_both():
     assert close_tree(tree)[0].content == ("No build or test is known to have passed since the last edit.")
 
 
+def test_a_commit_without_an_answer_is_said_to_be_without_one():
+    work, tree = new_work(), new_tree()
+    edited(work, tree, "a", "b")
+    call = Record("call", tool="Bash", arguments={"command": "git commit -m x && git push"}, call_id="c2")
+    record_call(work, call, origin(call, "s"))
+
+    [note] = close_tree(tree, work["calls"].values())
+    assert note.content.startswith(
+        "How the newest `git push` came out is not known. Uncommitted, as of the last call: a.py."
+    )
+    record_result(work, Record("result", "[main 1a2b3c4] x", call_id="c2"), tree)
+    assert "not known" not in close_tree(tree, work["calls"].values())[0].content
+
+
 def test_what_follows_an_edit_that_was_undone_is_kept():
     work, tree = new_work(), new_tree()
     edited(work, tree, "a", "b")

@@ -281,7 +281,7 @@ def _end_of_turn(state: State, agent: str, *, cut: bool = False) -> list[Draft]:
         return []
     notes = close_stretch(turn["work"])
     if not agent and "tree" in state:
-        notes += close_tree(state["tree"])
+        notes += close_tree(state["tree"], turn["work"]["calls"].values())
     answer, turn["answer"] = turn["answer"], None
     return _new_items(state, notes + _account(answer, cut=cut))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 from aether.hints import Any, NotRequired
 from aether.memory.capture.notes import Note, Origin, shorten
@@ -52,6 +52,7 @@ from aether.messages.tool_calls import (
     shell_command,
     swaps_of,
     takes_edit_back,
+    unknown_outcome,
     work_tree_lines,
 )
 from aether.redact.redact import redact, redacted, without_blocks
@@ -164,6 +165,8 @@ class Call(TypedDict):
     """The arguments of a tool that keeps the list of tasks."""
     place: NotRequired[str]
     """The directory in which it asks to run its command."""
+    noted: NotRequired[bool]
+    """Whether a note says that it has no answer."""
 
 
 class Work(TypedDict):
@@ -255,10 +258,15 @@ def record_result(work: Work, record: Record, tree: Tree | None = None) -> list[
     return _failed(work, call, record) if failed else _succeeded(work, call, record, undone)
 
 
-def close_tree(tree: Tree) -> list[Note]:
-    """Return the note of the files under version control, none if nothing changed since the last one."""
+def close_tree(tree: Tree, unanswered: Iterable[Call] = ()) -> list[Note]:
+    """Return the note of the files under version control, none if nothing changed since the last one, nor a call is `unanswered`."""
     at = tree.pop("at", None)
-    lines = work_tree_lines(tree["shown"], whole=not tree.get("partial"))
+    lines = [*work_tree_lines(tree["shown"], whole=not tree.get("partial"))]
+    for call in unanswered:
+        said = "" if call.get("noted") else unknown_outcome(call["command"])
+        if said:
+            call["noted"] = True  # it may never be answered, and is not said again
+            at, lines = (at or call["at"]), [said, *(line for line in lines if line != said)]
     text = " ".join(lines) or (NOTHING_LEFT if "swaps" in tree["shown"] else "")
     return [Note(at, text, "observation", "tree", role="tree", machine=True)] if at and text else []
 
