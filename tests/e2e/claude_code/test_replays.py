@@ -46,13 +46,14 @@ SUMMARIES = {
 }
 NOTHING = "Nothing was committed in this conversation."
 # What memory knows of each session.
+REPORTED = "a report followed"
 OF_WEBHOOK = [
     "State of the work, by the agent's last reports:",
     RETRIES,
     "Constraints and preferences of this project:",
     RULE,
     "Requests of the user:",
-    RETRY,
+    f"{RETRY} ({REPORTED})",
     "Files changed:",
     "webhook.py (created, 1 edit): send",
     "Commits and commands, the last of each:",
@@ -65,7 +66,7 @@ OF_INVOICE = [
     "Constraints and preferences of this project:",
     RULE,
     "Requests of the user:",
-    EXPORT,
+    f"{EXPORT} ({REPORTED})",
     "Files changed:",
     "invoice.py (created, 1 edit): export",
     "Commits and commands, the last of each:",

@@ -22,6 +22,7 @@ SCRIPT = plot(
     {"Add retries": [say(ADDED)], "The rule about": [say(REMOVED)], "What is": [say("The tests are next.")]},
     summary=say("<summary>Nothing.</summary>"),
 )
+REPORTED = "a report followed"
 STATE, RULES = "State of the work, by the agent's last reports", "Constraints and preferences of this project"
 DATE = re.compile(r"(?: \(\d{4}-\d\d-\d\d\))?:$|(?<=^- )\d{4}-\d\d-\d\d ")
 
@@ -43,11 +44,18 @@ def test_a_rule_that_was_taken_back_is_given_to_no_later_session(stage):
 
     played(ASKED)
     assert given() == [
-        STATE, f"- {ADDED}", RULES, f"- {REVIEW}", f"- {RETRIES}", "Requests of the user", f"- {ASKED}",
+        STATE, f"- {ADDED}", RULES, f"- {REVIEW}", f"- {RETRIES}", "Requests of the user", f"- {ASKED} ({REPORTED})",
     ]  # fmt: skip
 
     played(TAKEN_BACK)
-    after = [STATE, f"- {REMOVED}", RULES, f"- {REVIEW}", "Requests of the user", f"- {TAKEN_BACK}"]
+    after = [
+        STATE,
+        f"- {REMOVED}",
+        RULES,
+        f"- {REVIEW}",
+        "Requests of the user",
+        f"- {TAKEN_BACK} ({REPORTED})",
+    ]
     assert given() == after
 
     driver.run(at, project, ["aether", "memory", "compress", "--phase", "1"])
