@@ -311,7 +311,6 @@ def place_of(command: str) -> str:
     return found or ""
 
 
-_CHUNK = '{"chunk_id":'
 _MAKE_PLACE = lazy(r"\s-[CfI]\s*\S+")
 _MAKE_GOAL = lazy(r"(?<=\s)[a-zA-Z][\w-]*(?=\s|\Z)")
 
@@ -525,6 +524,10 @@ def _last_parts(line: str) -> str:
         if found > 0 and len(line) - found <= COMMAND_CHARS:
             return line[found:] if any(_matters(one.text) for one in parts[at:]) else line
     return line
+
+
+# How the object starts in which a script of Codex shows what a command printed.
+_CHUNK = '{"chunk_id":'
 
 
 def printed(output: str) -> str:

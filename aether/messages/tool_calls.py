@@ -128,6 +128,7 @@ _PUSHED = lazy(
     needs=(" -> ", "up-to-date"),
 )
 _NOTHING_MOVED = lazy(r"\bup[ -]to[ -]date\b|^Fast-forward$", re.MULTILINE)
+# With a commit of its own.
 _MERGED = lazy(r"^Merge made by the '", re.MULTILINE)
 _NOT_PUSHED = lazy(
     r"^ ! \[(?:remote )?rejected\]|^error: failed to push|^fatal: |^hint: .*\b(?:fast-forwards|integrate)\b|^\s*git push --set-upstream\b",
@@ -141,6 +142,7 @@ _LISTED_CHANGE = lazy(
     r"^(?:[ MADRCU?]{2}(?<!  ) |\t(?:modified|new file|deleted|renamed|both modified|typechange):\s+|\t)(?:.+ -> )?(\S.*?)\s*$",
     re.MULTILINE,
 )
+# The lines of a short list, before those that another command printed.
 _SHORT_LIST = lazy(r"(?:(?:##|[ MADRCU?]{2}(?<!  )) .*\n?)*")
 # The branch of the work, as git prints it; that of another directory is not this one.
 _SHOWS_BRANCH = lazy(r"\bgit (?:commit|status|checkout|switch|branch --show-current)\b", needs=("git",))
@@ -321,21 +323,25 @@ def file_changes(arguments: JsonObject, command: str = "") -> Iterator[FileChang
     """
     texts = (arguments.get(key) for key in ("input", "patch"))
     patch = next((text for text in texts if isinstance(text, str)), command)
-    script = script_in(arguments)
-    if script:
-        patch = "\n".join(one for one in map(_literal, _LITERAL.findall(script)) if "*** Begin Patch" in one)
+    if script := script_in(arguments):
         yield from _by_shell(command)
-    if "*** Begin Patch" in patch:
-        heads = list(_PATCHED.finditer(patch))
-        ends = [*(head.start() for head in heads[1:]), len(patch)]
-        for head, end in zip(heads, ends, strict=False):
-            lines = patch[head.end() : end].partition("*** End Patch")[0].split("\n")
-            added, removed = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
-            yield _described(head[2], _PATCH_ACTIONS[head[1]], added, removed)
-    elif command and not script:
+        literals = map(_literal, _LITERAL.findall(script))
+        yield from _by_patch("\n".join(one for one in literals if "*** Begin Patch" in one))
+    elif "*** Begin Patch" in patch:
+        yield from _by_patch(patch)
+    elif command:
         yield from _by_shell(command)
-    elif not script:
+    else:
         yield from _by_tool(arguments)
+
+
+def _by_patch(patch: str) -> Iterator[FileChange]:
+    heads = list(_PATCHED.finditer(patch))
+    ends = [*(head.start() for head in heads[1:]), len(patch)]
+    for head, end in zip(heads, ends, strict=False):
+        lines = patch[head.end() : end].partition("*** End Patch")[0].split("\n")
+        added, removed = ("\n".join(line[1:] for line in lines if line.startswith(sign)) for sign in "+-")
+        yield _described(head[2], _PATCH_ACTIONS[head[1]], added, removed)
 
 
 def _by_tool(arguments: JsonObject) -> Iterator[FileChange]:

@@ -448,9 +448,8 @@ def _is_token(text: str) -> bool:
 def _holds_colon(text: str) -> bool:
     """Return False for `Basic authentication` and `basic JavaScript`: credentials hold a colon, in base64."""
     whole = text.rstrip("=")
-    if (
-        not whole.isascii()
-    ):  # where letters are alike in both cases, one of another alphabet may be among them
+    # Where letters are alike in both cases, one of another alphabet may be among them.
+    if not whole.isascii():
         return False
     import base64
 

@@ -205,6 +205,7 @@ _OF_TREE = lazy(
 _TICKED = lazy(r"\W*[✅✓✔☑]|[^.!]*[✅✓✔☑]\Z", needs=("✅", "✓", "✔", "☑"))
 # How an account was checked, below it or at the start of a line, is old when there is a newer one.
 _CHECKED = lazy(r"\W*(?:verif\w+|validat\w+|checks?|tests?)\b[^:.]{0,20}:", re.IGNORECASE)
+# How a check came out.
 _RESULT = lazy(
     r"\b(?:pass\w*|green|clean|ok|fail\w*|error\w*|no|0|succe\w+|confirm\w*|match\w*|\d+)\b|✅|✓",
     re.IGNORECASE,

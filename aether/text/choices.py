@@ -61,6 +61,7 @@ _PICKED_AGAIN = lazy(
     re.IGNORECASE,
 )
 _ANSWERS = lazy(r"\bto answer (?:your|the) question\b", re.IGNORECASE)
+# An answer to the first of several questions.
 _PART = lazy(r"[A-Za-z]\) ")
 _LABELS = (
     r"^[ \t]*(?:[-*•] +)?(?:#+ *)?(?:\*\*)?(?:option|variant|approach|alternative) \(?{label}\)?(?=\W{{0,4}}(?:[—–:.-]|\*\*))",

@@ -1217,6 +1217,11 @@ def test_a_turn_whose_edits_were_reverted_says_nothing():
     assert [line.text for line in sections.changed_files(items)] == ["b.py (changed, 1 edit): lock"]
     made = [*items[:5], items[5], edit("Created c.py (2 lines): c", 2), items[6]]
     assert [one.item["id"] for one in standing.accounts(made)] == [second["id"], first["id"]]
+    # Nor does it say why, as long as it left no other edit.
+    kept = "I'm keeping `lock()` as it is, because the report reads it."
+    reason = item(kept, day=2, role="change", conversation="c")
+    assert list(standing.reasons([*items[:-1], reason, items[-1]])) == []
+    assert [line.text for line in standing.reasons([*made[:-1], reason, made[-1]])] == [kept]
     # Of two edits one is left.
     twice = [*items[:5], edit("Changed .gitignore (2 edits): a.lock", 2), items[6]]
     assert [one.item["id"] for one in standing.accounts(twice)] == [second["id"], first["id"]]

@@ -34,6 +34,7 @@ _LOOKED_AT = 200
 # Of the name and subject of a commit: a list of commits shortens the subject.
 COMMIT_CHARS = 60
 _NAMES_COMMIT = lazy(r"\W*commit(?:ted)?(?: as)?:? `?([0-9a-f]{7,})\b[^.]*\.?\Z", re.IGNORECASE)
+# The name of a commit, then the start of its subject.
 _NAMED_SUBJECT = lazy(r"\W*[0-9a-f]{7,40}[^\w\n]{1,8}(?=\S{1,20} \S)")
 RESUMED = frozenset({"resume", "fork"})
 

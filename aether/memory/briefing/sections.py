@@ -24,9 +24,10 @@ from aether.memory import signals
 from aether.memory.briefing.block import Line, judged, one_line, timestamp, topic_words
 from aether.memory.briefing.standing import (
     ISSUE,
+    RUNS,
     accounts,
+    is_step,
     reported_on,
-    reverted_in,
     says_state,
     under_way,
     undone_in,
@@ -376,7 +377,6 @@ def with_short_paths(items: Iterable[Item], root: str) -> Iterator[Item]:
         yield item if content == item["content"] else {**item, "content": content}
 
 
-_BRANCH = lazy(r"\bThe branch is ([^\s,]+?)(?:, rebased|\.(?:\s|\Z))")
 # Characters of the name of a directory.
 NAME_CHARS = 60
 _WORKTREE = lazy(r"[\\/]\.(?:claude[\\/])?worktrees[\\/].*", re.DOTALL)
@@ -445,7 +445,7 @@ def changed_files(items: Iterable[Item], *, root: str = "", foremost: bool = Fal
 def _changed(items: Iterable[Item], root: str) -> dict[str, _Changed]:
     """Return the merged changes of each file, the newest first."""
     items = [*items]
-    undone = undone_in(items) | reverted_in(items)
+    undone = undone_in(items)
     changes = (item for item in items if item["type"] == "code_change" and item.get("id") not in undone)
     read = [
         (item["metadata"]["timestamp"], str(item.get("id", "")), *match.groups())
@@ -513,7 +513,6 @@ _ON_THE_SPOT = lazy(
     re.DOTALL,
 )
 _REDIRECTED = lazy(r"\s*(?:\d?>&\d|&?\d?>\s*/dev/null)")
-_RUNS = frozenset({"command", "solution", "error"})
 _RAN = lazy(r"Ran `(.+?)`(?: \(\d+ runs\))?(?:: (?P<said>.*))?", re.DOTALL)
 # A failed check that worked later, perhaps as another command.
 _WORKED = lazy(
@@ -614,7 +613,7 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
     trees, edited = _trees(items), _edited(items)
     tree = trees[0]["content"] if trees else ""
     checks = MOST_CHECKS
-    held = (item for item in items if item["type"] in _RUNS and not item["metadata"].get("protected"))
+    held = (item for item in items if item["type"] in RUNS and not item["metadata"].get("protected"))
     for item, _ in zip(held, range(LOOKED_AT), strict=False):
         run = _RAN.fullmatch(item["content"]) or _WORKED.fullmatch(item["content"])
         failed = None if run else _FAILED.fullmatch(item["content"])
@@ -657,6 +656,10 @@ def _edited(items: Iterable[Item]) -> str:
     )
     times = (item["metadata"]["timestamp"] for item, change in made if change and not is_scratch(change[2]))
     return next(times, "")
+
+
+# In the note of a work tree.
+_BRANCH = lazy(r"\bThe branch is ([^\s,]+?)(?:, rebased|\.(?:\s|\Z))")
 
 
 def _when(check: Item, edited: str, trees: Sequence[Item]) -> str:
@@ -721,7 +724,6 @@ FEW_REQUESTS = 3
 PAGE_CHARS = 400
 # Fates of requests; of others it is not known whether they are open.
 DONE, DROPPED = "done", "dropped"
-_WORK = frozenset({"code_change", "command", "solution", "error"})
 # How many of the newest items of each role or type a session keeps, and of how many conversations.
 KEPT = {
     "request": 8, "user_input": 8, "answer": 6, "outcome": 6, "commit": 6, "change": 8, "tree": 1, "plan": 1,
@@ -884,8 +886,9 @@ def of_type(items: Iterable[Item], type: str) -> Iterator[Item]:
 def requests(items: Sequence[Item], *, most: int = UNREPORTED_CHARS) -> Iterator[Line]:
     """Yield what the person asks for now: the last request, those before it that it only asks about, and what came first.
 
-    Of the last one `most` characters are shown while no report followed it. The first one says what the work is for, in a short conversation or if it is a page. Those between that say how
-    something is to be done are `asked`: the person has moved on. Dropped ones are left out.
+    Of the last one `most` characters are shown while no report followed it. The first one says what the work is for, in a
+    short conversation or if it is a page. Those between that say how something is to be done are `asked`: the person has
+    moved on. Dropped ones are left out.
     """
     fates = request_fates(items)
     found = [*_requests(item for item in items if fates.get(str(item.get("id"))) != DROPPED)]
@@ -968,7 +971,7 @@ def _requests(items: Iterable[Item]) -> Iterator[Item]:
     idle: list[Item] = []
     worked = False
     for item in items:
-        if item["type"] in _WORK:
+        if is_step(item):
             worked = True
         elif _asks_now(item, asked) and not item["metadata"].get("protected") and not noting_agent(item):
             if _answer(item["content"]):

@@ -78,8 +78,8 @@ _COMMIT_NAME = lazy(r"\[\S+ ([0-9a-f]{7,})\]|([0-9a-f]{7,}) |https://\S+/(?:pull
 _CHANGED_FILE = lazy(r"(?:Changed|Created|Deleted) (?:\S*/)?([^\s/:]+)")
 _EDIT = lazy(r"(?P<action>Changed|Reverted) (?P<path>.+?)(?: \((?P<number>\d+) edits\))?", re.DOTALL)
 _SPAN = lazy(r"`([^`]+)`")
-_RUNS = frozenset({"command", "solution", "error"})
-_PASSED = frozenset({"command", "solution"})
+RUNS = frozenset({"command", "solution", "error"})
+_PASSED = RUNS - {"error"}
 # A task that a command alone fulfils: agents often do not tick it.
 _ONLY_CHECKS = lazy(
     r"(?:re-?)?(?:run|execute|verify|validate)\b.*\b(?:tests?|lint|builds?|checks?)\b", re.IGNORECASE
@@ -121,7 +121,7 @@ def accounts(items: Sequence[Item]) -> list[Account]:
     found: list[Account] = []
     turned_down = fixed = talked = False
     reply = ""
-    undone = undone_in(items) | _amended(items) | reverted_in(items)
+    undone = undone_in(items) | _amended(items)
     touched: set[str] = set()
     steps = asked = 0
     for item in items:
@@ -176,22 +176,27 @@ def _record_work(found: list[Account], item: Item) -> None:
     if found and not found[-1].published:
         if item["type"] == "code_change" or item["metadata"].get("role") == "commit":
             found[-1] = found[-1]._replace(worked=True)
-        elif item["type"] in _RUNS:
+        elif item["type"] in RUNS:
             found[-1] = found[-1]._replace(ran=True)
 
 
 def undone_in(items: Sequence[Item]) -> set[str]:
-    """Return the ids of the accounts, reasons and edits of the newest work before each message that demands to undo it.
+    """Return the ids of the accounts, reasons and edits of work that was undone, and of the edits that undid it.
 
-    The edits that undid it are among them. `items` are those of one conversation, the newest first.
+    `items` are those of one conversation, the newest first.
     """
+    return _undone_on_demand(items) | _reverted(items)
+
+
+def _undone_on_demand(items: Iterable[Item]) -> set[str]:
+    """Return those of the newest work before each message that demands to undo it."""
     found: set[str] = set()
     edits: set[str] = set()  # since the request that comes next
     undoing = changed = acted = False
     newest = True
     for item in items:
         role = item["metadata"].get("role", "")
-        acted = acted or item["type"] in _RUNS or role == "tree"
+        acted = acted or item["type"] in RUNS or role == "tree"
         if role == "request":
             demanded = undoes(item["metadata"].get("reply") or _words(item["content"]))
             # If the agent did nothing, and the person went on, nothing was undone.
@@ -209,25 +214,8 @@ def undone_in(items: Sequence[Item]) -> set[str]:
     return found
 
 
-def reported_on(items: Iterable[Item]) -> set[str]:
-    """Return the ids of the requests that a final report followed in their conversation; `items` are the newest first."""
-    found: set[str] = set()
-    reported: set[str] = set()  # conversations with a report since their request that comes next
-    for item in items:
-        own = item["metadata"].get("conversation", "")
-        if item["metadata"].get("role") == "request":
-            found |= {str(item.get("id", ""))} if own in reported else set()
-            reported.discard(own)
-        elif _is_account(item) and item["metadata"].get("fate") != CUT:
-            reported.add(own)
-    return found
-
-
-def reverted_in(items: Iterable[Item]) -> set[str]:
-    """Return the ids of the edits that later ones reverted, of the latter, and of the accounts of turns that left no other edit.
-
-    `items` are those of one conversation, the newest first.
-    """
+def _reverted(items: Iterable[Item]) -> set[str]:
+    """Return those of edits that later ones reverted, and of what was said in turns that left no other edit."""
     found: set[str] = set()
     reverts: dict[str, int] = {}
     said: list[str] = []  # in the turn that is being read
@@ -255,6 +243,20 @@ def reverted_in(items: Iterable[Item]) -> set[str]:
     return found
 
 
+def reported_on(items: Iterable[Item]) -> set[str]:
+    """Return the ids of the requests that a final report followed in their conversation; `items` are the newest first."""
+    found: set[str] = set()
+    reported: set[str] = set()  # conversations with a report since their request that comes next
+    for item in items:
+        own = item["metadata"].get("conversation", "")
+        if item["metadata"].get("role") == "request":
+            found |= {str(item.get("id", ""))} if own in reported else set()
+            reported.discard(own)
+        elif _is_account(item) and item["metadata"].get("fate") != CUT:
+            reported.add(own)
+    return found
+
+
 def under_way(items: Iterable[Item]) -> bool:
     """Return whether the newest request has no final report yet; `items` are those of one conversation, the newest first."""
     for item in items:
@@ -274,7 +276,7 @@ def last_words(items: Iterable[Item]) -> Iterator[Line]:
     for item in items:
         role = item["metadata"].get("role", "")
         over = role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT)
-        if over or _is_step(item):
+        if over or is_step(item):
             return
         said = role in ("change", "said", "answer") and not item["metadata"]["caste"]
         reports_some = said and any(not one.is_bare for one in sentences_of_report(item["content"]))
@@ -282,8 +284,9 @@ def last_words(items: Iterable[Item]) -> Iterator[Line]:
             yield Line("state", text, item["metadata"]["timestamp"], ids=(item["id"],), evidence="agent")
 
 
-def _is_step(item: Item) -> bool:
-    return item["type"] == "code_change" or item["type"] in _RUNS
+def is_step(item: Item) -> bool:
+    """Return whether `item` is an edit or a command."""
+    return item["type"] == "code_change" or item["type"] in RUNS
 
 
 def delegated(items: Iterable[Item]) -> Iterator[Line]:
@@ -409,8 +412,8 @@ def reasons(items: Sequence[Item]) -> Iterator[Line]:
     """Yield the reasons that an agent gave on the way for edits that followed, the newest first.
 
     `items` are those of one conversation. Only a sentence that chooses is one ("both should go through the log"): an edit
-    that followed it shows that it was carried out. Those of older turns are left out. While there is no report on the newest request, those that say what is
-    made are among them.
+    that followed it shows that it was carried out. Those of older turns are left out, and of edits that were undone. While
+    there is no report on the newest request, those that say what is made are among them.
     """
     undone = undone_in(items)
     reported = not under_way(items)
@@ -452,7 +455,7 @@ def next_steps(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
     # What a turn that was cut off announced before its last command, it has done or tried.
     if said and said[0].item["metadata"].get("fate") == CUT:
         after = takewhile(lambda item: item is not said[0].item, items)
-        said = said[1:] if any(item["type"] in _RUNS for item in after) else said
+        said = said[1:] if any(item["type"] in RUNS for item in after) else said
     yield from _asked(said)
     if said:
         yield from _next_of(said[0], items)
@@ -509,7 +512,7 @@ def _never_run(found: Sequence[Account], items: Sequence[Item]) -> Iterator[Line
             spans = _SPAN.findall(one.text) if is_ahead(one) and not asks(one) else []
             named = [command_signature(span) for span in spans if " " in span and is_notable(span)]
             since = (item for item in items if item["metadata"]["timestamp"] >= account.at)
-            ran = [item["content"] for item in since if item["type"] in _RUNS] if named else []
+            ran = [item["content"] for item in since if item["type"] in RUNS] if named else []
             if named and not any(named[0] in each for each in ran):
                 if text := whole(one.text):
                     yield _line("next", text, account)

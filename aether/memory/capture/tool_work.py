@@ -82,8 +82,9 @@ _PLANS = frozenset({"todowrite", "todo_write", "task_create", "task_update", "up
 # A longer list is no plan of one conversation.
 MOST_TASKS = 40
 TASK_CHARS = 400
-# Replaces the note of a list that was emptied since.
+# Replaces the note of a work tree whose edits were all undone since.
 NOTHING_LEFT = "No edit of this conversation is known to be uncommitted."
+# Replaces the note of a list that was emptied since.
 EMPTY_PLAN = "The list of tasks was emptied."
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
@@ -447,10 +448,8 @@ def _changed(work: Work, change: FileChange, at: Origin, *, undoes: bool) -> lis
     known = work["files"].get(change.path)
     if known and undoes and known["action"] == "changed":
         known["edits"] -= 1
-        known["names"], known["first"] = (
-            [],
-            "",
-        )  # which of them were those of the edit that is undone is not known
+        # Which of them were those of the edit that is undone is not known.
+        known["names"], known["first"] = [], ""
         if not known["edits"]:
             del work["files"][change.path]
         return []

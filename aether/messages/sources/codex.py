@@ -32,8 +32,7 @@ _RUNNING = lazy(r"^Process running with session ID (\d+)", re.MULTILINE)
 HEADER = lazy(
     r"\A(?:(?:Script (?:completed|failed)|Chunk ID|Wall time|Process |Exit code|Original token count|Total output lines).*\n)+Output:\n"
 )
-
-
+# A script prints what a command said as an object.
 _FAILED_CODE = lazy(r'^\{"chunk_id":.*?"exit_code":\s*[1-9]', re.MULTILINE)
 
 
