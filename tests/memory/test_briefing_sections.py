@@ -1223,6 +1223,31 @@ def test_a_start_lists_no_check_that_said_nothing():
     assert texts(commands_run(items, silent=False)) == ["Ran `gh pr merge 9`"]
 
 
+def test_a_start_lists_checks_and_what_was_published():
+    errands = ["npx next dev --port 3000", "gh pr comment 90", "pnpm add left-pad", "go mod why -m testify"]
+    lasting = ["make test", "twine upload dist/aether.whl", "gh release create v2"]
+    items = [item(f"Ran `{one}`: ok", "command", day=1) for one in (*errands, *lasting)]
+
+    assert len(commands_run(items)) == len(items)
+    assert texts(commands_run(items, silent=False)) == [f"Ran `{one}`: ok" for one in lasting]
+
+
+def test_a_start_lists_no_check_from_before_the_last_edit_whose_programs_ran_again():
+    edit = item("Changed a.py", "code_change", day=3)
+    runs = [
+        item("Ran `go test ./...`: ok", "command", day=4),
+        item("Ran `gofmt -w . && go test ./store`: ok", "command", day=2),
+        item("Ran `go vet ./...`: 0 issues", "command", day=1),
+    ]
+
+    shown = ["Ran `go test ./...`: ok", "Ran `go vet ./...`: 0 issues"]
+    assert texts(commands_run(newest(edit, *runs), silent=False)) == shown
+    assert len(commands_run(newest(edit, *runs))) == 2  # the most checks that are shown
+    assert texts(commands_run(newest(*runs), silent=False)) == [
+        "Ran `go test ./...`: ok", "Ran `gofmt -w . && go test ./store`: ok",
+    ]  # fmt: skip
+
+
 def test_of_a_long_chain_the_end_is_listed():
     chain = " && ".join(f"make part-{number}-of-the-whole-build" for number in range(8))
 

@@ -535,6 +535,8 @@ _TITLED = lazy(r'"(?:title|subject|name)": "((?:\\.|[^"\\])*)"')
 _IN_TREE = lazy(
     r"(?:git (?:add|commit|push|pull|fetch|switch|checkout|merge|rebase|reset|stash)|gh pr checkout)\b"
 )
+# What these did is done outside of the conversation.
+_PUBLISHES = lazy(r"gh pr merge\b|\S+ (?:run )?(?:publish|deploy|release|upload)\b")
 _FORMATS = lazy(r"(?:\S+ ){0,2}(?:\w*fmt|format|prettier|black|isort)\b(?!.*\bcheck\b)")
 _QUOTED = lazy(r"`([^`]+)`")
 # The host reports the directory of its shell after any command.
@@ -604,11 +606,13 @@ def _shown(parts: list[str], most: int = COMMAND_CHARS) -> str:
 def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
     """Return the commands that mattered, each with its last run: the newest checks before the others.
 
-    What the state of the work tree says as well, a formatter that said nothing, and without `silent` any check that said
-    nothing, are left out.
+    What the state of the work tree says as well and a formatter that said nothing are left out. Without `silent`, so is a
+    check that said nothing, one from before the last edit whose programs ran again, and a command that neither checks nor
+    publishes: what it did is done.
     """
     found: list[tuple[int, Line]] = []
     seen: set[str] = set()
+    checked: set[str] = set()
     items = list(items)
     trees, edited = _trees(items), _edited(items)
     tree = trees[0]["content"] if trees else ""
@@ -627,8 +631,14 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
         said = _ASIDE.sub("", run["said"] or "").strip() if run else ""
         is_check = bool(run) and _is_check(parts)
         quiet = bool(run) and not said and ((is_check and not silent) or all(map(_FORMATS.match, parts)))
-        if quiet or (tree and parts and all(map(_IN_TREE.match, parts))):
+        over = not silent and bool(run) and not is_check and not any(map(_PUBLISHES.match, parts))
+        if quiet or over or (tree and parts and all(map(_IN_TREE.match, parts))):
             continue
+        note = _when(item, edited, trees) if is_check else ""
+        programs = _checks_in(parts) if is_check and not silent else set[str]()
+        if programs and programs <= checked and note == BEFORE_EDIT:
+            continue
+        checked |= programs
         checks -= is_check
         if is_check and checks < 0:
             continue
@@ -636,7 +646,6 @@ def commands_run(items: Iterable[Item], *, silent: bool = True) -> list[Line]:
         text = f"Ran `{_shown(parts)}`{outcome}" if run else _call(item["content"])
         last = 0 if run and not any(map(_HISTORY.match, parts)) else 1 + bool(run)
         ids, _ = origin_of(item)
-        note = _when(item, edited, trees) if is_check else ""
         line = Line(
             "commands", one_line(text, TEXT_CHARS), item["metadata"]["timestamp"], note, ids, "machine"
         )
@@ -691,11 +700,16 @@ def _call(content: str) -> str:
 
 
 def _is_check(parts: Iterable[str]) -> bool:
+    return bool(_checks_in(parts))
+
+
+def _checks_in(parts: Iterable[str]) -> set[str]:
+    """Return the names of the tests, builds and the like among the `parts` of a command."""
     from aether.messages.shell import command_signature
 
     names = map(command_signature, parts)
     # What cannot be installed or fetched is done in another way.
-    return any(_CHECK.search(name) and not _FETCHES.search(name) for name in names)
+    return {name for name in names if _CHECK.search(name) and not _FETCHES.search(name)}
 
 
 LOOKED_AT_OPEN = 30
