@@ -747,10 +747,10 @@ def announces(sentence: str) -> bool:
 def goes_on(text: str) -> bool:
     """Return whether an agent's message ends with what it does or is about to do.
 
-    >>> goes_on("The tests pass. I'm committing this now."), goes_on("Let me push."), goes_on("It is pushed. Let me know.")
+    >>> goes_on("The tests pass. I'm committing this now."), goes_on("Step 2, the caller:"), goes_on("It is pushed. Let me know.")
     (True, True, False)
     """
-    return _ends_so(text, _IS_DOING)
+    return text.rstrip("*_ \n").endswith(":") or _ends_so(text, _IS_DOING)
 
 
 def looks_on(text: str) -> bool:

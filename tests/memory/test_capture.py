@@ -220,7 +220,10 @@ def test_the_last_message_before_a_cut_says_that_the_work_went_on():
 
     assert fate_of(user("Add a lock."), under_way, run("pytest")[0]) == ["cut"]
     assert fate_of(user("Add a lock."), under_way) == [None]
-    assert fate_of(user("Add a lock."), under_way, run("pytest")[0], user("Stop.")) == [None]
+    assert fate_of(user("Add a lock."), said("The lock is in. **Step 2**, the callers:")) == ["cut"]
+    # After a call without a report, what the person writes interrupts the work.
+    assert fate_of(user("Add a lock."), under_way, *run("pytest"), user("Stop.")) == ["interrupted"]
+    assert fate_of(user("Add a lock."), *run("pytest"), under_way, user("Thanks. Push it.")) == [None]
 
 
 def test_machinery_and_encouragement_are_not_noted():
@@ -1433,6 +1436,41 @@ def test_a_list_of_tasks_that_was_emptied_has_no_tasks():
 
     plans = [each["content"] for each in found if each["metadata"].get("role") == "plan"]
     assert plans == ["[pending] Rewrite the installer", tool_work.EMPTY_PLAN]
+
+
+def test_a_list_of_steps_is_over_when_the_next_request_was_reported_on_too():
+    def plan(number, **given):
+        return (
+            Record("call", tool="update_plan", call_id=f"p{number}", arguments=given),
+            Record("result", "Plan updated", call_id=f"p{number}"),
+        )
+
+    def plans(*records):
+        return [each["content"] for each in notes(*records) if each["metadata"].get("role") == "plan"]
+
+    steps = plan(0, plan=[{"step": "Review the store", "status": "pending"}])
+    first, second = said("`store.py` has two faults: no lock, no limit."), said("Wrote `faults.md`.")
+
+    start = (user("Review it."), *steps, first, user("Write that down."))
+    assert plans(*start, second) == ["[pending] Review the store"]
+    assert plans(*start, second, user("Push it.")) == ["[pending] Review the store", tool_work.LEFT_PLAN]
+    # Without a report nobody knows that the steps were left, and a new list begins anew.
+    assert plans(*start, *run("ls"), user("Go on.")) == ["[pending] Review the store"]
+    renewed = plan(1, plan=[{"step": "Fix the lock", "status": "pending"}])
+    assert plans(*start, *renewed, second, user("Push it."))[-1] == "[pending] Fix the lock"
+
+
+def test_tasks_of_their_own_last_longer_than_steps():
+    made = Record("call", tool="TaskCreate", call_id="t", arguments={"subject": "Fix the log"})
+    done = Record("result", "Task #1 created", call_id="t")
+    answered = [
+        one for number in range(4) for one in (said(f"Fixed part {number} in `a.py`."), user("Go on."))
+    ]
+
+    found = notes(user("Fix it."), made, done, *answered)
+
+    plans = [each["content"] for each in found if each["metadata"].get("role") == "plan"]
+    assert plans == ["[pending] Fix the log"]
 
 
 def test_a_task_that_was_not_seen_before_has_the_state_that_its_update_gives():

@@ -193,6 +193,30 @@ def test_a_request_that_was_reported_on_is_not_open_while_the_agent_goes_on():
 
     assert standing.under_way([cut, asked])
     assert not standing.under_way([cut, done, asked])
+    stopped = answer("Both run at the same time now.", day=5, fate="interrupted")
+    assert standing.under_way([stopped, asked])
+    assert standing.reported_on([request("Go on.", 7), stopped, asked]) == set()
+    assert standing.reported_on([request("Go on.", 7), done, asked]) == {asked["id"]}
+
+
+def test_the_last_report_is_shown_from_its_first_sentences_on():
+    gaps = "\n\n1. `sync()` has no test of a pruned branch, and it deletes what it does not know."
+    short = "Short answer: not enough to trust it yet."
+
+    assert injected(request("Is it tested?"), answer(f"{short}{gaps}"))[0][0] == short
+    # Of an earlier report this is history, and so is the opening of a list or of work that was stopped.
+    newer = (request("And the docs?", 6), answer("`docs.md` has all of it; nothing is left to write.", day=7))
+    assert short not in injected(request("Is it tested?"), answer(f"{short}{gaps}"), *newer)[0]
+    opens = "The gaps that I would close first are these:"
+    assert opens not in injected(request("Is it tested?"), answer(f"{opens}{gaps}"))[0]
+    stopped = answer(f"{short}{gaps}", fate="interrupted")
+    assert short not in injected(request("Is it tested?"), stopped)[0]
+
+
+def test_an_answer_without_names_is_shown_if_it_is_the_last_word():
+    said = "Yeah, it should simply be inlined, because nobody else calls it."
+
+    assert injected(request("Why is it a function?"), answer(said))[0] == [said]
 
 
 def test_what_is_made_is_injected_while_there_is_no_report_on_it():

@@ -13,10 +13,11 @@ from collections.abc import Set as AbstractSet
 from itertools import islice, takewhile
 
 from aether.memory.briefing.block import Line
-from aether.memory.capture.notes import CUT, RULE_TYPES
+from aether.memory.capture.notes import CUT, INTERRUPTED, RULE_TYPES
 from aether.text.accounts import (
     HEADING,
     LINE_CHARS,
+    NAMELESS_WORDS,
     OPTION,
     Paragraph,
     announces,
@@ -45,6 +46,7 @@ from aether.text.accounts import (
     recommended,
     refers,
     refuses,
+    reported,
     reports_work,
     says_why,
     step_of,
@@ -252,7 +254,7 @@ def reported_on(items: Iterable[Item]) -> set[str]:
         if item["metadata"].get("role") == "request":
             found |= {str(item.get("id", ""))} if own in reported else set()
             reported.discard(own)
-        elif _is_account(item) and item["metadata"].get("fate") != CUT:
+        elif _is_report(item):
             reported.add(own)
     return found
 
@@ -263,7 +265,7 @@ def under_way(items: Iterable[Item]) -> bool:
         role = item["metadata"].get("role", "")
         if role == "request":
             return True
-        if _is_account(item) and item["metadata"].get("fate") != CUT:
+        if _is_report(item):
             return False
     return False
 
@@ -275,7 +277,7 @@ def last_words(items: Iterable[Item]) -> Iterator[Line]:
     """
     for item in items:
         role = item["metadata"].get("role", "")
-        over = role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT)
+        over = role == "request" or _is_report(item)
         if over or is_step(item):
             return
         said = role in ("change", "said", "answer") and not item["metadata"]["caste"]
@@ -296,7 +298,7 @@ def delegated(items: Iterable[Item]) -> Iterator[Line]:
     """
     for item in items:
         role = item["metadata"].get("role", "")
-        if role == "request" or (_is_account(item) and item["metadata"].get("fate") != CUT):
+        if role == "request" or _is_report(item):
             return
         if role == "answer" and item["metadata"]["caste"]:
             for text in claims(paragraphs(item["content"], tables=True), SHARES[1]):
@@ -328,6 +330,11 @@ def _is_account(item: Item) -> bool:
     return not metadata["caste"] and (role == "answer" or before_roles)
 
 
+def _is_report(item: Item) -> bool:
+    """Return whether an account is the last word of its turn: after others the work went on."""
+    return _is_account(item) and item["metadata"].get("fate") not in (CUT, INTERRUPTED)
+
+
 def _words(content: str) -> str:
     """Return the person's words of an item, without the question that they answer."""
     return content.rpartition("\nAnswered: ")[2]
@@ -357,7 +364,8 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
     most = max(SHARES[1], EARLIER_CHARS // max(1, sum(one.worked for one in found)))
     answered = [at for at in says if sections[at] == "answers"][:MOST_ANSWERS]
     for at, account in enumerate(found):
-        if sections[at] == "answers" and at not in answered:
+        opening = [] if at or account.published else _opening(account)
+        if sections[at] == "answers" and at not in answered and not opening:
             continue
         # A commit before the newest account's own may have been changed since.
         lasts = account.worked and account.steps < MOST_STEPS
@@ -366,11 +374,12 @@ def reports(found: Sequence[Account], on_the_way: Iterable[Line] = ()) -> dict[s
             # How an earlier one was checked was the state then.
             earlier = at > newest and not account.published
             said = (changes if earlier else claims)(_of_now(account), room if at else SHARES[0])
-            said = [*_address(account, said), *said]
+            said = [*_address(account, said), *_unsaid(opening, said), *said]
             state += [_line(sections[at], text, account) for text in said]
             room -= sum(map(len, said)) if at >= newest else 0
         elif at < min(newest, 2):
             said = claims(account.paragraphs, max(SHARES[2], most // 2))
+            said = [*_unsaid(opening, said), *said]
             state += [_line(sections[at], text, account) for text in said]
         elif lasts and not account.published:
             chosen = changes(account.paragraphs, most)
@@ -401,6 +410,20 @@ def _address(account: Account, said: Collection[str]) -> list[str]:
     """Return the address of a pull request, unless `said` has it; commits are listed with the work tree."""
     title = account.paragraphs[0].text if account.published else ""
     return [title] if title.startswith("https:") and title not in said else []
+
+
+def _opening(account: Account) -> list[str]:
+    """Return the first sentences of a final report, which often are its answer and name nothing ("No, it is not enough")."""
+    first = next((one for one in account.paragraphs[:1] if not one.entry), None)
+    if first is None or not _is_report(account.item) or first not in _of_now(account):
+        return []
+    text = reported(first, LINE_CHARS)
+    return [text] if len(text.split()) >= NAMELESS_WORDS and not text.endswith(":") else []
+
+
+def _unsaid(texts: Iterable[str], said: Collection[str]) -> list[str]:
+    """Return those of `texts` that no line of `said` holds."""
+    return [text for text in texts if not any(text in line for line in said)]
 
 
 def _of_now(account: Account) -> list[Paragraph]:

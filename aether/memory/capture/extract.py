@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from aether.hints import NotRequired
 from aether.memory.capture.notes import (
     CUT,
+    INTERRUPTED,
     RULE_TYPES,
     STATEMENT_CHARS,
     Draft,
@@ -36,6 +37,7 @@ from aether.memory.capture.tool_work import (
     close_failures,
     close_stretch,
     close_tree,
+    leave_steps,
     new_tree,
     new_work,
     record_call,
@@ -219,6 +221,8 @@ def _request(state: State, record: Record, at: Origin) -> list[Draft]:
         return end_turn(state) if record.text.lstrip().startswith(_NOTIFICATION) else []
     before = _turn(state, "")["answer"]
     notes = _end_of_agents(state) + _end_of_turn(state, "")
+    if before and not before.get("going_on"):
+        notes += _new_items(state, leave_steps(_turn(state, "")["work"], at))
     state["title"] = state.get("title") or title_of(text)
     return notes + _new_items(state, words_of_person(text, before["text"] if before else "", at))
 
@@ -298,7 +302,7 @@ def _account(answer: Answer | None, *, cut: bool = False) -> list[Note]:
         return []
     said = shorten(answer["text"], ANSWER_CHARS)
     stopped = cut and (answer.get("going_on") or goes_on(answer["text"]))
-    fate = CUT if stopped or looks_on(answer["text"]) else ""
+    fate = CUT if stopped or looks_on(answer["text"]) else INTERRUPTED if answer.get("going_on") else ""
     return [Note(answer["at"], said, "outcome", "answered", role="answer", fate=fate)]
 
 

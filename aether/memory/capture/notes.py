@@ -82,8 +82,10 @@ class Origin(TypedDict):
 
 
 Evidence = Literal["person", "machine", "agent"]
-# The fate of an answer after which the work went on: the conversation was cut off before the next one.
+# The fates of an answer after which the work went on: the conversation was cut off before the next one, or the person
+# stopped the work or wrote meanwhile. Neither is a report on it.
 CUT = "cut"
+INTERRUPTED = "interrupted"
 Role = Literal[
     "",
     "request",
@@ -118,7 +120,7 @@ class Note(NamedTuple):
     confirmed: bool = False
     """Whether a person approved it, in the words of an agent."""
     fate: str = ""
-    """Of the last message before the conversation was cut off: `CUT`."""
+    """Of the last message of a turn after which the work went on: `CUT` or `INTERRUPTED`."""
 
     @property
     def evidence(self) -> Evidence:

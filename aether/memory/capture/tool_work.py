@@ -86,6 +86,9 @@ TASK_CHARS = 400
 NOTHING_LEFT = "No edit of this conversation is known to be uncommitted."
 # Replaces the note of a list that was emptied since.
 EMPTY_PLAN = "The list of tasks was emptied."
+LEFT_PLAN = "The list of steps was left behind by later requests."
+# Turns with a report after which a list of steps is over: its own, and the next one.
+STEPS_LAST = 2
 _ACTS = lazy(
     r"(?:^|_)(?:create|update|cancel|book|send|delete|remove|modify|exchange|return|transfer|add|set|insert|replace|append|submit|"
     r"publish|deploy|merge|pay|refund|order|post|write|save|close|assign|move|rename|archive|upload|enable|disable)(?:_|$)"
@@ -183,6 +186,8 @@ class Work(TypedDict):
     """The state and text of each task by its number, in order."""
     planned: NotRequired[Origin]
     """The place of the last change of the plan; absent once it is noted."""
+    reported: NotRequired[int]
+    """How many turns ended with a report since the plan was written as a list of steps; absent if it has tasks of their own."""
 
 
 class Tree(TypedDict):
@@ -284,6 +289,22 @@ def close_stretch(work: Work) -> list[Note]:
     return notes
 
 
+def leave_steps(work: Work, at: Origin) -> list[Note]:
+    """Count a turn that ended with a report; after the second, return that the steps were left behind, and forget them.
+
+    A list of steps is written for one request, and agents seldom tick off the last ones.
+    """
+    if "reported" not in work:
+        return []
+    work["reported"] += 1
+    if work["reported"] < STEPS_LAST:
+        return []
+    del work["reported"]
+    if not work.pop("plan", None):
+        return []
+    return [Note(at, LEFT_PLAN, "observation", "plan", role="plan", machine=True)]
+
+
 def close_failures(work: Work) -> list[Note]:
     """Return the failures that were not fixed, and forget them."""
     notes = [_failure_note(failure) for failure in work["failures"].values()]
@@ -382,6 +403,7 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
     if plan or steps != []:
         work["planned"] = call["at"]
     if steps is not None:
+        work["reported"] = 0
         plan.clear()
         for step in map(as_object, steps):
             text = as_text(step.get("content")) or as_text(step.get("step"))
@@ -392,6 +414,7 @@ def _record_plan(work: Work, call: Call, output: str) -> None:
         if as_text(given.get("subject")) or as_text(given.get("description")):
             known[1] = _task_text({"subject": known[1].partition(": ")[0], **given})
     elif as_text(given.get("subject")):
+        work.pop("reported", None)
         number = _TASK_NUMBER.search(output)
         name = as_text(given.get("taskId")) or (number[1] if number else str(len(plan) + 1))
         plan[name] = [as_text(given.get("status")) or "pending", _task_text(given)]
