@@ -1009,12 +1009,13 @@ def _record_commits(tree: WorkTree, command: str, output: str, steps: _Steps) ->
         made = [re.sub(r"^[0-9a-f]{7,40} ", "", one) for one in made]
         tree["commit"] = ""  # each has another name now
     if any(verb in _MAKE_COMMITS for verb, _ in given):
-        made = made[:-1] if any(verb == "commit" and "--amend" in words for verb, words in given) else made
+        made = made[:-1] if amends_earlier(command) else made
         sure = found or not any(_takes_back(*step) for step in given)
         commits = any(_commits(*step) for step in given) and sure and not refused
         if commits and not found and is_quiet_commit(command, output):
             found = [("", said.partition("\n")[0]) for said in commit_messages(command)]
-        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in found)]
+        lasting = without_amended(command, found)
+        made = [*made, *(f"{name} {subject[:SUBJECT_CHARS]}".strip() for name, subject in lasting)]
         if commits:
             tree["made"] = [path for path in tree.get("made", ()) if path in left]
             tree["edited"], tree["commit"] = left, found[-1][0] if found else ""
@@ -1063,8 +1064,34 @@ def is_quiet_commit(command: str, output: str) -> bool:
     >>> is_quiet_commit("git commit -qm Retry", ""), is_quiet_commit("git commit -m Retry", "nothing to commit")
     (True, False)
     """
-    commits = [words for verb, words in git_commands(command) if _commits(verb, words)]
-    return bool(commits) and all(map(_is_quiet, commits)) and not _NO_COMMIT.search(output)
+    commits = [(part, step[1]) for part in parts_of(command) if (step := git_step(part)) and _commits(*step)]
+    # An amend without a message has that of the commit before, which may be of another call.
+    said = all(_is_quiet(words) and ("--amend" not in words or message_of(part)) for part, words in commits)
+    return bool(commits) and said and not _NO_COMMIT.search(output)
+
+
+def _amends(command: str) -> list[bool]:
+    """Return for each commit of `command` whether it amends the one before."""
+    return ["--amend" in words for verb, words in git_commands(command) if _commits(verb, words)]
+
+
+def amends_earlier(command: str) -> bool:
+    """Return whether `command` amends a commit that it did not make itself.
+
+    >>> amends_earlier("git commit --amend -m 'Add a; b'"), amends_earlier("git commit -m A && git commit --amend -m B")
+    (True, False)
+    """
+    return _amends(command)[:1] == [True]
+
+
+def without_amended(command: str, made: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Return the commits that `command` `made` without those that it amended itself; all, if which they are is unknown.
+
+    >>> without_amended("git commit -m A && git commit --amend -m B", [("1a2b3c4", "A"), ("2b3c4d5", "B")])
+    [('2b3c4d5', 'B')]
+    """
+    amended = [*_amends(command)[1:], False]
+    return [one for at, one in enumerate(made) if len(made) != len(amended) or not amended[at]]
 
 
 def commit_messages(command: str) -> list[str]:
@@ -1079,7 +1106,7 @@ def commit_messages(command: str) -> list[str]:
 
 def _is_quiet(words: Sequence[str]) -> bool:
     flags = (_COMMIT_FLAGS.match(word) for word in words if not word.startswith("--"))
-    return "--amend" not in words and ("--quiet" in words or any(one and "q" in one[1] for one in flags))
+    return "--quiet" in words or any(one and "q" in one[1] for one in flags)
 
 
 def _rewrites(verb: str, words: Sequence[str]) -> bool:

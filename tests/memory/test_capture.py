@@ -1054,6 +1054,12 @@ def test_each_commit_and_pull_request_of_a_command_has_its_own_message():
         work, "git commit -am 'Fix operator<< of Matrix'", "[fix 8888888] Fix operator<< of Matrix"
     )
     assert shifted == [("outcome", "[fix 8888888] Fix operator<< of Matrix\n\nFix operator<< of Matrix")]
+    amended = shell(
+        work,
+        "git commit -m 'Add h' && git commit --amend -m 'Add h and i'",
+        "[fix 9999998] Add h\n[fix 9999999] Add h and i",
+    )
+    assert amended == [("outcome", "[fix 9999999] Add h and i\n\nAdd h and i")]
 
     assert two == [
         ("outcome", "[main 1111111] Add a\n\nAdd a\n\nIt was asked for."),

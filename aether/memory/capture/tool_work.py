@@ -53,6 +53,7 @@ from aether.messages.tool_calls import (
     swaps_of,
     takes_edit_back,
     unknown_outcome,
+    without_amended,
     work_tree_lines,
 )
 from aether.redact.redact import redact, redacted, without_blocks
@@ -415,7 +416,7 @@ def _published(call: Call, output: str) -> list[Note]:
     if not lines and is_quiet_commit(call["command"], output):
         lines = [_QUIETLY] * len(commits)
     addresses = _PUBLISHED_AT.findall(output)
-    found = _paired(lines, commits)
+    found = without_amended(call["command"], _paired(lines, commits))
     if len(addresses) == len(opened):
         found += zip(addresses, opened, strict=True)
     return [
