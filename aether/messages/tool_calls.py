@@ -220,7 +220,7 @@ _SCRIPT_PLACE = lazy(rf"""\bworkdir["']?\s*:\s*({_WRITTEN_OUT})""")
 _SLIP = lazy(
     r"\s*(?:<tool_use_error>|File has (?:not been read|been modified)|String to replace not found|Found \d+ matches of the string|"
     r"No changes to make|InputValidationError|Argument Validation Error|Sibling tool call|\[Request interrupted|Cancelled|"
-    r"The user doesn't want to|Claude requested permissions|Permission to use)"
+    r"The user doesn't want to|Claude requested permissions|Permission to use|Your proposed edit has introduced new syntax)"
 )
 
 _REFUSED = lazy(
